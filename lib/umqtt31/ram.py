@@ -1,0 +1,70 @@
+"""The store without flash: fixed buffers in RAM, forgotten at a reset.
+
+It keeps the encoded PUBLISH packets that `session` accepted until they are
+acknowledged.  `journal.Journal` has the same face and keeps them on flash;
+whatever is said here about a method holds for both.  No I/O, no clock, no
+knowledge of MQTT: a packet is bytes, a slot is a number.
+"""
+
+
+class RamStore:
+    """Messages in `slots` buffers of `slot_bytes` each, allocated by `open()`."""
+
+    # True: what `put()` took is only durable after `commit()`, so the client
+    # sends nothing before the next `poll()`, where one commit serves many.
+    is_deferred = False
+
+    def open(self, client_id, slots, slot_bytes, held_slots):
+        """Allocate everything; called once by the client's constructor.
+
+        `client_id` is bytes; `slots` how many messages there may be at once
+        (window and queue), `slot_bytes` the largest packet, `held_slots` how
+        many received QoS 2 packet ids there may be at once.
+        """
+        self._data = [bytearray(slot_bytes) for _ in range(slots)]
+        self._used = [0] * slots
+
+    def recover(self, session):
+        """Hand over what an earlier life left, oldest message first.
+
+        Calls `session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)`
+        for each message, choosing the slots, and `session.restore_held(id)` for
+        each received QoS 2 id.  RAM remembers nothing, so nothing happens.
+        """
+
+    def put(self, slot, packet_id, qos, buf, n, maybe_sent):
+        """Keep the packet `buf[:n]` in a free slot -> False when there is no room.
+
+        `maybe_sent` says that a connection is open, so the packet may be on the
+        wire before anything else is recorded.
+        """
+        # Whole buffers of equal size are copied: a part would need a slice of
+        # the source, which allocates.
+        self._data[slot][:] = buf
+        self._used[slot] = n
+        return True
+
+    def get(self, slot, buf):
+        """Read the packet back into the start of `buf` -> its length in bytes."""
+
+    def pubrec(self, slot):
+        """PUBREC was seen: from now on the flow goes on with PUBREL only."""
+
+    def remove(self, slot):
+        """The message is done or given up.  Lazy: need not survive a reset."""
+
+    def hold(self, packet_id):
+        """A QoS 2 message with this id was received and handed over."""
+
+    def release(self, packet_id):
+        """Its PUBREL came: the id is a new message from now on."""
+
+    def online(self):
+        """A connection is open: from now on every message may have been sent."""
+
+    def commit(self):
+        """Make everything so far durable.  A packet that must not overtake its
+        record is sent after this returned."""
+
+    def clear(self):
+        """Forget everything (clean session)."""
