@@ -1,0 +1,67 @@
+"""Writes the envelope of one sensor sample (docs/readings.md) without allocating.
+
+One buffer serves all readings: a reading is complete until the next `start()`.
+Big-endian, as the network has it.
+"""
+
+import struct
+
+MAGIC = 0x75
+LAYOUT = 1
+MAX_VALUES = 8
+
+TEMPERATURE = 1  # 0.01 °C
+HUMIDITY = 2  # 0.01 %
+PRESSURE = 3  # Pa
+SUPPLY = 4  # mV
+SIGNAL = 5  # dBm
+FREE_HEAP = 6  # bytes
+
+_HEADER_BYTES = 41
+_VALUE_BYTES = 5
+
+
+class Reading:
+    """The envelope of `device` (client id, str), filled again for every sample.
+
+    `firmware` is major × 256 + minor, `boot` the boot counter.
+    """
+
+    def __init__(self, device, firmware, boot):
+        self._buf = bytearray(_HEADER_BYTES + _VALUE_BYTES * MAX_VALUES)
+        struct.pack_into(
+            ">BBHIIIBB23s",
+            self._buf,
+            0,
+            MAGIC,
+            LAYOUT,
+            firmware,
+            boot,
+            0,
+            0,
+            0,
+            0,
+            device.encode(),
+        )
+        whole = memoryview(self._buf)
+        # Slicing allocates, so there is one view ready for every length.
+        self._views = [whole[: _HEADER_BYTES + _VALUE_BYTES * n] for n in range(MAX_VALUES + 1)]
+        self._count = 0
+
+    def clear(self):
+        """Forget the values: a new sample begins."""
+        self._count = 0
+
+    def add(self, kind, value):
+        """Append one value; what does not fit any more is left out -> bool."""
+        if self._count == MAX_VALUES:
+            return False
+        struct.pack_into(">Bi", self._buf, _HEADER_BYTES + _VALUE_BYTES * self._count, kind, value)
+        self._count += 1
+        return True
+
+    def number(self, stream, sequence, uptime_s):
+        """Address the sample to a stream -> memoryview of the whole envelope."""
+        struct.pack_into(">II", self._buf, 8, sequence, uptime_s)
+        struct.pack_into(">BB", self._buf, 16, stream, self._count)
+        return self._views[self._count]

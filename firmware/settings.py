@@ -1,0 +1,166 @@
+"""The settings of one device: a flat JSON file, checked key by key.
+
+`KEYS` is the one table of what may stand in the file; the host tools that write
+settings import it too, so this module runs under CPython and touches no hardware.
+An error names the key, the value found and the values allowed; secrets are never
+shown.  `docs/firmware.md` explains the keys.
+"""
+
+import json
+
+FILE = "settings.json"
+
+# name: (default, kind, lowest, highest).  No default: the key must be there.
+# The bounds are of the value for a "number", of the length for everything else.
+KEYS = {
+    "client_id": (None, "name", 1, 23),
+    "server": (None, "text", 1, 255),
+    "port": (0, "number", 0, 65535),
+    "user": ("", "text", 0, 128),
+    "password": ("", "text", 0, 128),
+    "tls": ("", "text", 0, 64),
+    "wifi_ssid": ("", "text", 0, 32),
+    "wifi_password": ("", "text", 0, 63),
+    "prefix": ("sensors", "topic", 1, 64),
+    "site": ("", "name", 0, 32),
+    "interval_ms": (10000, "number", 10, 86400000),
+    "streams": ((1,), "qos list", 1, 8),
+    "keepalive": (60, "number", 5, 65535),
+    "max_inflight": (4, "number", 1, 64),
+    "max_mqueue_len": (16, "number", 1, 1024),
+    "buffer_size": (256, "number", 128, 4096),
+    "store": ("ram", "choice", "ram", "journal"),
+}
+SECRETS = ("password", "wifi_password")
+
+_ALLOWED = {
+    "name": "%s to %s characters without / + # or control characters",
+    "topic": "%s to %s characters without + # or control characters, / only between levels",
+    "text": "%s to %s characters",
+    "number": "a whole number from %s to %s",
+    "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
+    "choice": '"%s" or "%s"',
+}
+
+# Around the names: a PUBLISH (header, topic length, packet id, topic, the largest
+# reading) and the CONNECT (header, its fixed part, five lengths, will).
+_PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 81
+_CONNECT_BYTES = 5 + 12 + 5 * 2 + len("///status") + len("offline")
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used; the text says which key, why and what is allowed."""
+
+
+def load(path=FILE, has_wifi=False):
+    """Read and check the file `path` -> dict with every key of `KEYS`.
+
+    `has_wifi` says that this board needs a network name.  Raises SettingsError.
+    """
+    try:
+        with open(path) as file:
+            found = json.load(file)
+    except OSError:
+        raise SettingsError(
+            "%s: not found; write one with at least client_id and server" % path
+        ) from None
+    except ValueError:
+        raise SettingsError(
+            "%s: not valid JSON; check commas, quotes and brackets" % path
+        ) from None
+    if not isinstance(found, dict):
+        raise SettingsError('%s: holds no JSON object; write {"client_id": …}' % path)
+    wrong = problems(found, has_wifi)
+    if wrong:
+        raise SettingsError("%s: %s" % (path, "; ".join(wrong)))
+    return complete(found)
+
+
+def complete(found):
+    """`found` with the default of every key that it does not name, as a new dict."""
+    settings = {name: KEYS[name][0] for name in KEYS}
+    settings.update(found)
+    return settings
+
+
+def problems(found, has_wifi=False):
+    """What is wrong with the dict `found` -> list of one-line texts, empty when good."""
+    keys = ", ".join(sorted(KEYS))
+    wrong = ["%s is no known key; known: %s" % (name, keys) for name in found if name not in KEYS]
+    for name in sorted(KEYS):
+        if name in found:
+            value = found[name]
+            if not is_allowed(name, value):
+                wrong.append("%s is %s; allowed: %s" % (name, shown(name, value), allowed(name)))
+        elif KEYS[name][0] is None:
+            wrong.append("%s is missing; allowed: %s" % (name, allowed(name)))
+    return wrong or _clashes(complete(found), has_wifi)
+
+
+def allowed(name):
+    """The values that the key `name` may have, in words."""
+    _, kind, low, high = KEYS[name]
+    return _ALLOWED[kind] % (low, high)
+
+
+def shown(name, value):
+    """`value` as it may be printed: secrets are not."""
+    return "(not shown)" if name in SECRETS else json.dumps(value)
+
+
+def is_allowed(name, value):
+    """May the key `name` have this value, looked at by itself?"""
+    _, kind, low, high = KEYS[name]
+    if kind == "choice":
+        return value == low or value == high
+    if kind == "number":
+        # A bool is an int to isinstance().
+        return type(value) is int and low <= value <= high
+    if kind == "qos list":
+        return (
+            isinstance(value, (list, tuple))
+            and low <= len(value) <= high
+            and all(map(_is_qos, value))
+        )
+    if not isinstance(value, str) or not low <= len(value) <= high:
+        return False
+    return kind == "text" or _is_topic(value, kind == "name")
+
+
+def _is_qos(value):
+    return type(value) is int and 0 <= value <= 2
+
+
+def _is_topic(value, is_one_level):
+    for character in value:
+        if character in "+#" or ord(character) < 32 or (is_one_level and character == "/"):
+            return False
+    return "" not in value.split("/") or is_one_level
+
+
+def _clashes(settings, has_wifi):
+    # What is wrong between keys that are each good by themselves.
+    wrong = []
+    if has_wifi and not settings["wifi_ssid"]:
+        wrong.append("wifi_ssid is missing; this board needs it: 1 to 32 characters")
+    if 0 < len(settings["wifi_password"]) < 8:
+        wrong.append("wifi_password is too short; allowed: 8 to 63 characters, or none at all")
+    if settings["password"] and not settings["user"]:
+        wrong.append("user is missing; a password needs a user name")
+    if len(settings["client_id"].encode()) > 23:
+        wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
+    needed = _largest_packet(settings)
+    if settings["buffer_size"] < needed:
+        wrong.append(
+            "buffer_size is %d; these names need at least %d" % (settings["buffer_size"], needed)
+        )
+    return wrong
+
+
+def _largest_packet(settings):
+    def size(*names):
+        return sum(len(settings[name].encode()) for name in names)
+
+    topic = size("prefix", "site", "client_id")
+    connect = _CONNECT_BYTES + topic + size("client_id", "user", "password")
+    return max(_PUBLISH_BYTES + topic, connect)
