@@ -6,6 +6,8 @@ whatever is said here about a method holds for both.  No I/O, no clock, no
 knowledge of MQTT: a packet is bytes, a slot is a number.
 """
 
+import struct
+
 
 class RamStore:
     """Messages in `slots` buffers of `slot_bytes` each, allocated by `open()`."""
@@ -23,6 +25,7 @@ class RamStore:
         """
         self._data = [bytearray(slot_bytes) for _ in range(slots)]
         self._used = [0] * slots
+        self._format = "%ds" % slot_bytes
 
     def recover(self, session):
         """Hand over what an earlier life left, oldest message first.
@@ -38,14 +41,15 @@ class RamStore:
         `maybe_sent` says that a connection is open, so the packet may be on the
         wire before anything else is recorded.
         """
-        # Whole buffers of equal size are copied: a part would need a slice of
-        # the source, which allocates.
-        self._data[slot][:] = buf
+        # The whole buffer is copied: a part would need a slice, which allocates.
+        struct.pack_into(self._format, self._data[slot], 0, buf)
         self._used[slot] = n
         return True
 
     def get(self, slot, buf):
         """Read the packet back into the start of `buf` -> its length in bytes."""
+        struct.pack_into(self._format, buf, 0, self._data[slot])
+        return self._used[slot]
 
     def pubrec(self, slot):
         """PUBREC was seen: from now on the flow goes on with PUBREL only."""
@@ -65,6 +69,9 @@ class RamStore:
     def commit(self):
         """Make everything so far durable.  A packet that must not overtake its
         record is sent after this returned."""
+
+    def sync(self):
+        """As `commit()`, and what was lazy too: before a planned switch-off."""
 
     def clear(self):
         """Forget everything (clean session)."""

@@ -1,0 +1,26 @@
+"""umqtt31: an MQTT client in fixed memory that loses nothing over a reset.
+
+    from umqtt31 import MQTTClient, MQTTError, Journal
+
+`Journal` and `FileBlockDevice` are loaded when they are first asked for, so that
+a program without a journal does not pay for it.
+"""
+
+import sys
+
+if sys.implementation.name == "cpython":
+    from .cpython import install
+
+    install()
+
+from .client import MQTTClient
+from .errors import *  # noqa: F403 - the names of the error codes
+from .errors import MQTTError
+
+
+def __getattr__(name):
+    if name in ("Journal", "FileBlockDevice"):
+        from . import journal
+
+        return getattr(journal, name)
+    raise AttributeError(name)

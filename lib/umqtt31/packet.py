@@ -1,0 +1,192 @@
+"""MQTT packets as bytes: writes and reads them in buffers that are given to it.
+
+No state, no I/O, no clock, nothing of ours imported.  Writers return the number
+of bytes written from the start of the buffer, or 0 when the packet is larger
+than `size`; readers return False for a malformed packet.  MQTT 3.1 §2 and §3;
+the protocol level enters only through `PROTOCOLS`.
+"""
+
+import struct
+
+import micropython
+from micropython import const
+
+CONNECT = 0x10
+CONNACK = 0x20
+PUBLISH = 0x30
+PUBACK = 0x40
+PUBREC = 0x50
+PUBREL = 0x62  # 31-3.6-PUBREL: carries the QoS bits 01
+PUBCOMP = 0x70
+SUBSCRIBE = 0x82
+SUBACK = 0x90
+UNSUBSCRIBE = 0xA2
+UNSUBACK = 0xB0
+PINGREQ = 0xC0
+PINGRESP = 0xD0
+DISCONNECT = 0xE0
+
+DUP = 0x08
+
+# The start of CONNECT's variable header, by protocol level (31-2.2-PROTO).
+PROTOCOLS = {3: b"\x00\x06MQIsdp\x03"}
+
+_COPY_BYTES = const(256)
+
+
+def _is_slice_free():
+    target = bytearray(2)
+    micropython.heap_lock()
+    try:
+        target[0:1] = b"x"
+        return True
+    except MemoryError:
+        return False
+    finally:
+        micropython.heap_unlock()
+
+
+if _is_slice_free():
+    SLACK = 0
+
+    def copy(buf, pos, data):
+        """Copy all of `data` into `buf` at `pos`, without allocating."""
+        buf[pos : pos + len(data)] = data
+
+else:
+    # MicroPython up to 1.25 allocates a slice object for every slice assignment.
+    SLACK = _COPY_BYTES
+
+    def copy(buf, pos, data):
+        """As above; up to `SLACK` bytes behind the data are set to zero."""
+        if len(data) <= _COPY_BYTES:
+            struct.pack_into("256s", buf, pos, data)
+        else:
+            for byte in data:
+                buf[pos] = byte
+                pos += 1
+
+
+def new_buffer(size):
+    """A bytearray for packets of up to `size` bytes, with the room `copy` needs."""
+    return bytearray(size + SLACK)
+
+
+def _write_header(buf, size, first, length):
+    # Fixed header -> its end, or 0 when the packet would not fit.
+    # 31-2.1-LEN: least significant group first.
+    if length + (2 if length < 128 else 3 if length < 16384 else 4) > size:
+        return 0
+    buf[0] = first
+    pos = 1
+    while length > 127:
+        buf[pos] = length & 127 | 128
+        length >>= 7
+        pos += 1
+    buf[pos] = length
+    return pos + 1
+
+
+def _write_string(buf, pos, data):
+    # 31-2.5-UTF8: the length in bytes, two bytes, most significant first.
+    n = len(data)
+    buf[pos] = n >> 8
+    buf[pos + 1] = n & 255
+    copy(buf, pos + 2, data)
+    return pos + 2 + n
+
+
+def write_connect(buf, size, level, flags, keepalive, fields):
+    """CONNECT; `fields` are its payload's strings in order, as bytes (§3.1)."""
+    start = PROTOCOLS[level]
+    length = len(start) + 3
+    for field in fields:
+        length += 2 + len(field)
+    pos = _write_header(buf, size, CONNECT, length)
+    if not pos:
+        return 0
+    copy(buf, pos, start)
+    pos += len(start)
+    buf[pos] = flags
+    buf[pos + 1] = keepalive >> 8
+    buf[pos + 2] = keepalive & 255
+    pos += 3
+    for field in fields:
+        pos = _write_string(buf, pos, field)
+    return pos
+
+
+def write_publish(buf, size, flags, topic, payload, packet_id):
+    """PUBLISH; `flags` are the low bits of its first byte (§3.3)."""
+    n = len(topic)
+    length = n + 2 + len(payload)
+    if flags & 6:
+        length += 2
+    pos = _write_header(buf, size, PUBLISH | flags, length)
+    if not pos:
+        return 0
+    buf[pos] = n >> 8
+    buf[pos + 1] = n & 255
+    pos += 2
+    copy(buf, pos, topic)
+    pos += n
+    if flags & 6:  # 31-3.3-IDQOS
+        buf[pos] = packet_id >> 8
+        buf[pos + 1] = packet_id & 255
+        pos += 2
+    copy(buf, pos, payload)
+    return pos + len(payload)
+
+
+def write_ack(buf, pos, first, packet_id):
+    """A packet that is only a packet id, at `pos` -> its end (§3.4 to §3.7)."""
+    buf[pos] = first
+    buf[pos + 1] = 2
+    buf[pos + 2] = packet_id >> 8
+    buf[pos + 3] = packet_id & 255
+    return pos + 4
+
+
+def write_filters(buf, size, first, packet_id, entries, start, end):
+    """SUBSCRIBE or UNSUBSCRIBE of `entries[start:end]`, each [filter, QoS, …]."""
+    extra = 2 if first >= UNSUBSCRIBE else 3
+    length = 2
+    for k in range(start, end):
+        length += len(entries[k][0]) + extra
+    pos = _write_header(buf, size, first, length)
+    if not pos:
+        return 0
+    buf[pos] = packet_id >> 8
+    buf[pos + 1] = packet_id & 255
+    pos += 2
+    for k in range(start, end):
+        pos = _write_string(buf, pos, entries[k][0])
+        if extra == 3:
+            buf[pos] = entries[k][1]
+            pos += 1
+    return pos
+
+
+def read_id(buf, pos=0):
+    """The packet id at `pos`."""
+    return buf[pos] << 8 | buf[pos + 1]
+
+
+def topic_start(buf):
+    """Where the topic's length stands in a whole PUBLISH."""
+    pos = 1
+    while buf[pos] & 128:
+        pos += 1
+    return pos + 1
+
+
+def has_topic(buf, topic):
+    """Is `topic` the topic of the whole PUBLISH in `buf`?"""
+    pos = topic_start(buf)
+    if read_id(buf, pos) != len(topic):
+        return False
+    for byte in topic:
+        if byte != buf[pos + 2]:
+            return False
+        pos += 1
+    return True

@@ -1,0 +1,55 @@
+"""Topic names and filters: what is valid, and which filter matches which name.
+
+Works on bytes in place; allocates nothing and keeps no state.  MQTT 3.1
+Appendix A and §2.2 (topic name).
+"""
+
+
+def check(topic, is_filter=False):
+    """Raise ValueError unless `topic` (bytes) is a valid name, or a valid filter."""
+    chars = more = 0
+    last = len(topic) - 1
+    before = 47
+    for i in range(last + 1):
+        c = topic[i]
+        if more:
+            if c & 0xC0 != 0x80:
+                break
+            more -= 1
+        else:
+            chars += 1
+            if c >= 0xC2:
+                more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
+            if c == 0 or c > 0xF4 or 0x80 <= c < 0xC2:
+                break
+            if c == 35 or c == 43:
+                # 31-A-HASH, 31-A-PLUS: a wildcard is a whole level, # the last.
+                if not is_filter or before != 47:
+                    break
+                if i < last and (c == 35 or topic[i + 1] != 47):
+                    break
+        before = c
+    else:
+        if 0 < chars < 32768 and not more:
+            return
+    raise ValueError("not a valid topic%s: %r" % (" filter" if is_filter else "", bytes(topic)))
+
+
+def matches(pattern, name, start=0, end=None):
+    """Does the filter `pattern` match the topic name in `name[start:end]`?"""
+    if end is None:
+        end = len(name)
+    last = len(pattern)
+    for p in range(last):
+        c = pattern[p]
+        if c == 35:
+            return True
+        if c == 43:
+            while start < end and name[start] != 47:
+                start += 1
+        elif start < end and name[start] == c:
+            start += 1
+        else:
+            # 31-A-HASH: a/# matches a itself.
+            return start == end and c == 47 and p + 2 == last and pattern[p + 1] == 35
+    return start == end
