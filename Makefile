@@ -1,0 +1,28 @@
+# The commands a person types.  Each target is a thin wrapper over `python -m tools`;
+# a line `target: ## text` appears in `make help`, in the order of this file.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+TOOLS := $(RUN) -m tools
+PYTEST_ARGS ?= -q -n 2 --dist loadgroup
+TESTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what is missing; does nothing when all is there
+	@$(PYTHON) -m tools.setup
+
+test: setup ## run all tests, or those of TESTS=host_tests/folder
+	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)
+
+lint: setup ## check style, spelling and types, compile for every architecture
+	@$(TOOLS) lint all
+
+clean: ## remove everything that was built; keeps .venv and .tools
+	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,82 @@
+"""`python -m tools GROUP COMMAND …`: the one command line of all host tools.
+
+Group NAME is the click object `cli` in `tools/NAME/cli.py` or `tools/NAME.py`.
+It is imported only when it is used, so a missing dependency of one group (Java
+for the pipeline, say) never stops another; the list of groups reads docstrings.
+"""
+
+import ast
+import importlib
+from pathlib import Path
+
+import click
+
+_TOOLS = Path(__file__).parent
+
+
+def find_groups(folder: Path = _TOOLS) -> dict[str, Path]:
+    """The groups in `folder`: name -> the file that holds its `cli`, imported by nobody yet."""
+    found = {path.parent.name: path for path in folder.glob("*/cli.py")}
+    found |= {path.stem: path for path in folder.glob("*.py") if _defines_cli(path)}
+    return dict(sorted(found.items()))
+
+
+def _defines_cli(path: Path) -> bool:
+    if path.name.startswith("_"):
+        return False
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "cli":
+            return True
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "cli" for target in node.targets
+        ):
+            return True
+    return False
+
+
+def summary(path: Path) -> str:
+    """The first line of the docstring of the group in `path`, its package's where it has one."""
+    package = path.with_name("__init__.py")
+    source = package if path.name == "cli.py" and package.exists() else path
+    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+class LazyGroup(click.Group):
+    """A click group whose subcommands are found by `find_groups` and imported when used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(find_groups())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        path = find_groups().get(cmd_name)
+        if path is None:
+            return None
+        parts = path.relative_to(_TOOLS).with_suffix("").parts
+        try:
+            module = importlib.import_module(".".join(("tools", *parts)))
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == "tools":
+                raise
+            raise click.ClickException(
+                f"{cmd_name} needs the Python package {error.name!r}: run `make setup`"
+            ) from error
+        command: click.Command = module.cli
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Groups"):
+            formatter.write_dl([(name, summary(path)) for name, path in find_groups().items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Host tools of umqtt31. GROUP --help says more; `make` lists the usual commands.",
+)
+def main() -> None:
+    pass
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m tools")

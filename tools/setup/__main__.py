@@ -1,0 +1,18 @@
+"""`python3 -m tools.setup`: all steps, with the Python that the person has."""
+
+import sys
+
+if sys.version_info < (3, 11):  # before any import that an older Python cannot read
+    sys.exit(
+        "setup: Python 3.11 or newer is needed, this is %d.%d; "
+        "install one and run: make setup PYTHON=python3.11" % sys.version_info[:2]
+    )
+
+from tools.setup.steps import SetupError, run_all
+
+try:
+    run_all()
+except SetupError as error:
+    sys.exit(f"setup: {error}")
+except KeyboardInterrupt:
+    sys.exit("setup: stopped; run `make setup` again to go on")

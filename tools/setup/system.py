@@ -1,0 +1,140 @@
+"""Programs of the operating system: brokers, tshark, Java, and Python's venv.
+
+Debian and its relatives get them through apt-get (as root or with sudo), macOS
+through brew; elsewhere one line says what to install.  Debian's own mosquitto
+service is not started: demo and tests start brokers of their own.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .errors import SetupError
+
+# Debian installs brokers where an ordinary user's PATH does not look.
+SEARCH_PATH = os.pathsep.join(
+    [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"]
+)
+JAVA_MAJOR = 17
+
+# Packages may start their service as soon as they are installed; policy-rc.d is
+# Debian's way to say no.  An existing one is the administrator's, and stays.
+_APT = """
+set -e
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    printf '#!/bin/sh\\nexit 101\\n' >$policy
+    chmod 755 $policy
+    trap 'rm -f '$policy EXIT
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q update >/dev/null
+apt-get -q install -y --no-install-recommends "$@" >/dev/null
+"""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One program: how to see that it is there, and its package where it is not."""
+
+    title: str
+    is_met: Callable[[], bool]
+    debian: str
+    brew: str
+    without: str = ""  # what does not work without it; empty: set-up cannot go on
+
+
+def find(program: str) -> str | None:
+    """The path of `program`, looked for in PATH and where daemons are installed."""
+    return shutil.which(program, path=SEARCH_PATH)
+
+
+def java_major() -> int:
+    """The major version of the Java that Spark would start, 0 when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else find("java")
+    if java is None:
+        return 0
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True)
+    match = re.search(r'version "(\d+)', shown.stderr + shown.stdout)
+    return int(match[1]) if match else 0
+
+
+def _has_venv() -> bool:
+    return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
+
+
+def _has(program: str) -> Callable[[], bool]:
+    return lambda: find(program) is not None
+
+
+NEEDS = (
+    Need("Python's venv", _has_venv, f"python3.{sys.version_info[1]}-venv", "python"),
+    Need("mosquitto", _has("mosquitto"), "mosquitto", "mosquitto"),
+    Need("mosquitto_sub", _has("mosquitto_sub"), "mosquitto-clients", "mosquitto"),
+    Need("tshark", _has("tshark"), "tshark", "wireshark"),
+    Need(
+        f"Java {JAVA_MAJOR}+",
+        lambda: java_major() >= JAVA_MAJOR,
+        "default-jre-headless",
+        "openjdk",
+        without="the fleet pipeline",
+    ),
+)
+
+
+def install_missing(needs: tuple[Need, ...] = NEEDS) -> bool:
+    """Install what is missing; returns whether there was anything to do.
+
+    Raises SetupError naming what a person has to install.  What only a part of
+    the project needs is warned about instead, and set-up goes on.
+    """
+    missing = [need for need in needs if not need.is_met()]
+    firm = [need for need in missing if not need.without]
+    if firm:
+        _install(firm)
+        if still := [need for need in firm if not need.is_met()]:
+            raise SetupError(f"{_titles(still)} still not found after installing; see above")
+    return any([_install_or_warn(need) for need in missing if need.without]) or bool(firm)
+
+
+def _install_or_warn(need: Need) -> bool:
+    try:
+        _install([need])
+    except SetupError as error:
+        print(f"setup: {error} ({need.without} will not work; all else does)", flush=True)
+        return False
+    return True
+
+
+def _install(needs: list[Need]) -> None:
+    print(f"setup: installing {_titles(needs)}", flush=True)
+    if shutil.which("apt-get"):
+        packages = [need.debian for need in needs]
+        command = [*_as_root(packages), "sh", "-c", _APT, "sh", *packages]
+        by_hand = "apt-get install " + " ".join(packages)
+    elif shutil.which("brew"):
+        packages = sorted({need.brew for need in needs})
+        command = ["brew", "install", "--quiet", *packages]
+        by_hand = "brew install " + " ".join(packages)
+    else:
+        raise SetupError(f"please install {_titles(needs)}, then run `make setup` again")
+    if subprocess.run(command).returncode:
+        raise SetupError(f"could not install {_titles(needs)}; try yourself: {by_hand}")
+
+
+def _as_root(packages: list[str]) -> list[str]:
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        return ["sudo"]
+    raise SetupError(f"please run as root: apt-get install {' '.join(packages)}")
+
+
+def _titles(needs: list[Need]) -> str:
+    return ", ".join(need.title for need in needs)
