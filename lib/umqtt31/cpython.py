@@ -87,9 +87,7 @@ def wrap_tls(context, sock, server):
     """TLS over a `Socket`; the handshake goes on while reading and writing."""
     # CPython makes the TLS object only over a socket that is connected already.
     _select.select([], [sock.raw], [], 10)
-    sock.raw = context.wrap_socket(
-        sock.raw, server_hostname=server, do_handshake_on_connect=False
-    )
+    sock.raw = context.wrap_socket(sock.raw, server_hostname=server, do_handshake_on_connect=False)
     return sock
 
 

@@ -18,7 +18,7 @@ MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
 from array import array
-from time import ticks_add, ticks_diff
+from time import ticks_diff
 
 from micropython import const
 
@@ -161,6 +161,10 @@ class Session:
             i = i + 1 if i < 65535 else 1
             if i not in self._ids and i != self.control_id:
                 return i
+
+    def has_id(self, packet_id):
+        """Is a message with this id not acknowledged yet?"""
+        return packet_id in self._ids
 
     def take_id(self):
         """Use up an id for SUBSCRIBE or UNSUBSCRIBE."""

@@ -9,6 +9,7 @@ from time import ticks_diff
 
 from micropython import const
 
+from .errors import FULL, TOO_LARGE, MQTTError
 from .packet import DUP, SUBSCRIBE, UNSUBSCRIBE, write_filters
 
 _MAX_TRIES = const(6)
@@ -17,9 +18,10 @@ _MAX_TRIES = const(6)
 class Subscriptions:
     """`entries`: lists [filter, QoS, granted QoS], in the order they are sent."""
 
-    def __init__(self, session, most):
+    def __init__(self, session, most, size):
         self.entries = []
         self._most = most
+        self._size = size
         self._removals = []
         self._session = session
         self.restart()
@@ -32,26 +34,34 @@ class Subscriptions:
 
     def is_idle(self):
         """Is everything sent and answered?"""
-        return (
-            not self._is_waiting and not self._removals and self._first == len(self.entries)
-        )
+        return not self._is_waiting and not self._removals and self._first == len(self.entries)
 
     def add(self, entries):
         """Send `entries` and remember them in place of those with the same filter.
 
-        -> False if they are too many.  Only while idle, as `remove()`.
+        Only while idle, as `remove()`.  Raises MQTTError: FULL, TOO_LARGE.
         """
         kept = self._without(entries)
         if len(kept) + len(entries) > self._most:
-            return False
+            raise MQTTError(FULL, "too many filters: raise max_subscriptions")
+        self._check_size(entries)
         self._replace(kept)
         self.entries.extend(entries)
-        return True
 
     def remove(self, entries):
         """Send that these are wanted no more, and forget them."""
+        self._check_size(entries)
         self._replace(self._without(entries))
         self._removals = entries
+
+    def _check_size(self, entries):
+        if not entries:
+            raise ValueError("no filter given")
+        n = 7
+        for entry in entries:
+            n += len(entry[0]) + 3
+        if n > self._size:
+            raise MQTTError(TOO_LARGE)
 
     def _without(self, entries):
         names = [entry[0] for entry in entries]
@@ -61,7 +71,7 @@ class Subscriptions:
         self.entries = entries
         self._first = self._end = len(entries)
 
-    def next(self, buf, size, now, retry_ms):
+    def next(self, buf, now, retry_ms):
         """Put the packet that is due into `buf` -> its length, or 0 if none is."""
         dup = 0
         if self._is_waiting:
@@ -79,13 +89,19 @@ class Subscriptions:
         packet_id = self._session.control_id
         if self._removals:
             return write_filters(
-                buf, size, UNSUBSCRIBE | dup, packet_id, self._removals, 0, len(self._removals)
+                buf,
+                self._size,
+                UNSUBSCRIBE | dup,
+                packet_id,
+                self._removals,
+                0,
+                len(self._removals),
             )
         if not dup:
             self._end = len(self.entries)
         while True:
             n = write_filters(
-                buf, size, SUBSCRIBE | dup, packet_id, self.entries, self._first, self._end
+                buf, self._size, SUBSCRIBE | dup, packet_id, self.entries, self._first, self._end
             )
             if n:
                 return n

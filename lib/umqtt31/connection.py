@@ -1,0 +1,262 @@
+"""Connection: opens, keeps alive and closes the link of one client.
+
+Connects step by step, so that nothing waits longer than it was asked to; pings
+by itself; knows nothing of messages.  MQTT 3.1 §2.2 (keep alive), §3.1, §3.2,
+§3.12 to §3.14.
+"""
+
+import random
+import time
+
+from micropython import const
+
+from . import packet
+from .errors import BUSY, CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT, TOO_LARGE
+from .errors import MQTTError
+from .stream import Link, open_socket
+from .topic import check
+
+_OPENING = const(1)  # CONNECT is on its way
+_WAIT_CONNACK = const(2)
+_ONLINE = const(3)
+
+_FIRST_PAUSE_MS = const(1000)
+_LAST_DOUBLING = const(7)  # 128 s
+
+
+def as_bytes(text):
+    """`text` as bytes; a str allocates, anything else is taken as it is."""
+    return text.encode() if isinstance(text, str) else text
+
+
+def check_range(name, value, low, high):
+    """Raise ValueError unless `low <= value <= high`."""
+    if not low <= value <= high:
+        raise ValueError("%s must be %d to %d, not %r" % (name, low, high, value))
+
+
+def since(start):
+    """Milliseconds since the ticks `start`."""
+    return time.ticks_diff(time.ticks_ms(), start)
+
+
+class Connection:
+    """What of a client opens, watches and closes connections."""
+
+    last_error = None  # why the last attempt of reconnect() failed: an MQTTError
+
+    def __init__(self, client_id, server, port, user, password, keepalive, ssl, level, size):
+        client_id = as_bytes(client_id)
+        if level not in packet.PROTOCOLS:
+            raise ValueError("level must be 3 (MQTT 3.1), not %r" % level)
+        # 31-3.1-CLIENTID: 1 to 23 characters, before a socket is opened.
+        check_range("length of client_id", len(client_id.decode()), 1, 23)
+        check_range("keepalive", keepalive, 0, 65535)
+        check_range("buffer_size", size, 16, 65535)
+        if password is not None and user is None:
+            raise ValueError("password without user")  # 31-2.2-USER
+        self._id = client_id
+        self._server = server
+        self._port = port or (8883 if ssl else 1883)
+        self._user = user
+        self._password = password
+        self._keepalive = keepalive
+        self._ssl = ssl
+        self._level = level
+        self._link = Link(size)
+        self._will = None
+        self._clean = False
+        self._is_busy = False
+        self._phase = 0
+        self._tries = 0  # attempts to connect since one succeeded
+        self._has_pause = False
+
+    @property
+    def is_connected(self):
+        """Is there a connection that the broker accepted?"""
+        return self._phase == _ONLINE and self._link.is_attached()
+
+    def set_last_will(self, topic, msg, retain=False, qos=0):
+        """What the broker publishes when the connection is lost (§3.1)."""
+        if not self._keepalive:
+            # Without keep alive a broker may never notice, so no will ever comes.
+            raise ValueError("a will needs keepalive > 0")
+        topic = as_bytes(topic)
+        msg = as_bytes(msg)
+        check(topic)
+        check_range("qos", qos, 0, 2)
+        for byte in msg:
+            check_range("will message: byte", byte, 0, 127)  # 31-3.1-WILL
+        self._will = topic, msg, 4 | qos << 3 | bool(retain) << 5
+
+    def connect(self, clean_session=True, stream=None):
+        """Connect now -> session present (False at level 3, which cannot tell).
+
+        A clean session gives up what is in flight or was accepted before the last
+        reset.  `stream`: any MicroPython stream, instead of a socket.  Allocates.
+        Raises MQTTError within `connect_timeout`.
+        """
+        self._check_free()
+        self._link.close()
+        if clean_session:
+            self._start_over()
+        self._begin(clean_session, stream)
+        while not self._advance():
+            time.sleep_ms(1)
+        return self._is_present
+
+    def reconnect(self, timeout_ms=0):
+        """Connect, or go on connecting, in at most `timeout_ms` -> connected?
+
+        Waits before each attempt a random time of up to 1 s, 2 s, 4 s … 128 s.
+        Raises MQTTError only if the broker refuses for good; else `last_error`
+        is why it is not connected yet.  Allocates.
+        """
+        self._check_free()
+        start = time.ticks_ms()
+        while not self.is_connected:
+            pause_ms = 1
+            try:
+                pause_ms = self._try_connect()
+            except MQTTError as error:
+                self.last_error = error
+                if error.code < NETWORK and error.code != REFUSED_UNAVAILABLE:
+                    raise
+            left_ms = timeout_ms - since(start)
+            if left_ms <= 0:
+                break
+            time.sleep_ms(min(max(pause_ms, 1), left_ms))
+        return self.is_connected
+
+    def disconnect(self):
+        """Say goodbye, so that no will is published, and close (§3.14)."""
+        link = self._link
+        if self.is_connected:
+            try:
+                if self._drain():
+                    self._send_acks()
+                    if self._drain():
+                        self._send_two(packet.DISCONNECT)
+                        self._drain()
+            except MQTTError:
+                pass  # it is closed either way
+        link.close()
+        self._end()
+
+    def _drain(self):
+        # Wait until what was written is out -> is it?
+        start = time.ticks_ms()
+        while not self._link.flush():
+            if since(start) >= self._timeout_ms:
+                return False
+            time.sleep_ms(1)
+        return True
+
+    def _try_connect(self):
+        # One step of reconnecting -> ticks until the next is due.
+        if self._link.is_attached():
+            self._advance()
+            return 1
+        now = time.ticks_ms()
+        if not self._has_pause:
+            # Full jitter, from the first attempt on: a fleet that lost its broker
+            # must not come back in one moment.
+            most = _FIRST_PAUSE_MS << min(self._tries, _LAST_DOUBLING)
+            self._attempt_at = time.ticks_add(now, random.getrandbits(24) % (most + 1))
+            self._has_pause = True
+            self._tries += 1
+        wait_ms = time.ticks_diff(self._attempt_at, now)
+        if wait_ms > 0:
+            return wait_ms
+        self._has_pause = False
+        self._begin(self._clean, None)
+        return 1
+
+    def _begin(self, clean, stream):
+        flags = clean << 1
+        fields = [self._id]
+        if self._will:
+            fields.extend(self._will[:2])
+            flags |= self._will[2]
+        for bit, text in ((0x80, self._user), (0x40, self._password)):
+            if text is not None:
+                flags |= bit
+                fields.append(as_bytes(text))
+        link = self._link
+        n = packet.write_connect(link.tx, link.size, self._level, flags, self._keepalive, fields)
+        if not n:
+            raise MQTTError(TOO_LARGE)
+        self._clean = clean
+        self._phase = _OPENING
+        self._tx_at = time.ticks_ms()
+        if stream is None:
+            try:
+                stream = open_socket(self._server, self._port, self._ssl)
+            except OSError as error:
+                text = "cannot reach %s port %d: %s" % (self._server, self._port, error)
+                raise MQTTError(NETWORK, text)
+        link.attach(stream)
+        link.write(link.tx, n)
+
+    def _advance(self):
+        # Go on with an open connection -> did the broker accept it?
+        link = self._link
+        if self._phase == _OPENING and link.flush():
+            self._phase = _WAIT_CONNACK
+        if self._phase == _WAIT_CONNACK:
+            first = link.receive()
+            if first:
+                if first >> 4 != 2 or link.length != 2:
+                    link.fail(PROTOCOL)  # 31-3.2-CONNACK
+                if link.rx[1]:
+                    link.fail(link.rx[1])  # 31-2.2-RC
+                self._is_present = self._level > 3 and bool(link.rx[0] & 1)
+                self._phase = _ONLINE
+                self._is_pinging = False
+                self._tx_at = self._rx_at = time.ticks_ms()
+                self._start()
+                return True
+        if since(self._tx_at) >= self._timeout_ms:
+            link.fail(TIMEOUT)  # 31-3.1-CONNACK
+        return False
+
+    def ping(self):
+        """Send PINGREQ now; poll() raises if no answer comes in time."""
+        if not self.is_connected:
+            raise MQTTError(CLOSED)
+        if self._drain():
+            self._ping(time.ticks_ms())
+
+    def _check_free(self):
+        if self._is_busy:
+            raise MQTTError(BUSY)
+
+    def _keep_alive(self, now):
+        if self._keepalive and not self._link.is_stalled() and self._ping_in(now) <= 0:
+            if self._is_pinging:  # 31-2.2-KATIMEOUT
+                self._link.fail(TIMEOUT, "no PINGRESP: connection lost, reconnect()")
+            self._ping(now)
+
+    def _ping_in(self, now):
+        # Ticks until PINGREQ is due or, after one, its answer is overdue.
+        if self._is_pinging:
+            return self._keepalive * 1000 - time.ticks_diff(now, self._ping_at)
+        # Silence counts in both directions: a link that only sends may be dead.
+        silence = max(time.ticks_diff(now, self._tx_at), time.ticks_diff(now, self._rx_at))
+        return self._keepalive * 750 - silence
+
+    def _ping(self, now):
+        self._is_pinging = True
+        self._ping_at = now
+        self.stats.pings += 1
+        self._send_two(packet.PINGREQ)
+
+    def _send_two(self, first):
+        buf = self._link.tx
+        buf[0] = first
+        buf[1] = 0
+        self._write(2, time.ticks_ms())
+
+    def _write(self, n, now):
+        self._tx_at = now
+        self._link.write(self._link.tx, n)
