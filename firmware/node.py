@@ -53,6 +53,7 @@ class Node:
         self._is_greeted = False
         self._is_locked = False
         self._may_lock = True
+        self._told_error = None
         self._wants_sample = False
         self._wants_reset = False
         self.interval_ms = state.interval_ms or config["interval_ms"]
@@ -138,6 +139,9 @@ class Node:
             self._is_greeted = False
             gc.collect()
             self._log("connected")
+        elif self._client.last_error is not self._told_error:
+            self._told_error = self._client.last_error
+            self._log("broker:", self._told_error)
 
     def _greet(self):
         # Not in the session of a level 3 broker for sure, so said on every connect.
@@ -198,19 +202,25 @@ class Node:
             self._publish(stream)
 
     def _publish(self, stream):
-        qos = self._qos[stream]
         number = self.accepted[stream] + 1
+        envelope = self._reading.number(stream, number, self._uptime_s)
+        if self._is_taken(self._topics[stream], envelope, self._qos[stream]):
+            self.accepted[stream] = number
+            self._log("accepted", stream, number)
+        else:
+            self.refused += 1
+
+    def _is_taken(self, topic, envelope, qos):
+        before = self._client.inflight + self._client.queued
         try:
-            # At QoS 0 nothing waits for a connection: it would be lost in silence.
-            if qos or self._client.is_connected:
-                envelope = self._reading.number(stream, number, self._uptime_s)
-                self._client.publish(self._topics[stream], envelope, False, qos)
-                self.accepted[stream] = number
-                self._log("accepted", stream, number)
-                return
-        except (OSError, MemoryError):
-            pass
-        self.refused += 1
+            self._client.publish(topic, envelope, False, qos)
+            return True
+        except OSError:
+            return False  # no room, or no connection at QoS 0
+        except MemoryError:
+            # With the heap locked every error is this one, one that came after the
+            # message was taken included; what is stored decides.
+            return self._client.inflight + self._client.queued > before
 
     # --- commands ---------------------------------------------------------------
 
