@@ -1,0 +1,117 @@
+"""The firmware's modules under CPython, and the fakes that its tests hand in."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in ("lib", "firmware"):
+    if str(ROOT / folder) not in sys.path:
+        sys.path.insert(0, str(ROOT / folder))
+
+import umqtt31  # noqa: E402, F401 - puts MicroPython's names in place
+
+PERIOD = 1 << 30
+
+
+class FakeClock:
+    """Ticks in ms that start just before they wrap; sleeping turns the clock."""
+
+    def __init__(self):
+        self.now_ms = 0
+        self.slept_ms = 0
+
+    def ticks_ms(self):
+        return (PERIOD - 2500 + self.now_ms) % PERIOD
+
+    def ticks_add(self, ticks, delta):
+        return (ticks + delta) % PERIOD
+
+    def ticks_diff(self, a, b):
+        return (a - b + PERIOD // 2) % PERIOD - PERIOD // 2
+
+    def sleep_ms(self, ms):
+        self.now_ms += ms
+        self.slept_ms += ms
+
+
+class FakeMessage:
+    """A received message with a payload, as the client hands it to its handler."""
+
+    def __init__(self, payload):
+        self.payload_len = len(payload)
+        self._payload = payload
+
+    def payload_into(self, buf):
+        buf[: self.payload_len] = self._payload
+        return self.payload_len
+
+
+class FakeClient:
+    """The client's face as far as the node uses it; the test plays the broker."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.is_connected = False
+        self.can_connect = True
+        self.inflight = self.queued = 0
+        self.room = 100
+        self.error = None  # raised by the next poll(), closing the connection
+        self.last_error = None
+        self.on_message = None
+        self.calls = []
+        self.published = []
+        self.to_deliver = []
+
+    def set_last_will(self, topic, msg, retain, qos):
+        self.calls.append(("will", topic, msg, retain, qos))
+
+    def subscribe(self, topic, qos):
+        self.calls.append(("subscribe", topic, qos))
+
+    def reconnect(self, timeout_ms):
+        self.calls.append(("reconnect", timeout_ms))
+        if self.can_connect:
+            self.is_connected = True
+        else:
+            self.last_error = self.last_error or OSError("no broker")
+            self.clock.sleep_ms(timeout_ms)
+        return self.is_connected
+
+    def next_due_ms(self):
+        return 60000
+
+    def poll(self, timeout_ms):
+        if self.error:
+            self.is_connected, error, self.error = False, self.error, None
+            raise error
+        if self.to_deliver:
+            self.clock.now_ms += 1
+            self.on_message(FakeMessage(self.to_deliver.pop(0)))
+            return 1
+        self.clock.now_ms += max(timeout_ms, 1)
+        return 0
+
+    def publish(self, topic, msg, retain, qos):
+        if qos and self.queued >= self.room:
+            raise OSError("full")
+        if not qos and not self.is_connected:
+            raise OSError("closed")
+        if not self.is_connected:
+            self.queued += 1
+        self.published.append((bytes(topic), bytes(msg), retain, qos))
+
+    def disconnect(self):
+        self.calls.append(("disconnect",))
+        self.is_connected = False
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def client(clock):
+    return FakeClient(clock)

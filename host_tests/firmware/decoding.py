@@ -1,0 +1,22 @@
+"""An independent reader of the reading envelope, byte by byte from docs/readings.md."""
+
+
+def decode(envelope: bytes) -> dict:
+    """One envelope as a dict; `values` is a list of (kind, value)."""
+
+    def number(start, size, signed=False):
+        return int.from_bytes(envelope[start : start + size], "big", signed=signed)
+
+    count = number(17, 1)
+    assert len(envelope) == 41 + 5 * count
+    return {
+        "magic": number(0, 1),
+        "version": number(1, 1),
+        "firmware": number(2, 2),
+        "boot": number(4, 4),
+        "sequence": number(8, 4),
+        "uptime_s": number(12, 4),
+        "stream": number(16, 1),
+        "device": envelope[18:41].rstrip(b"\0").decode(),
+        "values": [(number(41 + 5 * i, 1), number(42 + 5 * i, 4, True)) for i in range(count)],
+    }

@@ -1,0 +1,119 @@
+"""Settings: every error names the key, the value found and the values allowed."""
+
+import json
+
+import pytest
+from settings import KEYS, SettingsError, allowed, complete, load, problems
+
+GOOD = {"client_id": "node-7", "server": "broker.example"}
+
+
+def test_settings_with_only_what_is_required_get_every_default():
+    assert problems(GOOD) == []
+    found = complete(GOOD)
+    assert found["client_id"] == "node-7"
+    assert {name: found[name] for name in KEYS if KEYS[name][0] is not None} == {
+        name: default for name, (default, *_) in KEYS.items() if default is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("client_id", "", '""'),
+        ("client_id", "x" * 24, '"' + "x" * 24 + '"'),
+        ("client_id", "a/b", '"a/b"'),
+        ("client_id", "a+", '"a+"'),
+        ("client_id", 7, "7"),
+        ("server", "", '""'),
+        ("port", 65536, "65536"),
+        ("port", "1883", '"1883"'),
+        ("port", True, "true"),
+        ("prefix", "a//b", '"a//b"'),
+        ("prefix", "/a", '"/a"'),
+        ("prefix", "a/#", '"a/#"'),
+        ("site", "a/b", '"a/b"'),
+        ("interval_ms", 9, "9"),
+        ("interval_ms", 1.5, "1.5"),
+        ("interval_ms", 86400001, "86400001"),
+        ("streams", [], "[]"),
+        ("streams", [0, 3], "[0, 3]"),
+        ("streams", [True], "[true]"),
+        ("streams", 1, "1"),
+        ("streams", [1] * 9, "[1, 1, 1, 1, 1, 1, 1, 1, 1]"),
+        ("keepalive", 0, "0"),
+        ("max_inflight", 0, "0"),
+        ("max_mqueue_len", 0, "0"),
+        ("buffer_size", 127, "127"),
+        ("store", "flash", '"flash"'),
+        ("tls", None, "null"),
+    ],
+)
+def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value, shown):
+    assert problems(GOOD | {key: value}) == [f"{key} is {shown}; allowed: {allowed(key)}"]
+
+
+def test_settings_with_unknown_key_list_the_known_ones():
+    (text,) = problems(GOOD | {"intervall": 5})
+    assert text.startswith("intervall is no known key; known: buffer_size, client_id, ")
+
+
+def test_settings_without_required_keys_name_them():
+    assert [text.split(";")[0] for text in problems({})] == [
+        "client_id is missing",
+        "server is missing",
+    ]
+
+
+@pytest.mark.parametrize("key", ["password", "wifi_password"])
+def test_settings_with_a_wrong_secret_do_not_show_it(key):
+    (text,) = problems(GOOD | {key: "s3cret" * 30})
+    assert text.startswith(f"{key} is (not shown); allowed: ")
+    assert "s3cret" not in text
+
+
+@pytest.mark.parametrize(
+    ("extra", "text"),
+    [
+        ({"password": "x"}, "user is missing"),
+        ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
+        ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
+        ({"buffer_size": 128, "prefix": "p" * 60}, "buffer_size is 128; these names need at least"),
+        ({"user": "u" * 128, "password": "p" * 128}, "buffer_size is 256; these names need at"),
+    ],
+)
+def test_settings_that_clash_say_which_key_to_change(extra, text):
+    (found,) = problems(GOOD | extra)
+    assert found.startswith(text)
+
+
+def test_settings_on_a_wifi_board_need_a_network_name():
+    assert problems(GOOD, has_wifi=True)[0].startswith("wifi_ssid is missing")
+    assert problems(GOOD | {"wifi_ssid": "home"}, has_wifi=True) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, "not found; write one with at least client_id and server"),
+        ("{", "not valid JSON"),
+        ("[]", "holds no JSON object"),
+        ("{}", "client_id is missing"),
+    ],
+)
+def test_settings_file_that_cannot_be_used_is_named(tmp_path, content, text):
+    path = tmp_path / "settings.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SettingsError, match=text) as error:
+        load(str(path))
+    assert str(error.value).startswith(str(path) + ": ")
+    assert "\n" not in str(error.value)
+
+
+def test_settings_file_that_is_good_is_complete(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(GOOD | {"streams": [0, 1, 2]}))
+    found = load(str(path))
+    assert found["streams"] == [0, 1, 2]
+    assert set(found) == set(KEYS)
