@@ -8,9 +8,7 @@ import fcntl
 import time
 from pathlib import Path
 
-from tools import micropython
-
-from . import environment, system
+from . import environment, interpreters, system
 from .errors import SetupError
 
 __all__ = ["SetupError", "run_all"]
@@ -24,13 +22,6 @@ def run_all() -> None:
     _LOCK.parent.mkdir(exist_ok=True)
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        did = [system.install_missing(), environment.install(), _fetch_micropython()]
+        did = [system.install_missing(), environment.install(), interpreters.install()]
     if any(did):
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)
-
-
-def _fetch_micropython() -> bool:
-    try:
-        return micropython.fetch_missing()
-    except micropython.MicroPythonError as error:
-        raise SetupError(str(error)) from error

@@ -1,0 +1,43 @@
+"""`python -m tools setup`: the steps of set-up, and what is there."""
+
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tools import micropython
+
+from . import environment, steps, system
+
+
+@click.group(help="Install what this checkout needs (the same as `make setup`).")
+def cli() -> None:
+    pass
+
+
+@cli.command("all")
+def install_all() -> None:
+    """Install everything that is missing."""
+    try:
+        steps.run_all()
+    except steps.SetupError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@cli.command()
+def show() -> None:
+    """What is installed; exit status 1 if anything is missing."""
+    table = Table("needed", "found")
+    is_complete = True
+    for need in system.NEEDS:
+        is_complete &= need.is_met()
+        table.add_row(need.title, "yes" if need.is_met() else "no: run `make setup`")
+    table.add_row("Python packages", f"{len(environment.wanted())} in .venv")
+    found = micropython.interpreters()
+    for interpreter in found:
+        table.add_row(f"MicroPython {interpreter.id}", interpreter.release)
+    if not found:
+        table.add_row("MicroPython", "no: run `make setup`")
+    Console().print(table)
+    sys.exit(0 if is_complete and found else 1)

@@ -1,0 +1,104 @@
+"""A package of another Debian suite or architecture, unpacked into a folder of its own.
+
+apt itself chooses the mirror, checks the signatures and finds the libraries; it
+works on lists and a status file of ours, so the machine's packages are neither
+read nor touched, and root is not needed.  Nothing is installed: `dpkg -x` only.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import SetupError
+
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_SUITES_OF_A_MACHINE = ("stable", "oldstable", "testing", "unstable", "sid")
+
+_APT_CONF = """\
+#clear APT::Architectures;
+APT::Architectures {{ {architectures} }};
+APT::Install-Recommends "0";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Debug::NoLocking "1";
+Dir::State "{folder}/state";
+Dir::State::status "{folder}/status";
+Dir::Cache "{folder}/cache";
+Dir::Etc::sourcelist "{folder}/sources.list";
+Dir::Etc::sourceparts "{folder}/none";
+Dir::Etc::preferences "{folder}/none";
+Dir::Etc::preferencesparts "{folder}/none";
+"""
+
+
+def mirror() -> str | None:
+    """The Debian mirror in the machine's apt configuration; None where there is no Debian."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        return None
+    release = platform.freedesktop_os_release()
+    if release.get("ID") != "debian":
+        return None
+    suites = (release.get("VERSION_CODENAME", "sid"), *_SUITES_OF_A_MACHINE)
+    fields = "$(RELEASE)|$(COMPONENT)|$(REPO_URI)"
+    for line in _output("apt-get", "indextargets", "Created-By: Packages", "--format", fields):
+        suite, component, uri = line.split("|", 2)
+        if component == "main" and suite in suites:
+            return uri
+    return None
+
+
+def architecture() -> str:
+    """Debian's name for this machine's architecture, such as "amd64"."""
+    return _output("dpkg", "--print-architecture")[0]
+
+
+class Suite:
+    """One Debian suite on `uri`, its package lists kept under `folder`."""
+
+    def __init__(self, folder: Path, uri: str, name: str, architectures: Iterable[str]) -> None:
+        self.name = name
+        self._folder = folder
+        self._conf = folder / "apt.conf"
+        for needed in ("none", "state/lists/partial", "cache"):
+            (folder / needed).mkdir(parents=True, exist_ok=True)
+        (folder / "status").touch()
+        (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {uri} {name} main\n")
+        listed = " ".join(f'"{one}";' for one in architectures)
+        self._conf.write_text(_APT_CONF.format(architectures=listed, folder=folder))
+
+    def update(self) -> None:
+        """Fetch the package lists."""
+        self._apt("update")
+
+    def unpack(self, package: str, architecture: str, target: Path) -> None:
+        """Download `package` with all that it depends on, and unpack it into `target`."""
+        debs = self._folder / "cache" / architecture
+        (debs / "partial").mkdir(parents=True, exist_ok=True)
+        into = ["-o", f"Dir::Cache::archives={debs}"]
+        self._apt(*into, "-y", "--download-only", "install", f"{package}:{architecture}")
+        target.mkdir(parents=True)
+        for deb in sorted(debs.glob("*.deb")):
+            if subprocess.run(["dpkg", "-x", deb, target]).returncode:
+                raise SetupError(f"{deb.name} could not be unpacked; is the disk full?")
+
+    def _apt(self, *words: str) -> None:
+        done = subprocess.run(
+            ["apt-get", "-q", "-c", self._conf, *words],
+            env={**os.environ, "LC_ALL": "C"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if done.returncode:
+            errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
+            raise SetupError(f"Debian {self.name}: {errors[0] if errors else 'apt-get failed'}")
+
+
+def _output(*command: str) -> list[str]:
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
+    )
+    return done.stdout.splitlines()

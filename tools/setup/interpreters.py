@@ -1,0 +1,131 @@
+"""Fetches MicroPython: on Debian two versions, each with 64 and with 32 bits.
+
+Debian 12 has no package of it, so the packages of newer suites are unpacked and
+started through the C library that comes with them.  Elsewhere the system's own
+package has to serve.  `.tools/bin/micropython-<version>-<bits>` are for people.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from tools import micropython
+
+from . import debian
+from .errors import SetupError
+from .system import Need, install_missing
+
+# Debian 13 has the oldest version that is supported; sid has the newest packaged one.
+_SUITES = ("trixie", "sid")
+_SMALLER = {"amd64": "i386", "arm64": "armhf"}
+_BIN = micropython.ROOT / ".tools" / "bin"
+_LISTS = micropython.ROOT / ".tools" / "apt"
+
+# What tests and virtual board use of an interpreter: prints nothing, or fails.
+_SELF_CHECK = """\
+import select, socket, tls, vfs, micropython
+vfs.VfsLfs2, vfs.VfsRom
+socket.socket().close()
+micropython.heap_lock()
+micropython.heap_unlock()
+"""
+
+_WRAPPER = """\
+#!/bin/sh
+# MicroPython {release}, {bits} bits, on the C library it was built for.
+root=$(dirname "$(readlink -f "$0")")/../micropython/{name}
+exec "$root/{loader}" --library-path "$root/{libraries}" "$root/{program}" "$@"
+"""
+
+_PACKAGED = Need(
+    "MicroPython 1.25+", lambda: bool(micropython.interpreters()), "micropython", "micropython"
+)
+
+
+def install() -> bool:
+    """Fetch what is missing; returns whether there was anything to do.  Raises SetupError.
+
+    A version that cannot be had today is warned about, as long as one is there.
+    """
+    uri = debian.mirror() if _missing() else None
+    did = bool(uri) and _fetch(uri or "", _missing())
+    micropython.interpreters.cache_clear()
+    return install_missing((_PACKAGED,)) or did
+
+
+def _missing() -> list[tuple[str, str]]:
+    """(suite, architecture) that are not unpacked yet; none where there is no Debian."""
+    if shutil.which("dpkg") is None:
+        return []
+    native = debian.architecture()
+    architectures = [native, *filter(None, [_SMALLER.get(native)])]
+    return [
+        (suite, architecture)
+        for suite in _SUITES
+        for architecture in architectures
+        if not (_folder(suite, architecture) / micropython.MANIFEST).exists()
+    ]
+
+
+def _folder(suite: str, architecture: str) -> Path:
+    return micropython.UNPACKED / f"{suite}-{architecture}"
+
+
+def _fetch(uri: str, missing: list[tuple[str, str]]) -> bool:
+    print("setup: fetching MicroPython", flush=True)
+    for name in dict.fromkeys(suite for suite, _ in missing):
+        architectures = [architecture for suite, architecture in missing if suite == name]
+        suite = debian.Suite(_LISTS / name, uri, name, architectures)
+        try:
+            suite.update()
+            for architecture in architectures:
+                _unpack(suite, architecture)
+        except SetupError as error:
+            print(f"setup: {error}", flush=True)
+    shutil.rmtree(_LISTS)
+    return True
+
+
+def _unpack(suite: debian.Suite, architecture: str) -> None:
+    folder = _folder(suite.name, architecture)
+    shutil.rmtree(folder, ignore_errors=True)
+    suite.unpack("micropython", architecture, folder)
+    loader = next(folder.glob("usr/lib/*/ld-linux*.so.*"), None)
+    if loader is None:
+        raise SetupError(f"Debian {suite.name} {architecture}: no dynamic loader in its libc6")
+    program = folder / "usr/bin/micropython"
+    command = (str(loader), "--library-path", str(loader.parent), str(program))
+    interpreter = _checked(command, f"{suite.name} {architecture}")
+    places = {
+        "loader": str(loader.relative_to(folder)),
+        "libraries": str(loader.parent.relative_to(folder)),
+        "program": str(program.relative_to(folder)),
+    }
+    _write_wrapper(interpreter, folder.name, places)
+    about = {"release": interpreter.release, "bits": interpreter.bits, **places}
+    # Last: its existence says that all of the above is done.
+    (folder / micropython.MANIFEST).write_text(json.dumps(about, indent=1) + "\n")
+
+
+def _checked(command: tuple[str, ...], title: str) -> micropython.Interpreter:
+    try:
+        interpreter = micropython.probe(command)
+    except micropython.MicroPythonError as error:
+        raise SetupError(f"MicroPython of {title} does not run on this machine") from error
+    done = interpreter.run(_SELF_CHECK)
+    if done.returncode:
+        reason = (done.stdout + done.stderr).strip().splitlines()[-1]
+        raise SetupError(f"MicroPython of {title} lacks something: {reason}")
+    return interpreter
+
+
+def _write_wrapper(
+    interpreter: micropython.Interpreter, name: str, places: dict[str, str]
+) -> None:
+    _BIN.mkdir(parents=True, exist_ok=True)
+    path = _BIN / f"micropython-{interpreter.id}"
+    path.write_text(
+        _WRAPPER.format(release=interpreter.release, bits=interpreter.bits, name=name, **places)
+    )
+    os.chmod(path, 0o755)
