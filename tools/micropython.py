@@ -34,7 +34,7 @@ class MicroPythonError(Exception):
 
 @dataclass(frozen=True)
 class Interpreter:
-    """One MicroPython: `release` as "1.26.1", `bits` 32 or 64, `command` the argv before options."""
+    """One MicroPython: `release` as "1.26.1", `bits` 32 or 64, `command` its argv prefix."""
 
     release: str
     bits: int
@@ -104,7 +104,7 @@ class Interpreter:
         args: Iterable[object] = (),
         env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:
-        """Start and return at once; stdout and stderr come through one pipe.  The caller ends it."""
+        """Start and return at once; both outputs come through one pipe.  The caller ends it."""
         return subprocess.Popen(
             self.argv(program, heap_bytes=heap_bytes, args=args),
             env=self.environment(micropypath, env),
@@ -117,7 +117,7 @@ class Interpreter:
 
 
 def probe(command: Iterable[str]) -> Interpreter:
-    """Ask the MicroPython behind `command` who it is.  Raises MicroPythonError if it does not run."""
+    """Ask the MicroPython behind `command` who it is; MicroPythonError if it does not run."""
     argv = tuple(command)
     try:
         done = subprocess.run([*argv, "-c", _ABOUT], capture_output=True, text=True, timeout=30)

@@ -2,10 +2,12 @@
 
 import sys
 
-if sys.version_info < (3, 11):  # before any import that an older Python cannot read
+# Before any import that an older Python cannot read, and in words that it can.
+if sys.version_info < (3, 11):  # noqa: UP036
+    found = ".".join(map(str, sys.version_info[:2]))
     sys.exit(
-        "setup: Python 3.11 or newer is needed, this is %d.%d; "
-        "install one and run: make setup PYTHON=python3.11" % sys.version_info[:2]
+        f"setup: Python 3.11 or newer is needed, this is {found}; "
+        "install one and run: make setup PYTHON=python3.11"
     )
 
 from tools.setup.steps import SetupError, run_all

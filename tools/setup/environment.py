@@ -42,6 +42,6 @@ def _install(lines: str) -> None:
     listed = VENV / "wanted.txt"
     listed.write_text(lines)
     quiet = [] if sys.stdout.isatty() else ["-q"]
-    pip = [_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", *quiet]
-    if subprocess.run([*pip, "-r", listed]).returncode:
+    pip = [str(_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", *quiet]
+    if subprocess.run([*pip, "-r", str(listed)]).returncode:
         raise SetupError("pip could not install the packages above; mend that, `make setup` again")

@@ -100,7 +100,8 @@ def install_missing(needs: tuple[Need, ...] = NEEDS) -> bool:
         _install(firm)
         if still := [need for need in firm if not need.is_met()]:
             raise SetupError(f"{_titles(still)} still not found after installing; see above")
-    return any([_install_or_warn(need) for need in missing if need.without]) or bool(firm)
+    did = [_install_or_warn(need) for need in missing if need.without]
+    return bool(firm) or any(did)
 
 
 def _install_or_warn(need: Need) -> bool:

@@ -1,0 +1,56 @@
+"""Fixtures for every test: real MicroPython, a real broker, repeatable hypothesis.
+
+`make setup` guarantees what they need; a missing interpreter fails the tests that
+ask for it, it never skips them.
+"""
+
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from tools.brokers import Mosquitto
+from tools.micropython import Interpreter, interpreters
+
+# The same examples in every run, however slow the machine is.
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
+)
+hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_report_header() -> str:
+    return "micropython: " + (", ".join(one.id for one in interpreters()) or "none")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `micropython` runs once under each interpreter ("1.26-64")."""
+    if "micropython" in metafunc.fixturenames:
+        found = interpreters()
+        if not found:
+            pytest.fail("no MicroPython found: run `make setup`", pytrace=False)
+        metafunc.parametrize("micropython", found, ids=[one.id for one in found])
+
+
+@pytest.fixture(scope="session")
+def micropythons() -> tuple[Interpreter, ...]:
+    """All interpreters, oldest version first, 32 bits before 64."""
+    assert interpreters(), "no MicroPython found: run `make setup`"
+    return interpreters()
+
+
+@pytest.fixture(scope="session")
+def shared_mosquitto() -> Iterator[Mosquitto]:
+    """One broker for all tests of a session that only pass messages through it.
+
+    Topics and client ids have to be the test's own; nobody may stop it.
+    """
+    with Mosquitto() as broker:
+        yield broker
+
+
+@pytest.fixture
+def mosquitto() -> Iterator[Mosquitto]:
+    """A broker of this test's own, to be stopped, killed and started again at will."""
+    with Mosquitto() as broker:
+        yield broker

@@ -1,0 +1,10 @@
+"""Real brokers on this computer, each in a folder and on a loopback port of its own.
+
+All have the face of `process.BrokerProcess`; a further broker is a further module
+with a subclass that says how it is configured and started.
+"""
+
+from .mosquitto import Mosquitto
+from .process import BrokerError, BrokerProcess, free_port
+
+__all__ = ["BrokerError", "BrokerProcess", "Mosquitto", "free_port"]
