@@ -9,12 +9,12 @@ import time
 from micropython import const
 
 from . import packet
-from .connection import Connection, as_bytes, check_range, since
+from .connection import as_bytes, check_range, since
 from .errors import AWAITING_REL, BUSY, CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE, MQTTError
 from .message import Message
 from .ram import RamStore
 from .session import Session
-from .subscriptions import Subscriptions
+from .subscriber import Subscriber
 from .topic import check
 
 _ACK_BYTES = const(32)
@@ -28,7 +28,7 @@ _LENGTHS = b"\x00\x00\x00\x01\x04\x04\x04\x04\x00\x01\x00\x04\x00\x02\x00\x00"
 _ANY = const(1)
 
 
-class MQTTClient(Connection):
+class MQTTClient(Subscriber):
     """An MQTT 3.1 client in fixed memory; `docs/design.md` says how it works.
 
     `client_id`: 1 to 23 characters.  `port` 0: 1883, or 8883 with `ssl`, an
@@ -70,6 +70,7 @@ class MQTTClient(Connection):
         super().__init__(
             client_id, server, port, user, password, keepalive, ssl, level, buffer_size
         )
+        self._granted = bytearray(max_subscriptions)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
@@ -101,7 +102,6 @@ class MQTTClient(Connection):
             store, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
         )
         store.recover(self._session)
-        self._subscriptions = Subscriptions(self._session, max_subscriptions, buffer_size)
         self.stats = self._session.stats
 
     @property
@@ -132,10 +132,10 @@ class MQTTClient(Connection):
         self._acks_end = 0
         if self._clean:
             session.forget_held()
-        session.is_starved = False
+        session.held.is_starved = False
         session.store.online()
         session.rewind(0)  # 31-4.2-RECONNECT
-        self._subscriptions.restart()
+        self._resubscribe()
         self.stats.reconnects += self._was_connected
         self._was_connected = True
         self._send_due(time.ticks_ms())
@@ -228,45 +228,6 @@ class MQTTClient(Connection):
             self.on_drop(message, reason)
         self._session.drop(k)
 
-    # --- subscribing ---------------------------------------------------------------
-
-    def subscribe(self, topic, qos=0):
-        """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
-
-        Waits for the broker's answer, `connect_timeout` at most.  The filters are
-        remembered and sent again on every connection.  Raises ValueError,
-        MQTTError: CLOSED, FULL (`max_subscriptions`), TOO_LARGE, TIMEOUT.
-        """
-        if not isinstance(topic, (list, tuple)):
-            topic = ((topic, qos),)
-        entries = [[self._check_filter(name, qos), qos, None] for name, qos in topic]
-        self._await_control()
-        self._subscriptions.add(entries)
-        self._await_control()
-        return [entry[2] for entry in entries]
-
-    def unsubscribe(self, topic):
-        """Unsubscribe from a filter or a list of filters; waits for the answer."""
-        names = topic if isinstance(topic, (list, tuple)) else (topic,)
-        entries = [[self._check_filter(name, 0)] for name in names]
-        self._await_control()
-        self._subscriptions.remove(entries)
-        self._await_control()
-
-    def _check_filter(self, name, qos):
-        check_range("qos", qos, 0, 2)
-        name = bytes(as_bytes(name))
-        check(name, True)
-        return name
-
-    def _await_control(self):
-        # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
-        start = time.ticks_ms()
-        while not self._subscriptions.is_idle() or not self.is_connected:
-            if since(start) >= self._timeout_ms:
-                self._link.fail(TIMEOUT)
-            self.poll(1)
-
     # --- the work --------------------------------------------------------------------
 
     def poll(self, timeout_ms=0):
@@ -315,12 +276,12 @@ class MQTTClient(Connection):
         if self._link.is_stalled() or session.has_work():
             return 0
         due = session.expires_in(now, _LONGEST_SLEEP_MS)
-        due = min(due, session.release_old(now, self._await_rel_ms))
+        due = min(due, session.held.expire(now, self._await_rel_ms))
         if self._retry_ms:
             if session.is_waiting():
                 due = min(due, session.retry_in(now, self._retry_ms))
-            if self._subscriptions.is_waiting():
-                due = min(due, self._subscriptions.retry_in(now, self._retry_ms))
+            if session.control_id:
+                due = min(due, self._control_in(now))
         if self._keepalive:
             due = min(due, self._ping_in(now))
         return max(0, due)
@@ -360,7 +321,8 @@ class MQTTClient(Connection):
             self._rx_at = now
             self._tries = 0
         if link.is_attached():
-            if self._session.is_starved and not self._session.held_count:
+            held = self._session.held
+            if held.is_starved and not held.count:
                 link.fail(AWAITING_REL)
             if not link.is_stalled():
                 self._send_due(now)
@@ -379,13 +341,10 @@ class MQTTClient(Connection):
         else:
             packet_id = packet.read_id(link.rx)
             if kind == 6:
-                self._session.release(packet_id)
+                self._session.held.release(packet_id)
                 self._ack(packet.PUBCOMP, packet_id)
-            elif kind == 9:
-                if not self._subscriptions.on_suback(packet_id, link.rx, link.length):
-                    link.fail(PROTOCOL)
-            elif kind == 11:
-                self._subscriptions.on_unsuback(packet_id)
+            elif kind & 9 == 9:
+                self._on_control(first, packet_id)
             elif not self._session.on_ack(kind, packet_id) and kind == 5:
                 self._ack(packet.PUBREL, packet_id)
 
@@ -402,14 +361,13 @@ class MQTTClient(Connection):
         if not is_valid:
             link.fail(PROTOCOL)
         if first & 4:
-            if session.is_held(packet_id):  # MQTT-4.3.3-10
+            if session.held.has(packet_id):  # MQTT-4.3.3-10
                 self.stats.duplicates += 1
                 self._ack(packet.PUBREC, packet_id)
                 return
-            if not session.can_hold():
+            if not session.held.has_room():
                 # RT-AWAITREL: not taken, so the broker has to send it again.
                 self.stats.refused += 1
-                session.is_starved = True
                 return
         if link.is_oversize:
             self.stats.oversize += 1
@@ -421,7 +379,7 @@ class MQTTClient(Connection):
                 self.on_message(message)
         # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
         if first & 4:
-            session.hold(packet_id, now)
+            session.held.add(packet_id, now)
             self._ack(packet.PUBREC, packet_id)
         elif first & 2:
             self._ack(packet.PUBACK, packet_id)
@@ -445,10 +403,8 @@ class MQTTClient(Connection):
         while k >= 0:
             self._give_up(k, TIMEOUT)
             k = session.expired(now)
-        session.release_old(now, self._await_rel_ms)
-        n = self._subscriptions.next(link.tx, now, self._retry_ms)
-        if n:
-            self._write(n, now)
+        session.held.expire(now, self._await_rel_ms)
+        self._send_control(now)
         if self._retry_ms and session.is_waiting():
             if session.retry_in(now, self._retry_ms) <= 0:
                 session.rewind(1)

@@ -69,7 +69,8 @@ class Connection:
         self._is_busy = False
         self._phase = 0
         self._tries = 0  # attempts to connect since one succeeded
-        self._has_pause = False
+        self._has_pause = self._is_pinging = self._is_present = False
+        self._tx_at = self._rx_at = self._ping_at = self._attempt_at = 0
 
     @property
     def is_connected(self):

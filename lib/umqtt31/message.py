@@ -8,7 +8,7 @@ import io
 import sys
 
 from . import topic as _topic
-from .packet import read_id, topic_start
+from .packet import read_id, body_start
 
 if sys.implementation.name == "cpython":
     _Reader = memoryview
@@ -32,11 +32,15 @@ class Message:
     def __init__(self, buf):
         self._home = self._buf = buf
         self._reader = _Reader(buf)
+        # All attributes exist from the start: a new one would allocate.
+        self.qos = self.packet_id = self.topic_len = self.payload_len = 0
+        self.retain = self.dup = False
+        self._start = self._payload = 0
 
     def read_packet(self, buf, n):
         """Show the whole packet `buf[:n]`, which this client wrote."""
         self._buf = buf
-        start = topic_start(buf)
+        start = body_start(buf)
         self._decode(buf[0], start, n - start)
 
     def read(self, first, length):

@@ -89,11 +89,9 @@ def _write_header(buf, size, first, length):
 
 def _write_string(buf, pos, data):
     # 31-2.5-UTF8: the length in bytes, two bytes, most significant first.
-    n = len(data)
-    buf[pos] = n >> 8
-    buf[pos + 1] = n & 255
-    copy(buf, pos + 2, data)
-    return pos + 2 + n
+    pos = write_id(buf, pos, len(data))
+    copy(buf, pos, data)
+    return pos + len(data)
 
 
 def write_connect(buf, size, level, flags, keepalive, fields):
@@ -108,9 +106,7 @@ def write_connect(buf, size, level, flags, keepalive, fields):
     copy(buf, pos, start)
     pos += len(start)
     buf[pos] = flags
-    buf[pos + 1] = keepalive >> 8
-    buf[pos + 2] = keepalive & 255
-    pos += 3
+    pos = write_id(buf, pos + 1, keepalive)
     for field in fields:
         pos = _write_string(buf, pos, field)
     return pos
@@ -142,29 +138,30 @@ def write_ack(buf, pos, first, packet_id):
     """A packet that is only a packet id, at `pos` -> its end (§3.4 to §3.7)."""
     buf[pos] = first
     buf[pos + 1] = 2
-    buf[pos + 2] = packet_id >> 8
-    buf[pos + 3] = packet_id & 255
-    return pos + 4
+    return write_id(buf, pos + 2, packet_id)
 
 
-def write_filters(buf, size, first, packet_id, entries, start, end):
-    """SUBSCRIBE or UNSUBSCRIBE of `entries[start:end]`, each [filter, QoS, …]."""
-    extra = 2 if first >= UNSUBSCRIBE else 3
+def write_filters(buf, size, first, entries):
+    """SUBSCRIBE of entries (filter, QoS) or UNSUBSCRIBE of (filter,); id 0."""
     length = 2
-    for k in range(start, end):
-        length += len(entries[k][0]) + extra
+    for entry in entries:
+        length += len(entry[0]) + 1 + len(entry)
     pos = _write_header(buf, size, first, length)
-    if not pos:
-        return 0
+    if pos:
+        pos = write_id(buf, pos, 0)
+        for entry in entries:
+            pos = _write_string(buf, pos, entry[0])
+            if len(entry) > 1:
+                buf[pos] = entry[1]
+                pos += 1
+    return pos
+
+
+def write_id(buf, pos, packet_id):
+    """A 16-bit number at `pos` -> its end (31-2.1-ENDIAN)."""
     buf[pos] = packet_id >> 8
     buf[pos + 1] = packet_id & 255
-    pos += 2
-    for k in range(start, end):
-        pos = _write_string(buf, pos, entries[k][0])
-        if extra == 3:
-            buf[pos] = entries[k][1]
-            pos += 1
-    return pos
+    return pos + 2
 
 
 def read_id(buf, pos=0):
@@ -172,8 +169,8 @@ def read_id(buf, pos=0):
     return buf[pos] << 8 | buf[pos + 1]
 
 
-def topic_start(buf):
-    """Where the topic's length stands in a whole PUBLISH."""
+def body_start(buf):
+    """Where the body of a whole packet begins."""
     pos = 1
     while buf[pos] & 128:
         pos += 1
@@ -182,7 +179,7 @@ def topic_start(buf):
 
 def has_topic(buf, topic):
     """Is `topic` the topic of the whole PUBLISH in `buf`?"""
-    pos = topic_start(buf)
+    pos = body_start(buf)
     if read_id(buf, pos) != len(topic):
         return False
     for byte in topic:

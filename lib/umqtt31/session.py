@@ -12,8 +12,7 @@ in flight are sent again in their order, and nothing new before them.  So one
 number is all that redelivery needs.  The ring holds slot numbers, those behind
 `count` being the free slots; a slot is a place in the store and in the arrays.
 
-Incoming QoS 2 packet ids are held from PUBLISH to PUBREL, so that a repetition
-is known.  No I/O and no clock: ticks and the store are handed in.
+No I/O and no clock: ticks and the store are handed in.
 MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
@@ -22,6 +21,7 @@ from time import ticks_diff
 
 from micropython import const
 
+from .held import HeldIds
 from .packet import DUP, PUBREL, has_topic, write_ack
 
 # What is awaited; the queue awaits its first PUBLISH.
@@ -95,10 +95,7 @@ class Session:
         self._when = array("l", self._ids)  # last sent, or while queued: expiry
         self._head = self._cursor = self._owed = self._aged = 0
         self._last_id = 0
-        self._held = [0] * held
-        self._held_when = [now] * held
-        self.held_count = 0
-        self.is_starved = False  # a QoS 2 message was refused for want of room
+        self.held = HeldIds(store, held, now)
 
     # --- recovery -------------------------------------------------------------
 
@@ -122,8 +119,7 @@ class Session:
 
     def restore_held(self, packet_id):
         """Take back a received QoS 2 id of an earlier life; called oldest first."""
-        self._held[self.held_count] = packet_id
-        self.held_count += 1
+        self.held.restore(packet_id)
 
     def restore_last_id(self, packet_id):
         """Go on with packet ids behind this one: the broker may hold older ones."""
@@ -142,8 +138,7 @@ class Session:
 
     def forget_held(self):
         """The broker starts a new session: its packet ids begin anew."""
-        while self.held_count:
-            self._release(0)
+        self.held.clear()
         if not self.count:
             self.store.clear()
 
@@ -365,49 +360,6 @@ class Session:
         """Give up the message with index `k`."""
         self.stats.dropped += 1
         self._remove(k)
-
-    # --- incoming QoS 2 --------------------------------------------------------
-
-    def is_held(self, packet_id):
-        """MQTT-4.3.3-10: was this QoS 2 message handed over before?"""
-        return packet_id in self._held
-
-    def can_hold(self):
-        """31-RT-AWAITREL: is there room for one more id?"""
-        return self.held_count < len(self._held)
-
-    def hold(self, packet_id, now):
-        """The message was handed over; it waits for PUBREL."""
-        n = self.held_count
-        self._held[n] = packet_id
-        self._held_when[n] = now
-        self.held_count = n + 1
-        self.store.hold(packet_id)
-
-    def release(self, packet_id):
-        """PUBREL came; an unknown id changes nothing (MQTT-4.3.3-11, -12)."""
-        for k in range(self.held_count):
-            if self._held[k] == packet_id:
-                self._release(k)
-                return
-        self.stats.strays += 1
-
-    def release_old(self, now, timeout_ms):
-        """RT-AWAITREL-T: discard ids whose PUBREL did not come -> ticks to the next."""
-        while self.held_count:
-            left = timeout_ms - ticks_diff(now, self._held_when[0])
-            if left > 0:
-                return left
-            self._release(0)
-        return timeout_ms
-
-    def _release(self, k):
-        self.store.release(self._held[k])
-        self.held_count -= 1
-        for i in range(k, self.held_count):
-            self._held[i] = self._held[i + 1]
-            self._held_when[i] = self._held_when[i + 1]
-        self._held[self.held_count] = 0
 
     # --- the ring ---------------------------------------------------------------
 

@@ -67,8 +67,11 @@ class Link:
         self.tx = new_buffer(size)
         self._spare = new_buffer(size)
         self._piece = bytearray(_PIECE_BYTES)
-        self._raw = None
-        self._out = None
+        # All attributes exist from the start: a new one would allocate.
+        self._raw = self._out = None
+        self._pos = self._end = self._shift = 0
+        self.length = self.topic_len = self.packet_id = self.payload_len = 0
+        self.is_oversize = False
 
     def attach(self, raw):
         """Use the stream `raw`, nothing half read or half written."""
