@@ -1,0 +1,1 @@
+"""Reading captures: file formats, link types, TCP segments.  No MQTT in here."""

@@ -1,0 +1,67 @@
+"""What a capture file yields: frames in a buffer, and a tally of what it held.
+
+A reader hands out `Frames`, some megabytes at a time, so that memory does not
+grow with the file.  `Tally` counts everything that did not become a segment and
+remembers the first error with its byte, for the operator.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+PAD_BYTES = 64  # readable behind every buffer, so that header reads need no bounds check
+CHUNK_BYTES = 16 << 20
+
+
+@dataclass
+class Frames:
+    """A run of frames of one file, in file order.
+
+    `data` is a uint8 array with `PAD_BYTES` zeros behind the last frame; `base` the
+    file offset of `data[0]`; `start`, `size`, `ts` (microseconds, UTC) and `link`
+    (link type number) have one entry for each frame.
+    """
+
+    data: np.ndarray
+    base: int
+    start: np.ndarray
+    size: np.ndarray
+    ts: np.ndarray
+    link: np.ndarray | int
+
+
+@dataclass
+class Tally:
+    """Counters of one capture file, and its errors as (byte offset, text)."""
+
+    counts: dict = field(default_factory=dict)
+    errors: list = field(default_factory=list)
+
+    def add(self, name, number=1):
+        """Count `number` more of `name`; nothing is kept for 0."""
+        if number:
+            self.counts[name] = self.counts.get(name, 0) + int(number)
+
+    def error(self, offset, text):
+        """Note an error; the first hundred are kept, all are counted."""
+        self.add("errors")
+        if len(self.errors) < 100:
+            self.errors.append((int(offset), text))
+
+
+class CaptureError(Exception):
+    """A file that is no capture at all: `args` are byte offset and text."""
+
+
+def padded(data):
+    """A uint8 array of `data` (bytes) with `PAD_BYTES` zeros behind it."""
+    array = np.empty(len(data) + PAD_BYTES, np.uint8)
+    array[: len(data)] = np.frombuffer(data, np.uint8)
+    array[len(data) :] = 0
+    return array
+
+
+def words(data, dtype):
+    """Every position of the uint8 array `data` read as `dtype`, aligned or not."""
+    size = np.dtype(dtype).itemsize
+    return np.ndarray((len(data) - size + 1,), dtype, data, strides=(1,))

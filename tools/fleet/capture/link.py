@@ -1,0 +1,229 @@
+"""Frames -> TCP segments of the MQTT ports, all frames of a run at once.
+
+Bare acknowledgements are left out.  Link types: Ethernet with VLAN and QinQ tags, Linux cooked (SLL, SLL2), BSD
+loopback (NULL, LOOP), raw IP.  IPv4 and IPv6 with extension headers.  IP
+fragments are counted, not put together.  What is passed over is counted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .frames import words
+
+_NULL, _ETHERNET, _LOOP, _SLL, _SLL2 = 0, 1, 108, 113, 276
+_RAW = (12, 14, 101, 228, 229)
+_TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_TCP = 6
+_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
+_EXTENSIONS = (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION, 135, 139, 140)
+
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+
+
+@dataclass
+class Segments:
+    """TCP segments, one entry each, in capture order.
+
+    Addresses are two unsigned 64-bit halves, IPv4 mapped into IPv6.  `client_*` and
+    `server_*` are the ends of the connection, whoever sent the segment; `to_server`
+    says who did.  `start` is where the payload lies in `data`, `held` how many of
+    its `size` bytes were captured; `offset` the payload's place in the file; `ts` in
+    microseconds.
+    """
+
+    data: np.ndarray
+    client_high: np.ndarray
+    client_low: np.ndarray
+    server_high: np.ndarray
+    server_low: np.ndarray
+    ports: np.ndarray  # client's << 16 | server's
+    to_server: np.ndarray
+    seq: np.ndarray
+    flags: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    held: np.ndarray
+    offset: np.ndarray
+    ts: np.ndarray
+
+    def take(self, index):
+        """Only the entries at `index`, an ascending array of positions."""
+        if len(index) == len(self.ts):
+            return self
+        names = [name for name in self.__dataclass_fields__ if name != "data"]
+        return Segments(self.data, **{name: getattr(self, name)[index] for name in names})
+
+
+class _Reader:
+    # The frames still in the running, with every field read at once for all of them.
+    def __init__(self, frames):
+        self.u8 = frames.data
+        self.u16 = words(frames.data, ">u2")
+        self.u32 = words(frames.data, ">u4")
+        self.u64 = words(frames.data, ">u8")
+
+
+def segments(frames, ports, tally):
+    """The `Segments` of these `Frames` from or to one of `ports` (a set)."""
+    read = _Reader(frames)
+    end = frames.start + frames.size
+    at, kind = _network(read, frames, end)
+    index, proto, at, end_ip, source, target = _internet(read, at, kind, end, tally)
+    is_tcp = proto == _TCP
+    tally.add("other_frames", len(frames.start) - np.count_nonzero(is_tcp))
+    if not is_tcp.all():
+        index, at, end_ip = index[is_tcp], at[is_tcp], end_ip[is_tcp]
+        source = [half[is_tcp] for half in source]
+        target = [half[is_tcp] for half in target]
+    return _tcp(read, frames, ports, tally, index, at, end_ip, end[index], source, target)
+
+
+def _network(read, frames, end):
+    # -> (place of the IP header, EtherType or 0 when only the version tells).
+    link = frames.link
+    if isinstance(link, np.ndarray):
+        if len(link) and (link == link[0]).all():
+            link = int(link[0])
+        else:
+            return _mixed(read, frames, link, end)
+    return _network_of(read, link, frames.start, end)
+
+
+def _mixed(read, frames, link, end):
+    at = np.zeros(len(link), np.int64)
+    kind = np.zeros(len(link), np.int64)
+    for one in np.unique(link):
+        mine = np.flatnonzero(link == one)
+        at[mine], kind[mine] = _network_of(read, int(one), frames.start[mine], end[mine])
+    return at, kind
+
+
+def _network_of(read, link, start, end):
+    top = len(read.u16) - 1
+    if link == _ETHERNET:
+        at, kind = start + 14, read.u16[np.minimum(start + 12, top)].astype(np.int64)
+    elif link == _SLL:
+        at, kind = start + 16, read.u16[np.minimum(start + 14, top)].astype(np.int64)
+    elif link == _SLL2:
+        at, kind = start + 20, read.u16[np.minimum(start, top)].astype(np.int64)
+    elif link in (_NULL, _LOOP):
+        # The address family's number differs by system; the IP version tells the same.
+        return start + 4, np.zeros(len(start), np.int64)
+    elif link in _RAW:
+        return start, np.zeros(len(start), np.int64)
+    else:
+        return start, np.full(len(start), -1, np.int64)
+    for _ in range(8):
+        tagged = np.flatnonzero(np.isin(kind, _TAGS) & (at + 4 <= end))
+        if not len(tagged):
+            break
+        kind[tagged] = read.u16[at[tagged] + 2]
+        at[tagged] += 4
+    return at, kind
+
+
+def _internet(read, at, kind, end, tally):
+    # -> what is IP: (index, protocol, place behind the header, end, source, target).
+    version = read.u8[np.minimum(at, end)] >> 4
+    is_v4 = ((kind == _IPV4) | (kind == 0)) & (version == 4) & (at + 20 <= end)
+    is_v6 = ((kind == _IPV6) | (kind == 0)) & (version == 6) & (at + 40 <= end)
+    if is_v4.all():
+        return _ipv4(read, np.arange(len(at)), at, end, tally)
+    four = _ipv4(read, np.flatnonzero(is_v4), at[is_v4], end[is_v4], tally)
+    six = _ipv6(read, np.flatnonzero(is_v6), at[is_v6], end[is_v6], tally)
+    order = np.argsort(np.concatenate((four[0], six[0])), kind="stable")
+
+    def join(a, b):
+        return np.concatenate((a, b))[order]
+
+    source = [join(a, b) for a, b in zip(four[4], six[4], strict=True)]
+    target = [join(a, b) for a, b in zip(four[5], six[5], strict=True)]
+    return *(join(a, b) for a, b in zip(four[:4], six[:4], strict=True)), source, target
+
+
+def _ipv4(read, index, at, end, tally):
+    size = read.u16[at + 2].astype(np.int64)
+    # Zero: the network card cuts the packet up later (segmentation offload).
+    end_ip = np.where(size == 0, end, at + size)
+    is_fragment = (read.u16[at + 6] & 0x3FFF) != 0
+    tally.add("fragments", np.count_nonzero(is_fragment))
+    proto = read.u8[at + 9].astype(np.int64)
+    proto[is_fragment] = -1
+    mapped = np.uint64(0xFFFF << 32)
+    zero = np.zeros(len(at), np.uint64)
+    source = [zero, read.u32[at + 12].astype(np.uint64) | mapped]
+    target = [zero, read.u32[at + 16].astype(np.uint64) | mapped]
+    return index, proto, at + (read.u8[at] & 15).astype(np.int64) * 4, end_ip, source, target
+
+
+def _ipv6(read, index, at, end, tally):
+    size = read.u16[at + 4].astype(np.int64)
+    end_ip = np.where(size == 0, end, at + 40 + size)
+    proto = read.u8[at + 6].astype(np.int64)
+    after = at + 40
+    for _ in range(8):
+        todo = np.flatnonzero(np.isin(proto, _EXTENSIONS) & (after + 8 <= end))
+        if not len(todo):
+            break
+        place, kind = after[todo], proto[todo]
+        units = read.u8[place + 1].astype(np.int64)
+        step = np.where(kind == _AUTHENTICATION, (units + 2) * 4, (units + 1) * 8)
+        step[kind == _FRAGMENT] = 8
+        is_part = (kind == _FRAGMENT) & ((read.u16[place + 2] & 0xFFF9) != 0)
+        proto[todo] = np.where(is_part, -1, read.u8[place])
+        tally.add("fragments", np.count_nonzero(is_part))
+        after[todo] = place + step
+    source = [read.u64[at + 8].astype(np.uint64), read.u64[at + 16].astype(np.uint64)]
+    target = [read.u64[at + 24].astype(np.uint64), read.u64[at + 32].astype(np.uint64)]
+    return index, proto, after, end_ip, source, target
+
+
+def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
+    is_whole = at + 20 <= np.minimum(end, end_ip)
+    tally.add("cut_headers", np.count_nonzero(~is_whole))
+    at = np.where(is_whole, at, 0)
+    sport = read.u16[at].astype(np.int64)
+    dport = read.u16[at + 2].astype(np.int64)
+    known = np.array(sorted(ports))
+    from_known, to_known = np.isin(sport, known), np.isin(dport, known)
+    keep = np.flatnonzero(is_whole & (from_known | to_known))
+    tally.add("other_ports", np.count_nonzero(is_whole) - len(keep))
+
+    def pick(array):
+        return array if len(keep) == len(at) else array[keep]
+
+    sport, dport, at, end_ip, end = map(pick, (sport, dport, at, end_ip, end))
+    source, target = [pick(half) for half in source], [pick(half) for half in target]
+    to_server = pick(to_known)
+    both = to_server & pick(from_known)
+    if both.any():
+        # Two ends on MQTT ports: the higher address and port counts as the server.
+        higher = _is_higher(target, dport, source, sport)
+        to_server = np.where(both, higher, to_server)
+    start = at + (read.u8[at + 12] >> 4).astype(np.int64) * 4
+    size = np.maximum(end_ip - start, 0)
+    tally.add("segments", len(at))
+    found = Segments(
+        data=read.u8,
+        client_high=np.where(to_server, source[0], target[0]),
+        client_low=np.where(to_server, source[1], target[1]),
+        server_high=np.where(to_server, target[0], source[0]),
+        server_low=np.where(to_server, target[1], source[1]),
+        ports=np.where(to_server, sport << 16 | dport, dport << 16 | sport),
+        to_server=to_server,
+        seq=read.u32[at + 4].astype(np.int64),
+        flags=read.u8[at + 13],
+        start=start,
+        size=size,
+        held=np.clip(np.minimum(end, end_ip) - start, 0, size),
+        offset=frames.base + start,
+        ts=pick(frames.ts[index]),
+    )
+    return found.take(np.flatnonzero((size > 0) | (found.flags & (FIN | SYN | RST) != 0)))
+
+
+def _is_higher(a, a_port, b, b_port):
+    low = (a[1] > b[1]) | ((a[1] == b[1]) & (a_port > b_port))
+    return (a[0] > b[0]) | ((a[0] == b[0]) & low)

@@ -1,0 +1,172 @@
+"""The pcap file format: header, record walk, and finding a record in the middle.
+
+Knows both byte orders and both resolutions (micro- and nanoseconds).  Never
+looks into a frame.  Format: IETF draft-ietf-opsawg-pcap.
+"""
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+from .frames import CaptureError, Frames, padded, words
+
+HEADER_BYTES = 24
+RECORD_BYTES = 16
+MAX_FRAME_BYTES = 262_144  # as libpcap and Wireshark: larger means a damaged record
+# Longer than any frame, so that records inside a recorded payload (a capture sent
+# over the network) cannot form such a chain: real record headers interrupt it.
+SYNC_BYTES = 2 * MAX_FRAME_BYTES
+_MAX_STEP_S = 7 * 86_400  # between neighbours of a chain that is searched for
+_CHAIN_RECORDS = 4
+_WINDOW_BYTES = 1 << 18
+
+_MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\xc3\xd4": (">", 1),
+    b"\x4d\x3c\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1000),
+}
+
+
+class Header(NamedTuple):
+    """`order` as in struct, `per_us` fractions in a microsecond, `link` type."""
+
+    order: str
+    per_us: int
+    link: int
+
+
+def is_pcap(start):
+    """Do these first bytes of a file belong to a pcap file?"""
+    return start[:4] in _MAGICS
+
+
+def read_header(start):
+    """`Header` from the first 24 bytes; CaptureError when cut short."""
+    if len(start) < HEADER_BYTES:
+        raise CaptureError(len(start), "pcap header cut short")
+    order, per_us = _MAGICS[start[:4]]
+    # The upper half of the field tells about frame check sequences, not the type.
+    return Header(order, per_us, struct.unpack_from(order + "I", start, 20)[0] & 0xFFFF)
+
+
+def walk(data, limit, header, pos=0):
+    """Hop from record to record in `data` -> (starts, next position, is_bad).
+
+    Stops before a record that starts at `limit` or later or is not all there, or,
+    with `is_bad`, before one whose length cannot be true.
+    """
+    unpack = struct.Struct(header.order + "I").unpack_from
+    starts = []
+    append = starts.append
+    end = len(data)
+    limit = min(limit, end - RECORD_BYTES + 1)
+    while pos < limit:
+        size = unpack(data, pos + 8)[0]
+        if size > MAX_FRAME_BYTES:
+            return starts, pos, True
+        after = pos + RECORD_BYTES + size
+        if after > end:
+            break
+        append(pos)
+        pos = after
+    return starts, pos, False
+
+
+def resync(data, header, pos, is_last, chain_bytes=0):
+    """The first position from `pos` on where a chain of records starts, or -1.
+
+    The chain has to hold for `_CHAIN_RECORDS` records and `chain_bytes`, or, when
+    `is_last` says that the file ends with `data`, exactly to that end.
+    """
+    last = len(data) - RECORD_BYTES
+    while pos <= last:
+        window = padded(data[pos : pos + _WINDOW_BYTES + RECORD_BYTES])
+        for candidate in _candidates(window, header, min(_WINDOW_BYTES, last - pos + 1)):
+            if _is_chain(data, header, pos + int(candidate), is_last, chain_bytes):
+                return pos + int(candidate)
+        pos += _WINDOW_BYTES
+    return -1
+
+
+def _candidates(window, header, count):
+    u32 = words(window, header.order + "u4")
+    size = u32[8 : 8 + count]
+    is_good = (size >= 1) & (size <= MAX_FRAME_BYTES) & (size <= u32[12 : 12 + count])
+    is_good &= u32[4 : 4 + count] < 1_000_000 * header.per_us
+    is_good &= u32[12 : 12 + count] < 1 << 24
+    return np.flatnonzero(is_good)
+
+
+def _is_chain(data, header, start, is_last, chain_bytes):
+    unpack = struct.Struct(header.order + "IIII").unpack_from
+    end = len(data)
+    before = unpack(data, start)[0]
+    pos = start
+    records = 0
+    while records < _CHAIN_RECORDS or pos - start < chain_bytes:
+        if pos + RECORD_BYTES > end:
+            return pos == end if is_last else records > 1
+        seconds, fraction, size, original = unpack(data, pos)
+        if not 0 < size <= min(original, MAX_FRAME_BYTES) or original >= 1 << 24:
+            return False
+        if fraction >= 1_000_000 * header.per_us or abs(seconds - before) > _MAX_STEP_S:
+            return False
+        before = seconds
+        pos += RECORD_BYTES + size
+        records += 1
+    return True
+
+
+def frames(stream, header, tally, base, until, chunk_bytes):
+    """Yield `Frames` from `stream`, which stands at file offset `base`, a record.
+
+    Records that start before offset `until` (None: all) are read; damage is
+    noted in `tally` and skipped to the next chain of records.
+    """
+    rest = b""
+    while True:
+        more = stream.read(chunk_bytes)
+        data = rest + more
+        limit = len(data) if until is None else min(len(data), until - base)
+        pos = 0
+        while True:
+            starts, pos, is_bad = walk(data, limit, header, pos)
+            if starts:
+                yield _frames(data, base, starts, header)
+                tally.add("frames", len(starts))
+            # A chain is looked for only in enough bytes, or at the file's end.
+            if not is_bad or (more and len(data) - pos < SYNC_BYTES):
+                break
+            pos = _skip_damage(data, header, pos, not more, tally, base)
+        if until is not None and base + pos >= until:
+            if base + pos > until:
+                tally.error(until, "two ranges of the file do not meet here")
+            return
+        if not more:
+            if pos < len(data):
+                tally.error(base + pos, "record cut short at the end of the file")
+            return
+        rest = data[pos:]
+        base += pos
+
+
+def _skip_damage(data, header, pos, is_last, tally, base):
+    found = resync(data, header, pos + 1, is_last)
+    if found < 0:
+        found = len(data) if is_last else max(pos + 1, len(data) - MAX_FRAME_BYTES)
+    tally.error(base + pos, "damaged record: %d bytes skipped" % (found - pos))
+    tally.add("skipped_bytes", found - pos)
+    return found
+
+
+def _frames(data, base, starts, header):
+    array = padded(data)
+    u32 = words(array, header.order + "u4")
+    at = np.array(starts, np.int64)
+    seconds = u32[at].astype(np.int64)
+    fraction = u32[at + 4].astype(np.int64)
+    ts = seconds * 1_000_000 + fraction // header.per_us
+    size = u32[at + 8].astype(np.int64)
+    return Frames(array, base, at + RECORD_BYTES, size, ts, header.link)

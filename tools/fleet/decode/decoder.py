@@ -1,0 +1,144 @@
+"""Segments in, batches of `schemas.EVENTS` out; everything that lasts is kept here.
+
+`Decoder` takes segments batch by batch, in capture order, and hands out the rows
+they complete.  How the traffic is cut into batches changes no row.
+"""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from .. import schemas
+from ..capture.frames import PAD_BYTES
+from ..capture.link import FIN, RST, SYN
+from . import fields
+from .connections import Registry
+from .framing import Framer
+from .streams import Pieces, Streams
+
+_ORDINAL_SHIFT = 22  # room for the packets that one segment can complete
+_TYPES = [*schemas.PACKET_TYPES, *schemas.EVENT_TYPES]
+_EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
+
+
+class Decoder:
+    """Decodes the traffic of one `site`; `capture` names the file being fed."""
+
+    def __init__(self, site):
+        self._site = site
+        self._registry = Registry()
+        self._streams = Streams()
+        self._framer = Framer()
+
+    def feed(self, segments, capture):
+        """Rows that these `Segments` complete: a list of record batches."""
+        if not len(segments.ts):
+            return []
+        numbers, ordinals = self._registry.assign(segments, capture)
+        count = len(self._registry.all)
+        pieces, parts = self._streams.feed(segments, numbers, ordinals, count)
+        direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
+        out = self._packet_rows([direct, joined], capture)
+        events += self._tcp_events(segments, numbers, ordinals)
+        return out + self._event_rows(events, capture)
+
+    def finish(self, capture=""):
+        """Rows for what was still waiting; call it once, at the end."""
+        parts = self._streams.finish()
+        _, joined, events = self._framer.feed(_NOTHING, parts, self._streams.is_opened.array)
+        out = self._packet_rows([None, joined], capture)
+        return out + self._event_rows(events + self._framer.finish(), capture)
+
+    def _packet_rows(self, found, capture):
+        found = [packets for packets in found if packets is not None and len(packets.at)]
+        for packets in found:
+            fields.introduce(packets, self._registry.all)
+        return [self._packet_batch(packets, capture) for packets in found]
+
+    def _packet_batch(self, packets, capture):
+        codes, uniques = pd.factorize(packets.stream >> 1)
+        levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
+        columns = fields.decode(packets, levels)
+        order = _index_in_run(packets.stream, packets.ordinal)
+        columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order
+        columns["level"] = pa.array(levels, mask=levels == 0)
+        columns["ts"] = packets.ts
+        columns["offset"] = packets.offset
+        return self._batch(columns, packets.stream, codes, uniques, capture)
+
+    def _event_rows(self, events, capture):
+        if not events:
+            return []
+        stream, kind, size, ordinal, ts, offset = zip(*events, strict=True)
+        stream = np.array(stream, np.int64)
+        codes, uniques = pd.factorize(stream >> 1)
+        count = len(stream)
+        zeros = np.zeros(count, np.int8)
+        columns = {
+            "packet_type": np.array([_EVENT_CODES[name] for name in kind], np.uint8),
+            "flags": zeros,
+            "qos": zeros,
+            "dup": zeros.astype(bool),
+            "retain": zeros.astype(bool),
+            "payload_bytes": np.array(size, np.int64),
+            "packet_bytes": np.zeros(count, np.int64),
+            "payload_hash": np.zeros(count, np.int64),
+            "number": np.array(ordinal, np.int64) << _ORDINAL_SHIFT,
+            "ts": np.array(ts, np.int64),
+            "offset": np.array(offset, np.int64),
+        }
+        return [self._batch(columns, stream, codes, uniques, capture)]
+
+    def _tcp_events(self, segments, numbers, ordinals):
+        events = []
+        stream = 2 * numbers + ~segments.to_server
+        for flag, kind in ((SYN, "TCP_OPEN"), (FIN, "TCP_FIN"), (RST, "TCP_RESET")):
+            at = np.flatnonzero(segments.flags & flag)
+            rows = (stream[at], ordinals[at], segments.ts[at], segments.offset[at])
+            for one, ordinal, ts, offset in zip(*(row.tolist() for row in rows), strict=True):
+                events.append((one, kind, 0, ordinal, ts, offset))
+        return events
+
+    def _batch(self, columns, stream, codes, uniques, capture):
+        known = [self._registry.all[number] for number in uniques.tolist()]
+        count = len(stream)
+        columns["site"] = _repeated(self._site, count)
+        columns["capture"] = _repeated(capture, count)
+        columns["connection"] = _coded(codes, [one.name for one in known])
+        columns["client_id"] = _coded(codes, [one.client_id for one in known])
+        columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
+        columns["packet_type"] = _coded(columns["packet_type"], _TYPES)
+        columns["ts"] = pa.array(columns["ts"], pa.int64()).cast(schemas.TS)
+        arrays = []
+        for field in schemas.EVENTS:
+            values = columns.get(field.name)
+            if values is None:
+                values = pa.nulls(count, field.type)
+            arrays.append(values if isinstance(values, pa.Array) else pa.array(values))
+        return pa.RecordBatch.from_arrays(arrays, names=schemas.EVENTS.names)
+
+
+def plain(batch):
+    """The batch with `schemas.EVENTS`' own types, no dictionaries (for Spark)."""
+    return batch.cast(schemas.EVENTS)
+
+
+def _coded(codes, values):
+    codes = pa.array(np.asarray(codes).astype(np.int32))
+    return pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string()))
+
+
+def _repeated(value, count):
+    return _coded(np.zeros(count, np.int32), [value])
+
+
+def _index_in_run(stream, ordinal):
+    # 0, 1, 2 … for packets that the same segment completed.
+    is_new = np.ones(len(stream), bool)
+    is_new[1:] = (stream[1:] != stream[:-1]) | (ordinal[1:] != ordinal[:-1])
+    starts = np.flatnonzero(is_new)
+    return np.arange(len(stream)) - np.repeat(starts, np.diff(starts, append=len(stream)))
+
+
+_EMPTY = np.empty(0, np.int64)
+_NOTHING = Pieces(np.zeros(PAD_BYTES, np.uint8), *[_EMPTY] * 6)

@@ -1,0 +1,182 @@
+"""`Packets` -> the columns of `schemas.EVENTS`, all packets of a batch at once.
+
+Text is copied by Arrow, never byte by byte in Python; only packets of which there
+are few (CONNECT, SUBSCRIBE …) are read one by one.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from ..capture.frames import words
+from . import connect, identity
+
+_PUBLISH, _CONNECT, _CONNACK, _DISCONNECT, _AUTH = 3, 1, 2, 14, 15
+_WITH_ID = np.array([t in (4, 5, 6, 7, 8, 9, 10, 11) for t in range(16)])
+_WITH_DUP = np.array([t in (3, 6, 8, 10) for t in range(16)])
+_WITH_REASON = np.array([t in (4, 5, 6, 7) for t in range(16)])
+_DETAILED = np.array([t in (1, 2, 8, 9, 10) for t in range(16)])
+
+
+def introduce(packets, connections):
+    """Let the CONNECT and CONNACK packets tell who the connections belong to."""
+    kind = packets.data[packets.at] >> 4
+    for at in np.flatnonzero((kind == _CONNECT) | (kind == _CONNACK)).tolist():
+        connection = connections[int(packets.stream[at]) >> 1]
+        fields, _ = connect.read(int(kind[at]), _body(packets, at), connection.level)
+        if kind[at] == _CONNECT and connection.client_id is None:
+            connection.client_id = fields.get("client_id")
+            connection.level = fields.get("level", 0)
+        elif kind[at] == _CONNACK and "client_id" in fields:
+            connection.client_id = fields["client_id"]
+
+
+def _body(packets, at):
+    return packets.data[packets.body[at] : packets.end[at]].tobytes()
+
+
+def decode(packets, levels):
+    """-> {column: array} of everything that the packets' own bytes tell.
+
+    `levels` is the protocol level of each packet's connection, 0 when unknown.
+    """
+    data, body, end = packets.data, packets.body, packets.end
+    first = data[packets.at]
+    kind = first >> 4
+    is_publish = kind == _PUBLISH
+    qos = np.where(is_publish, (first >> 1) & 3, 0).astype(np.int8)
+    u16 = words(data, ">u2")
+    room = end - body
+    errors = {}
+
+    topic_size = np.where(is_publish & (room >= 2), u16[body], 0).astype(np.int64)
+    id_at = np.where(is_publish, body + 2 + topic_size, body)
+    has_id = np.where(is_publish, qos > 0, _WITH_ID[kind])
+    behind = id_at + 2 * has_id
+    is_short = (has_id | is_publish) & ((behind > end) | (is_publish & (room < 2)))
+    if is_short.any():
+        errors.update(dict.fromkeys(np.flatnonzero(is_short).tolist(), "packet too short"))
+        has_id &= ~is_short
+        topic_size[is_short] = 0
+        behind = np.where(is_short, end, behind)
+        id_at = np.where(is_short, body, id_at)
+    packet_id = u16[id_at].astype(np.int32)
+    payload = np.where(is_publish, behind, end)
+    five = np.flatnonzero(is_publish & (levels == 5) & ~is_short)
+    if len(five):
+        payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
+    payload_size = end - payload
+
+    columns = {
+        "packet_type": kind,
+        "flags": (first & 15).astype(np.int8),
+        "qos": qos,
+        "dup": (first & 8 != 0) & _WITH_DUP[kind],
+        "retain": (first & 1 != 0) & is_publish,
+        "packet_id": pa.array(packet_id, mask=~has_id),
+        "topic": _topics(data, body, topic_size, is_publish & ~is_short, errors),
+        "payload_bytes": payload_size,
+        "packet_bytes": end - packets.at,
+        "payload_hash": np.where(
+            is_publish, identity.payload_hash(data, payload, payload_size), 0
+        ),
+        "reason_code": _reasons(data, kind, body, end),
+        "envelope": _envelopes(data, payload, payload_size, is_publish),
+        "detail": _details(packets, kind, levels, errors),
+    }
+    columns["error"] = _sparse(errors, len(kind))
+    return columns
+
+
+def _behind_properties(data, at, end, index, errors):
+    # Level 5: a length and that many bytes of properties before the payload.
+    size = np.zeros(len(at), np.int64)
+    goes_on = np.ones(len(at), bool)
+    for shift in (0, 7, 14, 21):
+        byte = data[np.minimum(at, end)].astype(np.int64)
+        size += np.where(goes_on, (byte & 127) << shift, 0)
+        at = at + goes_on
+        goes_on &= byte > 127
+    behind = at + size
+    bad = (behind > end) | goes_on
+    errors.update(dict.fromkeys(index[bad].tolist(), "properties longer than the packet"))
+    return np.where(bad, end, behind)
+
+
+def slices(data, start, size):
+    """A binary Arrow array of `data[start : start + size]`; the parts do not overlap.
+
+    Parts and the bytes between them are one array for Arrow, which then copies
+    every other element: no loop and no index for each byte.
+    """
+    if not len(start):
+        return pa.array([], pa.large_binary())
+    order = np.argsort(start, kind="stable")
+    offsets = np.empty(2 * len(start), np.int64)
+    offsets[0::2] = start[order]
+    offsets[1::2] = (start + size)[order]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    whole = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    place = np.empty(len(start), np.int64)
+    place[order] = np.arange(0, len(offsets), 2)
+    return whole.take(pa.array(place))
+
+
+def _topics(data, body, size, has_topic, errors):
+    index = np.flatnonzero(has_topic)
+    raw = slices(data, body[index] + 2, size[index])
+    try:
+        texts = raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        texts = pa.array(_decoded(raw, index, errors), pa.large_string())
+    return _spread(texts.cast(pa.string()), has_topic)
+
+
+def _decoded(raw, index, errors):
+    for at, value in zip(index.tolist(), raw.to_pylist(), strict=True):
+        try:
+            yield value.decode()
+        except UnicodeDecodeError:
+            errors[at] = "topic is not UTF-8"
+            yield connect.text(value)
+
+
+def _spread(values, mask):
+    # One value for each True of the mask, null elsewhere.
+    if mask.all():
+        return values
+    place = np.cumsum(mask) - 1
+    return values.take(pa.array(place, mask=~mask))
+
+
+def _envelopes(data, payload, size, is_publish):
+    is_reading = is_publish & identity.is_reading(data, payload, size)
+    index = np.flatnonzero(is_reading)
+    raw = slices(data, payload[index], size[index]).cast(pa.binary())
+    return _spread(raw, is_reading)
+
+
+def _reasons(data, kind, body, end):
+    # Behind the packet id of the acknowledgements (level 5), behind the flags of CONNACK.
+    at = body + np.where(kind == _CONNACK, 1, np.where(_WITH_REASON[kind], 2, 0))
+    has_reason = _WITH_REASON[kind] | np.isin(kind, (_CONNACK, _DISCONNECT, _AUTH))
+    has_reason &= at < end
+    return pa.array(data[np.minimum(at, end)].astype(np.int16), mask=~has_reason)
+
+
+def _details(packets, kind, levels, errors):
+    texts = {}
+    for at in np.flatnonzero(_DETAILED[kind]).tolist():
+        fields, error = connect.read(int(kind[at]), _body(packets, at), int(levels[at]))
+        texts[at] = connect.to_json(fields)
+        if error:
+            errors[at] = error
+    return _sparse(texts, len(kind))
+
+
+def _sparse(values, count):
+    if not values:
+        return pa.nulls(count, pa.string())
+    column = [None] * count
+    for at, value in values.items():
+        column[at] = value
+    return pa.array(column, pa.string())

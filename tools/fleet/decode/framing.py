@@ -1,0 +1,313 @@
+"""Stream bytes -> where MQTT packets begin and end.
+
+Theory of operation.  Nearly always a TCP segment holds whole packets.  So `walk`
+hops from header to header in all segments of a batch at once, each from its own
+start.  Where every segment of a stream comes out exactly at its end, that was the
+truth and the packets stay where they are in the capture's buffer.  Every other
+stream (packets over several segments, missing bytes, a start in the middle) is
+joined and framed one packet after the other by `Framer`, which also finds the
+next plausible packet after a gap.  Nothing is guessed across missing bytes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..capture.frames import padded
+from . import plausible
+from .plausible import INCOMPLETE
+from .reorder import Part
+
+_NEW, _SYNCED, _LOST, _FOREIGN = 0, 1, 2, 3
+# Segments without a plausible packet before a stream that never made sense is
+# called foreign, and before a lost one is only looked at segment by segment.
+_PATIENCE = 64
+
+GAP, MALFORMED, NOT_MQTT, INCOMPLETE_PACKET = "GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"
+
+
+@dataclass
+class Packets:
+    """Packets in `data`: first byte `at`, variable header `body`, behind it `end`."""
+
+    data: np.ndarray
+    at: np.ndarray
+    body: np.ndarray
+    end: np.ndarray
+    stream: np.ndarray
+    ordinal: np.ndarray
+    ts: np.ndarray
+    offset: np.ndarray
+
+
+def walk(data, start, end):
+    """Hop over packets from each `start` to its `end`, all at once.
+
+    -> (piece, at, body, end) of the packets that are all there, in the order of the
+    pieces, and for each piece whether its packets fill it exactly.
+    """
+    is_whole = np.zeros(len(start), bool)
+    found = []
+    active = np.arange(len(start))
+    pos = start
+    # A few very full segments are not worth a round for each of their packets.
+    while len(active) > (16 if len(found) > 64 else 0):
+        limit = end[active]
+        first = data[pos]
+        length = data[pos + 1].astype(np.int64)
+        body = pos + 2
+        long = np.flatnonzero(length > 127)
+        if len(long):
+            length[long], body[long] = _long_lengths(data, pos[long])
+        after = body + length
+        is_good = (first >= 16) & (after <= limit)
+        if not is_good.all():
+            active, pos, body, after = active[is_good], pos[is_good], body[is_good], after[is_good]
+            limit = limit[is_good]
+        found.append((active, pos, body, after))
+        is_whole[active[after == limit]] = True
+        goes_on = after < limit
+        active, pos = active[goes_on], after[goes_on]
+    piece, at, body, after = (np.concatenate(part) for part in zip(*found, strict=True))
+    if len(found) > 1:
+        order = np.argsort(piece, kind="stable")
+        piece, at, body, after = piece[order], at[order], body[order], after[order]
+    return piece, at, body, after, is_whole
+
+
+def _long_lengths(data, pos):
+    # Remaining lengths of two bytes and more -> (length, body); 31-2.1-LEN.
+    length = (data[pos + 1] & 127).astype(np.int64)
+    body = pos + 2
+    goes_on = np.ones(len(pos), bool)
+    for shift in (7, 14, 21):
+        byte = data[body].astype(np.int64)
+        length += np.where(goes_on, (byte & 127) << shift, 0)
+        body = body + goes_on
+        goes_on &= byte > 127
+    length[goes_on] = 1 << 40  # a fifth byte: never ends inside the segment
+    return length, body
+
+
+class Framer:
+    """State of all streams: in step or not, and the start of an unfinished packet."""
+
+    def __init__(self):
+        self._sync = {}
+        self._tail = {}
+        self._misses = {}
+
+    def feed(self, pieces, parts, is_opened):
+        """-> (`Packets` in the pieces' buffer, `Packets` joined, events).
+
+        `is_opened` tells for each stream whether its start was captured.  Events are
+        (stream, kind, bytes, ordinal, ts, offset).
+        """
+        direct, rest = self._direct(pieces, is_opened)
+        slow = _to_parts(rest)
+        for stream, more in parts.items():
+            slow.setdefault(stream, []).extend(more)
+        joined = _Joined()
+        for stream, run in slow.items():
+            self._frame(stream, run, bool(is_opened[stream]), joined)
+        return direct, joined.packets(), joined.events
+
+    def finish(self):
+        """Events for packets of which the end never came."""
+        events = []
+        for stream, (data, ordinal, ts, offset) in self._tail.items():
+            events.append((stream, INCOMPLETE_PACKET, len(data), ordinal, ts, offset))
+        self._tail.clear()
+        return events
+
+    def _direct(self, pieces, is_opened):
+        # What needs no joining -> (its Packets, the other pieces).
+        if not len(pieces.stream):
+            return None, pieces
+        first = np.flatnonzero(np.diff(pieces.stream, prepend=-1))
+        streams = pieces.stream[first]
+        is_fit = self._is_fit(pieces, first, streams, is_opened)
+        group = np.repeat(np.arange(len(first)), np.diff(first, append=len(pieces.stream)))
+        piece, at, body, end, is_whole = walk(
+            pieces.data, pieces.start, pieces.start + pieces.size
+        )
+        is_fit[group[~is_whole]] = False
+        self._sync.update(dict.fromkeys(streams[is_fit].tolist(), _SYNCED))
+        keep = is_fit[group]
+        if not keep.all():
+            good = keep[piece]
+            piece, at, body, end = piece[good], at[good], body[good], end[good]
+        delta = at - pieces.start[piece]
+        packets = Packets(
+            pieces.data,
+            at,
+            body,
+            end,
+            pieces.stream[piece],
+            pieces.ordinal[piece],
+            pieces.ts[piece],
+            pieces.offset[piece] + delta,
+        )
+        return packets, pieces.take(~keep)
+
+    def _is_fit(self, pieces, first, streams, is_opened):
+        sync = self._sync
+        known = np.fromiter((sync.get(s, _NEW) for s in streams.tolist()), np.int64, len(streams))
+        start = pieces.start[first]
+        direction = streams & 1
+        opener = np.where(direction == 0, 0x10, 0x20)
+        is_opener = is_opened[streams] & (pieces.data[start] == opener)
+        # CONNECT says so by name: "MQTT" or "MQIsdp" (31-2.2-PROTO).
+        body = start + 2 + (pieces.data[start + 1] > 127)
+        is_named = (pieces.data[body + 2] == ord("M")) & (pieces.data[body + 3] == ord("Q"))
+        is_fit = (known == _SYNCED) | ((known == _NEW) & is_opener & (is_named | (direction == 1)))
+        return is_fit & ~np.isin(streams, list(self._tail))
+
+    def _frame(self, stream, parts, is_opened, joined):
+        tail = self._tail.pop(stream, None)
+        if tail and not parts[0].missing:
+            data, ordinal, ts, offset = tail
+            parts = [Part(data, ordinal, ts, offset, 0), *parts]
+        elif tail:
+            joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
+        begin = 0
+        for place in range(1, len(parts) + 1):
+            if place == len(parts) or parts[place].missing:
+                self._frame_run(stream, parts[begin:place], is_opened, joined)
+                begin = place
+
+    def _frame_run(self, stream, run, is_opened, joined):
+        if run[0].missing:
+            joined.event(stream, GAP, run[0].missing, *run[0][1:4])
+            self._cut_tail(stream, joined)
+            if self._sync.get(stream) != _FOREIGN:
+                self._sync[stream] = _LOST
+                self._misses[stream] = 0
+        data = b"".join([part.data for part in run]) if len(run) > 1 else run[0].data
+        marks = _Marks(run)
+        base = joined.append(data)
+        pos = self._find_start(stream, data, marks, is_opened, joined)
+        while 0 <= pos < len(data):
+            body, after = plausible.header(data, pos, len(data))
+            if after == 0 or data[pos] < 16:
+                joined.event(stream, MALFORMED, 0, *marks.at(pos))
+                self._sync[stream] = _LOST
+                self._misses[stream] = 0
+                pos = self._search(stream, data, marks, marks.behind(pos), joined)
+                continue
+            if after == INCOMPLETE or after > len(data):
+                ordinal, ts, offset = marks.at(pos)
+                self._tail[stream] = (data[pos:], ordinal, ts, offset)
+                return
+            ordinal, ts, _ = marks.at(after - 1)
+            row = (base + pos, base + body, base + after, stream, ordinal, ts)
+            joined.rows.append((*row, marks.offset(pos)))
+            pos = after
+
+    def _cut_tail(self, stream, joined):
+        tail = self._tail.pop(stream, None)
+        if tail:
+            joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
+
+    def _find_start(self, stream, data, marks, is_opened, joined):
+        sync = self._sync.get(stream, _NEW)
+        if sync == _SYNCED:
+            return 0
+        if sync == _FOREIGN:
+            return -1
+        if sync == _NEW and is_opened:
+            # The first bytes of a connection are a packet, or this is not MQTT.
+            after = plausible.check(data, 0, len(data), stream & 1)
+            if after == INCOMPLETE and len(data) < 16:
+                self._tail[stream] = (data, *marks.at(0))
+                return -1
+            self._sync[stream] = _SYNCED if after else _FOREIGN
+            if after == 0:
+                joined.event(stream, NOT_MQTT, len(data), *marks.at(0))
+            return 0 if after else -1
+        return self._search(stream, data, marks, 0, joined)
+
+    def _search(self, stream, data, marks, place, joined):
+        # Segment by segment, from the one at `place` on.
+        for begin, end in marks.spans(place, len(data)):
+            misses = self._misses.get(stream, 0)
+            pos = plausible.find(data, begin, end, stream & 1, misses < _PATIENCE)
+            if pos >= 0:
+                self._sync[stream] = _SYNCED
+                self._misses.pop(stream, None)
+                return pos
+            self._misses[stream] = misses + 1
+            if self._sync.get(stream, _NEW) == _NEW and misses >= _PATIENCE:
+                self._sync[stream] = _FOREIGN
+                joined.event(stream, NOT_MQTT, len(data) - begin, *marks.at(begin))
+                return -1
+        return -1
+
+
+class _Marks:
+    # Which part of a run a position lies in.  Asked for ascending positions.
+    def __init__(self, run):
+        self._run = run
+        self._ends = np.cumsum([len(part.data) for part in run]).tolist()
+        self._index = 0
+
+    def _seek(self, pos):
+        index = self._index
+        if index and pos < self._ends[index - 1]:
+            index = 0
+        while pos >= self._ends[index]:
+            index += 1
+        self._index = index
+        return index
+
+    def at(self, pos):
+        part = self._run[self._seek(pos)]
+        return part.ordinal, part.ts, self.offset(pos)
+
+    def offset(self, pos):
+        index = self._seek(pos)
+        part = self._run[index]
+        return part.offset + pos - (self._ends[index] - len(part.data))
+
+    def behind(self, pos):
+        return self._ends[self._seek(pos)]
+
+    def spans(self, pos, size):
+        if pos < size:
+            for index in range(self._seek(pos), len(self._ends)):
+                yield self._ends[index] - len(self._run[index].data), self._ends[index]
+
+
+class _Joined:
+    # The joined bytes of all slow streams, and what was found in them.
+    def __init__(self):
+        self._data = []
+        self._size = 0
+        self.rows = []
+        self.events = []
+
+    def append(self, data):
+        base = self._size
+        self._data.append(data)
+        self._size += len(data)
+        return base
+
+    def event(self, stream, kind, size, ordinal, ts, offset):
+        self.events.append((stream, kind, size, ordinal, ts, offset))
+
+    def packets(self):
+        if not self.rows:
+            return None
+        columns = np.array(self.rows, np.int64).T
+        return Packets(padded(b"".join(self._data)), *columns)
+
+
+def _to_parts(pieces):
+    parts = {}
+    columns = (pieces.stream, pieces.start, pieces.size, pieces.ordinal, pieces.ts, pieces.offset)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    view = pieces.data.data
+    for stream, start, size, ordinal, ts, offset in rows:
+        part = Part(bytes(view[start : start + size]), ordinal, ts, offset, 0)
+        parts.setdefault(stream, []).append(part)
+    return parts

@@ -1,0 +1,102 @@
+"""One direction of one connection whose segments do not simply follow each other.
+
+Puts segments into order, drops what came twice, and finds what never came.  A
+hole is given up when too much waits behind it; the bytes behind it are then
+handed on as a new run, marked with the number of bytes missing.
+"""
+
+import heapq
+from typing import NamedTuple
+
+_WAIT_BYTES = 4 << 20
+_WAIT_US = 60_000_000
+_HALF, _WHOLE = 1 << 31, 1 << 32
+
+
+class Part(NamedTuple):
+    """Bytes in stream order: `missing` bytes are not there before them.
+
+    `ordinal` and `ts` are those of the segment that completed the run up to here,
+    `offset` is where the bytes lie in the capture.
+    """
+
+    data: bytes
+    ordinal: int
+    ts: int
+    offset: int
+    missing: int
+
+
+class Reorder:
+    """Feed it segments; it hands out `Part`s.  `next` is the next sequence number."""
+
+    def __init__(self, next_seq):
+        self.next = next_seq
+        self._place = 0  # of `next`, counted from here on without wrapping
+        self._waiting = []  # heap of (place, order of arrival, data, ordinal, ts, offset)
+        self._bytes = 0
+        self._missing = 0
+        self._arrived = 0
+
+    @property
+    def is_waiting(self):
+        """Do segments wait behind a hole, or does one follow what was cut off?"""
+        return bool(self._waiting) or self._missing > 0
+
+    def feed(self, seq, data, size, ordinal, ts, offset):
+        """Take a segment of `size` bytes, of which `data` was captured -> Parts."""
+        place = self._place + (seq - self.next + _HALF) % _WHOLE - _HALF
+        out = []
+        if place <= self._place:
+            self._take(out, place, data, size, ordinal, ts, offset)
+            self._drain(out, ordinal, ts)
+        elif size:
+            self._arrived += 1
+            entry = (place, self._arrived, data, size, ordinal, ts, offset)
+            heapq.heappush(self._waiting, entry)
+            self._bytes += len(data)
+        while self._waiting and self._is_hopeless(ts):
+            self.give_up(out)
+        return out
+
+    def _is_hopeless(self, ts):
+        return self._bytes > _WAIT_BYTES or ts - self._waiting[0][5] > _WAIT_US
+
+    def give_up(self, out):
+        """Call the first hole a gap and go on behind it; appends to `out`."""
+        place, _, _, _, ordinal, ts, _ = self._waiting[0]
+        self._missing += place - self._place
+        self.next = (self.next + place - self._place) % _WHOLE
+        self._place = place
+        # What waited counts from its own arrival: only the hole made it wait.
+        self._drain(out, -1, ts)
+
+    def finish(self):
+        """No more segments will come -> Parts."""
+        out = []
+        while self._waiting:
+            self.give_up(out)
+        return out
+
+    def _drain(self, out, ordinal, ts):
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= self._place:
+            place, _, data, size, own_ordinal, own_ts, offset = heapq.heappop(waiting)
+            self._bytes -= len(data)
+            if own_ordinal > ordinal:
+                ordinal, ts = own_ordinal, own_ts
+            self._take(out, place, data, size, ordinal, ts, offset)
+
+    def _take(self, out, place, data, size, ordinal, ts, offset):
+        old = self._place - place
+        fresh = size - old
+        if fresh <= 0:
+            return
+        data = data[old:]
+        if data:
+            out.append(Part(data, ordinal, ts, offset + old, self._missing))
+            self._missing = 0
+        # Bytes that the capture cut off are missing like bytes that never came.
+        self._missing += fresh - len(data)
+        self._place += fresh
+        self.next = (self.next + fresh) % _WHOLE

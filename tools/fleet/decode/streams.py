@@ -1,0 +1,166 @@
+"""TCP segments -> the bytes of each direction of each connection, in order.
+
+All streams of a batch are looked at at once.  Where segments follow each other,
+repeats and overlaps included, the result is `Pieces` that point into the batch's
+buffer; a stream with a hole goes through `Reorder`, segment by segment.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..capture.link import RST, SYN
+from .reorder import Reorder
+
+_HALF, _WHOLE = 1 << 31, 1 << 32
+_APART = 1 << 34  # more than any two places of one stream in one batch differ
+
+
+@dataclass
+class Pieces:
+    """Bytes in stream order, streams one after the other, no holes.
+
+    `stream` is 2 × connection number + direction, `start` and `size` the place in
+    `data`, `ordinal` and `ts` those of the segment, `offset` the place in the file.
+    """
+
+    data: np.ndarray
+    stream: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    ordinal: np.ndarray
+    ts: np.ndarray
+    offset: np.ndarray
+
+    def take(self, index):
+        """Only the entries at `index` (positions or a mask)."""
+        names = [name for name in self.__dataclass_fields__ if name != "data"]
+        return Pieces(self.data, **{name: getattr(self, name)[index] for name in names})
+
+
+class Growing:
+    """A numpy array that is long enough for every index asked for."""
+
+    def __init__(self, fill, dtype):
+        self._fill = fill
+        self.array = np.full(1024, fill, dtype)
+
+    def reserve(self, count):
+        """Make room for indices below `count`."""
+        if count > len(self.array):
+            grown = np.full(max(count, 2 * len(self.array)), self._fill, self.array.dtype)
+            grown[: len(self.array)] = self.array
+            self.array = grown
+
+
+class Streams:
+    """What is known of every stream: next sequence number, and who waits."""
+
+    def __init__(self):
+        self._next = Growing(-1, np.int64)
+        self.is_opened = Growing(False, bool)  # its SYN was seen
+        self._reorders = {}
+
+    def feed(self, segments, numbers, ordinals, count):
+        """-> (`Pieces`, {stream: [Part, …]}); `count` connections are known by now."""
+        self._next.reserve(2 * count)
+        self.is_opened.reserve(2 * count)
+        stream = 2 * numbers + ~segments.to_server
+        codes, uniques = pd.factorize(stream)
+        narrow = codes.astype(np.uint16) if len(uniques) <= 1 << 16 else codes
+        order = np.argsort(narrow, kind="stable")
+        group = codes[order]
+        flags = segments.flags[order]
+        is_syn = flags & SYN != 0
+        seq = segments.seq[order] + is_syn
+        size = np.where(flags & RST != 0, 0, segments.size[order])
+        is_data = size > 0
+        base = self._bases(uniques, group, seq, is_syn, is_data)
+
+        order, group, seq, size = order[is_data], group[is_data], seq[is_data], size[is_data]
+        rel = (seq - base[group] + _HALF) % _WHOLE - _HALF
+        before, reached = _reached(rel + size, group, len(uniques))
+        is_slow = np.zeros(len(uniques), bool)
+        is_slow[group[(rel > before) | (segments.held[order] < size)]] = True
+        if self._reorders:
+            is_slow |= np.isin(uniques, list(self._reorders))
+        self._next.array[uniques] = np.where(base < 0, -1, (base + reached) % _WHOLE)
+
+        slow = {}
+        if is_slow.any():
+            mine = is_slow[group]
+            slow = self._feed_slow(segments, order[mine], group[mine], seq[mine], uniques, base)
+        fresh = np.flatnonzero((rel + size > before) & ~is_slow[group])
+        cut = np.maximum(before[fresh] - rel[fresh], 0)
+        source = order[fresh]
+        pieces = Pieces(
+            data=segments.data,
+            stream=uniques[group[fresh]],
+            start=segments.start[source] + cut,
+            size=size[fresh] - cut,
+            ordinal=ordinals[source],
+            ts=segments.ts[source],
+            offset=segments.offset[source] + cut,
+        )
+        return pieces, self._parts(slow, segments, ordinals)
+
+    def _bases(self, uniques, group, seq, is_syn, is_data):
+        # The sequence number that each stream goes on with; -1 while none is known.
+        base = self._next.array[uniques]
+        unknown = base < 0
+        opening = np.flatnonzero(is_syn)
+        self.is_opened.array[uniques[group[opening]]] = True
+        for places in (np.flatnonzero(is_data), opening):
+            first = np.full(len(uniques), -1, np.int64)
+            first[group[places[::-1]]] = seq[places[::-1]] % _WHOLE
+            base = np.where(unknown & (first >= 0), first, base)
+        return base
+
+    def _feed_slow(self, segments, order, group, seq, uniques, base):
+        slow = {}
+        for at, code, number in zip(order.tolist(), group.tolist(), seq.tolist(), strict=True):
+            stream = int(uniques[code])
+            if stream not in slow:
+                slow[stream] = []
+                if stream not in self._reorders:
+                    self._reorders[stream] = Reorder(int(base[code]))
+            slow[stream].append((at, number))
+        return slow
+
+    def _parts(self, slow, segments, ordinals):
+        parts = {}
+        for stream, entries in slow.items():
+            reorder = self._reorders[stream]
+            out = parts[stream] = []
+            for at, seq in entries:
+                start, held = int(segments.start[at]), int(segments.held[at])
+                out += reorder.feed(
+                    seq % _WHOLE,
+                    segments.data[start : start + held].tobytes(),
+                    int(segments.size[at]),
+                    int(ordinals[at]),
+                    int(segments.ts[at]),
+                    int(segments.offset[at]),
+                )
+            if not reorder.is_waiting:
+                self._next.array[stream] = reorder.next
+                del self._reorders[stream]
+        return parts
+
+    def finish(self):
+        """No more segments will come -> {stream: [Part, …]} of what still waited."""
+        parts = {stream: reorder.finish() for stream, reorder in self._reorders.items()}
+        self._reorders.clear()
+        return {stream: out for stream, out in parts.items() if out}
+
+
+def _reached(end, group, count):
+    # How far each stream had come before each segment, and at the end of the batch.
+    floor = group * _APART
+    reach = np.maximum.accumulate(np.maximum(end, 0) + floor)
+    before = np.concatenate(([0], reach[:-1]))
+    before = np.maximum(before - floor, 0)
+    reached = np.zeros(count, np.int64)
+    reached[group] = reach - floor  # the last assignment of each stream stays
+    return before, reached
