@@ -8,6 +8,8 @@ a program without a journal does not pay for it.
 
 import sys
 
+__version__ = "0.1.0"
+
 if sys.implementation.name == "cpython":
     from .cpython import install
 
