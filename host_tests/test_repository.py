@@ -1,0 +1,285 @@
+"""Rules that the whole repository keeps: who imports whom, sizes, names, one version.
+
+Each of them is easy to break by a small edit that works, so a test holds them.
+"""
+
+import ast
+import csv
+import re
+import statistics
+import subprocess
+import tomllib
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARY = ROOT / "lib" / "umqtt31"
+
+MOST_LINES = 400
+MOST_BYTES_TRACKED = 2_000_000
+
+# Each module of the library: which others it may import.  `errors` is for all, the
+# package's `__init__` may import all, and nobody imports it.  A new module needs a row.
+MAY_IMPORT = {
+    "errors": set(),
+    "packet": set(),
+    "topic": set(),
+    "cpython": set(),
+    "held": set(),
+    "ram": set(),
+    "journal": set(),
+    "session": {"packet", "held"},
+    "message": {"packet", "topic"},
+    "stream": {"packet", "cpython"},
+    "connection": {"packet", "topic", "stream"},
+    "subscriber": {"packet", "topic", "connection"},
+    "client": {
+        "packet",
+        "topic",
+        "session",
+        "stream",
+        "ram",
+        "message",
+        "connection",
+        "subscriber",
+    },
+    "simple": {"client", "connection"},
+    "aio": {"client", "connection"},
+}
+NETWORK = {"socket", "tls", "ssl", "asyncio"}
+MAY_USE_NETWORK = {"stream", "cpython", "aio"}
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def repository_files():
+    """Every file that is tracked or could be: not ignored, and there."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def shown(path):
+    return str(path.relative_to(ROOT))
+
+
+def python_files(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(path):
+    """(level, module) of every import statement in `path`; names imported from "." are modules."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.level, node.module
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.level, alias.name) for alias in node.names)
+
+
+def functions(path):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.glob("*.py")), ids=lambda path: path.stem)
+def test_library_module_imports_only_what_lies_below_it(path):
+    own = {name.partition(".")[0] for level, name in imports(path) if level}
+    if path.stem == "__init__":
+        return
+    assert path.stem in MAY_IMPORT, "give the new module a row in MAY_IMPORT"
+    assert own <= MAY_IMPORT[path.stem] | {"errors"}
+
+
+def test_library_imports_neither_itself_by_name_nor_anything_around_it():
+    around = {"umqtt31", "tools", "host_tests", "board"}
+    around |= {path.stem for path in (ROOT / "firmware").glob("*")}
+    found = {
+        (path.name, name)
+        for path in python_files("lib")
+        for level, name in imports(path)
+        if not level and name.partition(".")[0] in around
+    }
+    assert found == set()
+
+
+def test_library_touches_the_network_only_in_its_edge_modules():
+    found = {
+        path.stem
+        for path in python_files("lib")
+        for level, name in imports(path)
+        if not level and name in NETWORK
+    }
+    assert found <= MAY_USE_NETWORK
+
+
+def test_firmware_imports_nothing_of_the_host():
+    found = {
+        (shown(path), name)
+        for path in python_files("firmware", "boards")
+        for _, name in imports(path)
+        if name.partition(".")[0] in ("tools", "host_tests")
+    }
+    assert found == set()
+
+
+def test_tools_do_not_import_the_tests():
+    found = {
+        shown(path)
+        for path in python_files("tools")
+        for _, name in imports(path)
+        if name.partition(".")[0] == "host_tests"
+    }
+    assert found == set()
+
+
+def test_library_never_prints():
+    found = [
+        f"{shown(path)}:{node.lineno}"
+        for path in python_files("lib")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Name) and node.id == "print"
+    ]
+    assert found == []
+
+
+def test_private_constant_of_one_name_has_one_value():
+    values = defaultdict(set)
+    for path in python_files("lib"):
+        for node in tree(path).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            if isinstance(node.value.func, ast.Name) and node.value.func.id == "const":
+                values[node.targets[0].id].add(ast.unparse(node.value.args[0]))
+    assert values, "no const() found: does this test still look in the right place?"
+    assert {name: found for name, found in values.items() if len(found) > 1} == {}
+
+
+def test_private_constant_is_not_imported():
+    """`_X = const(…)` is in no module's dictionary on a board; only CPython finds it."""
+    found = [
+        f"{shown(path)}: {alias.name}"
+        for path in python_files("lib", "firmware")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if re.fullmatch(r"_[A-Z][A-Z0-9_]*", alias.name)
+    ]
+    assert found == []
+
+
+def test_source_files_are_small():
+    lines = {
+        shown(path): path.read_text(encoding="utf-8").count("\n")
+        for path in python_files("lib", "firmware", "tools", "boards")
+    }
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+    small = sum(count <= 250 for count in lines.values())
+    assert small >= 0.8 * len(lines)
+
+
+def test_functions_of_the_library_are_small():
+    lengths = [
+        node.end_lineno - node.body[0].lineno + 1
+        for path in python_files("lib")
+        for node in functions(path)
+    ]
+    assert statistics.median(lengths) < 10
+
+
+def test_file_names_say_what_is_inside():
+    vague = [shown(path) for path in repository_files() if path.stem in VAGUE_NAMES]
+    assert vague == []
+
+
+def test_every_module_opens_with_a_docstring():
+    # Scripts that are sent to a board as text open with a comment instead.
+    without = [
+        shown(path)
+        for path in python_files("lib", "firmware", "tools", "host_tests")
+        if path.stat().st_size and "device" not in path.parts and not ast.get_docstring(tree(path))
+    ]
+    assert without == []
+
+
+def test_files_name_no_place_of_one_machine():
+    """No checkout path, no home folder, and no mirror: package managers know theirs."""
+    mirrors = r"(deb|ftp|snapshot|security)\.debian\.org|archive\.ubuntu\.com"
+    registries = r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org"
+    places = "|".join(re.escape(f"{place}/") for place in {ROOT, ROOT.parent, Path.home()})
+    pattern = re.compile(f"{mirrors}|{registries}|{places}".encode())
+    found = [shown(path) for path in repository_files() if pattern.search(path.read_bytes())]
+    assert found == []
+
+
+def test_nothing_generated_is_tracked():
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ignored.stdout == ""
+    generated = {".mpy", ".pyc", ".o", ".so", ".class", ".whl", ".log", ".parquet"}
+    assert [shown(path) for path in repository_files() if path.suffix in generated] == []
+
+
+def test_tracked_files_are_of_a_size_that_git_likes():
+    large = [shown(p) for p in repository_files() if p.stat().st_size > MOST_BYTES_TRACKED]
+    assert large == []
+
+
+def make_targets():
+    text = (ROOT / "Makefile").read_text()
+    return set(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
+
+
+def test_make_alone_lists_every_target():
+    shown_help = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = re.findall(r"^  make ([a-z-]+) +\S", shown_help.stdout, re.MULTILINE)
+    assert Counter(listed) == Counter(make_targets())
+
+
+def test_make_commands_in_the_documents_exist():
+    documents = [path for path in repository_files() if path.suffix == ".md"]
+    named = {
+        target
+        for path in documents
+        for target in re.findall(r"(?:^|`)make ([a-z][a-z-]*)", path.read_text(), re.MULTILINE)
+    }
+    assert named - make_targets() == set()
+
+
+def test_version_stands_in_one_place():
+    pattern = re.compile(r"^__version__ = \"(\d+\.\d+\.\d+)\"$", re.MULTILINE)
+    found = {
+        shown(path): pattern.findall(path.read_text())
+        for path in python_files("lib", "firmware", "tools")
+        if pattern.search(path.read_text())
+    }
+    assert list(found) == ["lib/umqtt31/__init__.py"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" in project["dynamic"]
+    (version,) = found["lib/umqtt31/__init__.py"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_requirements_have_unique_ids_and_all_columns():
+    with (ROOT / "docs" / "requirements.tsv").open(newline="") as table:
+        rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True))
+    assert len(rows) > 80
+    assert [name for name, count in Counter(row["id"] for row in rows).items() if count > 1] == []
+    assert {row["side"] for row in rows} == {"client", "codec", "audit", "tool"}
+    assert all(row["source"].strip() and row["statement"].strip() for row in rows)
+
+
+def test_every_dependency_is_pinned_and_explained():
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    explained = (ROOT / "docs" / "dependencies.md").read_text()
+    pins = [pin for group in groups["optional-dependencies"].values() for pin in group]
+    assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9-]+==[\w.]+", pin)] == []
+    names = [pin.partition("==")[0] for pin in pins]
+    assert [name for name in names if f"| {name} |" not in explained] == []
