@@ -9,13 +9,16 @@ PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint clean
+.PHONY: help setup demo test lint clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what is missing; does nothing when all is there
 	@$(PYTHON) -m tools.setup
+
+demo: setup ## run the sensor node, break everything around it, show what arrived
+	@$(TOOLS) demo $(DEMO_ARGS)
 
 test: setup ## run all tests, or those of TESTS=host_tests/folder
 	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)

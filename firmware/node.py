@@ -9,9 +9,10 @@ Topics and envelope: docs/readings.md.
 import gc
 import time
 
+from micropython import heap_lock, heap_unlock
+
 import commands
 import settings
-from micropython import heap_lock, heap_unlock
 from reading import Reading
 
 VERSION = 0x0100  # major × 256 + minor

@@ -1,7 +1,8 @@
 """Command messages: three words, and nothing else is one."""
 
-import commands
 import pytest
+
+import commands
 
 
 @pytest.mark.parametrize(

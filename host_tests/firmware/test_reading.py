@@ -1,8 +1,9 @@
 """The envelope of docs/readings.md, against a reader that shares no code with it."""
 
-from host_tests.firmware.decoding import decode
 from hypothesis import given
 from hypothesis import strategies as st
+
+from host_tests.firmware.decoding import decode
 from reading import HUMIDITY, TEMPERATURE, Reading
 
 

@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+
 from sensors.internal import Esp32Temperature, RP2Temperature
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from settings import KEYS, SettingsError, allowed, complete, load, problems
 
 GOOD = {"client_id": "node-7", "server": "broker.example"}
@@ -78,7 +79,10 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
         ({"password": "x"}, "user is missing"),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
-        ({"buffer_size": 128, "prefix": "p" * 60}, "buffer_size is 128; these names need at least"),
+        (
+            {"buffer_size": 128, "prefix": "p" * 60},
+            "buffer_size is 128; these names need at least",
+        ),
         ({"user": "u" * 128, "password": "p" * 128}, "buffer_size is 256; these names need at"),
     ],
 )

@@ -1,6 +1,7 @@
 """Wi-Fi: joined again with growing pauses, and left alone while the link is up."""
 
 import pytest
+
 from wifi import HostNetwork, WiFi
 
 

@@ -1,0 +1,156 @@
+"""The firmware as it is, under real MicroPython: heap locked, and with a real broker."""
+
+import pytest
+
+from host_tests.firmware.decoding import decode
+from tools.demo.collector import Collector
+from tools.desk import HEAP_BYTES, DeskNode
+from tools.micropython import ROOT, choose
+
+MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
+
+LOCKED = """
+import micropython
+import commands
+from reading import Reading
+from sensors.health import FreeHeap
+from sensors.sht3x import SHT3x
+from sensors.simulated import Simulated
+
+class I2C:
+    answer = b"\\xbe\\xef\\x92\\xbe\\xef\\x92"
+    def writeto(self, address, data):
+        pass
+    def readfrom_into(self, address, buf):
+        for i in range(6):
+            buf[i] = self.answer[i]
+
+reading = Reading("node-7", 0x0100, 3)
+sensors = [Simulated(), SHT3x(I2C()), FreeHeap()]
+text = bytearray(b"interval 86400000")
+
+def sample():
+    for number in range(1, 300):
+        reading.clear()
+        for sensor in sensors:
+            sensor.measure(reading)
+        envelope = reading.number(2, number, number * 10)
+        command = commands.parse(text, len(text))
+        if number == 299:
+            micropython.heap_unlock()
+    print(command, bytes(envelope).hex())
+
+micropython.heap_lock()
+sample()
+"""
+
+
+def test_sampling_with_heap_locked_writes_the_whole_envelope(micropython):
+    done = micropython.run(LOCKED, heap_bytes=HEAP_BYTES[micropython.bits], micropypath=MODULES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    command, envelope = done.stdout.split()
+    assert command == "86400000"
+    found = decode(bytes.fromhex(envelope))
+    assert (found["device"], found["boot"], found["stream"]) == ("node-7", 3, 2)
+    assert (found["sequence"], found["uptime_s"]) == (299, 2990)
+    *values, (kind, free_bytes) = found["values"]
+    assert values == [(1, 2490), (2, 5980), (1, 8552), (2, 7458)]
+    assert kind == 6
+    assert 0 < free_bytes < HEAP_BYTES[micropython.bits]
+
+
+@pytest.fixture
+def place(shared_mosquitto, tmp_path, request):
+    """(broker, folder, prefix) of this test's own."""
+    return shared_mosquitto, tmp_path, "".join(c for c in request.node.name if c.isalnum())[:60]
+
+
+def start_node(interpreter, place, **settings):
+    broker, folder, prefix = place
+    node = DeskNode(
+        interpreter,
+        folder / "node",
+        {"client_id": prefix[-23:], "server": broker.host, "port": broker.port, "prefix": prefix}
+        | settings,
+    )
+    node.start()
+    return node
+
+
+def collect(place):
+    broker, _, prefix = place
+    return Collector(broker.host, broker.port, prefix)
+
+
+def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
+    collector = collect(place)
+    node = start_node(micropython, place, streams=[0, 1, 2], interval_ms=50)
+    device = place[2][-23:]
+    try:
+        node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, 30, "readings")
+        collector.command(device, "interval 20")
+        node.wait_until(lambda: "command 20" in node.lines, 30, "command")
+        collector.command(device, "reset")
+        assert node.wait(30) == 0
+    finally:
+        node.kill()
+    collector.wait_for_silence(0.3, 10)
+    collector.close()
+    report = node.report
+    assert report["interval_ms"] == 20
+    assert report["undelivered"] == 0
+    # The whole run worked without allocating while it was connected.
+    assert report["unlocked_rounds"] == 0
+    for stream in (0, 1, 2):
+        readings = [
+            decode(one.payload) for one in collector.arrivals if one.topic.endswith(f"/{stream}")
+        ]
+        assert [one["sequence"] for one in readings] == list(range(1, len(readings) + 1))
+        assert len(readings) == report["accepted"][stream] == node.accepted[1, stream]
+        assert {(one["device"], one["boot"]) for one in readings} == {(device, 1)}
+    assert {one.qos for one in collector.arrivals if one.topic.endswith("/2")} == {2}
+    assert collector.statuses == ["online", "offline"]
+
+
+def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
+    collector = collect(place)
+    node = start_node(choose(), place, interval_ms=50)
+    try:
+        for boot in (1, 2):
+            node.wait_until(lambda: collector.statuses[-1:] == ["online"], 30, "online")
+            node.wait_until(lambda: node.accepted.get((node.boot, 0), 0) > 2, 30, "readings")
+            assert node.boot == boot
+            node.kill()
+            collector.wait_for_silence(0.3, 10)
+            assert collector.statuses[-1] == "offline"
+            node.start()
+    finally:
+        node.kill()
+        collector.close()
+    assert {decode(one.payload)["boot"] for one in collector.arrivals} >= {1, 2}
+
+
+def test_node_with_wrong_settings_says_so_and_stops(tmp_path):
+    node = DeskNode(choose(), tmp_path, {"client_id": "a/b", "server": "127.0.0.1"})
+    node.start()
+    assert node.wait(30) == 2
+    assert node.lines == [
+        'cannot start: settings.json: client_id is "a/b"; '
+        "allowed: 1 to 23 characters without / + # or control characters"
+    ]
+
+
+def test_node_without_broker_keeps_sampling_and_tells_why(place):
+    broker, folder, _ = place
+    node = DeskNode(
+        choose(),
+        folder,
+        {"client_id": "alone", "server": broker.host, "port": 1, "interval_ms": 20},
+    )
+    node.start()
+    try:
+        node.wait_until(lambda: node.counts["broker:"] > 0, 30, "reason")
+        node.wait_until(lambda: node.accepted_in_stream(0) >= 16, 30, "readings")
+    finally:
+        node.kill()
+    assert any("cannot reach" in line for line in node.lines)

@@ -1,0 +1,75 @@
+"""Click command of the demo."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tools.brokers import BrokerError
+from tools.desk import HEAP_BYTES, DeskError
+from tools.micropython import ROOT, Interpreter, MicroPythonError, choose, interpreters
+
+from . import links, verdict
+from .stage import Outcome, Stage
+
+_HELP = """Run the sensor node on this computer and break everything around it.
+
+The node is the firmware of firmware/ under real MicroPython with a board-sized heap,
+the broker is mosquitto on a free loopback port, the receiver is Eclipse Paho.
+Exit status 0 only if every promise held.
+"""
+
+
+@click.command(help=_HELP)
+@click.option(
+    "--readings",
+    type=click.IntRange(70, 100_000),
+    default=300,
+    show_default=True,
+    help="Readings at each QoS in the first act.",
+)
+@click.option(
+    "--bits",
+    type=click.Choice(["32", "64"]),
+    help="MicroPython's word size.  [default: 32 where there is one, as a board has]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=ROOT / "build" / "demo",
+    show_default="build/demo",
+    help="Folder for the capture and the logs; emptied first.",
+)
+def cli(readings: int, bits: str | None, out: Path) -> None:
+    console = Console()
+    try:
+        interpreter = choose(bits=int(bits) if bits else _smallest_bits())
+        console.print(_opening(interpreter), highlight=False)
+        outcomes, capture_path = _play(Stage(out, interpreter, console), readings)
+    except (BrokerError, DeskError, MicroPythonError, TimeoutError) as error:
+        raise click.ClickException(str(error)) from None
+    for outcome in outcomes:
+        verdict.show(console, outcome)
+    console.print(
+        f"\nEvery packet of the node (Wireshark opens it): {capture_path}", soft_wrap=True
+    )
+    if not all(map(verdict.holds, outcomes)):
+        raise click.ClickException(f"a promise was broken; the logs are in {out}")
+    console.print("[green]Every promise held.[/green]")
+
+
+def _play(stage: Stage, readings: int) -> tuple[list[Outcome], Path]:
+    with stage:
+        return [links.play(stage, readings)], stage.capture_path
+
+
+def _smallest_bits() -> int:
+    return min((one.bits for one in interpreters()), default=64)
+
+
+def _opening(interpreter: Interpreter) -> str:
+    heap_kb = HEAP_BYTES[interpreter.bits] // 1024
+    return (
+        f"Sensor node under MicroPython {interpreter.release}, {interpreter.bits} bits,"
+        f" heap {heap_kb} KB; broker mosquitto; receiver Eclipse Paho."
+    )

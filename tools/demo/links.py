@@ -1,0 +1,116 @@
+"""First act: the link breaks in every way it can, and the node goes on."""
+
+import time
+
+from tools.capture import BROKER, CLIENT
+from tools.desk import DeskNode
+
+from .stage import Outcome, Stage
+
+_QOS = [0, 1, 2]
+_INTERVAL_MS = 100
+_COMMANDED_MS = 40
+_DEVICE = "demo-links"
+_BROKER_DOWN_S = 1.5
+_RECONNECT_S = 60.0
+
+
+def play(stage: Stage, readings: int) -> Outcome:
+    """Publish `readings` on each of three streams through all faults."""
+    node = stage.node(
+        _DEVICE, streams=_QOS, interval_ms=_INTERVAL_MS, max_inflight=8, max_mqueue_len=128
+    )
+    bar = stage.progress.add_task("readings at each QoS", total=readings)
+    stage.tell(f"node starts: a sample every {_INTERVAL_MS} ms, published at QoS 0, 1 and 2")
+    node.start()
+    steps = [_command, *_FAULTS]
+    for number, step in enumerate(steps, 1):
+        _wait_for(stage, node, bar, readings * number // (len(steps) + 1))
+        step(stage, node)
+    _wait_for(stage, node, bar, readings)
+    stage.tell("node is asked to send what is waiting and to reset")
+    ended_well = stage.finish(node)
+    accounts = stage.accounts(node, _QOS)
+    stage.progress.remove_task(bar)
+    return Outcome("Links that break", accounts, _checks(stage, node, ended_well))
+
+
+def _checks(stage: Stage, node: DeskNode, ended_well: bool) -> list[tuple[str, bool]]:
+    proxy = stage.proxy
+    commanded = node.lines.count(f"command {_COMMANDED_MS}")
+    report = node.report or {}
+    return [
+        (
+            f"faults really happened: {proxy.cuts} connections cut, {proxy.cuts_in_packet} of"
+            f" them in the middle of a packet, broker restarted, node connected"
+            f" {node.counts['connected']} times",
+            proxy.cuts == 5 and proxy.cuts_in_packet >= 4 and node.counts["connected"] >= 7,
+        ),
+        (
+            f"the QoS 2 command was carried out once: a sample every {report.get('interval_ms')} ms",
+            commanded == 1 and report.get("interval_ms") == _COMMANDED_MS,
+        ),
+        ("the node ended in good order, with nothing left to send", ended_well),
+    ]
+
+
+def _wait_for(stage: Stage, node: DeskNode, bar, readings: int) -> None:
+    def is_there() -> bool:
+        stage.progress.update(bar, completed=node.accepted_in_stream(1))
+        return node.accepted_in_stream(1) >= readings
+
+    node.wait_until(is_there, 60, f"reading number {readings}")
+
+
+def _command(stage: Stage, node: DeskNode) -> None:
+    stage.tell(f"command to the node at QoS 2: interval {_COMMANDED_MS}")
+    stage.collector.command(_DEVICE, f"interval {_COMMANDED_MS}")
+    node.wait_until(lambda: node.counts["command"] > 0, 30, "command")
+
+
+def _cut_while_sending(stage: Stage, node: DeskNode) -> None:
+    stage.tell("link cut in the middle of a packet from the node")
+    _cut_in_packet(stage, node, CLIENT)
+
+
+def _cut_while_receiving(stage: Stage, node: DeskNode) -> None:
+    stage.tell("link cut in the middle of a packet from the broker")
+    _cut_in_packet(stage, node, BROKER)
+
+
+def _cut_in_packet(stage: Stage, node: DeskNode, sender: int) -> None:
+    before = node.counts["connected"]
+    stage.proxy.cut_in_packet(100, sender)
+    _wait_for_connection(stage, node, before)
+
+
+def _cut_at_once(stage: Stage, node: DeskNode) -> None:
+    stage.tell("link cut")
+    before = node.counts["connected"]
+    stage.proxy.cut()
+    _wait_for_connection(stage, node, before)
+
+
+def _restart_broker(stage: Stage, node: DeskNode) -> None:
+    stage.tell("broker stopped")
+    before = node.counts["connected"]
+    stage.broker.stop()
+    time.sleep(_BROKER_DOWN_S)
+    stage.broker.start()
+    stage.tell("broker started again, from what it kept on disk")
+    _wait_for_connection(stage, node, before)
+
+
+def _wait_for_connection(stage: Stage, node: DeskNode, before: int) -> None:
+    node.wait_until(lambda: node.counts["connected"] > before, _RECONNECT_S, "new connection")
+    stage.tell("node is connected again")
+
+
+_FAULTS = (
+    _cut_while_sending,
+    _cut_while_receiving,
+    _restart_broker,
+    _cut_while_sending,
+    _cut_at_once,
+    _cut_while_receiving,
+)

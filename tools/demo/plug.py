@@ -1,0 +1,56 @@
+"""Second act: the node's plug is pulled again and again; its journal is on flash."""
+
+import random
+import time
+
+from .stage import Outcome, Stage
+
+_QOS = [1, 2]
+_DEVICE = "demo-plug"
+_LIFE_S = (0.1, 2.0)
+_MORE_READINGS = 20
+
+
+def play(stage: Stage, kills: int, seed: int) -> Outcome:
+    """Kill the node `kills` times at random moments and let it finish at last."""
+    moments = random.Random(seed)
+    node = stage.node(
+        _DEVICE,
+        streams=_QOS,
+        interval_ms=30,
+        max_inflight=8,
+        max_mqueue_len=128,
+        store="journal",
+    )
+    bar = stage.progress.add_task("plug pulled", total=kills)
+    stage.tell(f"node starts with its journal on flash; its plug is pulled {kills} times")
+    for _ in range(kills):
+        node.start()
+        time.sleep(moments.uniform(*_LIFE_S))
+        node.kill()
+        stage.progress.advance(bar)
+    stage.tell("node starts for the last time")
+    node.start()
+    goal = node.accepted_in_stream(1) + _MORE_READINGS
+    connects = node.counts["connected"]
+    node.wait_until(
+        lambda: node.accepted_in_stream(1) >= goal and node.counts["connected"] > connects,
+        60,
+        "new readings",
+    )
+    stage.tell("node is asked to send what is waiting and to reset")
+    ended_well = stage.finish(node)
+    accounts = stage.accounts(node, _QOS)
+    stage.progress.remove_task(bar)
+    return Outcome(
+        "Plug pulled, journal on flash",
+        accounts,
+        [
+            (
+                f"the plug was pulled {kills} times, in {node.counts['connected']} connections;"
+                f" the node counted {node.boot} starts",
+                node.boot <= kills + 1 and node.counts["connected"] >= 3,
+            ),
+            ("the node ended in good order, with nothing left to send", ended_well),
+        ],
+    )

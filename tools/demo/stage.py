@@ -1,0 +1,104 @@
+"""What every act of the demo plays on: broker, breaking link, collector, display."""
+
+import contextlib
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tools.brokers import Mosquitto
+from tools.desk import DeskNode
+from tools.micropython import Interpreter
+from tools.proxy import Proxy
+
+from .accounts import Account, balance
+from .collector import Collector
+
+PREFIX = "demo"
+_QUIET_S = 1.0
+_LAST_ARRIVALS_S = 20.0
+
+
+@dataclass
+class Outcome:
+    """The result of one act: balances by stream, and what else must hold (text, holds)."""
+
+    title: str
+    accounts: list[Account]
+    checks: list[tuple[str, bool]] = field(default_factory=list)
+
+
+class Stage(contextlib.AbstractContextManager["Stage"]):
+    """Sets everything up in `folder`, which is emptied first, and takes it down again.
+
+    The node reaches the broker through `proxy` only, which records `capture_path`;
+    the collector sits at the broker.
+    """
+
+    def __init__(self, folder: Path, interpreter: Interpreter, console: Console):
+        shutil.rmtree(folder, ignore_errors=True)
+        self.folder = folder
+        self.interpreter = interpreter
+        self.capture_path = folder / "captures" / "node.pcap"
+        self._console = console
+        self._began_s = time.monotonic()
+        self._cleanup = contextlib.ExitStack()
+
+    def __enter__(self) -> "Stage":
+        self.capture_path.parent.mkdir(parents=True)
+        with self._cleanup:
+            self.progress = self._cleanup.enter_context(_progress(self._console))
+            self.broker = self._cleanup.enter_context(Mosquitto(self.folder / "broker"))
+            self.proxy = self._cleanup.enter_context(Proxy(self.broker.port, self.capture_path))
+            self.collector = Collector(self.broker.host, self.broker.port, PREFIX)
+            self._cleanup.callback(self.collector.close)
+            # All is up: from here on __exit__ takes it down.
+            self._cleanup = self._cleanup.pop_all()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._cleanup.close()
+
+    def node(self, name: str, **settings: object) -> DeskNode:
+        """A node called `name`, not started yet, that is gone when the stage is."""
+        settings |= {
+            "client_id": name,
+            "server": self.broker.host,
+            "port": self.proxy.port,
+            "prefix": PREFIX,
+            "buffer_size": 128,
+        }
+        node = DeskNode(self.interpreter, self.folder / name, settings)
+        self._cleanup.callback(node.kill)
+        return node
+
+    def tell(self, text: str) -> None:
+        """Print one line of what happens, with the seconds since the start."""
+        at_s = time.monotonic() - self._began_s
+        self.progress.console.print(f"[dim]{at_s:5.1f} s[/dim]  {text}", highlight=False)
+
+    def finish(self, node: DeskNode) -> bool:
+        """Ask the node to reset, wait for its last words -> did it end in good order?"""
+        self.collector.command(node.folder.name, "reset")
+        return node.wait(60) == 0 and node.report is not None
+
+    def accounts(self, node: DeskNode, qos_by_stream: list[int]) -> list[Account]:
+        """Compare what the node accepted with what arrived, once nothing more does."""
+        self.collector.wait_for_silence(_QUIET_S, _LAST_ARRIVALS_S)
+        topic = f"{PREFIX}/{node.folder.name}/reading/"
+        arrivals = [one for one in self.collector.arrivals if one.topic.startswith(topic)]
+        return balance(qos_by_stream, node.accepted, (one.payload for one in arrivals))
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )

@@ -1,0 +1,57 @@
+"""Says in a table and a few sentences what was promised and what arrived."""
+
+from rich.console import Console
+from rich.table import Table
+
+from .accounts import Account
+from .stage import Outcome
+
+_PROMISES = {
+    0: "may be lost with the link",
+    1: "never lost, may come twice",
+    2: "exactly once, in order",
+}
+
+
+def is_kept(account: Account) -> bool:
+    """Did the stream keep the promise of its QoS, and carry anything at all?"""
+    if not account.received:
+        return False
+    if account.qos == 0:
+        return True
+    is_complete = not account.lost
+    return is_complete and (account.qos == 1 or not account.duplicated + account.disordered)
+
+
+def holds(outcome: Outcome) -> bool:
+    """Did everything hold in this act?"""
+    return all(map(is_kept, outcome.accounts)) and all(held for _, held in outcome.checks)
+
+
+def show(console: Console, outcome: Outcome) -> None:
+    """Print one act's table and sentences."""
+    table = Table(title=outcome.title, title_justify="left")
+    table.add_column("QoS", justify="right")
+    table.add_column("promise")
+    for name in ("accepted", "received", "lost", "duplicated", "out of order"):
+        table.add_column(name, justify="right")
+    table.add_column("kept")
+    for account in outcome.accounts:
+        table.add_row(
+            str(account.qos),
+            _PROMISES[account.qos],
+            str(account.accepted),
+            str(account.received),
+            str(account.lost),
+            str(account.duplicated),
+            str(account.disordered),
+            _mark(is_kept(account)),
+        )
+    console.print()
+    console.print(table)
+    for text, held in outcome.checks:
+        console.print(f"  {_mark(held)}  {text}", highlight=False)
+
+
+def _mark(held: bool) -> str:
+    return "[green]yes[/green]" if held else "[bold red]NO[/bold red]"
