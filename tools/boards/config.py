@@ -1,0 +1,76 @@
+"""A device's settings: from `device.toml`, written by a person, to `settings.json`.
+
+The table of keys and their bounds is the firmware's own (`firmware/settings.py`);
+the board's profile fills in the buffer sizes.  Secrets appear in no message.
+"""
+
+import difflib
+import importlib.util
+import json
+import tomllib
+
+from .errors import BoardError
+from .places import FIRMWARE, shown
+
+
+def _load_firmware_settings():
+    spec = importlib.util.spec_from_file_location("firmware_settings", FIRMWARE / "settings.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+keys = _load_firmware_settings()
+
+
+def has_wifi(profile):
+    """Whether a board of this profile needs a network name."""
+    return profile.mcu != "host"
+
+
+def read_config(path, profile):
+    """Read device.toml -> the checked settings, a dict with the board's default sizes."""
+    try:
+        found = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BoardError(f"{shown(path)}: {error.strerror}; name a device.toml") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
+    return check_config(found, profile, shown(path))
+
+
+def check_config(found, profile, where):
+    """Fill in the profile's sizes and check; BoardError begins with `where`."""
+    settings = profile.defaults.model_dump() | found
+    problems = keys.problems(settings, has_wifi(profile))
+    if problems:
+        unknown = [name for name in found if name not in keys.KEYS]
+        hints = [f"did you mean {near[0]}?" for name in unknown if (near := _near(name))]
+        raise BoardError(f"{where}: {'; '.join(problems + hints)}")
+    return settings
+
+
+def settings_json(settings):
+    """The bytes of settings.json for a checked dict."""
+    return (json.dumps(settings, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def device_files(path, profile):
+    """{path on the board: bytes} of one device: settings.json, and its CA file if it uses TLS.
+
+    The CA file lies beside `path` under the name that the key `tls` gives.
+    """
+    settings = read_config(path, profile)
+    files = {"settings.json": settings_json(settings)}
+    if name := settings.get("tls"):
+        try:
+            files[name] = (path.parent / name).read_bytes()
+        except OSError:
+            raise BoardError(
+                f"{shown(path)}: tls is {name!r}, but there is no such file beside it"
+            ) from None
+    return files
+
+
+def _near(name):
+    return difflib.get_close_matches(name, keys.KEYS, 1)

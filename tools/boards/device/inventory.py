@@ -1,0 +1,42 @@
+# Runs on the board: the SHA-256 of each file in `paths`, and the free space.
+# `paths` is set by the sender.
+import binascii
+import hashlib
+import json
+import os
+import sys
+
+
+def digest(path):
+    hash = hashlib.sha256()
+    buf = bytearray(512)
+    with open(path, "rb") as file:
+        while True:
+            n = file.readinto(buf)
+            if not n:
+                return binascii.hexlify(hash.digest()).decode()
+            hash.update(memoryview(buf)[:n])
+
+
+def inventory(paths):
+    found = {}
+    for path in paths:
+        try:
+            found[path] = digest(path)
+        except OSError:
+            pass
+    return found
+
+
+_space = os.statvfs("/")
+print(
+    json.dumps(
+        {
+            "files": inventory(paths),
+            "free": _space[0] * _space[3],
+            "block": _space[0],
+            "mpy": getattr(sys.implementation, "_mpy", 0),
+            "version": list(sys.implementation[1][:3]),
+        }
+    )
+)

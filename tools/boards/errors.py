@@ -1,0 +1,13 @@
+"""The one error of the board tools: a line that says what is wrong and what to do.
+
+click prints it without a traceback and exits with 1; wrong use of the command
+line is click's own UsageError, which exits with 2.
+"""
+
+import click
+
+
+class BoardError(click.ClickException):
+    """The board, the build or an input file said no; `message` is one line."""
+
+    exit_code = 1

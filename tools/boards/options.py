@@ -1,0 +1,31 @@
+"""Options and progress bars that several commands share."""
+
+import contextlib
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+board = click.option("--board", required=True, help="Board name, see `boards list`.")
+port = click.option("--port", required=True, help="Serial port, e.g. /dev/ttyUSB0.")
+config = click.option("--config", type=_FILE, help="The device's device.toml.")
+
+
+@contextlib.contextmanager
+def progress(text, total):
+    """A progress bar on stderr -> a function that takes one more finished item's name.
+
+    `total` None: unknown, a spinner.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    bar = Progress(*columns, MofNCompleteColumn(), console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task(text, total=total)
+
+        def advance(name=""):
+            bar.update(task, advance=1, description=f"{text} {name}".strip())
+
+        yield advance

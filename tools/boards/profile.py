@@ -1,0 +1,192 @@
+"""Board profiles: the schema of `boards/<NAME>/board.toml`, and reading it.
+
+Every board tool works on a `Profile`; none reads the TOML file itself.  An error
+names the file, the key, the value found and the values allowed.  All sizes and
+offsets are bytes; `boards/README.md` explains each key.
+"""
+
+import difflib
+import tomllib
+from typing import Annotated, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .errors import BoardError
+from .places import BOARDS, shown
+
+Arch = Literal["armv6m", "armv7emsp", "xtensawin", "rv32imc", "x64"]
+Mcu = Literal["esp32", "esp32s3", "esp32c3", "esp32c6", "rp2040", "rp2350", "host"]
+Bytes = Annotated[int, Field(ge=0)]
+Sector = Annotated[int, Field(gt=0, multiple_of=4096)]
+
+SECONDS_PER_YEAR = 365.25 * 86400
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Firmware(_Table):
+    """The upstream MicroPython image: how its file is named and where it is published."""
+
+    pattern: str
+    download: str
+
+
+class Flash(_Table):
+    """The flash chip and how it is written."""
+
+    method: Literal["esptool", "uf2", "none"]
+    size: Sector
+    firmware_offset: Bytes
+
+
+class Filesystem(_Table):
+    """The littlefs that MicroPython mounts at "/" on this board.
+
+    `offset` and `size` are those of upstream's default; an ESP32's are taken from
+    the partition table instead, so there both describe the expected result.
+    """
+
+    offset: Bytes
+    size: Sector
+    block: Literal[4096]
+    read_unit: Literal[32]
+    program_unit: Literal[32, 256]
+
+
+class Journal(_Table):
+    """Where the journal lies and what its flash stands.
+
+    `partition`: an own data partition; `reserved`: blocks of the filesystem's
+    area that littlefs never touches; `file`: a file, through FileBlockDevice.
+    `offset` is from the start of the flash (partition) or the filesystem (reserved).
+    """
+
+    place: Literal["partition", "reserved", "file"]
+    offset: Bytes
+    size: Sector
+    program_unit: Literal[32, 256]
+    erase_unit: Literal[4096]
+    cycles: Annotated[int, Field(gt=0)]
+    erases_per_message: Annotated[float, Field(gt=0, le=1)]
+    expected_life_years: Annotated[float, Field(gt=0)]
+
+    def life_years(self, seconds_per_message=10):
+        """Years until every block has seen `cycles` erases, wear being even."""
+        messages = self.size // self.erase_unit * self.cycles / self.erases_per_message
+        return messages * seconds_per_message / SECONDS_PER_YEAR
+
+
+class Memory(_Table):
+    """`heap`: bytes free for programs on a freshly booted board without SPIRAM."""
+
+    heap: Annotated[int, Field(gt=0)]
+
+
+class Defaults(_Table):
+    """Sizes for MQTTClient that suit the board's memory."""
+
+    buffer_size: Annotated[int, Field(ge=128, le=4096)]
+    max_inflight: Annotated[int, Field(ge=1, le=64)]
+    max_mqueue_len: Annotated[int, Field(ge=1, le=1024)]
+
+
+class Profile(_Table):
+    """One board; `name` is upstream MicroPython's board name and the folder's."""
+
+    name: str
+    title: str
+    mcu: Mcu
+    arch: Arch
+    firmware: Firmware
+    flash: Flash
+    filesystem: Filesystem
+    journal: Journal
+    memory: Memory
+    defaults: Defaults
+
+    @model_validator(mode="after")
+    def _areas_fit(self):
+        if self.filesystem.offset + self.filesystem.size > self.flash.size:
+            raise ValueError(
+                f"filesystem ends at {self.filesystem.offset + self.filesystem.size:#x}, "
+                f"allowed: up to flash.size {self.flash.size:#x}"
+            )
+        room = self.filesystem.size if self.journal.place == "reserved" else self.flash.size
+        if self.journal.place != "file" and self.journal.offset + self.journal.size > room:
+            raise ValueError(
+                f"journal ends at {self.journal.offset + self.journal.size:#x}, "
+                f"allowed: up to {room:#x}"
+            )
+        if self.journal.offset % self.journal.erase_unit:
+            raise ValueError(
+                f"journal.offset is {self.journal.offset:#x}, allowed: whole blocks of 0x1000"
+            )
+        return self
+
+    @property
+    def folder(self):
+        """The board's folder, where board.py lies too."""
+        return BOARDS / self.name
+
+
+def board_names():
+    """Names of all boards that have a profile, sorted."""
+    return sorted(path.parent.name for path in BOARDS.glob("*/board.toml"))
+
+
+def load_profile(name):
+    """The validated profile of board `name`; BoardError with the nearest name if unknown."""
+    if name not in board_names():
+        near = difflib.get_close_matches(name.upper(), [n.upper() for n in board_names()], 1, 0.4)
+        hint = next((n for n in board_names() if n.upper() in near), None)
+        ask = f"did you mean {hint}?" if hint else f"there are: {', '.join(board_names())}"
+        raise BoardError(f"no board {name!r}: {ask}")
+    profile = read_profile(BOARDS / name / "board.toml")
+    if profile.name != name:
+        raise BoardError(
+            f"{shown(BOARDS / name / 'board.toml')}: name: found {profile.name!r}, "
+            f"allowed: the folder's name {name!r}"
+        )
+    return profile
+
+
+def read_profile(path):
+    """Read one board.toml; BoardError naming file, key, value found and values allowed."""
+    try:
+        return Profile.model_validate(tomllib.loads(path.read_text()))
+    except tomllib.TOMLDecodeError as error:
+        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
+    except ValidationError as error:
+        lines = [_explain(entry) for entry in error.errors()]
+        raise BoardError("; ".join(f"{shown(path)}: {line}" for line in lines)) from None
+
+
+def _explain(entry):
+    key = ".".join(str(part) for part in entry["loc"])
+    if entry["type"] == "missing":
+        return f"{key}: found nothing, allowed: {_allowed_for(entry['loc'])}"
+    if entry["type"] == "extra_forbidden":
+        return f"{key}: unknown key, allowed: {', '.join(_table_at(entry['loc'][:-1]))}"
+    if entry["type"] == "value_error":
+        return str(entry["ctx"]["error"])
+    expected = entry.get("ctx", {}).get("expected")
+    allowed = expected or entry["msg"].removeprefix("Input should be ")
+    return f"{key}: found {entry['input']!r}, allowed: {allowed}"
+
+
+def _table_at(loc):
+    table = Profile
+    for part in loc:
+        table = table.model_fields[part].annotation
+    return table.model_fields
+
+
+def _allowed_for(loc):
+    annotation = _table_at(loc[:-1])[loc[-1]].annotation
+    if get_origin(annotation) is Literal:
+        return " or ".join(repr(value) for value in get_args(annotation))
+    if issubclass(annotation, _Table):
+        return f"a table with {', '.join(annotation.model_fields)}"
+    return {"str": "a text", "int": "a whole number", "float": "a number"}[annotation.__name__]

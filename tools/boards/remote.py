@@ -1,0 +1,93 @@
+"""A board's REPL, through the real mpremote as a program of its own.
+
+Each call is one `mpremote connect PORT …`; actions of one call share one
+connection, so the board is soft-reset once at most.  Errors are one line.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+
+import serial
+
+from . import device
+from .errors import BoardError
+from .port import check_port
+
+MPREMOTE = [sys.executable, "-m", "mpremote"]
+# Ctrl-C ends what runs, Ctrl-B leaves the raw REPL, Ctrl-D resets into main.py.
+_RESTART = b"\r\x03\x03\r\x02\x04"
+
+
+class Remote:
+    """The board at serial port `port`."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def run(self, *actions, timeout_s=600, on_line=lambda line: None):
+        """Run mpremote actions, each a list of words, on one connection -> their output.
+
+        `on_line` hears each line as it comes.  Raises BoardError when the port
+        cannot be used, the board does not answer, or its Python raises.
+        """
+        check_port(self.port)
+        # The firmware's watchdog outlives a soft reset: someone must feed it.
+        words = ["connect", self.port, "exec", device.source("watchdog")]
+        for action in actions:
+            words += ["+", *action]
+        output, status = _run([*MPREMOTE, *words], timeout_s, on_line)
+        if status:
+            raise BoardError(f"{self.port}: {_reason(output)}")
+        return output
+
+    def execute(self, source, timeout_s=600):
+        """Run Python on the board -> what it printed."""
+        return self.run(["exec", source], timeout_s=timeout_s)
+
+    def restart(self):
+        """Soft-reset the board, so that it runs boot.py and main.py."""
+        check_port(self.port)
+        with serial.Serial(self.port, 115200, timeout=1) as line:
+            line.write(_RESTART)
+            line.flush()
+
+
+def _run(command, timeout_s, on_line):
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    limit = threading.Timer(timeout_s, process.kill)
+    limit.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            on_line(line.rstrip())
+        return "".join(lines), process.wait()
+    finally:
+        limit.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _reason(output):
+    lines = [line for line in output.strip().splitlines() if line.strip()]
+    last = lines[-1].removeprefix("mpremote: ") if lines else "no answer; reset the board"
+    if "could not enter raw repl" in output:
+        return "no MicroPython answers; flash it first (make flash), or press reset and try again"
+    if "ENOSPC" in output or "Errno 28" in output or "No space" in output:
+        return "the board's filesystem is full; remove files of yours (mpremote rm) and try again"
+    if any(sign in output for sign in ("timeout waiting", "Input/output error", "disconnected")):
+        return "the connection broke off; plug the board in and run the same command again"
+    if "Traceback" in output:
+        return f"the board says {last}"
+    return last

@@ -1,0 +1,125 @@
+"""The computer's side of the virtual board: pseudo terminal, power switch and plug.
+
+A thread carries bytes between the terminal and MicroPython's pipes.  Ctrl-C
+becomes SIGINT, as the interrupt of a board's UART raises KeyboardInterrupt.
+"""
+
+import contextlib
+import os
+import pty
+import select
+import signal
+import subprocess
+import threading
+import tty
+from pathlib import Path
+
+REPL = Path(__file__).with_name("repl.py")
+_MODE_AFTER = {80: "raw", 81: "friendly"}
+_CTRL_C = b"\x03"
+
+
+class VirtualBoard:
+    """MicroPython on the littlefs in the flash image `image`, a file.
+
+    `interpreter` is a tools.micropython.Interpreter, `layout` a profile's Filesystem.
+    As a context manager it powers on and, at the end, unplugs.  `port` is the
+    terminal's path.
+    """
+
+    def __init__(self, image, interpreter, layout, heap_bytes=262144):
+        self._command = interpreter.argv(
+            REPL, heap_bytes=heap_bytes, args=[image, layout.program_unit]
+        )
+        self._process = None
+        self._master, self._slave = pty.openpty()
+        tty.setraw(self._slave)
+        self.port = os.ttyname(self._slave)
+        self._is_plugged = True
+        self._written = 0
+        self._cut_after = None
+        self._wake_read, self._wake_write = os.pipe()
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        self.power_on()
+        return self
+
+    def __exit__(self, *exception):
+        self.unplug()
+
+    def power_on(self, mode="friendly"):
+        """Start MicroPython: boot.py, main.py (unless `mode` is "raw"), then the REPL."""
+        self._process = subprocess.Popen(
+            [*self._command, mode],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+        )
+        self._wake()
+
+    def cut_power(self):
+        """Stop MicroPython at whatever instruction it is; the terminal stays."""
+        process, self._process = self._process, None
+        if process:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def unplug(self):
+        """Cut the power and take the port away."""
+        if self._is_plugged:
+            self._is_plugged = False
+            self.cut_power()
+            self._wake()
+        self._thread.join()
+
+    def unplug_after(self, count):
+        """Pull the plug when the computer has sent `count` more bytes."""
+        self._cut_after = self._written + count
+
+    def _wake(self):
+        os.write(self._wake_write, b"x")
+
+    def _carry(self):
+        # The only reader of both sides; power_on() and unplug() wake it.
+        while self._is_plugged:
+            process = self._process
+            sources = [self._master, self._wake_read] + ([process.stdout] if process else [])
+            with contextlib.suppress(ValueError, OSError):
+                ready = select.select(sources, [], [])[0]
+                if self._wake_read in ready:
+                    os.read(self._wake_read, 64)
+                if self._master in ready:
+                    self._to_board(os.read(self._master, 4096))
+                if process and process.stdout in ready:
+                    self._to_computer(process)
+        # Closing the last descriptors hangs up the computer's side.
+        for fd in (self._master, self._slave, self._wake_read, self._wake_write):
+            os.close(fd)
+
+    def _to_board(self, data):
+        self._written += len(data)
+        if self._cut_after is not None and self._written >= self._cut_after:
+            self.cut_power()
+            self._is_plugged = False
+            return
+        process = self._process
+        if process is None:
+            return
+        for i, part in enumerate(data.split(_CTRL_C)):
+            if i:
+                process.send_signal(signal.SIGINT)
+            if part:
+                process.stdin.write(part)
+
+    def _to_computer(self, process):
+        data = os.read(process.stdout.fileno(), 4096)
+        if data:
+            os.write(self._master, data)
+        elif process is self._process:
+            self._process = None
+            self.power_on(_MODE_AFTER.get(process.wait(), "friendly"))

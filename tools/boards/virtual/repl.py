@@ -1,0 +1,166 @@
+"""The virtual board's own firmware: what a port's C code does, in MicroPython.
+
+Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
+friendly and the raw REPL on stdin and stdout.  A soft reset leaves the process
+with SOFT_RESET, and the computer's side starts it again.  Raw paste is declined,
+as the protocol allows.  Arguments: flash image, program unit, "raw" or "friendly".
+"""
+
+import io
+import os
+import sys
+import vfs
+
+SOFT_RESET_RAW = 80
+SOFT_RESET_FRIENDLY = 81
+
+_RAW_BANNER = "raw REPL; CTRL-B to exit\r\n>"
+_BLOCK = 4096
+
+
+class FlashFile:
+    """A flash image in a file as a block device of the extended protocol."""
+
+    def __init__(self, path):
+        self._file = open(path, "r+b")
+        self._blocks = os.stat(path)[6] // _BLOCK
+
+    def readblocks(self, block, buf, offset=0):
+        self._file.seek(block * _BLOCK + offset)
+        self._file.readinto(buf)
+
+    def writeblocks(self, block, buf, offset=0):
+        self._file.seek(block * _BLOCK + offset)
+        self._file.write(buf)
+        self._file.flush()
+
+    def ioctl(self, op, arg):
+        if op == 4:
+            return self._blocks
+        if op == 5:
+            return _BLOCK
+        if op == 6:
+            self.writeblocks(arg, b"\xff" * _BLOCK)
+        return 0
+
+
+def mount(image, program_unit):
+    """Make the littlefs in the flash image the filesystem at "/"."""
+    vfs.umount("/")
+    vfs.mount(vfs.VfsLfs2(FlashFile(image), progsize=program_unit), "/")
+    os.chdir("/")
+    sys.path[:] = ["", ".frozen", "/lib"]
+
+
+def write(text):
+    sys.stdout.write(text)
+
+
+def soft_reset(is_raw):
+    write("MPY: soft reboot\r\n")
+    sys.exit(SOFT_RESET_RAW if is_raw else SOFT_RESET_FRIENDLY)
+
+
+def run_file(name, names):
+    """Run a start-up file if it is there; an exception ends it, not the board."""
+    try:
+        with open(name) as file:
+            source = file.read()
+    except OSError:
+        return
+    try:
+        exec(compile(source, name, "exec"), names)
+    except SystemExit:
+        soft_reset(False)
+    except BaseException as error:
+        sys.print_exception(error)
+
+
+def run_command(source, names):
+    """Run one raw REPL command -> the text of its exception, or ""."""
+    try:
+        exec(source, names)
+    except SystemExit:
+        write("\x04\x04")
+        soft_reset(True)
+    except BaseException as error:
+        text = io.StringIO()
+        sys.print_exception(error, text)
+        return text.getvalue()
+    return ""
+
+
+def raw_repl(names):
+    """Serve raw REPL commands until Ctrl-B."""
+    read = sys.stdin.buffer.read
+    write(_RAW_BANNER)
+    line = bytearray()
+    while True:
+        try:
+            byte = read(1)
+            if byte == b"\x04":
+                write("OK")
+                if not line:
+                    write("\r\n")
+                    soft_reset(True)
+                failure = run_command(bytes(line), names)
+                line = bytearray()
+                write("\x04" + failure + "\x04>")
+            elif byte == b"\x05" and not line:
+                read(2)
+                write("R\x00")
+            elif byte == b"\x01":
+                line = bytearray()
+                write(_RAW_BANNER)
+            elif byte == b"\x02":
+                write("\r\n")
+                return
+            elif not byte:
+                sys.exit(0)
+            elif line or byte != b"\r":
+                line += byte
+        except KeyboardInterrupt:
+            line = bytearray()
+
+
+def friendly_repl(names):
+    """Serve lines typed by a person; Ctrl-A enters the raw REPL."""
+    implementation = sys.implementation
+    write("MicroPython v%d.%d.%d; virtual board\r\n>>> " % implementation[1][:3])
+    line = b""
+    while True:
+        try:
+            byte = sys.stdin.buffer.read(1)
+            if byte == b"\x01":
+                raw_repl(names)
+                line = b""
+                write(">>> ")
+            elif byte == b"\x04":
+                soft_reset(False)
+            elif byte == b"\r":
+                write("\r\n")
+                write(run_command(line, names) + ">>> ")
+                line = b""
+            elif not byte:
+                sys.exit(0)
+            else:
+                write(byte.decode())
+                line += byte
+        except KeyboardInterrupt:
+            line = b""
+            write("\r\n>>> ")
+
+
+def main(image, program_unit, mode):
+    names = {"__name__": "__main__"}
+    mount(image, int(program_unit))
+    run_file("boot.py", names)
+    while mode == "raw":
+        raw_repl(names)
+        mode = "friendly, without main.py"
+    if mode == "friendly":
+        run_file("main.py", names)
+    friendly_repl(names)
+
+
+main(*sys.argv[1:])
