@@ -34,6 +34,16 @@ def free_port() -> int:
         return port
 
 
+def check_free(port: int) -> None:
+    """Raise BrokerError if somebody listens on `port`; connections that fade away are no bar."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            raise BrokerError(f"port {port} is taken: choose another one") from None
+
+
 class BrokerProcess(abc.ABC):
     """One broker on `host`:`port`, running inside `with` or between start() and close().
 
@@ -76,6 +86,7 @@ class BrokerProcess(abc.ABC):
         """Start, and return when the port accepts connections.  Raises BrokerError."""
         if self.is_running:
             return self
+        check_free(self.port)
         command = self._prepare()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(

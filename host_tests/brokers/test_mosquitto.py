@@ -1,0 +1,67 @@
+"""The real mosquitto as tests use it: what it keeps over stop, kill and start."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tools.brokers import BrokerError, Mosquitto
+
+
+def client(program, broker, *words):
+    command = [shutil.which(program), "-p", str(broker.port), "-t", "a", "-q", "1", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+
+
+def subscribe_and_leave(broker):
+    """A session that waits for its messages: subscribed, and gone."""
+    assert client("mosquitto_sub", broker, "-i", "waiter", "-c", "-E").returncode == 0
+
+
+def receive(broker, count):
+    words = ["-i", "waiter", "-c", "-C", str(count), "-W", "10"]
+    return client("mosquitto_sub", broker, *words).stdout.split()
+
+
+def test_broker_restarted_keeps_port_session_and_messages(mosquitto):
+    subscribe_and_leave(mosquitto)
+    client("mosquitto_pub", mosquitto, "-m", "kept")
+    port, pid = mosquitto.port, mosquitto.pid
+    mosquitto.restart()
+    assert mosquitto.port == port
+    assert mosquitto.pid != pid
+    assert receive(mosquitto, 1) == ["kept"]
+
+
+def test_broker_killed_starts_again_on_its_port(mosquitto):
+    mosquitto.kill()
+    assert not mosquitto.is_running
+    with pytest.raises(BrokerError, match="not running"):
+        _ = mosquitto.pid
+    mosquitto.start()
+    assert client("mosquitto_pub", mosquitto, "-m", "x").returncode == 0
+
+
+def test_broker_with_an_option_writes_it_into_its_configuration():
+    with Mosquitto(max_inflight_messages=1, set_tcp_nodelay=True) as broker:
+        lines = (broker.folder / "mosquitto.conf").read_text().splitlines()
+    assert {"max_inflight_messages 1", "set_tcp_nodelay true"} <= set(lines)
+
+
+def test_broker_with_an_unknown_option_shows_its_last_words(tmp_path):
+    with pytest.raises(BrokerError, match="mosquitto ended at once"):
+        Mosquitto(tmp_path, no_such_option=3).start()
+
+
+def test_broker_on_a_taken_port_is_refused(mosquitto, tmp_path):
+    with pytest.raises(BrokerError, match=f"port {mosquitto.port} is taken"):
+        Mosquitto(tmp_path, port=mosquitto.port).start()
+
+
+def test_broker_closed_removes_its_own_folder_only(tmp_path):
+    with Mosquitto() as own:
+        pass
+    with Mosquitto(tmp_path) as given:
+        pass
+    assert not own.folder.exists()
+    assert "mosquitto version" in given.log_text()

@@ -1,0 +1,153 @@
+"""Set-up: what is missing is installed or named in one line; a second run does nothing."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.setup import debian, environment, interpreters, steps, system
+from tools.setup.errors import SetupError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def need(title, is_met=False, without=""):
+    return system.Need(title, lambda: is_met, f"deb-{title}", f"brew-{title}", without)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine whose package managers are only noted: `tools` are there, `ran` was called."""
+
+    class Machine:
+        tools = {"apt-get", "sudo"}
+        status = 0
+        ran = []
+
+    box = Machine()
+    box.ran = []
+
+    def run(command):
+        box.ran.append(command)
+        return subprocess.CompletedProcess(command, box.status)
+
+    monkeypatch.setattr(system.shutil, "which", lambda name: name if name in box.tools else None)
+    monkeypatch.setattr(system.subprocess, "run", run)
+    monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
+    return box
+
+
+def test_install_missing_with_all_there_runs_nothing(machine):
+    assert system.install_missing((need("broker", is_met=True),)) is False
+    assert machine.ran == []
+
+
+def test_install_missing_as_a_user_asks_apt_through_sudo(machine):
+    with pytest.raises(SetupError, match="broker still not found"):
+        system.install_missing((need("broker"),))
+    (command,) = machine.ran
+    assert command[:3] == ["sudo", "sh", "-c"]
+    assert command[-1] == "deb-broker"
+
+
+def test_install_missing_without_sudo_names_the_command(machine):
+    machine.tools = {"apt-get"}
+    with pytest.raises(SetupError, match="run as root: apt-get install deb-broker"):
+        system.install_missing((need("broker"),))
+
+
+def test_install_missing_on_macos_asks_brew(machine):
+    machine.tools = {"brew"}
+    with pytest.raises(SetupError, match="still not found"):
+        system.install_missing((need("broker"),))
+    assert machine.ran == [["brew", "install", "--quiet", "brew-broker"]]
+
+
+def test_install_missing_without_a_package_manager_names_what_to_install(machine):
+    machine.tools = set()
+    with pytest.raises(SetupError, match="please install broker, sniffer, then"):
+        system.install_missing((need("broker"), need("sniffer")))
+
+
+def test_install_missing_that_fails_names_the_command(machine):
+    machine.status = 100
+    with pytest.raises(SetupError, match="try yourself: apt-get install deb-broker"):
+        system.install_missing((need("broker"),))
+
+
+def test_install_missing_of_what_one_part_needs_only_warns(machine, capsys):
+    machine.status = 100
+    assert system.install_missing((need("Java", without="the pipeline"),)) is False
+    assert "the pipeline will not work; all else does" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text, major",
+    [
+        ('openjdk version "17.0.15" 2025-04-15\n', 17),
+        ('java version "1.8.0_401"\n', 1),
+        ("The operation couldn't be completed.\n", 0),
+    ],
+)
+def test_java_major_reads_the_version_line(monkeypatch, tmp_path, text, major):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{text}END\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert system.java_major() == major
+
+
+def test_wanted_joins_the_groups_once_each(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text('[project.optional-dependencies]\na = ["y==2", "x==1"]\nb = ["x==1"]\n')
+    assert environment.wanted(path) == ["x==1", "y==2"]
+
+
+def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):
+    targets = [
+        "cloud-bookworm|main|http://cloud.example/apt/",
+        "bookworm-security|main|http://mirror.example/debian-security/",
+        "bookworm|contrib|http://other.example/debian/",
+        "bookworm|main|http://mirror.example/debian/",
+    ]
+    release = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
+    monkeypatch.setattr(debian.shutil, "which", lambda name: name)
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+    monkeypatch.setattr(debian, "_output", lambda *command: targets)
+    assert debian.mirror() == "http://mirror.example/debian/"
+    release["ID"] = "ubuntu"
+    assert debian.mirror() is None
+
+
+def test_suite_of_an_unreachable_mirror_says_what_apt_said(tmp_path):
+    suite = debian.Suite(tmp_path, "file:///nonexistent", "trixie", ["amd64"])
+    with pytest.raises(SetupError, match="Debian trixie: E: .*nonexistent"):
+        suite.update()
+
+
+def test_interpreter_lacking_a_module_is_refused(tmp_path):
+    program = tmp_path / "micropython"
+    program.write_text(
+        '#!/bin/sh\ncase "$2" in *print*) echo 1.25.0 64;; *) echo no vfs; exit 1;; esac'
+    )
+    program.chmod(0o755)
+    with pytest.raises(SetupError, match="MicroPython of test lacks something: no vfs"):
+        interpreters._checked((str(program),), "test")
+
+
+def test_run_all_on_a_machine_that_has_everything_says_nothing(capsys):
+    steps.run_all()
+    assert capsys.readouterr().out == ""
+
+
+def test_setup_with_an_old_python_says_which_one_is_needed():
+    code = (
+        "import sys, runpy; sys.version_info = (3, 9, 1); "
+        "runpy.run_module('tools.setup', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("setup: Python 3.11 or newer is needed, this is 3.9;")

@@ -1,0 +1,80 @@
+"""`python -m tools`: groups are found without importing them; errors are one line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tools import __main__ as command_line
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of groups in the place of tools/, importable as such."""
+    package = tmp_path / "tools"
+    (package / "deep").mkdir(parents=True)
+    (package / "deep" / "__init__.py").write_text('"""Digs deep.\n\nMore."""\n')
+    (package / "deep" / "cli.py").write_text("import no_such_package_anywhere\ncli = None\n")
+    (package / "flat.py").write_text('"""Rolls flat."""\ndef cli(): pass\n')
+    (package / "silent.py").write_text('"""No command."""\nCLI = 1\n')
+    (package / "__main__.py").write_text("def cli(): pass\n")
+    monkeypatch.setattr(command_line, "_TOOLS", package)
+    return package
+
+
+def test_find_groups_takes_packages_and_modules_with_a_cli(folder):
+    assert list(command_line.find_groups(folder)) == ["deep", "flat"]
+
+
+def test_summary_is_the_first_line_of_the_docstring(folder):
+    found = command_line.find_groups(folder)
+    assert command_line.summary(found["deep"]) == "Digs deep."
+    assert command_line.summary(found["flat"]) == "Rolls flat."
+
+
+def test_help_lists_a_group_whose_imports_are_missing(monkeypatch, folder):
+    monkeypatch.setattr(command_line, "find_groups", lambda: {"deep": folder / "deep" / "cli.py"})
+    result = CliRunner().invoke(command_line.main, ["--help"])
+    assert result.exit_code == 0
+    assert "Digs deep." in result.output
+
+
+def test_group_with_a_missing_package_says_what_to_do(monkeypatch, folder):
+    (folder.parent / "tools" / "absent.py").write_text("import no_such_package_anywhere\ncli = 0")
+    monkeypatch.setattr(command_line, "find_groups", lambda: {"absent": folder / "absent.py"})
+    monkeypatch.setattr(sys.modules["tools"], "__path__", [str(folder)])
+    result = CliRunner().invoke(command_line.main, ["absent"])
+    assert result.exit_code == 1
+    assert result.output == (
+        "Error: absent needs the Python package 'no_such_package_anywhere': run `make setup`\n"
+    )
+
+
+def test_every_group_of_the_project_is_a_click_command():
+    context = click.Context(command_line.main)
+    for name in command_line.find_groups():
+        command = command_line.main.get_command(context, name)
+        assert isinstance(command, click.Command), name
+
+
+def test_unknown_group_exits_with_2_and_no_traceback():
+    command = [sys.executable, "-m", "tools", "nonsense"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "No such command 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_imports_no_group():
+    code = "import sys, runpy; sys.argv[1:] = ['--help']\n" + (
+        "try: runpy.run_module('tools', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print([m for m in sys.modules if m.startswith('tools.') and m != 'tools.__main__'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
