@@ -47,7 +47,8 @@ def _checks(stage: Stage, node: DeskNode, ended_well: bool) -> list[tuple[str, b
             proxy.cuts == 5 and proxy.cuts_in_packet >= 4 and node.counts["connected"] >= 7,
         ),
         (
-            f"the QoS 2 command was carried out once: a sample every {report.get('interval_ms')} ms",
+            "the QoS 2 command was carried out once: a sample every"
+            f" {report.get('interval_ms')} ms",
             commanded == 1 and report.get("interval_ms") == _COMMANDED_MS,
         ),
         ("the node ended in good order, with nothing left to send", ended_well),
