@@ -23,7 +23,7 @@ demo: setup ## run the sensor node, break everything around it, show what arrive
 test: setup ## run all tests, or those of TESTS=host_tests/folder
 	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)
 
-lint: setup ## check style, spelling and types, compile for every architecture
+lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 
 clean: ## remove everything that was built; keeps .venv and .tools

@@ -1,4 +1,4 @@
-"""Checks of the source: style, spelling, types, and that boards can compile it.
+"""`python -m tools lint`: all checks of the source, or those named.
 
 Each check is an ordinary program with its settings in pyproject.toml; all of them
 run, and the exit status is 1 if any found something.
@@ -15,7 +15,9 @@ import click
 from tools.boards.compile import compile_file
 from tools.boards.errors import BoardError
 
-ROOT = Path(__file__).resolve().parent.parent
+from .ports import missing_names
+
+ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURES = ("armv6m", "armv7emsp", "xtensawin", "rv32imc")
 
 
@@ -53,10 +55,18 @@ def boards() -> bool:
     return not errors
 
 
+def names() -> bool:
+    """Whether every name that the device code takes from MicroPython exists on the boards."""
+    missing = missing_names()
+    click.echo("\n".join(missing), nl=bool(missing))
+    return not missing
+
+
 CHECKS: dict[str, Callable[[], bool]] = {
     "style": style,
     "spelling": spelling,
     "types": types,
+    "names": names,
     "boards": boards,
 }
 
@@ -64,7 +74,8 @@ CHECKS: dict[str, Callable[[], bool]] = {
 @click.command()
 @click.argument("checks", nargs=-1, type=click.Choice(["all", *CHECKS]), required=True)
 def cli(checks: tuple[str, ...]) -> None:
-    """Check the source: style, spelling, types, boards (compiles for each), or all."""
+    """Check the source: style, spelling, types, names (that boards know),
+    boards (compiles for each), or all."""
     wanted = CHECKS if "all" in checks else dict.fromkeys(checks)
     results = {}
     for name in wanted:
