@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint clean
+.PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
