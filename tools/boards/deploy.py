@@ -99,7 +99,7 @@ def check_itself(port):
 
 
 def _carry_out(remote, plan, on_file):
-    names = list(plan.changed)
+    names = sorted(plan.changed, key=_move_rank)
     with tempfile.TemporaryDirectory() as folder:
         actions = [["exec", device.source("stage", folders=_folders(names))]]
         for i, name in enumerate(names):
@@ -116,6 +116,11 @@ def _carry_out(remote, plan, on_file):
                 on_file(next(steps, "the list"))
 
         remote.run(*actions, on_line=hear)
+
+
+def _move_rank(path):
+    # What finishes an interrupted update comes first, what needs all files last.
+    return {"update.mpy": 0, "boot.py": 1, "main.py": 3}.get(path, 2)
 
 
 def _copy(local, data, name):

@@ -71,11 +71,14 @@ class VirtualBoard:
 
     def unplug(self):
         """Cut the power and take the port away."""
-        if self._is_plugged:
-            self._is_plugged = False
-            self.cut_power()
+        self._is_plugged = False
+        self.cut_power()
+        if self._thread.is_alive():
             self._wake()
-        self._thread.join()
+            self._thread.join()
+        for fd in (self._wake_read, self._wake_write):
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
     def unplug_after(self, count):
         """Pull the plug when the computer has sent `count` more bytes."""
@@ -98,8 +101,8 @@ class VirtualBoard:
                 if process and process.stdout in ready:
                     self._to_computer(process)
         # Closing the last descriptors hangs up the computer's side.
-        for fd in (self._master, self._slave, self._wake_read, self._wake_write):
-            os.close(fd)
+        os.close(self._master)
+        os.close(self._slave)
 
     def _to_board(self, data):
         self._written += len(data)
@@ -122,4 +125,6 @@ class VirtualBoard:
             os.write(self._master, data)
         elif process is self._process:
             self._process = None
-            self.power_on(_MODE_AFTER.get(process.wait(), "friendly"))
+            # Anything but a soft reset is a board that stays dead, as after a cut.
+            if mode := _MODE_AFTER.get(process.wait()):
+                self.power_on(mode)

@@ -1,9 +1,9 @@
 """The virtual board's own firmware: what a port's C code does, in MicroPython.
 
 Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
-friendly and the raw REPL on stdin and stdout.  A soft reset leaves the process
-with SOFT_RESET, and the computer's side starts it again.  Raw paste is declined,
-as the protocol allows.  Arguments: flash image, program unit, "raw" or "friendly".
+friendly and the raw REPL on stdin and stdout.  A soft reset ends the process with
+a status of its own, and the computer's side starts it again.
+Arguments: flash image, program unit, "raw" or "friendly".
 """
 
 import io
@@ -46,8 +46,9 @@ class FlashFile:
 
 def mount(image, program_unit):
     """Make the littlefs in the flash image the filesystem at "/"."""
+    filesystem = vfs.VfsLfs2(FlashFile(image), progsize=program_unit)
     vfs.umount("/")
-    vfs.mount(vfs.VfsLfs2(FlashFile(image), progsize=program_unit), "/")
+    vfs.mount(filesystem, "/")
     os.chdir("/")
     sys.path[:] = ["", ".frozen", "/lib"]
 
@@ -90,6 +91,20 @@ def run_command(source, names):
     return ""
 
 
+def raw_paste(read):
+    """Receive a command with flow control, a window of 256 bytes at a time."""
+    write("R\x01\x00\x01")
+    received = bytearray()
+    while True:
+        byte = read(1)
+        if byte in (b"", b"\x04"):
+            write("\x04")
+            return bytes(received)
+        received += byte
+        if len(received) % 256 == 0:
+            write("\x01")
+
+
 def raw_repl(names):
     """Serve raw REPL commands until Ctrl-B."""
     read = sys.stdin.buffer.read
@@ -108,7 +123,7 @@ def raw_repl(names):
                 write("\x04" + failure + "\x04>")
             elif byte == b"\x05" and not line:
                 read(2)
-                write("R\x00")
+                write("\x04" + run_command(raw_paste(read), names) + "\x04>")
             elif byte == b"\x01":
                 line = bytearray()
                 write(_RAW_BANNER)
