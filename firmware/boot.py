@@ -1,6 +1,7 @@
 """Runs first after every reset: what must be in place before anything can fail."""
 
 import micropython
+
 import update
 
 # Errors raised while the heap is locked, or by an interrupt, keep their number.

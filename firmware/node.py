@@ -48,7 +48,6 @@ class Node:
         self._topics = [b"%s/reading/%d" % (root, i) for i in range(len(self._qos))]
         self._status = root + b"/status"
         self._command_topic = root + b"/command"
-        self._command = bytearray(commands.LONGEST)
         self._greeting = b"online"
         self._is_subscribed = False
         self._is_greeted = False
@@ -127,7 +126,7 @@ class Node:
             self._serve(self._wait_ms())
         except OSError as error:
             # The client is closed and has lost nothing: the next round reconnects.
-            self._log("broker:", error)
+            self._log("broker:", reason(error))
 
     def _serve(self, wait_ms):
         if self._client.is_connected:
@@ -142,7 +141,7 @@ class Node:
             self._log("connected")
         elif self._client.last_error is not self._told_error:
             self._told_error = self._client.last_error
-            self._log("broker:", self._told_error)
+            self._log("broker:", reason(self._told_error))
 
     def _greet(self):
         # Not in the session of a level 3 broker for sure, so said on every connect.
@@ -226,11 +225,7 @@ class Node:
     # --- commands ---------------------------------------------------------------
 
     def _on_message(self, message):
-        length = message.payload_len
-        command = commands.NONE
-        if length <= len(self._command):
-            message.payload_into(self._command)
-            command = commands.parse(self._command, length)
+        command = commands.parse(message, message.payload_len)
         if command == commands.SAMPLE:
             self._wants_sample = True
         elif command == commands.RESET:
@@ -252,6 +247,11 @@ class Node:
         if self._next_sample is not None:
             self._next_sample = self._clock.ticks_add(self._clock.ticks_ms(), interval_ms)
         self._lock(was_locked)
+
+
+def reason(error):
+    """The text of an error alone: str() of an OSError shows its number too."""
+    return error.args[-1] if error.args else error
 
 
 def topic_root(config):

@@ -8,7 +8,7 @@ import json
 import time
 
 from led import Led
-from node import Node
+from node import Node, reason
 from settings import SettingsError, load
 from state import State
 from umqtt31 import MQTTClient, MQTTError
@@ -26,7 +26,7 @@ def start(board):
         config = load(has_wifi=board.NETWORK == "wifi")
         node = _build(config, board)
     except (SettingsError, MQTTError) as error:
-        print("cannot start:", error)
+        print("cannot start:", reason(error))
         board.halt()
         return
     node.run()

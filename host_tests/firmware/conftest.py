@@ -43,9 +43,8 @@ class FakeMessage:
         self.payload_len = len(payload)
         self._payload = payload
 
-    def payload_into(self, buf):
-        buf[: self.payload_len] = self._payload
-        return self.payload_len
+    def __getitem__(self, index):
+        return self._payload[index]
 
 
 class FakeClient:
