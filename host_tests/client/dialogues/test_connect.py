@@ -1,0 +1,269 @@
+"""CONNECT, CONNACK and DISCONNECT on the wire.  MQTT 3.1 §3.1, §3.2, §3.14."""
+
+import umqtt31
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
+
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.scripted import ScriptedStream
+from host_tests.client.wire import DISCONNECT, connack, connect, publish
+
+
+def test_c2b_connect_plain_carries_mqisdp_version_3():
+    """31-2.2-PROTO, 31-2.1-ENDIAN, 31-2.6-UNUSED.
+
+    C: CONNECT "MQIsdp" 3, clean session, keep alive 300, "dev"
+    B: CONNACK 0
+    """
+    d = Dialogue(is_connected=False, keepalive=300)
+    stream = ScriptedStream()
+    stream.answer(b"\x10\x11\x00\x06MQIsdp\x03\x02\x01\x2c\x00\x03dev", b"\x20\x02\x00\x00")
+    d.client.connect(stream=stream)
+    assert stream.has_answered() and stream.take() == b"" and d.client.is_connected
+
+
+def test_c2b_connect_with_everything_keeps_the_payload_order():
+    """31-2.2-FLAGS, 31-3.1-ORDER, 31-3.1-WILL, 31-2.5-UTF8.
+
+    C: CONNECT user, password, will retained QoS 1, session kept;
+       "dev", will topic, will message, user, password
+    B: CONNACK 0
+    """
+    d = Dialogue(is_connected=False, user="zoë", password="s")
+    d.client.set_last_will("w/t", "gone", retain=True, qos=1)
+    stream = ScriptedStream()
+    stream.answer(
+        b"\x10\x25\x00\x06MQIsdp\x03\xec\x00\x3c"
+        b"\x00\x03dev\x00\x03w/t\x00\x04gone\x00\x04zo\xc3\xab\x00\x01s",
+        connack(),
+    )
+    d.client.connect(False, stream=stream)
+    assert stream.has_answered()
+
+
+def test_c2b_connect_flags_are_those_of_the_arguments():
+    """31-2.2-FLAGS: bit 0 is 0, and without a will its QoS and retain are 0.
+
+    C: CONNECT with each combination of will, user, password, clean session
+    B: CONNACK 0
+    """
+    for clean in (False, True):
+        for user, password, high in ((None, None, 0), ("u", None, 0x80), ("u", "p", 0xC0)):
+            for will in (None, (0, False), (1, False), (2, True), (0, True)):
+                d = Dialogue(is_connected=False, user=user, password=password)
+                flags = high | (2 if clean else 0)
+                fields = []
+                if will:
+                    d.client.set_last_will(b"w", b"m", retain=will[1], qos=will[0])
+                    flags |= 4 | will[0] << 3 | (0x20 if will[1] else 0)
+                    fields = [b"w", b"m"]
+                fields += [text.encode() for text in (user, password) if text]
+                stream = ScriptedStream()
+                stream.answer(connect(b"dev", flags, 60, *fields), connack())
+                d.client.connect(clean, stream=stream)
+                assert stream.has_answered(), flags
+
+
+def test_c2b_connect_with_empty_will_message_is_valid():
+    """31-3.1-WILL: the message may be empty, and is 7-bit ASCII."""
+    d = Dialogue(is_connected=False)
+    d.client.set_last_will(b"w", b"")
+    stream = ScriptedStream()
+    stream.answer(connect(b"dev", 0x06, 60, b"w", b""), connack())
+    d.client.connect(stream=stream)
+    assert stream.has_answered()
+    assert isinstance(error_of(d.client.set_last_will, b"w", b"\x80"), ValueError)
+    assert isinstance(error_of(d.client.set_last_will, b"w/#", b""), ValueError)
+    assert isinstance(error_of(d.client.set_last_will, b"w", b"", qos=3), ValueError)
+
+
+def test_client_id_outside_1_to_23_characters_is_refused_before_a_socket_is_opened():
+    """31-3.1-CLIENTID: characters, not bytes, count."""
+    for bad in (b"", "", "x" * 24, b"x" * 24):
+        assert isinstance(error_of(MQTTClient, bad, "broker"), ValueError)
+    for good in ("x", b"x" * 23, "ë" * 23):
+        MQTTClient(good, "broker")
+
+
+def test_password_without_user_is_refused_before_anything_is_sent():
+    """31-2.2-USER."""
+    assert isinstance(error_of(MQTTClient, "dev", "broker", password="p"), ValueError)
+
+
+def test_keepalive_outside_16_bits_is_refused():
+    """31-2.2-KA: 0 to 65535."""
+    for bad in (-1, 65536):
+        assert isinstance(error_of(MQTTClient, "dev", "broker", keepalive=bad), ValueError)
+    for good in (0, 65535):
+        MQTTClient("dev", "broker", keepalive=good)
+
+
+def test_b2c_connack_refused_raises_the_code_by_name():
+    """31-2.2-RC: 1 to 5 have names; 6 to 255 show their number.
+
+    C: CONNECT
+    B: CONNACK 1 … 255
+    """
+    names = ("VERSION", "CLIENT_ID", "UNAVAILABLE", "CREDENTIALS", "NOT_AUTHORIZED")
+    named = [getattr(umqtt31, "REFUSED_" + name) for name in names]
+    assert named == [1, 2, 3, 4, 5]
+    texts = []
+    d = Dialogue(is_connected=False)
+    for code in (1, 2, 3, 4, 5, 6, 77, 255):
+        stream = ScriptedStream()
+        stream.answer(connect(), connack(code))
+        error = error_of(d.client.connect, stream=stream)
+        assert isinstance(error, umqtt31.MQTTError) and error.code == code
+        assert stream.is_closed and not d.client.is_connected
+        texts.append(str(error))
+        assert code <= 5 or str(code) in texts[-1]
+    assert len(set(texts)) == len(texts)
+    d.connect()
+    assert d.client.is_connected
+
+
+def test_b2c_no_connack_in_time_closes_with_time_out():
+    """31-3.1-CONNACK: the time is settable.
+
+    C: CONNECT
+    B: nothing
+    """
+    for seconds in (1, 7):
+        d = Dialogue(is_connected=False, connect_timeout=seconds)
+        stream = ScriptedStream()
+        assert code_of(d.client.connect, stream=stream) == TIMEOUT
+        assert stream.is_closed and stream.take() == connect()
+        assert seconds * 1000 <= d.clock.now_ms <= seconds * 1000 + 10
+
+
+def test_c2b_connect_that_cannot_be_written_times_out():
+    """31-3.1-CONNACK: waiting for room in the stream has a deadline too."""
+    d = Dialogue(is_connected=False, connect_timeout=2)
+    stream = ScriptedStream()
+    stream.is_blocked = True
+    assert code_of(d.client.connect, stream=stream) == TIMEOUT
+    assert stream.is_closed and d.clock.now_ms <= 2010
+
+
+def test_b2c_anything_but_connack_first_is_a_protocol_error():
+    """31-3.2-CONNACK: exactly two bytes, and first on a connection.
+
+    C: CONNECT
+    B: another packet, or a CONNACK of another length
+    """
+    for wrong in (
+        publish(b"t", b"x"),
+        b"\x20\x00",
+        b"\x20\x01\x00",
+        b"\x20\x03\x00\x00\x00",
+        b"\xd0\x00",
+        b"\x40\x02\x00\x01",
+        b"\x10\x02\x00\x00",
+    ):
+        d = Dialogue(is_connected=False)
+        stream = ScriptedStream()
+        stream.answer(connect(), wrong)
+        assert code_of(d.client.connect, stream=stream) == PROTOCOL, wrong
+        assert stream.is_closed and not d.messages
+        d.connect()
+
+
+def test_b2c_connack_again_later_is_a_protocol_error():
+    """31-3.2-CONNACK.
+
+    C: CONNECT
+    B: CONNACK 0, CONNACK 0
+    """
+    d = Dialogue()
+    d.stream.feed(connack())
+    assert code_of(d.client.poll) == PROTOCOL
+    assert d.stream.is_closed
+
+
+def test_b2c_connack_reserved_byte_is_ignored_at_level_3():
+    """31-3.2-CONNACK: the first byte is reserved in MQTT 3.1; no session is claimed."""
+    d = Dialogue(is_connected=False)
+    stream = ScriptedStream()
+    stream.answer(connect(), connack(0, 1))
+    assert d.client.connect(stream=stream) is False
+    assert d.client.is_connected
+
+
+def test_b2c_connack_in_pieces_is_waited_for():
+    """C: CONNECT, byte by byte; B: CONNACK, byte by byte with pauses."""
+    d = Dialogue(is_connected=False)
+    stream = ScriptedStream(write_most=1)
+    stream.answer(connect(), b"\x20")
+    d.stream = stream
+    stream.feed(None, None, b"\x20", None, b"\x02\x00", None, None, b"\x00")
+    d.client.connect(stream=stream)
+    assert d.client.is_connected
+
+
+def test_b2c_close_before_connack_is_told_apart_from_a_time_out():
+    """C: CONNECT; B: closes, or the network resets the connection."""
+    for event, code in ((b"", CLOSED), (OSError(104), NETWORK)):
+        d = Dialogue(is_connected=False)
+        stream = ScriptedStream()
+        stream.feed(event)
+        assert code_of(d.client.connect, stream=stream) == code
+        assert stream.is_closed
+        d.connect()
+
+
+def test_c2b_disconnect_says_goodbye_and_closes():
+    """31-3.14-DISC.
+
+    C: CONNECT, B: CONNACK
+    C: DISCONNECT, closes
+    """
+    d = Dialogue()
+    d.client.disconnect()
+    d.c2b(DISCONNECT)
+    assert d.stream.is_closed and not d.client.is_connected
+    assert code_of(d.client.poll) == CLOSED
+    d.client.disconnect()  # again: nothing to do
+    d.c2b()
+
+
+def test_c2b_disconnect_after_half_a_packet_sends_the_other_half_first():
+    """31-3.14-DISC: what is half written is finished, so DISCONNECT is understood.
+
+    C: half of PUBLISH … the other half, DISCONNECT
+    """
+    d = Dialogue()
+    d.stream.write_most = 5
+    d.client.publish(b"t", b"0123456789")
+    d.client.disconnect()
+    d.c2b(publish(b"t", b"0123456789"), DISCONNECT)
+
+
+def test_c2b_disconnect_on_a_blocked_stream_gives_up_in_time():
+    """Every wait has a deadline: a stream that takes nothing is closed."""
+    d = Dialogue(connect_timeout=2)
+    d.stream.is_blocked = True
+    d.publish()
+    d.client.disconnect()
+    assert d.stream.is_closed and d.clock.now_ms <= 4100
+
+
+def test_c2b_connect_while_connected_replaces_the_connection():
+    """C: CONNECT on a new stream; the old one is closed, and is not read again."""
+    d = Dialogue()
+    old = d.stream
+    old.feed(publish(b"t", b"old"))
+    d.connect()
+    assert old.is_closed and d.client.is_connected
+    d.b2c(publish(b"t", b"new"))
+    assert d.messages == [(b"t", b"new", 0, False, False)]
+
+
+def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened():
+    d = Dialogue(is_connected=False, buffer_size=32, user="u", password="p" * 20)
+    assert code_of(d.client.connect) == umqtt31.TOO_LARGE
+    assert d.opened == 0
+
+
+def test_poll_before_connect_says_closed():
+    d = Dialogue(is_connected=False)
+    assert code_of(d.client.poll) == CLOSED
+    assert code_of(d.client.ping) == CLOSED

@@ -1,0 +1,167 @@
+"""Keep alive on both silences.  MQTT 3.1 §2.2 (keep alive), §3.12, §3.13."""
+
+from umqtt31 import TIMEOUT
+
+from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.wire import PINGREQ, PINGRESP, publish
+
+
+def test_c2b_silence_is_ended_by_pingreq_within_keepalive():
+    """31-2.2-KA, 31-3.12-PING: also over the wrap of the ticks.
+
+    C: PINGREQ within 60 s
+    B: PINGRESP; again and again
+    """
+    d = Dialogue(keepalive=60)
+    for _ in range(5):
+        due = d.client.next_due_ms()
+        assert 0 < due <= 60000
+        d.wait((due - 1) / 1000)
+        d.c2b()
+        d.wait(0.001)
+        d.c2b(b"\xc0\x00")
+        d.b2c(b"\xd0\x00")
+    assert d.client.stats.pings == 5
+
+
+def test_c2b_sending_alone_puts_off_no_ping_for_ever():
+    """31-2.2-KA: silence of the broker counts too, for a link that only sends may be dead.
+
+    C: PUBLISH QoS 0 every 10 s; B: nothing
+    C: PINGREQ within 60 s; no PINGRESP: closes with a time-out
+    """
+    d = Dialogue(keepalive=60)
+    seconds = 0
+    while PINGREQ not in d.stream.sent:
+        d.publish(b"x", 0)
+        d.wait(10)
+        seconds += 10
+        assert seconds <= 60
+    try:
+        for _ in range(7):
+            d.publish(b"x", 0)
+            d.wait(10)
+        raise AssertionError("a dead link was not noticed")
+    except OSError as error:
+        assert error.code == TIMEOUT
+    assert d.stream.is_closed
+
+
+def test_b2c_receiving_alone_puts_off_no_ping():
+    """31-2.2-KA: the broker counts what the client sends, so receiving does not help.
+
+    B: PUBLISH QoS 0 every 10 s
+    C: PINGREQ within 60 s
+    """
+    d = Dialogue(keepalive=60)
+    for _ in range(6):
+        d.wait(10)
+        d.b2c(publish(b"t", b"x"))
+    d.c2b(PINGREQ)
+
+
+def test_c2b_traffic_both_ways_needs_no_ping():
+    """31-2.2-KA: PINGREQ only when there is nothing else.
+
+    C: PUBLISH, B: PUBLISH, every 10 s
+    """
+    d = Dialogue(keepalive=60)
+    for _ in range(30):
+        d.publish(b"x", 0)
+        d.b2c(publish(b"t", b"x"))
+        d.wait(10)
+    assert d.stream.take() == publish(b"t", b"x") * 30
+
+
+def test_c2b_keepalive_0_sends_no_ping():
+    """31-2.2-KA: K = 0 sends none."""
+    d = Dialogue(keepalive=0)
+    for _ in range(10):
+        d.wait(7200)
+    d.c2b()
+    assert d.client.is_connected
+
+
+def test_b2c_no_pingresp_in_time_closes_the_connection():
+    """31-2.2-KATIMEOUT.
+
+    C: PINGREQ
+    B: nothing for 60 s
+    C: closes
+    """
+    d = Dialogue(keepalive=60)
+    d.wait(60)
+    d.c2b(PINGREQ)
+    due = d.client.next_due_ms()
+    assert 0 < due <= 60000
+    d.clock.sleep_ms(due)
+    assert code_of(d.client.poll) == TIMEOUT
+    assert d.stream.is_closed and not d.client.is_connected
+    d.connect()
+    d.wait(1)
+    d.c2b()
+
+
+def test_b2c_other_packets_do_not_stand_in_for_pingresp():
+    """31-2.2-KATIMEOUT: as said, no PINGRESP within K seconds.
+
+    C: PINGREQ
+    B: PUBLISH QoS 0 every 10 s, no PINGRESP
+    C: closes after 60 s
+    """
+    d = Dialogue(keepalive=60)
+    d.wait(60)
+    d.c2b(PINGREQ)
+    for _ in range(5):
+        d.wait(10)
+        d.b2c(publish(b"t", b"x"))
+    d.clock.sleep_ms(10000)
+    assert code_of(d.client.poll) == TIMEOUT
+
+
+def test_b2c_pingresp_with_a_body_is_a_protocol_error():
+    """31-3.12-PING: PINGRESP has no body."""
+    d = Dialogue()
+    d.client.ping()
+    d.c2b(PINGREQ)
+    d.stream.feed(b"\xd0\x01\x00")
+    assert code_of(d.client.poll) == 259
+
+
+def test_c2b_ping_by_hand_is_answered_or_the_connection_ends():
+    """31-3.12-PING, 31-2.2-KATIMEOUT.
+
+    C: PINGREQ (ping()), B: PINGRESP
+    C: PINGREQ (ping()), B: nothing; closes
+    """
+    d = Dialogue(keepalive=10)
+    d.client.ping()
+    d.c2b(PINGREQ)
+    d.b2c(PINGRESP)
+    d.client.ping()
+    d.c2b(PINGREQ)
+    d.clock.sleep_ms(10000)
+    assert code_of(d.client.poll) == TIMEOUT
+
+
+def test_next_due_ms_never_sleeps_past_what_is_due():
+    """31-2.2-KA, RT-INTERVAL: sleeping just so long meets every deadline, none too early."""
+    d = Dialogue(keepalive=100, retry_interval=20)
+    d.publish()
+    d.stream.take()
+    assert d.client.next_due_ms() == 20000
+    d.wait(20)
+    assert d.client.next_due_ms() == 40000
+    d.b2c(b"\x40\x02\x00\x01")
+    d.stream.take()
+    due = d.client.next_due_ms()
+    assert 0 < due <= 100000
+    d.wait(due / 1000)
+    d.c2b(PINGREQ)
+
+
+def test_next_due_ms_is_0_while_something_waits_to_be_written():
+    d = Dialogue()
+    d.stream.is_blocked = True
+    d.publish()
+    assert d.client.next_due_ms() == 0

@@ -1,0 +1,188 @@
+"""Publishing at QoS 0 and 1 on the wire.  MQTT 3.1 §3.3, §3.4, §4.1."""
+
+from umqtt31 import CLOSED, TOO_LARGE
+
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.stores import KeepingStore
+from host_tests.client.wire import puback, publish, pubrec, pubrel
+
+
+def test_c2b_qos0_is_sent_once_and_never_again():
+    """31-4.1-Q0, MQTT-4.3.1-1, 31-3.3-IDQOS.
+
+    C: PUBLISH QoS 0, no id, DUP 0
+       (an hour)
+    C: nothing
+    """
+    d = Dialogue(keepalive=0)
+    assert d.publish(b"hello", 0) == 0
+    d.c2b(b"\x30\x08\x00\x01thello")
+    assert d.client.inflight == d.client.queued == 0
+    d.wait(3600)
+    d.connect(False)
+    d.c2b()
+
+
+def test_c2b_qos0_while_offline_is_refused():
+    """31-4.1-Q0: not accepted, so nothing accepted is lost."""
+    d = Dialogue()
+    d.lose()
+    assert code_of(d.publish, b"x", 0) == CLOSED
+
+
+def test_c2b_publish_shows_retain_and_may_be_empty():
+    """31-2.1-RETAIN, 31-3.3-EMPTY.
+
+    C: PUBLISH retained, empty, at each QoS
+    """
+    d = Dialogue()
+    d.client.publish(b"t", b"", True)
+    d.client.publish(b"t", b"", True, 1)
+    d.client.publish(b"t", b"", False, 2)
+    d.c2b(b"\x31\x03\x00\x01t", b"\x33\x05\x00\x01t\x00\x01", b"\x34\x05\x00\x01t\x00\x02")
+
+
+def test_c2b_qos1_puback_discards_the_message():
+    """31-3.4-PUBACK, MQTT-4.3.2-2, MQTT-4.3.2-3, 31-2.1-DUP.
+
+    C: PUBLISH QoS 1 id 1, DUP 0
+    B: PUBACK 1
+       (an hour)
+    C: nothing
+    """
+    d = Dialogue(keepalive=0)
+    assert d.publish(b"hello") == 1
+    d.c2b(b"\x32\x0a\x00\x01t\x00\x01hello")
+    assert d.client.inflight == 1
+    d.b2c(b"\x40\x02\x00\x01")
+    assert d.client.inflight == 0
+    d.wait(3600)
+    d.connect(False)
+    d.c2b()
+
+
+def test_c2b_qos1_new_message_takes_an_unused_id():
+    """MQTT-4.3.2-1, MQTT-4.3.2-3: an id is free only after the matching PUBACK.
+
+    C: PUBLISH 1, PUBLISH 2, PUBLISH 3
+    B: PUBACK 2, PUBACK 9
+    C: PUBLISH 4
+    """
+    d = Dialogue()
+    assert [d.publish() for _ in range(3)] == [1, 2, 3]
+    d.b2c(puback(2), puback(9))
+    assert d.client.inflight == 2
+    assert d.publish() == 4
+
+
+def test_c2b_ids_wrap_past_0_and_past_what_is_in_flight():
+    """31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: after 65535 comes 1, or the next free one.
+
+    C: PUBLISH 65534, 65535, then with 65535 still in flight 1, 2, …
+    """
+    store = KeepingStore()
+    store.last_id = 65533
+    d = Dialogue(store=store, max_inflight=8)
+    assert [d.publish(qos=qos) for qos in (1, 2, 1, 2)] == [65534, 65535, 1, 2]
+    d.b2c(puback(65534))
+    d.lose()
+    # The next life goes on behind 65533 and has to leave out what still is unanswered.
+    again = Dialogue(store=store, max_inflight=8, clean=False)
+    assert [again.publish() for _ in range(3)] == [65534, 3, 4]
+
+
+def test_c2b_ids_of_the_two_directions_are_separate():
+    """31-2.4-ID: the broker's id 1 has nothing to do with ours.
+
+    C: PUBLISH QoS 1 id 1
+    B: PUBLISH QoS 1 id 1, C: PUBACK 1
+    B: PUBACK 1
+    """
+    d = Dialogue()
+    d.publish(b"mine")
+    d.b2c(publish(b"t", b"yours", 1, 1))
+    d.c2b(publish(b"t", b"mine", 1, 1), puback(1))
+    assert d.client.inflight == 1
+    d.b2c(puback(1))
+    assert d.client.inflight == 0
+    d.publish(b"mine", 2)
+    d.b2c(publish(b"t", b"yours", 2, 2), pubrel(2))
+    assert d.client.inflight == 1
+
+
+def test_c2b_publish_of_bad_topics_is_refused_and_nothing_sent():
+    """31-3.3-WILD, 31-2.2-TOPIC, 31-A-TOPIC."""
+    d = Dialogue(buffer_size=33000, max_inflight=1, max_mqueue_len=0)
+    for topic in (b"", "", b"a/#", b"#", b"+", b"a/+/b", b"a+", b"a\x00b", b"\xff", b"\xc3", "+"):
+        assert isinstance(error_of(d.publish, topic=topic), ValueError), topic
+    assert isinstance(error_of(d.publish, topic="x" * 32768), ValueError)
+    d.c2b()
+    assert d.client.inflight == 0
+    d.publish(topic="x" * 32767, qos=0)
+    d.c2b(publish(b"x" * 32767, b"x"))
+    for topic in ("A b/ /c", "/", "ünï/cödé", "$x"):
+        d.publish(topic=topic, qos=0)
+        d.c2b(publish(topic.encode(), b"x"))
+
+
+def test_c2b_qos_3_is_refused_when_asked_for():
+    """31-2.1-QOS3: before anything is sent or stored."""
+    d = Dialogue()
+    for qos in (3, -1):
+        assert isinstance(error_of(d.publish, qos=qos), ValueError)
+    assert isinstance(error_of(d.client.subscribe, b"t", 3), ValueError)
+    assert isinstance(error_of(d.client.subscribe, [(b"t", 0), (b"u", 3)]), ValueError)
+    d.c2b()
+    assert d.client.inflight == d.client.queued == 0
+
+
+def test_c2b_every_kind_of_bytes_and_str_is_taken():
+    """31-2.5-UTF8: a str goes out as UTF-8, its length counted in bytes."""
+    d = Dialogue()
+    for topic in (b"t\xc3\xa9", bytearray(b"t\xc3\xa9"), memoryview(b"t\xc3\xa9"), "té"):
+        for payload in (b"\xc2\xb0C", bytearray(b"\xc2\xb0C"), memoryview(b"\xc2\xb0C"), "°C"):
+            d.client.publish(topic, payload)
+            d.c2b(b"\x30\x08\x00\x03t\xc3\xa9\xc2\xb0C")
+
+
+def test_c2b_wrong_types_are_refused_and_nothing_changes():
+    """Wrong arguments end in TypeError or ValueError before anything is sent."""
+    d = Dialogue()
+    for topic, payload in ((None, b"x"), (5, b"x"), (b"t", None), (b"t", 5), (b"t", 1.5)):
+        for qos in (0, 1):
+            error = error_of(d.client.publish, topic, payload, False, qos)
+            assert isinstance(error, (TypeError, ValueError)), (topic, payload)
+    d.c2b()
+    assert d.client.inflight == d.client.queued == 0
+    assert d.publish() == 1
+
+
+def test_c2b_publish_up_to_the_buffer_and_not_a_byte_more():
+    """Too large is said before anything is sent or stored.
+
+    C: PUBLISH of exactly buffer_size bytes
+    """
+    d = Dialogue(buffer_size=64)
+    most = 64 - 2 - 3 - 2
+    assert code_of(d.publish, b"x" * (most + 1)) == TOO_LARGE
+    assert code_of(d.publish, b"x" * (most + 3), 0) == TOO_LARGE
+    d.c2b()
+    assert d.client.inflight == 0
+    d.publish(b"y" * most)
+    d.publish(b"z" * (most + 2), 0)
+    d.c2b(publish(b"t", b"y" * most, 1, 1), publish(b"t", b"z" * (most + 2)))
+    d.lose()
+    d.connect(False)
+    d.c2b(publish(b"t", b"y" * most, 1, 1, dup=1))
+
+
+def test_c2b_each_packet_is_one_write():
+    """Pieces would wait for one another's acknowledgement (Nagle, delayed ACK)."""
+    d = Dialogue()
+    del d.stream.writes[:]
+    d.publish(b"x" * 100, 0)
+    d.publish(b"x" * 100, 1)
+    d.b2c(puback(1))
+    d.publish(b"x" * 100, 2)
+    d.b2c(pubrec(2))
+    assert d.stream.writes == [105, 107, 107, 4]

@@ -1,0 +1,400 @@
+"""Messages from the broker.  MQTT 3.1 §3.3 to §3.7; MQTT 5 §4.3, §4.6 (receiver)."""
+
+from umqtt31 import AWAITING_REL, CLOSED, PROTOCOL
+
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.stores import KeepingStore
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+
+
+class HandlerError(Exception):
+    pass
+
+
+def failing(message):
+    raise HandlerError("application")
+
+
+def test_b2c_qos0_is_handed_over_and_not_answered():
+    """31-2.1-RETAIN, 31-3.3-EMPTY, 31-3.3-IDQOS: topic, payload and flags are shown.
+
+    B: PUBLISH QoS 0; retained; empty; with what looks like an id
+    """
+    d = Dialogue()
+    d.b2c(b"\x30\x08\x00\x01thello", b"\x31\x03\x00\x01t", b"\x38\x05\x00\x01t\x00\x07")
+    assert d.messages == [
+        (b"t", b"hello", 0, False, False),
+        (b"t", b"", 0, True, False),
+        (b"t", b"\x00\x07", 0, False, True),
+    ]
+    d.c2b()
+
+
+def test_b2c_qos1_is_handed_over_and_answered():
+    """31-3.3-QOS1RX, MQTT-4.3.2-4.
+
+    B: PUBLISH QoS 1 id 517
+    C: PUBACK 517
+    """
+    d = Dialogue()
+    d.b2c(b"\x32\x07\x00\x01t\x02\x05hi")
+    d.c2b(b"\x40\x02\x02\x05")
+    assert d.messages == [(b"t", b"hi", 1, False, False)]
+
+
+def test_b2c_qos1_is_answered_after_the_handler_returned():
+    """MQTT-4.3.2-4, MQTT-4.3.3-8: ownership is accepted by the handler's return."""
+    d = Dialogue()
+    seen = []
+    d.client.on_message = lambda message: seen.append(d.stream.sent)
+    d.b2c(publish(b"t", b"a", 1, 5), publish(b"t", b"b", 2, 6))
+    assert seen == [b"", b""]
+    d.c2b(puback(5), pubrec(6))
+
+
+def test_b2c_qos1_same_id_again_is_a_new_message_whatever_dup_says():
+    """31-2.1-DUPHINT, MQTT-4.3.2-5.
+
+    B: PUBLISH QoS 1 id 5, C: PUBACK 5
+    B: PUBLISH QoS 1 id 5 DUP, C: PUBACK 5
+    B: PUBLISH QoS 1 id 5, C: PUBACK 5
+    """
+    d = Dialogue()
+    for dup in (0, 1, 0):
+        d.b2c(publish(b"t", b"same", 1, 5, dup))
+        d.c2b(puback(5))
+        assert d.take_messages() == [(b"t", b"same", 1, False, bool(dup))]
+
+
+def test_b2c_qos2_first_with_dup_is_a_new_message():
+    """31-2.1-DUPHINT: DUP alone makes no duplicate.
+
+    B: PUBLISH QoS 2 id 5 DUP, C: PUBREC 5, B: PUBREL 5, C: PUBCOMP 5; twice
+    """
+    d = Dialogue()
+    for _ in range(2):
+        d.b2c(publish(b"t", b"x", 2, 5, dup=1), pubrel(5))
+        d.c2b(pubrec(5), pubcomp(5))
+    assert len(d.messages) == 2
+
+
+def test_b2c_qos2_is_handed_over_exactly_once():
+    """31-3.3-QOS2RX, MQTT-4.3.3-8, MQTT-4.3.3-10, MQTT-4.3.3-11, MQTT-4.3.3-12.
+
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5
+    B: PUBLISH QoS 2 id 5 DUP, C: PUBREC 5
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5
+    B: PUBREL 5, C: PUBCOMP 5
+    B: PUBREL 5 DUP, C: PUBCOMP 5
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5 (a new message)
+    """
+    d = Dialogue()
+    for dup in (0, 1, 0):
+        d.b2c(publish(b"t", b"one", 2, 5, dup))
+        d.c2b(pubrec(5))
+    d.b2c(pubrel(5))
+    d.c2b(pubcomp(5))
+    d.b2c(pubrel(5, dup=1))
+    d.c2b(pubcomp(5))
+    d.b2c(publish(b"t", b"two", 2, 5))
+    d.c2b(pubrec(5))
+    assert [message[1] for message in d.messages] == [b"one", b"two"]
+    assert d.client.stats.duplicates == 2
+
+
+def test_b2c_qos2_over_a_lost_connection_is_handed_over_once():
+    """MQTT-4.3.3-10, 31-3.3-QOS2RX.
+
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5; connection lost; CONNECT, session kept
+    B: PUBLISH QoS 2 id 5 DUP, C: PUBREC 5
+    B: PUBREL 5, C: PUBCOMP 5
+    """
+    d = Dialogue(clean=False)
+    d.b2c(publish(b"t", b"one", 2, 5))
+    d.lose()
+    d.connect(False)
+    d.b2c(publish(b"t", b"one", 2, 5, dup=1), pubrel(5))
+    d.c2b(pubrec(5), pubcomp(5))
+    assert len(d.messages) == 1
+
+
+def test_b2c_qos2_over_a_reset_is_handed_over_once():
+    """MQTT-4.3.3-10: the held id survives a reset in between.
+
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5; reset; CONNECT, session kept
+    B: PUBLISH QoS 2 id 5 DUP, C: PUBREC 5
+    B: PUBREL 5, C: PUBCOMP 5
+    """
+    store = KeepingStore()
+    d = Dialogue(store=store, clean=False)
+    d.b2c(publish(b"t", b"one", 2, 5))
+    again = Dialogue(store=store, clean=False)
+    again.b2c(publish(b"t", b"one", 2, 5, dup=1), pubrel(5))
+    again.c2b(pubrec(5), pubcomp(5))
+    assert len(d.messages) == 1 and not again.messages
+
+
+def test_b2c_qos2_id_is_recorded_before_its_pubrec_leaves():
+    """MQTT-4.3.3-8, MQTT-4.3.3-10: a reset after the PUBREC must know the id.
+
+    B: PUBLISH QoS 2 id 5
+       the id is committed
+    C: PUBREC 5
+    """
+    store = KeepingStore()
+    d = Dialogue(store=store)
+    seen = []
+    store.before_commit = lambda: seen.append((list(store.held), d.stream.sent))
+    d.b2c(publish(b"t", b"one", 2, 5))
+    assert ([5], b"") in seen
+    d.c2b(pubrec(5))
+
+
+def test_b2c_qos2_clean_session_forgets_the_broker_s_ids():
+    """31-3.1-CLEAN: after it the same id is a new message.
+
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5; CONNECT with clean session
+    B: PUBLISH QoS 2 id 5, C: PUBREC 5
+    """
+    d = Dialogue()
+    d.b2c(publish(b"t", b"one", 2, 5))
+    d.connect(True)
+    d.b2c(publish(b"t", b"two", 2, 5))
+    assert [message[1] for message in d.messages] == [b"one", b"two"]
+
+
+def test_b2c_pubrel_of_an_unknown_id_is_answered():
+    """MQTT-4.3.3-11: answered by PUBCOMP with the same id, known or not.
+
+    B: PUBREL 77
+    C: PUBCOMP 77
+    """
+    d = Dialogue()
+    d.b2c(pubrel(77))
+    d.c2b(pubcomp(77))
+
+
+def test_b2c_pubacks_and_pubrecs_leave_in_the_order_of_the_publishes():
+    """MQTT-4.6.0-2, MQTT-4.6.0-3.
+
+    B: PUBLISH QoS 1 id 9, QoS 2 id 3, QoS 1 id 1, QoS 0, QoS 2 id 8, … 20 in all
+    C: PUBACK 9, PUBREC 3, PUBACK 1, PUBREC 8, …
+    """
+    d = Dialogue(max_awaiting_rel=16)
+    packets = [(1, 9), (2, 3), (1, 1), (0, 0), (2, 8), (1, 4), (1, 2), (2, 7)]
+    packets += [(1 + k % 2, 100 - k) for k in range(12)]
+    d.b2c(*[publish(b"t", b"x", qos, packet_id) for qos, packet_id in packets])
+    answers = [None, puback, pubrec]
+    d.c2b(*[answers[qos](packet_id) for qos, packet_id in packets if qos])
+    assert [message[2] for message in d.messages] == [qos for qos, _ in packets]
+
+
+def test_b2c_handler_that_raises_leaves_the_message_unacknowledged():
+    """MQTT-4.3.2-4, MQTT-4.3.3-8: the exception reaches the caller of poll().
+
+    B: PUBLISH QoS 1 id 5, PUBLISH QoS 2 id 6; the handler raises on each
+    C: nothing
+    B: PUBLISH QoS 1 id 5 DUP, PUBLISH QoS 2 id 6 DUP, PUBLISH QoS 1 id 7
+    C: PUBACK 5, PUBREC 6, PUBACK 7
+    """
+    d = Dialogue()
+    d.client.on_message = failing
+    d.stream.feed(publish(b"t", b"a", 1, 5), publish(b"t", b"b", 2, 6))
+    for _ in range(2):
+        assert isinstance(error_of(d.client.poll), HandlerError)
+    d.c2b()
+    assert d.client.is_connected
+    d.client.on_message = d.keep
+    d.b2c(publish(b"t", b"a", 1, 5, 1), publish(b"t", b"b", 2, 6, 1), publish(b"t", b"c", 1, 7))
+    d.c2b(puback(5), pubrec(6), puback(7))
+    assert [message[1] for message in d.messages] == [b"a", b"b", b"c"]
+
+
+def test_b2c_handler_that_raises_does_not_hold_up_earlier_answers():
+    """B: PUBLISH QoS 1 id 5, id 6; the handler raises on the second.  C: PUBACK 5."""
+    d = Dialogue()
+    payloads = []
+
+    def handler(message):
+        payloads.append(message.payload)
+        if message.payload == b"b":
+            raise HandlerError("b")
+
+    d.client.on_message = handler
+    d.stream.feed(publish(b"t", b"a", 1, 5) + publish(b"t", b"b", 1, 6))
+    assert isinstance(error_of(d.work), HandlerError)
+    d.work()
+    d.c2b(puback(5))
+    assert payloads == [b"a", b"b"]
+
+
+def test_b2c_handler_that_polls_gets_a_clear_error_and_breaks_nothing():
+    """poll(), subscribe(), connect() and reconnect() inside a handler are refused."""
+    d = Dialogue()
+    codes = []
+    calls = (
+        lambda: d.client.poll(),
+        lambda: d.client.subscribe(b"a"),
+        lambda: d.client.unsubscribe(b"a"),
+        lambda: d.client.connect(),
+        lambda: d.client.reconnect(),
+        lambda: d.client.wait_msg(),
+    )
+    d.client.on_message = lambda message: codes.extend([code_of(call) for call in calls])
+    d.b2c(publish(b"t", b"x", 1, 5))
+    assert len(codes) == len(calls) and len(set(codes)) == 1
+    d.c2b(puback(5))
+    d.wait(1)
+    d.c2b()
+    assert d.client.is_connected
+
+
+def test_b2c_handler_that_publishes_answers_in_order():
+    """B: PUBLISH QoS 1 id 5; the handler publishes QoS 0 and 1.  C: both, PUBACK 5."""
+    d = Dialogue()
+
+    def handler(message):
+        d.client.publish(b"echo", message.payload)
+        d.client.publish(b"echo", message.payload, qos=1)
+
+    d.client.on_message = handler
+    d.b2c(publish(b"t", b"x", 1, 5))
+    d.c2b(publish(b"echo", b"x"), publish(b"echo", b"x", 1, 1), puback(5))
+
+
+def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
+    """Half a PUBLISH is finished before the PUBACK begins, for every stream width."""
+    for most in range(1, 12):
+        d = Dialogue()
+        d.client.on_message = lambda message, d=d: d.client.publish(b"echo", b"y", qos=1)
+        d.stream.write_most = most
+        d.stream.feed(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 1, 6))
+        for _ in range(60):
+            d.client.poll()
+        sent = d.stream.take()
+        echoes = [publish(b"echo", b"y", 1, k) for k in (1, 2)]
+        assert len(sent) == 2 * (len(echoes[0]) + 4), (most, sent)
+        for packet in (puback(5), puback(6), echoes[0], echoes[1]):
+            assert sent.count(packet) == 1, (most, sent)
+
+
+def test_b2c_handler_that_publishes_keeps_its_message():
+    """The message stays readable after the handler's own publish gave up another."""
+    d = Dialogue(overflow="drop_oldest", max_inflight=1, max_mqueue_len=1)
+    dropped, payloads = [], []
+    d.client.on_drop = lambda message, reason: dropped.append(message.payload)
+    d.publish(b"in flight")
+    d.publish(b"waits")
+
+    def handler(message):
+        d.client.publish(b"echo", b"new", qos=1)
+        payloads.append((message.topic, message.payload, message.packet_id))
+
+    d.client.on_message = handler
+    d.b2c(publish(b"t", b"x", 1, 5))
+    assert dropped == [b"waits"]
+    assert payloads == [(b"t", b"x", 5)]
+
+
+def test_b2c_handler_that_disconnects_ends_the_poll():
+    """B: PUBLISH QoS 1 id 5, id 6; the handler disconnects.  The second is not read."""
+    d = Dialogue()
+    d.client.on_message = lambda message: d.client.disconnect()
+    d.stream.feed(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 1, 6))
+    d.client.poll()
+    assert d.stream.is_closed and not d.client.is_connected
+    assert code_of(d.client.poll) == CLOSED
+
+
+def test_b2c_no_handler_answers_all_the_same():
+    """B: PUBLISH QoS 1, QoS 2 without a handler set.  C: PUBACK, PUBREC."""
+    d = Dialogue()
+    d.client.on_message = None
+    d.b2c(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 2, 6))
+    d.c2b(puback(5), pubrec(6))
+
+
+def test_b2c_callback_of_umqtt_simple_gets_bytes():
+    d = Dialogue()
+    seen = []
+    d.client.set_callback(lambda topic, msg: seen.append((topic, msg)))
+    d.b2c(publish(b"t/1", b"payload", 1, 5))
+    assert seen == [(b"t/1", b"payload")] and type(seen[0][0]) is type(seen[0][1]) is bytes
+
+
+def test_b2c_qos3_is_a_protocol_error():
+    """31-2.1-QOS3.
+
+    B: PUBLISH with both QoS bits set
+    C: closes
+    """
+    for dup_and_retain in (0, 1, 8, 9):
+        d = Dialogue()
+        d.stream.feed(bytes((0x36 | dup_and_retain,)) + b"\x06\x00\x01t\x00\x05x")
+        assert code_of(d.client.poll) == PROTOCOL
+        assert d.stream.is_closed and not d.messages
+        d.c2b()
+
+
+def test_b2c_packet_id_0_is_a_protocol_error():
+    """31-2.4-ID: 0 is no packet id."""
+    for qos in (1, 2):
+        d = Dialogue()
+        d.stream.feed(publish(b"t", b"x", qos, 0))
+        assert code_of(d.client.poll) == PROTOCOL
+        assert not d.messages
+
+
+def test_b2c_more_qos2_than_there_is_room_for_are_not_taken():
+    """RT-AWAITREL.
+
+    B: PUBLISH QoS 2 id 1, 2, 3 with max_awaiting_rel 2
+    C: PUBREC 1, PUBREC 2
+    B: PUBREL 1, C: PUBCOMP 1
+    B: PUBLISH 3 DUP, C: PUBREC 3
+    """
+    d = Dialogue(max_awaiting_rel=2)
+    d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in (1, 2, 3)])
+    d.c2b(pubrec(1), pubrec(2))
+    d.b2c(pubrel(1), publish(b"t", b"3", 2, 3, 1))
+    d.c2b(pubcomp(1), pubrec(3))
+    assert [message[1] for message in d.messages] == [b"1", b"2", b"3"]
+    assert d.client.stats.refused == 1
+
+
+def test_b2c_refused_qos2_makes_the_broker_send_again():
+    """RT-AWAITREL: a broker sends again only on a new connection, so there is one.
+
+    B: PUBLISH QoS 2 id 1, 2 with max_awaiting_rel 1
+    C: PUBREC 1
+    B: PUBREL 1
+    C: PUBCOMP 1, closes
+    """
+    d = Dialogue(max_awaiting_rel=1)
+    d.b2c(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 2, 2))
+    d.stream.feed(pubrel(1))
+    assert code_of(d.work) == AWAITING_REL
+    d.c2b(pubrec(1), pubcomp(1))
+    d.connect(False)
+    d.b2c(publish(b"t", b"2", 2, 2, 1))
+    assert [message[1] for message in d.messages] == [b"1", b"2"]
+
+
+def test_b2c_pubrel_that_does_not_come_frees_its_place_after_a_time():
+    """RT-AWAITREL-T: await_rel_timeout, 300 s unless set.
+
+    B: PUBLISH QoS 2 id 1, C: PUBREC 1
+       (await_rel_timeout)
+    B: PUBLISH QoS 2 id 2, C: PUBREC 2
+    """
+    for options, seconds in (({}, 300), ({"await_rel_timeout": 20}, 20)):
+        d = Dialogue(max_awaiting_rel=1, keepalive=0, **options)
+        d.b2c(publish(b"t", b"1", 2, 1))
+        assert d.client.next_due_ms() == seconds * 1000
+        d.wait(seconds - 0.001)
+        d.b2c(publish(b"t", b"1", 2, 1, 1))
+        assert len(d.take_messages()) == 1
+        d.wait(0.001)
+        d.b2c(publish(b"t", b"2", 2, 2))
+        d.c2b(pubrec(1), pubrec(1), pubrec(2))
+        assert len(d.messages) == 1

@@ -1,0 +1,151 @@
+"""reconnect(): back-off with full jitter that never blocks longer than asked."""
+
+import umqtt31
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
+
+from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.scripted import ScriptedStream
+from host_tests.client.wire import connack, connect, publish
+
+
+def attempts(d, count):
+    """-> for each of `count` attempts that fail, the milliseconds waited before it."""
+    waits = []
+    for _ in range(count):
+        opened, start = d.opened, d.clock.now_ms
+        while d.opened == opened:
+            assert d.client.reconnect() is False
+            d.clock.sleep_ms(max(1, d.client.next_due_ms()))
+            assert d.clock.now_ms - start <= 130000, "no attempt"
+        waits.append(d.clock.now_ms - start)
+    return waits
+
+
+def test_reconnect_waits_grow_to_128_s_and_are_spread():
+    """A fleet that lost its broker must not come back in one moment.
+
+    The n-th attempt comes within 2^(n-1) s, 128 s at most, at a random time.
+    """
+    first, later = [], []
+    for _ in range(30):
+        d = Dialogue(is_connected=False)
+        waits = attempts(d, 10)
+        for n, wait_ms in enumerate(waits):
+            assert wait_ms <= (1000 << min(n, 7)) + 5, waits
+        first.append(waits[0])
+        later.append(max(waits))
+    assert len(set(first)) > 10 and max(first) > 500  # jitter from the first attempt on
+    assert max(later) > 32000
+
+
+def test_reconnect_begins_small_again_after_a_connection_that_worked():
+    d = Dialogue()
+    d.lose()
+    attempts(d, 8)
+    d.connect()
+    d.b2c(publish(b"t", b"x"))
+    d.lose()
+    for _ in range(3):
+        assert attempts(d, 1)[0] <= 4005
+
+
+def test_reconnect_never_blocks_longer_than_asked():
+    """31-3.1-CONNACK: also while it waits for a CONNACK that does not come."""
+    d = Dialogue(is_connected=False)
+    for timeout_ms in (0, 1, 7, 50, 1000, 20000) * 20:
+        d._next_stream = ScriptedStream()
+        start = d.clock.now_ms
+        assert d.client.reconnect(timeout_ms) is False
+        assert d.clock.now_ms - start <= timeout_ms + 1
+
+
+def test_reconnect_goes_on_where_it_stopped():
+    """C: half of CONNECT in one call, the rest in the next; B: CONNACK in a third."""
+    d = Dialogue()
+    d.publish(b"1")
+    d.lose()
+    stream = d._next_stream = ScriptedStream(write_most=3)
+    opened = d.opened
+    for _ in range(3000):
+        if d.client.reconnect():
+            raise AssertionError("connected without CONNACK")
+        d.clock.sleep_ms(1)
+        if len(stream.sent) == len(connect()):
+            break
+    assert d.opened == opened + 1
+    assert stream.take() == connect()
+    stream.feed(connack())
+    assert d.client.reconnect() is True
+    assert stream.take() == publish(b"t", b"1", 1, 1, dup=1)[:3]
+    assert d.client.stats.reconnects == 1
+
+
+def test_reconnect_while_connected_does_nothing():
+    d = Dialogue()
+    assert d.client.reconnect() is True
+    d.c2b()
+    assert d.opened == 0
+
+
+def test_reconnect_keeps_the_session_flag_of_connect():
+    """31-3.1-CLEAN: reconnect() asks for what connect() asked for."""
+    for clean in (True, False):
+        d = Dialogue(clean=clean)
+        d.lose()
+        stream = d.new_stream(clean)
+        d.client.reconnect(5000)
+        assert stream.has_answered() and d.client.is_connected
+
+
+def test_reconnect_after_clean_connect_keeps_what_was_accepted():
+    """31-4.2-RECONNECT: nothing accepted is lost to a new connection.
+
+    CONNECT, clean session; C: PUBLISH 1; connection lost; reconnect()
+    C: CONNECT, clean session, PUBLISH 1 DUP
+    """
+    d = Dialogue(clean=True)
+    d.publish(b"1")
+    d.lose()
+    stream = d.new_stream(True)
+    d.client.reconnect(5000)
+    assert stream.has_answered()
+    d.c2b(publish(b"t", b"1", 1, 1, dup=1))
+
+
+def test_reconnect_says_why_it_failed_and_raises_only_for_good():
+    """31-2.2-RC: "unavailable" passes, the other refusals do not.
+
+    C: CONNECT; B: CONNACK 3 / 4, garbage, closes, nothing
+    """
+    for reply, code in (
+        (connack(REFUSED_UNAVAILABLE), REFUSED_UNAVAILABLE),
+        (publish(b"t", b"x"), PROTOCOL),
+        (b"", CLOSED),
+        (None, TIMEOUT),
+    ):
+        d = Dialogue(connect_timeout=2)
+        d.lose()
+        stream = d._next_stream = ScriptedStream()
+        stream.answer(connect(), reply)
+        assert d.client.reconnect(4000) is False
+        assert d.client.last_error.code in (code, NETWORK), reply
+        assert stream.is_closed
+        d.connect()
+    for code in (1, 2, 4, 5, 6, 255):
+        d = Dialogue()
+        d.lose()
+        stream = d._next_stream = ScriptedStream()
+        stream.answer(connect(), connack(code))
+        assert code_of(d.client.reconnect, 4000) == code
+        assert stream.is_closed
+
+
+def test_connect_to_an_unreachable_broker_is_a_network_error():
+    """The message names the server, the port and what the system said."""
+    d = Dialogue(is_connected=False)
+    assert code_of(d.client.connect) == NETWORK
+    try:
+        d.client.connect()
+    except umqtt31.MQTTError as error:
+        assert "broker" in str(error) and "1883" in str(error)
+    d.connect()
