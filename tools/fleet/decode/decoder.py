@@ -124,8 +124,12 @@ def plain(batch):
 
 
 def _coded(codes, values):
-    codes = pa.array(np.asarray(codes).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string()))
+    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
+    codes = np.asarray(codes).astype(np.int32)
+    is_null = np.array([value is None for value in values])
+    texts = pa.array(["" if value is None else value for value in values], pa.string())
+    mask = is_null[codes] if is_null.any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts)
 
 
 def _repeated(value, count):

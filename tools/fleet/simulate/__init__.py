@@ -1,0 +1,1 @@
+"""Synthetic fleets with known faults: captures to try the pipeline on, and the truth."""

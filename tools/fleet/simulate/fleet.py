@@ -1,0 +1,241 @@
+"""The simulated world: devices, a broker, subscribers, and time.
+
+Every reading is published by its device and forwarded to one subscriber; packets
+are put on a list with their time and leave, sorted, a stretch of time after the
+other.  The same seed gives the same bytes.  What goes wrong is in `faults`; what
+happened is kept in `Truth`.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from . import wire
+from .envelope import reading
+
+STEP_US = 200  # from a packet to its answer
+FORWARD_US = 1_000  # from a PUBLISH at the broker to the forwarded one
+START_US = 1_767_225_600_000_000  # 2026-01-01 00:00:00 UTC
+_PAUSE_US = 2_000_000  # before a client that lost its connection is back
+
+
+@dataclass
+class Truth:
+    """What an audit has to find, no more and no less.
+
+    Readings are (device, boot, stream, sequence).  `violations` are (requirement,
+    client id), `overtaken` counts by (client id, topic), `faults` by kind.
+    """
+
+    seed: int
+    readings: int = 0
+    packets: dict = field(default_factory=dict)
+    faults: dict = field(default_factory=dict)
+    never_sent: list = field(default_factory=list)
+    not_delivered: list = field(default_factory=list)
+    duplicated: list = field(default_factory=list)
+    redelivered: list = field(default_factory=list)
+    overtaken: list = field(default_factory=list)
+    incomplete: list = field(default_factory=list)
+    violations: list = field(default_factory=list)
+    gaps: int = 0
+
+
+class Client:
+    """A device or a subscriber, and its connection of the moment."""
+
+    def __init__(self, number, name, address, level, qos, keep_alive_s):
+        self.number = number
+        self.name = name
+        self.address = address
+        self.level = level
+        self.qos = qos
+        self.keep_alive_s = keep_alive_s
+        self.connection = None
+        self.connections = 0
+        self.ids = [0, 0]
+        self.busy_until = 0
+        self.last_sent = 0
+        self.subscriber = None
+        self.topic = b""
+        self.boot = 1
+        self.booted = 0
+        self.sequence = 0
+
+    def next_id(self, direction):
+        """A fresh packet id for messages sent in this direction."""
+        self.ids[direction] = self.ids[direction] % 65535 + 1
+        return self.ids[direction]
+
+
+class World:
+    """Makes clients and moves packets; `faults` and `run` drive it."""
+
+    def __init__(self, devices, seed, levels=(3, 4), qos=None, site=b"fleet"):
+        self.random = random.Random(seed)
+        self.truth = Truth(seed)
+        self.now = START_US
+        self._out = []
+        self._count = 0
+        self.site = site
+        self.server = bytes((10, 0, 0, 1))
+        collectors = [
+            self._client(n, b"collector-%d" % n, 4, 2) for n in range(1 + devices // 20_000)
+        ]
+        self.devices = []
+        self.subscribers = collectors
+        for number in range(devices):
+            device = self._client(
+                number,
+                b"dev-%06d" % number,
+                levels[number % len(levels)],
+                number % 3 if qos is None else qos,
+            )
+            device.topic = b"%b/%b/reading/1" % (site, device.name)
+            self.devices.append(device)
+            if number % 4 == 3:
+                # Its own subscriber, so that a lost connection hits one device only.
+                device.subscriber = self._client(number, b"watch-%06d" % number, 4, 2)
+                self.subscribers.append(device.subscriber)
+            else:
+                device.subscriber = collectors[number % len(collectors)]
+
+    def _client(self, number, name, level, qos):
+        kind = {b"d": 11, b"w": 12, b"c": 13}[name[:1]]
+        if number % 8 == 5:
+            address = bytes((0xFD, kind, *[0] * 10)) + number.to_bytes(4, "big")
+        else:
+            address = bytes((kind,)) + number.to_bytes(3, "big")
+        return Client(number, name, address, level, qos, 90)
+
+    def emit(self, ts, client, direction, payload=b"", flags=wire.PSH | wire.ACK):
+        """Put one packet (or a bare segment) on the wire at `ts`."""
+        self._count += 1
+        self._out.append((ts, self._count, client.connection, direction, payload, flags))
+        if direction == 0:
+            client.last_sent = ts
+
+    def take(self, before):
+        """All that was emitted for times before `before`, in order."""
+        self._out.sort()
+        cut = len(self._out)
+        while cut and self._out[cut - 1][0] >= before:
+            cut -= 1
+        ready, self._out = self._out[:cut], self._out[cut:]
+        return ready
+
+    # Connections
+
+    def connect(self, ts, client, clean=False, has_session=False, keep_alive_s=None):
+        """TCP handshake, CONNECT, CONNACK -> the time when all is done."""
+        client.connections += 1
+        port = 20_000 + client.connections % 40_000
+        address = client.address
+        server = self.server if len(address) == 4 else b"\xfd" + bytes(14) + b"\1"
+        isn = self.random.getrandbits(32), self.random.getrandbits(32)
+        client.connection = wire.Connection(address, server, port, *isn)
+        self.emit(ts, client, 0, b"", wire.SYN)
+        self.emit(ts + 50, client, 1, b"", wire.SYN | wire.ACK)
+        keep_alive_s = client.keep_alive_s if keep_alive_s is None else keep_alive_s
+        hello = wire.connect(client.name, client.level, clean, keep_alive_s)
+        self.emit(ts + 100, client, 0, hello)
+        self.emit(ts + 300, client, 1, wire.connack(client.level, has_session))
+        return ts + 500
+
+    def start(self, ts, client):
+        """The first connection, from a clean session, as far as the level can say so."""
+        if client.level == 3:
+            # Level 3 does not tell whether an old session was found, so it is cleared.
+            ts = self.connect(ts, client, clean=True)
+            ts = self.disconnect(ts, client) + 1_000
+        ts = self.connect(ts, client)
+        if client.name[:1] != b"d":
+            self.subscribe(ts, client)
+            ts += 1_000
+        client.busy_until = ts
+        client.booted = ts
+        return ts
+
+    def subscribe(self, ts, client):
+        """A subscriber asks for its device's readings, a collector for all."""
+        name = self.site + b"/dev-%06d/#" % client.number
+        if client.name[:1] == b"c":
+            name = self.site + b"/+/reading/#"
+        packet_id = client.next_id(0)
+        self.emit(ts, client, 0, wire.subscribe(packet_id, name, 2, client.level))
+        self.emit(ts + STEP_US, client, 1, wire.suback(packet_id, 2, client.level))
+
+    def disconnect(self, ts, client):
+        """DISCONNECT and an orderly end -> the time when all is done."""
+        self.emit(ts, client, 0, b"\xe0\0")
+        self.emit(ts + 50, client, 0, b"", wire.FIN | wire.ACK)
+        self.emit(ts + 100, client, 1, b"", wire.FIN | wire.ACK)
+        return ts + 200
+
+    def cut(self, ts, client):
+        """The connection breaks -> the time when the client is back."""
+        self.emit(ts, client, self.random.randrange(2), b"", wire.RST | wire.ACK)
+        return ts + _PAUSE_US
+
+    def ping(self, ts, client):
+        """PINGREQ and PINGRESP."""
+        self.emit(ts, client, 0, b"\xc0\0")
+        self.emit(ts + STEP_US, client, 1, b"\xd0\0")
+
+    # Messages
+
+    def reading(self, device, ts, skip=0):
+        """The device's next reading -> (its identity, payload)."""
+        device.sequence += 1 + skip
+        uptime_s = (ts - device.booted) // 1_000_000
+        values = (2000 + device.sequence % 500, 3300 - device.sequence % 90)
+        payload = reading(
+            0x0100 + device.number % 3,
+            device.boot,
+            device.sequence,
+            uptime_s,
+            1,
+            device.name,
+            values,
+        )
+        self.truth.readings += 1
+        return self.identity(device), payload
+
+    @staticmethod
+    def identity(device, sequence=None):
+        """(device, boot, stream, sequence), of the latest reading or of that number."""
+        return (device.name.decode(), device.boot, 1, sequence or device.sequence)
+
+    def publish(self, ts, client, direction, topic, payload, qos, packet_id, first=0):
+        """One PUBLISH packet; `first` is added to its first byte (8: DUP)."""
+        packet_id = packet_id if qos else None
+        packet = wire.publish(0x30 | qos << 1 | first, topic, packet_id, payload, client.level)
+        self.emit(ts, client, direction, packet)
+
+    def answer(self, ts, client, direction, qos, packet_id, release=0x62):
+        """All that follows a PUBLISH sent in `direction` at `ts`."""
+        back = 1 - direction
+        if qos == 1:
+            self.emit(ts + STEP_US, client, back, wire.acknowledge(0x40, packet_id))
+        elif qos == 2:
+            self.emit(ts + STEP_US, client, back, wire.acknowledge(0x50, packet_id))
+            self.release(ts + 2 * STEP_US, client, direction, packet_id, release)
+
+    def release(self, ts, client, direction, packet_id, release=0x62):
+        """PUBREL and PUBCOMP."""
+        self.emit(ts, client, direction, wire.acknowledge(release, packet_id))
+        self.emit(ts + STEP_US, client, 1 - direction, wire.acknowledge(0x70, packet_id))
+
+    def send(self, ts, device, payload, first=0, packet_id=None):
+        """A whole flow from the device to the broker -> its packet id."""
+        packet_id = packet_id or device.next_id(0)
+        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id, first)
+        self.answer(ts, device, 0, device.qos, packet_id)
+        return packet_id
+
+    def forward(self, ts, device, payload, qos=None):
+        """A whole flow from the broker to the device's subscriber."""
+        qos = device.qos if qos is None else qos
+        subscriber = device.subscriber
+        packet_id = subscriber.next_id(1)
+        self.publish(ts, subscriber, 1, device.topic, payload, qos, packet_id)
+        self.answer(ts, subscriber, 1, qos, packet_id)

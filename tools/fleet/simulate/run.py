@@ -1,0 +1,193 @@
+"""Runs a simulated fleet and writes it: pcap, or what a subscriber prints as JSON lines."""
+
+import dataclasses
+import heapq
+import json
+
+from . import faults, wire
+from .fleet import START_US, World
+
+_TYPES = (
+    "",
+    "CONNECT",
+    "CONNACK",
+    "PUBLISH",
+    "PUBACK",
+    "PUBREC",
+    "PUBREL",
+    "PUBCOMP",
+    "SUBSCRIBE",
+    "SUBACK",
+    "UNSUBSCRIBE",
+    "UNSUBACK",
+    "PINGREQ",
+    "PINGRESP",
+    "DISCONNECT",
+    "AUTH",
+)
+WIRE_KINDS = ("twice", "swapped", "split", "overlapped")
+_STRETCH = 20_000  # readings between two writes, so that memory does not grow with time
+
+
+@dataclasses.dataclass
+class Plan:
+    """What to simulate.  `fault_rate` and `wire_rate` are per reading and per segment."""
+
+    devices: int = 10
+    readings: int = 1_000
+    interval_s: int = 60
+    seed: int = 1
+    fault_rate: float = 0.0
+    kinds: tuple = tuple(faults.KINDS)
+    wire_rate: float = 0.0
+    wire_kinds: tuple = WIRE_KINDS
+    gap_rate: float = 0.0
+    levels: tuple = (3, 4)
+    qos: int | None = None
+
+
+def pcap(plan, stream, progress=None):
+    """Write a capture to the binary `stream` -> `Truth`."""
+    writer = _PcapWriter(plan, stream)
+    return _run(plan, writer, progress)
+
+
+def json_lines(plan, stream, progress=None):
+    """Write to the text `stream` what the subscribers print -> `Truth`."""
+    return _run(plan, _JsonWriter(stream), progress)
+
+
+def _run(plan, writer, progress):
+    world = World(plan.devices, plan.seed, plan.levels, plan.qos)
+    writer.begin(world)
+    for number, client in enumerate(world.subscribers):
+        world.start(START_US + number * 1_000, client)
+    interval_us = plan.interval_s * 1_000_000
+    due = []
+    for number, device in enumerate(world.devices):
+        first = START_US + 5_000_000 + number * interval_us // max(1, plan.devices)
+        world.start(first - 2_000_000, device)
+        due.append((first, number))
+    heapq.heapify(due)
+    for done in range(plan.readings):
+        at, number = heapq.heappop(due)
+        device = world.devices[number]
+        at = max(at, device.busy_until)
+        _keep_alive(world, device, at)
+        fault = faults.normal
+        if plan.fault_rate and world.random.random() < plan.fault_rate:
+            fault = faults.pick(world, device, plan.kinds)
+        device.busy_until = fault(world, device, at) + 100_000
+        heapq.heappush(due, (max(at + interval_us, device.busy_until), number))
+        if done % _STRETCH == _STRETCH - 1:
+            _keep_alive_all(world, due[0][0])
+            writer.write(world.take(due[0][0]))
+            if progress:
+                progress(done + 1)
+    end = max(at for at, _ in due) + 120_000_000
+    _keep_alive_all(world, end)
+    for client in (*world.devices, *world.subscribers):
+        world.disconnect(max(end, client.busy_until), client)
+    writer.write(world.take(1 << 62))
+    return world.truth
+
+
+def _keep_alive(world, client, until):
+    step = client.keep_alive_s * 900_000
+    while until - client.last_sent > step:
+        world.ping(client.last_sent + step, client)
+
+
+def _keep_alive_all(world, until):
+    for client in world.subscribers:
+        _keep_alive(world, client, until)
+    for client in world.devices:
+        _keep_alive(world, client, until)
+
+
+class _PcapWriter:
+    def __init__(self, plan, stream):
+        self._plan = plan
+        self._stream = stream
+
+    def begin(self, world):
+        self._random = world.random
+        self._truth = world.truth
+        self._stream.write(wire.PCAP_HEADER)
+
+    def write(self, emitted):
+        rough = self._plan.wire_rate
+        gaps = self._plan.gap_rate
+        counts = self._truth.packets
+        frames = []
+        for ts, _, connection, direction, payload, flags in emitted:
+            if payload:
+                kind = _TYPES[payload[0] >> 4]
+                counts[kind] = counts.get(kind, 0) + 1
+                if rough and self._random.random() < rough:
+                    frames += self._rough(connection, ts, direction, payload)
+                    continue
+                if gaps and self._is_gap(direction, kind, payload, gaps):
+                    connection.frame(ts, direction, payload)
+                    counts[kind] -= 1
+                    self._truth.gaps += 1
+                    continue
+            frames.append(connection.frame(ts, direction, payload, flags))
+        self._stream.write(b"".join(frames))
+
+    def _is_gap(self, direction, kind, payload, rate):
+        # What the capture missed: PUBLISHes of devices, which the broker did get.
+        return kind == "PUBLISH" and not direction and self._random.random() < rate
+
+    def _rough(self, connection, ts, direction, payload):
+        kind = self._random.choice(self._plan.wire_kinds)
+        before = connection.seq[direction]
+        if kind == "twice":
+            frame = connection.frame(ts, direction, payload)
+            return [frame, connection.frame(ts, direction, payload, seq=before)]
+        cut = self._random.randrange(1, len(payload))
+        if kind == "overlapped":
+            # The second segment repeats some bytes of the first one.
+            more = self._random.randrange(cut, len(payload) + 1)
+            first = connection.frame(ts, direction, payload)
+            first = connection.frame(ts, direction, payload[:more], seq=before)
+            return [first, connection.frame(ts, direction, payload[cut:], seq=before + cut)]
+        first = connection.frame(ts, direction, payload[:cut])
+        second = connection.frame(ts, direction, payload[cut:])
+        return [second, first] if kind == "swapped" else [first, second]
+
+
+class _JsonWriter:
+    # As `mosquitto_sub -F` prints with the format of docs/fleet-tables.md.
+    def __init__(self, stream):
+        self._stream = stream
+
+    def begin(self, world):
+        self._truth = world.truth
+        self._levels = {}
+
+    def write(self, emitted):
+        import datetime
+
+        for ts, _, _, direction, payload, _ in emitted:
+            if direction != 1 or not payload or payload[0] >> 4 != 3:
+                continue
+            counts = self._truth.packets
+            counts["PUBLISH"] = counts.get("PUBLISH", 0) + 1
+            first = payload[0]
+            pos = 2 if payload[1] < 128 else 3
+            size = payload[pos] << 8 | payload[pos + 1]
+            behind = pos + 2 + size
+            row = {
+                "tst": datetime.datetime.fromtimestamp(ts / 1e6, datetime.UTC).isoformat(),
+                "topic": payload[pos + 2 : behind].decode(),
+                "qos": first >> 1 & 3,
+                "retain": first & 1,
+                "payloadlen": 0,
+            }
+            if row["qos"]:
+                row["mid"] = payload[behind] << 8 | payload[behind + 1]
+                behind += 2
+            row["payloadlen"] = len(payload) - behind
+            row["payload"] = payload[behind:].hex()
+            self._stream.write(json.dumps(row) + "\n")
