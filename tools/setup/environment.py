@@ -77,8 +77,9 @@ def _lines(pins: list[str]) -> str:
 
 def _pip_install(folder: Path, pins: list[str], *options: str) -> None:
     quiet = [] if sys.stdout.isatty() else ["-q"]
-    pip = [str(_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", *quiet]
-    if subprocess.run([*pip, *options, *pins]).returncode:
+    # PEP 517: pyspark comes as source, and older versions of pip would call its setup.py.
+    options = ("--disable-pip-version-check", "--use-pep517", *quiet, *options)
+    if subprocess.run([str(_PYTHON), "-m", "pip", "install", *options, *pins]).returncode:
         raise SetupError("pip could not install the packages above; mend that, `make setup` again")
     # Last: it says that all of the above is done.
     (folder / _INSTALLED).write_text(_lines(pins))

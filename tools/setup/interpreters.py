@@ -74,6 +74,7 @@ def _folder(suite: str, architecture: str) -> Path:
 
 def _fetch(uri: str, missing: list[tuple[str, str]]) -> bool:
     print("setup: fetching MicroPython", flush=True)
+    did = False
     for name in dict.fromkeys(suite for suite, _ in missing):
         architectures = [architecture for suite, architecture in missing if suite == name]
         suite = debian.Suite(_LISTS / name, uri, name, architectures)
@@ -81,10 +82,11 @@ def _fetch(uri: str, missing: list[tuple[str, str]]) -> bool:
             suite.update()
             for architecture in architectures:
                 _unpack(suite, architecture)
+                did = True
         except SetupError as error:
             print(f"setup: {error}", flush=True)
     shutil.rmtree(_LISTS)
-    return True
+    return did
 
 
 def _unpack(suite: debian.Suite, architecture: str) -> None:
