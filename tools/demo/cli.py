@@ -23,10 +23,10 @@ Exit status 0 only if every promise held.
 @click.command(help=_HELP)
 @click.option(
     "--readings",
-    type=click.IntRange(70, 100_000),
-    default=300,
+    type=click.IntRange(1, 10_000),
+    default=40,
     show_default=True,
-    help="Readings at each QoS in the first act.",
+    help="Readings at each QoS between two faults.",
 )
 @click.option(
     "--bits",
@@ -50,9 +50,7 @@ def cli(readings: int, bits: str | None, out: Path) -> None:
         raise click.ClickException(str(error)) from None
     for outcome in outcomes:
         verdict.show(console, outcome)
-    console.print(
-        f"\nEvery packet of the node (Wireshark opens it): {capture_path}", soft_wrap=True
-    )
+    console.print(f"\nEvery packet of the node, for Wireshark: {capture_path}", soft_wrap=True)
     if not all(map(verdict.holds, outcomes)):
         raise click.ClickException(f"a promise was broken; the logs are in {out}")
     console.print("[green]Every promise held.[/green]")

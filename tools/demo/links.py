@@ -16,18 +16,19 @@ _RECONNECT_S = 60.0
 
 
 def play(stage: Stage, readings: int) -> Outcome:
-    """Publish `readings` on each of three streams through all faults."""
+    """Go through all faults, with `readings` on each of three streams between two."""
     node = stage.node(
         _DEVICE, streams=_QOS, interval_ms=_INTERVAL_MS, max_inflight=8, max_mqueue_len=128
     )
-    bar = stage.progress.add_task("readings at each QoS", total=readings)
+    steps = [_command, *_FAULTS]
+    bar = stage.progress.add_task("faults", total=len(steps))
     stage.tell(f"node starts: a sample every {_INTERVAL_MS} ms, published at QoS 0, 1 and 2")
     node.start()
-    steps = [_command, *_FAULTS]
-    for number, step in enumerate(steps, 1):
-        _wait_for(stage, node, bar, readings * number // (len(steps) + 1))
+    for step in steps:
+        _wait_for_readings(node, readings)
         step(stage, node)
-    _wait_for(stage, node, bar, readings)
+        stage.progress.advance(bar)
+    _wait_for_readings(node, readings)
     stage.tell("node is asked to send what is waiting and to reset")
     ended_well = stage.finish(node)
     accounts = stage.accounts(node, _QOS)
@@ -41,26 +42,21 @@ def _checks(stage: Stage, node: DeskNode, ended_well: bool) -> list[tuple[str, b
     report = node.report or {}
     return [
         (
-            f"faults really happened: {proxy.cuts} connections cut, {proxy.cuts_in_packet} of"
-            f" them in the middle of a packet, broker restarted, node connected"
-            f" {node.counts['connected']} times",
+            f"it was broken: link cut {proxy.cuts} times, {proxy.cuts_in_packet} of them inside a"
+            f" packet; broker restarted; {node.counts['connected']} connections",
             proxy.cuts == 5 and proxy.cuts_in_packet >= 4 and node.counts["connected"] >= 7,
         ),
         (
-            "the QoS 2 command was carried out once: a sample every"
-            f" {report.get('interval_ms')} ms",
+            f"command at QoS 2 carried out once: a sample every {report.get('interval_ms')} ms",
             commanded == 1 and report.get("interval_ms") == _COMMANDED_MS,
         ),
-        ("the node ended in good order, with nothing left to send", ended_well),
+        ("node ended in good order, with nothing left to send", ended_well),
     ]
 
 
-def _wait_for(stage: Stage, node: DeskNode, bar, readings: int) -> None:
-    def is_there() -> bool:
-        stage.progress.update(bar, completed=node.accepted_in_stream(1))
-        return node.accepted_in_stream(1) >= readings
-
-    node.wait_until(is_there, 60, f"reading number {readings}")
+def _wait_for_readings(node: DeskNode, more: int) -> None:
+    goal = node.accepted_in_stream(1) + more
+    node.wait_until(lambda: node.accepted_in_stream(1) >= goal, 60, f"reading number {goal}")
 
 
 def _command(stage: Stage, node: DeskNode) -> None:

@@ -47,10 +47,10 @@ def play(stage: Stage, kills: int, seed: int) -> Outcome:
         accounts,
         [
             (
-                f"the plug was pulled {kills} times, in {node.counts['connected']} connections;"
-                f" the node counted {node.boot} starts",
+                f"it was broken: plug pulled {kills} times;"
+                f" {node.counts['connected']} connections, {node.boot} starts counted",
                 node.boot <= kills + 1 and node.counts["connected"] >= 3,
             ),
-            ("the node ended in good order, with nothing left to send", ended_well),
+            ("node ended in good order, with nothing left to send", ended_well),
         ],
     )

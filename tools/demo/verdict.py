@@ -1,5 +1,6 @@
 """Says in a table and a few sentences what was promised and what arrived."""
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -7,9 +8,9 @@ from .accounts import Account
 from .stage import Outcome
 
 _PROMISES = {
-    0: "may be lost with the link",
-    1: "never lost, may come twice",
-    2: "exactly once, in order",
+    0: "may be lost",
+    1: "all arrive",
+    2: "exactly once",
 }
 
 
@@ -30,9 +31,12 @@ def holds(outcome: Outcome) -> bool:
 
 def show(console: Console, outcome: Outcome) -> None:
     """Print one act's table and sentences."""
-    table = Table(title=outcome.title, title_justify="left")
+    table = Table(
+        title=outcome.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1),
+        show_edge=False, pad_edge=False,
+    )  # fmt: skip
     table.add_column("QoS", justify="right")
-    table.add_column("promise")
+    table.add_column("promise", no_wrap=True)
     for name in ("accepted", "received", "lost", "duplicated", "out of order"):
         table.add_column(name, justify="right")
     table.add_column("kept")
