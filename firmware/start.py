@@ -70,14 +70,15 @@ def _client(config, board):
 
 
 def _tls(ca_file):
-    import ssl
+    import tls
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_mode = ssl.CERT_REQUIRED
+    context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
+    context.verify_mode = tls.CERT_REQUIRED
     try:
-        context.load_verify_locations(cafile=ca_file)
+        with open(ca_file, "rb") as file:
+            context.load_verify_locations(file.read())
     except (OSError, ValueError):
-        raise SettingsError("tls: cannot read the CA certificates in " + ca_file) from None
+        raise SettingsError("tls: cannot read CA certificates from " + ca_file) from None
     return context
 
 
