@@ -1,4 +1,4 @@
-"""Finishes an update that was staged under /update, before anything else starts.
+"""Finishes an update that was staged under update/, before anything else starts.
 
 `make deploy` copies new files there under numbers, and last of all `ready`, the
 list of where they belong.  Without `ready` nothing was decided and the old files
@@ -8,7 +8,7 @@ moment leaves all old files or, after the next start, all new ones.
 
 import os
 
-FOLDER = "/update/"
+FOLDER = "update/"
 READY = FOLDER + "ready"
 
 

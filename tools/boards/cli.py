@@ -27,6 +27,17 @@ def list_boards():
 
 @cli.command()
 @options.board
+def show(board):
+    """Print one board's facts, and where its MicroPython is published."""
+    profile = load_profile(board)
+    for table, values in profile.model_dump().items():
+        for key, value in values.items() if isinstance(values, dict) else [("", values)]:
+            shown_value = f"{value:#x}" if key in ("offset", "size") else value
+            click.echo(f"{table}{'.' if key else ''}{key:24} {shown_value}")
+
+
+@cli.command()
+@options.board
 def build(board):
     """Compile library and firmware to .mpy for the board's architecture."""
     from .compile import board_sources, build_tree
@@ -73,3 +84,65 @@ def virtual(image):
 
     profile = load_profile("desk")
     serve(profile, image, profile.memory.heap)
+
+
+@cli.command()
+@options.board
+@options.firmware
+@options.config
+@click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/ID.bin or .uf2.")
+def image(board, firmware, config, out):
+    """Make one flashable file: MicroPython, our files, settings, empty journal."""
+    from .compile import build_tree, tree_files
+    from .config import device_files, read_config
+    from .image import make_base
+    from .places import BUILD
+    from .provision import write_private
+
+    profile = load_profile(board)
+    name = read_config(config, profile)["client_id"] if config else profile.name
+    files = device_files(config, profile) if config else {}
+    base = make_base(profile, firmware, tree_files(build_tree(profile)))
+    out = out or BUILD / profile.name / (name + base.suffix)
+    data = base.image(files)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_private(out, data)
+    click.echo(f"{shown(out)}: {len(data):,} bytes for {profile.title}")
+
+
+@cli.command()
+@options.board
+@options.firmware
+@click.option("--batch", type=options.FILE, required=True, help="CSV: id,user,password,broker,site.")
+@click.option("--config", type=options.FILE, help="device.toml with what all devices share.")
+@click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/BATCH.")
+def provision(board, firmware, batch, config, out):
+    """Make one image per device of a batch, and a manifest with hashes."""
+    from . import provision as provisioning
+    from .batch import read_batch
+    from .compile import build_tree, tree_files
+    from .config import ca_files
+    from .image import make_base
+    from .places import BUILD
+
+    profile = load_profile(board)
+    devices = read_batch(batch, profile, config)
+    shared = ca_files(devices, batch.parent)
+    base = make_base(profile, firmware, tree_files(build_tree(profile)))
+    out = out or BUILD / profile.name / batch.stem
+    with options.progress("making", len(devices)) as advance:
+        manifest = provisioning.provision(base, devices, out, shared, on_device=advance)
+    click.echo(f"{len(devices)} images and {shown(manifest)}; keep them private: they hold passwords")
+
+
+@cli.command()
+@options.board
+@click.option("--port", help="Serial port (ESP32).")
+@click.option("--drive", type=click.Path(), help="Mount point of the boot loader (RP2).")
+@click.option("--image", type=click.Path(path_type=Path), required=True, help="From `boards image`.")
+def flash(board, port, drive, image):
+    """Write an image to the board."""
+    from . import flash as flashing
+
+    flashing.flash(load_profile(board), image, port, drive, on_text=click.echo)
+    click.echo("done; see it start with: make monitor PORT=…")

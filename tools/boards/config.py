@@ -56,20 +56,20 @@ def settings_json(settings):
 
 
 def device_files(path, profile):
-    """{path on the board: bytes} of one device: settings.json, and its CA file if it uses TLS.
-
-    The CA file lies beside `path` under the name that the key `tls` gives.
-    """
+    """{path on the board: bytes} of one device: settings.json, and its CA file if it uses TLS."""
     settings = read_config(path, profile)
-    files = {"settings.json": settings_json(settings)}
-    if name := settings.get("tls"):
-        try:
-            files[name] = (path.parent / name).read_bytes()
-        except OSError:
-            raise BoardError(
-                f"{shown(path)}: tls is {name!r}, but there is no such file beside it"
-            ) from None
-    return files
+    return ca_files([settings], path.parent) | {"settings.json": settings_json(settings)}
+
+
+def ca_files(devices, folder):
+    """{name: bytes} of the CA files that the settings of `devices` name, from `folder`."""
+    names = {settings["tls"] for settings in devices if settings.get("tls")}
+    try:
+        return {name: (folder / name).read_bytes() for name in sorted(names)}
+    except OSError as error:
+        raise BoardError(
+            f"{shown(error.filename)}: {error.strerror}; tls names the CA file, beside the settings"
+        ) from None
 
 
 def _near(name):

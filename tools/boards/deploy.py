@@ -104,8 +104,8 @@ def _carry_out(remote, plan, on_file):
         actions = [["exec", device.source("stage", folders=_folders(names))]]
         for i, name in enumerate(names):
             actions.append(_copy(Path(folder) / str(i), plan.changed[name], str(i)))
-        ready = [f"{i} /{name}" for i, name in enumerate(names)]
-        ready += [f"- /{name}" for name in plan.removed]
+        ready = [f"{i} {name}" for i, name in enumerate(names)]
+        ready += [f"- {name}" for name in plan.removed]
         actions.append(_copy(Path(folder) / "list", "\n".join(ready).encode(), "list"))
         finish = (FIRMWARE / "update.py").read_text()
         actions.append(["exec", f"{finish}\nos.rename('{STAGED}/list', READY)\nfinish()"])

@@ -7,11 +7,19 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 board = click.option("--board", required=True, help="Board name, see `boards list`.")
 port = click.option("--port", required=True, help="Serial port, e.g. /dev/ttyUSB0.")
-config = click.option("--config", type=_FILE, help="The device's device.toml.")
+config = click.option("--config", type=FILE, help="The device's device.toml.")
+
+
+firmware = click.option(
+    "--firmware",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="MicroPython for the board; `boards show` says where to get it.",
+)
 
 
 @contextlib.contextmanager

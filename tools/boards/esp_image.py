@@ -1,0 +1,77 @@
+"""ESP32 images: is the firmware for this chip, and the merge into one flashable file.
+
+The merge is esptool's own, which also writes the flash size into the boot
+loader's header.  Header layout: ESP-IDF, "App Image Format".
+"""
+
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .errors import BoardError
+from .partitions import APP, TABLE_BYTES, TABLE_OFFSET, read_table, with_journal, write_table
+
+_CHIPS = {0: "esp32", 2: "esp32s2", 5: "esp32c3", 9: "esp32s3", 12: "esp32c2", 13: "esp32c6"}
+_MAGIC = 0xE9
+_CHIP_AT = 12
+
+
+def check_chip(data, mcu, where):
+    """Raise BoardError unless the image header in `data` is for `mcu`."""
+    if len(data) < 24 or data[0] != _MAGIC:
+        raise BoardError(f"{where}: not an ESP32 firmware; download the board's .bin")
+    number = struct.unpack_from("<H", data, _CHIP_AT)[0]
+    found = _CHIPS.get(number, f"chip {number}")
+    if found != mcu:
+        raise BoardError(f"{where}: firmware for {found}, the board has {mcu}")
+
+
+def plan_partitions(firmware, profile, where):
+    """The image's partitions, journal included, for the complete upstream `firmware`."""
+    base = profile.flash.firmware_offset
+    table = firmware[TABLE_OFFSET - base : TABLE_OFFSET - base + TABLE_BYTES]
+    partitions = read_table(table, where)
+    app = next(p for p in partitions if p.kind == APP)
+    check_chip(firmware[app.offset - base :], profile.mcu, f"{where}: application")
+    if base + len(firmware) > app.end:
+        raise BoardError(f"{where}: {len(firmware):,} bytes do not fit before {app.end:#x}")
+    return with_journal(partitions, profile.flash.size, profile.journal, where)
+
+
+def merge(firmware, partitions, filesystem, profile):
+    """One image from flash offset 0 to the flash's end, made by `esptool merge-bin`.
+
+    `filesystem` is the littlefs for "vfs"; everything not named is erased (0xFF).
+    """
+    base = profile.flash.firmware_offset
+    vfs = next(p for p in partitions if p.label == "vfs")
+    end = vfs.offset - base
+    parts = {
+        base: firmware[: TABLE_OFFSET - base],
+        TABLE_OFFSET: write_table(partitions),
+        TABLE_OFFSET + 0x1000: firmware[TABLE_OFFSET + 0x1000 - base : end],
+        vfs.offset: filesystem,
+    }
+    megabytes = f"{profile.flash.size >> 20}MB"
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "merged.bin"
+        words = ["--chip", profile.mcu, "merge-bin", "--output", str(out)]
+        words += ["--flash-size", megabytes, "--pad-to-size", megabytes]
+        for offset, data in parts.items():
+            path = Path(folder) / f"{offset:x}.bin"
+            path.write_bytes(data)
+            words += [hex(offset), str(path)]
+        run_esptool(words)
+        return out.read_bytes()
+
+
+def run_esptool(words):
+    """Run esptool's command line to its end -> its output; BoardError with its last line."""
+    command = [sys.executable, "-m", "esptool", *words]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["failed"]
+        raise BoardError(f"esptool: {lines[-1].strip()}")
+    return done.stdout

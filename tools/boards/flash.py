@@ -1,0 +1,128 @@
+"""Write an image to a board: esptool for ESP32, a drive or picotool for RP2.
+
+Checked before anything is written: the image is for this chip, the port can be
+used.  esptool verifies each region's MD5 after writing.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .errors import BoardError
+from .esp_image import check_chip
+from .places import shown
+from .port import check_port
+from .uf2 import FAMILIES, family_name, read_uf2
+
+_INFO = "INFO_UF2.TXT"
+_DRIVES = ("RPI-RP2", "RP2350")
+_BOARD_IDS = {"rp2040": "RPI-RP2", "rp2350": "RP2350"}
+
+
+def flash(profile, image, port=None, drive=None, on_text=lambda text: None):
+    """Write `image` (a path) to the board; `on_text` hears what the tools print.
+
+    ESP32 needs `port`.  RP2 takes `drive` (a mount point), else looks for the boot
+    loader's drive, else uses picotool if it is installed.  Raises BoardError.
+    """
+    try:
+        data = image.read_bytes()
+    except OSError as error:
+        raise BoardError(f"{shown(image)}: {error.strerror}; make it with make image") from None
+    if profile.flash.method == "esptool":
+        _flash_esp(profile, image, data, port, on_text)
+    elif profile.flash.method == "uf2":
+        _flash_rp2(profile, image, data, drive, on_text)
+    else:
+        raise BoardError(f"{profile.name} has no flash to write; use make deploy")
+
+
+def _flash_esp(profile, image, data, port, on_text):
+    if port is None:
+        raise BoardError("an ESP32 is flashed through its serial port: name it with PORT=")
+    # Ours begin at offset 0 (erased up to the boot loader), upstream's at the loader.
+    offset = profile.flash.firmware_offset
+    is_whole = len(data) == profile.flash.size
+    check_chip(data[offset:] if is_whole else data, profile.mcu, shown(image))
+    if len(data) + (0 if is_whole else offset) > profile.flash.size:
+        raise BoardError(
+            f"{shown(image)}: {len(data):,} bytes, the flash has {profile.flash.size:,}"
+        )
+    check_port(port)
+    words = ["--chip", profile.mcu, "--port", port, "--baud", "460800", "write-flash"]
+    words += ["--flash-size", f"{profile.flash.size >> 20}MB"] if is_whole else []
+    run_tool(
+        [sys.executable, "-m", "esptool", *words, hex(0 if is_whole else offset), str(image)],
+        on_text,
+    )
+
+
+def _flash_rp2(profile, image, data, drive, on_text):
+    uf2 = read_uf2(data, shown(image))
+    if uf2.family != FAMILIES[profile.mcu]:
+        raise BoardError(
+            f"{shown(image)}: for {family_name(uf2.family)}, the board has {profile.mcu}"
+        )
+    target = Path(drive) if drive else find_drive()
+    if target:
+        _copy_to_drive(profile, data, image.name, target)
+        on_text(f"copied to {target}; the board restarts by itself")
+    elif shutil.which("picotool"):
+        run_tool(["picotool", "load", "-x", str(image)], on_text)
+    else:
+        raise BoardError(
+            "no boot loader drive found: hold BOOTSEL while plugging the board in, "
+            "or name the drive with DRIVE="
+        )
+
+
+def find_drive(roots=("/media", "/run/media", "/Volumes", "/mnt")):
+    """The mount point of a board in its boot loader, or None."""
+    for root in map(Path, roots):
+        for depth in ("*", "*/*"):
+            for path in sorted(root.glob(depth)):
+                if path.name in _DRIVES and (path / _INFO).is_file():
+                    return path
+    return None
+
+
+def _copy_to_drive(profile, data, name, drive):
+    try:
+        info = (drive / _INFO).read_text(errors="replace")
+    except OSError:
+        raise BoardError(f"{drive}: no boot loader drive: {_INFO} is missing") from None
+    if _BOARD_IDS[profile.mcu] not in info:
+        raise BoardError(f"{drive}: another chip's boot loader; {profile.name} has {profile.mcu}")
+    try:
+        (drive / name).write_bytes(data)
+    except OSError as error:
+        raise BoardError(f"{drive}: {error.strerror}; plug the board in again") from None
+
+
+def run_tool(command, on_text):
+    """Run a flashing tool, its lines going to `on_text`; BoardError when it fails."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    lines = []
+    with process.stdout:
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            on_text(lines[-1])
+    if process.wait():
+        raise BoardError(_reason(lines))
+
+
+def _reason(lines):
+    # esptool's fatal lines are good; the rest of its output explains less.
+    text = "\n".join(lines)
+    if "This chip is" in text or "Wrong --chip" in text:
+        wrong = next(line for line in lines if "This chip is" in line or "Wrong --chip" in line)
+        return f"another chip: {wrong.strip()}; check BOARD="
+    if "No serial data received" in text or "Failed to connect" in text:
+        return "no answer: hold BOOT while pressing reset, or try another cable"
+    fatal = [line.strip() for line in lines if "error" in line.lower()]
+    if any(word in text for word in ("lost", "disconnected", "Input/output error", "Errno 5")):
+        return "the port was lost while writing; plug in and flash again, nothing is broken"
+    return fatal[-1] if fatal else (lines or ["the flashing tool failed"])[-1]
