@@ -30,7 +30,7 @@ class DeskNode:
 
     `accepted[boot, stream]` is the number of readings that publish() took in that
     boot, as far as the node could still say so; `counts` how often each first word
-    was printed, over all starts.
+    was printed, over all starts.  What it prints is also kept in console.log.
     """
 
     def __init__(self, interpreter: Interpreter, folder: Path, settings: dict[str, object]):
@@ -98,10 +98,12 @@ class DeskNode:
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            # A line without end was cut off by a kill and says nothing for sure.
-            if line.endswith("\n"):
-                self._take(line.rstrip("\n"))
+        with (self.folder / "console.log").open("a") as log:
+            for line in process.stdout:
+                log.write(line)
+                # A line without end was cut off by a kill and says nothing for sure.
+                if line.endswith("\n"):
+                    self._take(line.rstrip("\n"))
 
     def _take(self, line: str) -> None:
         self.lines.append(line)
