@@ -17,9 +17,16 @@ from .session import Session
 from .subscriber import Subscriber
 from .topic import check
 
+_ONLINE = const(3)
 _ACK_BYTES = const(32)
 _LONGEST_SLEEP_MS = const(86400000)
 _MOST_PACKETS = const(64)
+_WAKE_MS = const(500)
+_TICKS_SIGN = const(1 << 29)  # of a short difference, whatever the ticks' period
+
+# A builtin is found only behind a miss in the module and a linear search.
+_type = type
+_str = str
 
 # What a broker may send, by packet type: 0 nothing of it, 1 any length, else the
 # length of its body plus 2.
@@ -40,7 +47,7 @@ class MQTTClient(Subscriber):
     """
 
     on_message = None  # handler(message), allocation-free
-    on_drop = None  # handler(message, reason): FULL, TIMEOUT (age) or CLOSED (clean session)
+    on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
     on_oversize = None  # handler(topic_len, payload_len)
 
     def __init__(
@@ -91,6 +98,7 @@ class MQTTClient(Subscriber):
         self._timeout_ms = connect_timeout * 1000
         self._ordered = ordered
         self._is_publishing = False
+        self._wake_at = 0
         self._checked = None  # the topic that was found valid last
         self._was_connected = False
         self._acks = bytearray(_ACK_BYTES)
@@ -104,15 +112,19 @@ class MQTTClient(Subscriber):
         store.recover(self._session)
         self.stats = self._session.stats
 
-    @property
-    def inflight(self):
-        """Messages sent and not yet acknowledged."""
-        return self._session.inflight
-
-    @property
-    def queued(self):
-        """Messages accepted that wait for the window or a connection."""
-        return self._session.count - self._session.inflight
+    def __getattr__(self, name):
+        """`is_connected`: is there a connection that the broker accepted?
+        `inflight`: messages sent and not yet acknowledged.  `queued`: messages
+        accepted that wait for the window or a connection."""
+        # Not properties: they make MicroPython search all classes at every store
+        # to an attribute, which then takes seven times as long.
+        if name == "is_connected":
+            return self._link.state == _ONLINE
+        if name == "inflight":
+            return self._session.inflight
+        if name == "queued":
+            return self._session.count - self._session.inflight
+        raise AttributeError(name)
 
     def set_callback(self, f):
         """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple."""
@@ -122,23 +134,29 @@ class MQTTClient(Subscriber):
 
     def _start_over(self):
         # 31-3.1-CLEAN: the session ends on this side too.
-        k = self._session.oldest_before()
-        while k >= 0:
-            self._give_up(k, CLOSED)
-            k = self._session.oldest_before()
+        session = self._session
+        while session.find_old() >= 0:
+            self._give_up(session.find_old(), CLOSED)
+        session.held.clear()
+        if not session.count:
+            session.store.clear()
 
     def _start(self):
         session = self._session
+        link = self._link
         self._acks_end = 0
         if self._clean:
-            session.forget_held()
+            session.held.clear()
         session.held.is_starved = False
         session.store.online()
         session.rewind(0)  # 31-4.2-RECONNECT
         self._resubscribe()
+        self._tries = 0
         self.stats.reconnects += self._was_connected
         self._was_connected = True
-        self._send_due(time.ticks_ms())
+        self._check_timers(self._tx_at)
+        if link.pending is None:
+            self._send_due(self._tx_at)
 
     def _end(self):
         self._session.store.sync()
@@ -150,83 +168,92 @@ class MQTTClient(Subscriber):
 
         QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
         `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up
-        if it still waits in the queue, 0 for never (counted anew after a reset).
+        if it still waits in the queue, 0 for never (never after a reset).
         Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
         offline).  Nothing changes then.
         """
-        if not self._ordered:
-            return self._publish(topic, msg, retain, qos, max_age)
+        if self._ordered and max_age is not None:
+            return self._publish_ordered(topic, msg, retain, qos, max_age)
+        session = self._session
+        link = self._link
+        if topic is not self._checked:
+            topic = self._checked_topic(topic)
+        if _type(msg) is _str:
+            msg = msg.encode()
+        if not 0 <= qos <= 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
+            raise ValueError("qos must be 0 to 2, max_age 0 to 86400")
+        is_online = link.state == _ONLINE
+        is_free = is_online and (link.pending is None or link.flush())
+        packet_id = 0
+        if qos:
+            packet_id = session.last_id + 1
+            if session.free_ids <= 0 or packet_id > 65535:
+                packet_id = session.next_id()
+        flags = qos << 1 | 1 if retain else qos << 1
+        n = packet.write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        if not n:
+            raise MQTTError(TOO_LARGE)
+        now = time.ticks_ms()
+        if not qos:
+            if is_free:
+                session.stats.sent += 1
+                self._tx_at = now
+                link.write(link.tx, n)
+                return 0
+            if not self._store_qos0:
+                raise MQTTError(FULL if is_online else CLOSED)
+        is_next = session.cursor == session.count < session.window and not session.owed
+        if not (is_online and is_next) and not session.has_room(is_online):
+            self._make_room(topic)
+            packet.write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        expiry = time.ticks_add(now, max_age * 1000) if max_age else None
+        is_next = is_next and is_free and not session.store.is_deferred
+        if not session.add(link.tx, n, packet_id, qos, is_online, expiry, now, is_next):
+            raise MQTTError(FULL)
+        if is_next:
+            self._tx_at = now
+            try:
+                link.write(link.tx, n)
+            except MQTTError:
+                pass  # it is accepted; poll() tells that the connection is lost
+        return packet_id
+
+    def _publish_ordered(self, topic, msg, retain, qos, max_age):
         # SIB-SINGLE: a second task inside publish() would make the order a guess.
         if self._is_publishing:
             raise MQTTError(BUSY, "ordered: publish() from one task at a time")
         self._is_publishing = True
         try:
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
-            if not qos or max_age or self._session.newest_qos(qos) != qos:
+            if not qos or max_age or self._session.newest_qos() not in (None, qos):
                 raise ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
-            return self._publish(topic, msg, retain, qos, 0)
+            return self.publish(topic, msg, retain, qos, max_age=None)
         finally:
             self._is_publishing = False
 
-    def _publish(self, topic, msg, retain, qos, max_age):
-        session = self._session
-        link = self._link
-        topic = as_bytes(topic)
-        msg = as_bytes(msg)
-        if topic is not self._checked:
-            check(topic)  # 31-3.3-WILD
-            self._checked = topic if type(topic) is bytes else None
-        check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
-        check_range("max_age", max_age, 0, 86400)
-        is_online = self.is_connected
-        packet_id = session.next_id() if qos else 0
-        flags = qos << 1 | bool(retain)
-        n = packet.write_publish(link.tx, link.size, flags, topic, msg, packet_id)
-        if not n:
-            raise MQTTError(TOO_LARGE)
-        is_free = is_online and link.flush()
-        if not qos:
-            if is_free:
-                self.stats.sent += 1
-                self._write(n, time.ticks_ms())
-                return 0
-            if not self._store_qos0:
-                raise MQTTError(FULL if is_online else CLOSED)
-        if not session.has_room(is_online):
-            self._make_room(topic)
-            packet.write_publish(link.tx, link.size, flags, topic, msg, packet_id)
-        is_next = is_free and session.can_send_new()
-        if not session.add(link.tx, n, packet_id, qos, is_online):
-            raise MQTTError(FULL)
-        now = time.ticks_ms()
-        if is_next and not session.store.is_deferred:
-            session.admit(now)
-            try:
-                self._write(n, now)
-            except MQTTError:
-                pass  # it is accepted; poll() tells that the connection is lost
-        elif max_age:
-            session.limit_age(time.ticks_add(now, max_age * 1000))
-        return packet_id
+    def _checked_topic(self, topic):
+        name = as_bytes(topic)
+        check(name)  # 31-3.3-WILD
+        # What cannot change need not be checked again.
+        self._checked = topic if type(topic) is bytes else None
+        return name
 
     def _make_room(self, topic):
         k = -1
-        if self._overflow == "drop_oldest":
-            k = self._session.oldest_queued()
-        elif self._overflow == "latest":
-            k = self._session.find_topic(topic, self._link.tx)
+        session = self._session
+        if self._overflow == "latest":
+            k = session.find_topic(topic, self._link.tx)
+        elif self._overflow == "drop_oldest" and session.inflight < session.count:
+            k = session.inflight  # what is in flight is never given up
         if k < 0:
             raise MQTTError(FULL)
         self._give_up(k, FULL)
 
     def _give_up(self, k, reason):
-        # Uses the transmit buffer.
+        self.stats.dropped += 1
+        packet_id = self._session.remove(k)
         if self.on_drop:
-            buf = self._link.tx
-            message = self._message
-            message.read_packet(buf, self._session.get(k, buf))
-            self.on_drop(message, reason)
-        self._session.drop(k)
+            self.on_drop(packet_id, reason)
 
     # --- the work --------------------------------------------------------------------
 
@@ -237,18 +264,47 @@ class MQTTClient(Subscriber):
         handler raises (its message stays unacknowledged), and MQTTError when the
         connection is lost or closed: then call `reconnect()`.
         """
-        self._check_free()
-        start = time.ticks_ms()
+        if self._is_busy:
+            raise MQTTError(BUSY)
+        link = self._link
+        session = self._session
+        start = None
         while True:
-            if not self.is_connected:
+            now = time.ticks_ms()
+            if link.state != _ONLINE:
                 raise MQTTError(CLOSED)
+            handled = 0
             self._is_busy = True
             try:
-                handled = self._work()
+                # Bounded, so that a flood cannot keep the program from its own work.
+                while link.pending is None and handled < _MOST_PACKETS:
+                    first = link.receive()
+                    if not first:
+                        break
+                    handled += 1
+                    self._rx_at = now
+                    if first == 0x40 and link.length == 2:  # PUBACK, the common case
+                        session.on_ack(4, link.rx[0] << 8 | link.rx[1])
+                    else:
+                        self._handle(first, now)
+                        if not link.state:
+                            return handled  # a handler closed it
             finally:
                 self._is_busy = False
-            if handled or since(start) >= timeout_ms:
+                if self._acks_end:
+                    self._send_acks(now)
+            if link.pending is not None:
+                self._go_on(now)
+            elif not (now - self._wake_at) & _TICKS_SIGN:
+                self._check_timers(now)
+            if session.is_due and link.pending is None:
+                self._send_due(now)
+            if handled or timeout_ms <= 0:
                 return handled
+            if start is None:
+                start = now
+            elif time.ticks_diff(now, start) >= timeout_ms:
+                return 0
             time.sleep_ms(1)
 
     def flush(self, timeout_ms):
@@ -256,10 +312,10 @@ class MQTTClient(Subscriber):
         start = time.ticks_ms()
         while self._session.count:
             left_ms = timeout_ms - since(start)
-            if left_ms <= 0 or not self.is_connected:
+            if left_ms <= 0 or self._link.state != _ONLINE:
                 return False
             self.poll(min(left_ms, 50))
-        self._session.store.sync()
+        self._end()
         return True
 
     def next_due_ms(self):
@@ -268,23 +324,13 @@ class MQTTClient(Subscriber):
         What arrives meanwhile waits.  At most a day.
         """
         now = time.ticks_ms()
-        session = self._session
-        if not self.is_connected:
-            if self._has_pause and not self._link.is_attached():
-                return max(0, time.ticks_diff(self._attempt_at, now))
-            return 0
-        if self._link.is_stalled() or session.has_work():
-            return 0
-        due = session.expires_in(now, _LONGEST_SLEEP_MS)
-        due = min(due, session.held.expire(now, self._await_rel_ms))
-        if self._retry_ms:
-            if session.is_waiting():
-                due = min(due, session.retry_in(now, self._retry_ms))
-            if session.control_id:
-                due = min(due, self._control_in(now))
-        if self._keepalive:
-            due = min(due, self._ping_in(now))
-        return max(0, due)
+        if self._link.state == _ONLINE:
+            if self._link.pending is not None or self._session.is_due:
+                return 0
+            return max(0, self._due_in(now, _LONGEST_SLEEP_MS))
+        if self._has_pause and not self._link.state:
+            return max(0, time.ticks_diff(self._attempt_at, now))
+        return 0
 
     def check_msg(self):
         """`poll()` by its name in umqtt.simple; never waits."""
@@ -294,125 +340,119 @@ class MQTTClient(Subscriber):
         """Wait for a packet, `connect_timeout` at most."""
         return self.poll(self._timeout_ms)
 
-    def _work(self):
-        link = self._link
-        now = time.ticks_ms()
-        if link.is_stalled():
-            if not link.flush():
-                if since(self._tx_at) >= self._timeout_ms:
-                    link.fail(TIMEOUT)
-                return 0
+    def _due_in(self, now, most):
+        # Ticks until a timer ends, `most` at most.
+        session = self._session
+        due = self._control_in(now, self._ping_in(now, most))
+        due = session.expires_in(now, session.retry_in(now, self._retry_ms, due))
+        return session.held.expires_in(now, self._await_rel_ms, due)
+
+    def _go_on(self, now):
+        # A packet waits for room in the stream; nothing else is written meanwhile.
+        if self._link.flush():
             self._session.touch(now)  # 31-4.2-RETRY: timed from when it was out
-        handled = 0
-        try:
-            # Bounded, so that a flood cannot keep the program from its own work.
-            while handled < _MOST_PACKETS and link.is_attached() and not link.is_stalled():
-                first = link.receive()
-                if not first:
-                    break
-                handled += 1
-                self._handle(first, now)
-                if self._acks_end == _ACK_BYTES:
-                    self._send_acks()
-        finally:
-            if link.is_attached():
-                self._send_acks()
-        if handled:
-            self._rx_at = now
-            self._tries = 0
-        if link.is_attached():
-            held = self._session.held
-            if held.is_starved and not held.count:
-                link.fail(AWAITING_REL)
-            if not link.is_stalled():
-                self._send_due(now)
-        return handled
+            self._send_acks(now)
+        elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
+            self._link.fail(TIMEOUT)
 
     def _handle(self, first, now):
         link = self._link
+        session = self._session
         kind = first >> 4
         length = _LENGTHS[kind]
-        if length > _ANY and link.length != length - _ANY - 1 or not length:
+        if length != link.length + 2 and length != 1:
             link.fail(PROTOCOL)
         if kind == 3:
             self._on_publish(first, now)
         elif kind == 13:
             self._is_pinging = False
         else:
-            packet_id = packet.read_id(link.rx)
+            packet_id = link.rx[0] << 8 | link.rx[1]
             if kind == 6:
-                self._session.held.release(packet_id)
-                self._ack(packet.PUBCOMP, packet_id)
-            elif kind & 9 == 9:
+                session.held.release(packet_id)
+                self._ack(packet.PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
+                if session.held.is_starved and not session.held.count:
+                    self._send_acks(now)
+                    link.fail(AWAITING_REL)
+            elif kind > 7:
                 self._on_control(first, packet_id)
-            elif not self._session.on_ack(kind, packet_id) and kind == 5:
+            elif not session.on_ack(kind, packet_id) and kind == 5:
                 self._ack(packet.PUBREL, packet_id)
 
     def _on_publish(self, first, now):
         link = self._link
-        session = self._session
-        message = self._message
+        held = self._session.held
+        stats = self.stats
         if link.is_oversize:
             packet_id = link.packet_id
-            is_valid = (packet_id or not first & 6) and first & 6 != 6
+            is_valid = link.topic_len and (not first & 6 or packet_id and first & 6 != 6)
         else:
-            is_valid = message.read(first, link.length)
-            packet_id = message.packet_id
+            is_valid = self._message.read(first, link.length)
+            packet_id = self._message.packet_id
         if not is_valid:
             link.fail(PROTOCOL)
         if first & 4:
-            if session.held.has(packet_id):  # MQTT-4.3.3-10
-                self.stats.duplicates += 1
+            if held.has(packet_id):  # MQTT-4.3.3-10
+                stats.duplicates += 1
                 self._ack(packet.PUBREC, packet_id)
                 return
-            if not session.held.has_room():
+            if not held.has_room():
                 # RT-AWAITREL: not taken, so the broker has to send it again.
-                self.stats.refused += 1
+                stats.refused += 1
                 return
         if link.is_oversize:
-            self.stats.oversize += 1
+            stats.oversize += 1
             if self.on_oversize:
                 self.on_oversize(link.topic_len, link.payload_len)
         else:
-            self.stats.received += 1
+            stats.received += 1
             if self.on_message:
-                self.on_message(message)
+                self.on_message(self._message)
         # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
         if first & 4:
-            session.held.add(packet_id, now)
+            held.add(packet_id, now)
             self._ack(packet.PUBREC, packet_id)
         elif first & 2:
             self._ack(packet.PUBACK, packet_id)
 
     def _ack(self, first, packet_id):
         # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
+        if self._acks_end == _ACK_BYTES:
+            self._send_acks(self._rx_at)
         self._acks_end = packet.write_ack(self._acks, self._acks_end, first, packet_id)
 
-    def _send_acks(self):
+    def _send_acks(self, now):
+        # A packet that a handler published may be half out: then they wait for it.
+        link = self._link
         n = self._acks_end
-        if n:
-            self._session.store.commit()
+        if n and link.state and link.pending is None:
             self._acks_end = 0
-            self._tx_at = time.ticks_ms()
-            self._link.write(self._acks, n)
+            self._session.store.commit()
+            self._tx_at = now
+            link.write(self._acks, n)
+
+    def _check_timers(self, now):
+        session = self._session
+        k = session.find_expired(now)
+        while k >= 0:
+            self._give_up(k, TIMEOUT)
+            k = session.find_expired(now)
+        session.held.expire(now, self._await_rel_ms)
+        self._send_control(now)
+        if session.retry_in(now, self._retry_ms, 1) <= 0:
+            session.rewind(1)
+        if self._link.pending is None:
+            self._keep_alive(now)
+        # No interval is under a second, so none that begins later is missed.
+        self._wake_at = time.ticks_add(now, max(0, self._due_in(now, _WAKE_MS)))
 
     def _send_due(self, now):
         session = self._session
         link = self._link
-        k = session.expired(now)
-        while k >= 0:
-            self._give_up(k, TIMEOUT)
-            k = session.expired(now)
-        session.held.expire(now, self._await_rel_ms)
-        self._send_control(now)
-        if self._retry_ms and session.is_waiting():
-            if session.retry_in(now, self._retry_ms) <= 0:
-                session.rewind(1)
-        if session.has_work():
-            session.store.commit()
-            while not link.is_stalled():
-                n = session.next(link.tx, now)
-                if not n:
-                    break
-                self._write(n, now)
-        self._keep_alive(now)
+        session.store.commit()
+        while link.pending is None:
+            n = session.next(link.tx, now)
+            if not n:
+                break
+            self._tx_at = now
+            link.write(link.tx, n)

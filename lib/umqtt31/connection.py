@@ -16,6 +16,7 @@ from .errors import MQTTError
 from .stream import Link, open_socket
 from .topic import check
 
+# States of the link: 0 is closed.
 _OPENING = const(1)  # CONNECT is on its way
 _WAIT_CONNACK = const(2)
 _ONLINE = const(3)
@@ -67,15 +68,9 @@ class Connection:
         self._will = None
         self._clean = False
         self._is_busy = False
-        self._phase = 0
         self._tries = 0  # attempts to connect since one succeeded
         self._has_pause = self._is_pinging = self._is_present = False
         self._tx_at = self._rx_at = self._ping_at = self._attempt_at = 0
-
-    @property
-    def is_connected(self):
-        """Is there a connection that the broker accepted?"""
-        return self._phase == _ONLINE and self._link.is_attached()
 
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost (§3.1)."""
@@ -115,7 +110,7 @@ class Connection:
         """
         self._check_free()
         start = time.ticks_ms()
-        while not self.is_connected:
+        while self._link.state != _ONLINE:
             pause_ms = 1
             try:
                 pause_ms = self._try_connect()
@@ -127,17 +122,17 @@ class Connection:
             if left_ms <= 0:
                 break
             time.sleep_ms(min(max(pause_ms, 1), left_ms))
-        return self.is_connected
+        return self._link.state == _ONLINE
 
     def disconnect(self):
         """Say goodbye, so that no will is published, and close (§3.14)."""
         link = self._link
-        if self.is_connected:
+        if self._link.state == _ONLINE:
             try:
                 if self._drain():
-                    self._send_acks()
+                    self._send_acks(time.ticks_ms())
                     if self._drain():
-                        self._send_two(packet.DISCONNECT)
+                        self._send_two(packet.DISCONNECT, time.ticks_ms())
                         self._drain()
             except MQTTError:
                 pass  # it is closed either way
@@ -155,7 +150,7 @@ class Connection:
 
     def _try_connect(self):
         # One step of reconnecting -> ticks until the next is due.
-        if self._link.is_attached():
+        if self._link.state:
             self._advance()
             return 1
         now = time.ticks_ms()
@@ -188,7 +183,6 @@ class Connection:
         if not n:
             raise MQTTError(TOO_LARGE)
         self._clean = clean
-        self._phase = _OPENING
         self._tx_at = time.ticks_ms()
         if stream is None:
             try:
@@ -202,9 +196,9 @@ class Connection:
     def _advance(self):
         # Go on with an open connection -> did the broker accept it?
         link = self._link
-        if self._phase == _OPENING and link.flush():
-            self._phase = _WAIT_CONNACK
-        if self._phase == _WAIT_CONNACK:
+        if link.state == _OPENING and link.flush():
+            link.state = _WAIT_CONNACK
+        if link.state == _WAIT_CONNACK:
             first = link.receive()
             if first:
                 if first >> 4 != 2 or link.length != 2:
@@ -212,7 +206,7 @@ class Connection:
                 if link.rx[1]:
                     link.fail(link.rx[1])  # 31-2.2-RC
                 self._is_present = self._level > 3 and bool(link.rx[0] & 1)
-                self._phase = _ONLINE
+                link.state = _ONLINE
                 self._is_pinging = False
                 self._tx_at = self._rx_at = time.ticks_ms()
                 self._start()
@@ -223,7 +217,7 @@ class Connection:
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes in time."""
-        if not self.is_connected:
+        if self._link.state != _ONLINE:
             raise MQTTError(CLOSED)
         if self._drain():
             self._ping(time.ticks_ms())
@@ -232,32 +226,34 @@ class Connection:
         if self._is_busy:
             raise MQTTError(BUSY)
 
+    def _ping_in(self, now, most):
+        # Ticks until PINGREQ is due or, after one, its answer is overdue.
+        if not self._keepalive:
+            return most
+        if self._is_pinging:
+            left = self._keepalive * 1000 - time.ticks_diff(now, self._ping_at)
+        else:
+            # Silence counts in both directions: a link that only sends may be dead.
+            left = self._keepalive * 750 - max(
+                time.ticks_diff(now, self._tx_at), time.ticks_diff(now, self._rx_at)
+            )
+        return min(left, most)
+
     def _keep_alive(self, now):
-        if self._keepalive and not self._link.is_stalled() and self._ping_in(now) <= 0:
+        if self._ping_in(now, 1) <= 0:
             if self._is_pinging:  # 31-2.2-KATIMEOUT
                 self._link.fail(TIMEOUT, "no PINGRESP: connection lost, reconnect()")
             self._ping(now)
-
-    def _ping_in(self, now):
-        # Ticks until PINGREQ is due or, after one, its answer is overdue.
-        if self._is_pinging:
-            return self._keepalive * 1000 - time.ticks_diff(now, self._ping_at)
-        # Silence counts in both directions: a link that only sends may be dead.
-        silence = max(time.ticks_diff(now, self._tx_at), time.ticks_diff(now, self._rx_at))
-        return self._keepalive * 750 - silence
 
     def _ping(self, now):
         self._is_pinging = True
         self._ping_at = now
         self.stats.pings += 1
-        self._send_two(packet.PINGREQ)
+        self._send_two(packet.PINGREQ, now)
 
-    def _send_two(self, first):
-        buf = self._link.tx
-        buf[0] = first
-        buf[1] = 0
-        self._write(2, time.ticks_ms())
-
-    def _write(self, n, now):
+    def _send_two(self, first, now):
+        link = self._link
+        link.tx[0] = first
+        link.tx[1] = 0
         self._tx_at = now
-        self._link.write(self._link.tx, n)
+        link.write(link.tx, 2)

@@ -51,14 +51,16 @@ class HeldIds:
                 self._remove(k)
                 return
 
+    def expires_in(self, now, timeout_ms, most):
+        """Ticks until the oldest id has waited too long, `most` at most."""
+        if not self.count:
+            return most
+        return min(most, timeout_ms - ticks_diff(now, self._when[0]))
+
     def expire(self, now, timeout_ms):
-        """RT-AWAITREL-T: discard those that waited too long -> ticks to the next."""
-        while self.count:
-            left = timeout_ms - ticks_diff(now, self._when[0])
-            if left > 0:
-                return left
+        """RT-AWAITREL-T: discard those that waited too long."""
+        while self.expires_in(now, timeout_ms, 1) <= 0:
             self._remove(0)
-        return timeout_ms
 
     def clear(self):
         """The broker starts a new session: its ids begin anew."""

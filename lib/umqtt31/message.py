@@ -1,4 +1,4 @@
-"""Message: a received (or given up) PUBLISH, seen in place in a packet buffer.
+"""Message: a received PUBLISH, seen in place in the receive buffer.
 
 One object serves every message of a client and is valid until the handler
 returns.  Only `topic` and `payload` allocate.  MQTT 3.1 §3.3.
@@ -8,21 +8,26 @@ import io
 import sys
 
 from . import topic as _topic
-from .packet import read_id, body_start
+from .packet import read_id
 
 if sys.implementation.name == "cpython":
     _Reader = memoryview
 
-    def _copy_part(reader, start, n, target):
+    def _copy_part(reader, buf, start, n, target):
+        n = min(n, len(target))
         target[:n] = reader[start : start + n]
+        return n
 
 else:
-    # A BytesIO over a bytearray reads from its middle without making a slice.
+    # A BytesIO reads from its middle without making a slice, but it keeps a copy of
+    # a bytearray, so that what it reads has to be written to it first.
     _Reader = io.BytesIO
 
-    def _copy_part(reader, start, n, target):
+    def _copy_part(reader, buf, start, n, target):
+        reader.seek(0)
+        reader.write(buf)
         reader.seek(start)
-        reader.readinto(target, n)
+        return reader.readinto(target, min(n, len(target))) if n else 0
 
 
 class Message:
@@ -30,88 +35,69 @@ class Message:
     `payload_len` in bytes; `message[i]` is byte `i` of the payload."""
 
     def __init__(self, buf):
-        self._home = self._buf = buf
-        self._reader = _Reader(buf)
         # All attributes exist from the start: a new one would allocate.
-        self.qos = self.packet_id = self.topic_len = self.payload_len = 0
-        self.retain = self.dup = False
-        self._start = self._payload = 0
-
-    def read_packet(self, buf, n):
-        """Show the whole packet `buf[:n]`, which this client wrote."""
         self._buf = buf
-        start = body_start(buf)
-        self._decode(buf[0], start, n - start)
+        self._reader = _Reader(buf)
+        self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
+        self.retain = self.dup = False
 
     def read(self, first, length):
-        """Show the body at the start of the home buffer -> False if malformed."""
-        self._buf = self._home
-        return self._decode(first, 0, length)
-
-    def _decode(self, first, start, length):
+        """Decode the body at the start of the buffer -> False if malformed."""
+        buf = self._buf
         self.qos = qos = first >> 1 & 3
         self.retain = bool(first & 1)
         self.dup = bool(first & 8)
-        self.packet_id = 0
         if qos == 3 or length < 2:  # 31-2.1-QOS3
             return False
-        self.topic_len = n = read_id(self._buf, start)
-        self._start = start + 2
-        self._payload = body = start + 2 + n
-        end = start + length
+        self.topic_len = n = buf[0] << 8 | buf[1]
+        packet_id = 0
+        n += 2
         if qos:
-            self._payload += 2
-            if body + 2 <= end:
-                self.packet_id = read_id(self._buf, body)
-        self.payload_len = end - self._payload
-        # 31-2.4-ID: 0 is no packet id; a topic has at least one character.
-        return n > 0 and self.payload_len >= 0 and bool(self.packet_id or not qos)
+            if n + 2 > length:
+                return False
+            packet_id = read_id(buf, n)
+            if not packet_id:  # 31-2.4-ID
+                return False
+            n += 2
+        self.packet_id = packet_id
+        self._start = n
+        self.payload_len = length - n
+        return n <= length and self.topic_len > 0
 
     def topic_is(self, name):
         """Is the topic just `name` (bytes)?"""
         n = self.topic_len
         if len(name) != n:
             return False
-        start = self._start
+        buf = self._buf
         for i in range(n):
-            if self._buf[start + i] != name[i]:
+            if buf[2 + i] != name[i]:
                 return False
         return True
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern` (bytes)?"""
-        return _topic.matches(pattern, self._buf, self._start, self._start + self.topic_len)
+        return _topic.matches(pattern, self._buf, 2, 2 + self.topic_len)
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
-        return self._into(target, self._start, self.topic_len)
+        return _copy_part(self._reader, self._buf, 2, self.topic_len, target)
 
     def payload_into(self, target):
         """Copy the payload to the start of `target` -> bytes copied (what fits)."""
-        return self._into(target, self._payload, self.payload_len)
+        return _copy_part(self._reader, self._buf, self._start, self.payload_len, target)
 
     def __getitem__(self, index):
-        n = self.payload_len
-        if not -n <= index < n:
-            raise IndexError("payload index out of range")
-        return self._buf[self._payload + index + (n if index < 0 else 0)]
+        if not 0 <= index < self.payload_len:
+            raise IndexError("payload has %d bytes" % self.payload_len)
+        return self._buf[self._start + index]
 
-    @property
-    def topic(self):
-        """The topic as new bytes."""
-        return bytes(memoryview(self._buf)[self._start : self._start + self.topic_len])
-
-    @property
-    def payload(self):
-        """The payload as new bytes."""
-        start = self._payload
-        return bytes(memoryview(self._buf)[start : start + self.payload_len])
-
-    def _into(self, target, start, n):
-        n = min(n, len(target))
-        if self._buf is self._home:
-            _copy_part(self._reader, start, n, target)
-        else:
-            for i in range(n):
-                target[i] = self._buf[start + i]
-        return n
+    def __getattr__(self, name):
+        """`topic` and `payload`: new bytes, the only ones that allocate."""
+        # Not properties, which would slow every store to an attribute down.
+        if name == "topic":
+            return bytes(memoryview(self._buf)[2 : 2 + self.topic_len])
+        if name == "payload":
+            start = self._start
+            return bytes(memoryview(self._buf)[start : start + self.payload_len])
+        raise AttributeError(name)

@@ -7,9 +7,7 @@ the protocol level enters only through `PROTOCOLS`.
 """
 
 import struct
-
-import micropython
-from micropython import const
+import sys
 
 CONNECT = 0x10
 CONNACK = 0x20
@@ -31,40 +29,33 @@ DUP = 0x08
 # The start of CONNECT's variable header, by protocol level (31-2.2-PROTO).
 PROTOCOLS = {3: b"\x00\x06MQIsdp\x03"}
 
-_COPY_BYTES = const(256)
+# One fixed format copies up to this many bytes and fills the rest with zeros, so
+# every buffer has as much room behind its end.  It is the one copy in C that
+# allocates nothing on all versions, and it writes the numbers before it as well.
+SLACK = 256
 
+if sys.implementation.name == "cpython":
 
-def _is_slice_free():
-    target = bytearray(2)
-    micropython.heap_lock()
-    try:
-        target[0:1] = b"x"
-        return True
-    except MemoryError:
-        return False
-    finally:
-        micropython.heap_unlock()
-
-
-if _is_slice_free():
-    SLACK = 0
-
-    def copy(buf, pos, data):
-        """Copy all of `data` into `buf` at `pos`, without allocating."""
-        buf[pos : pos + len(data)] = data
+    def put(fmt, buf, pos, *values):
+        values = [v if isinstance(v, int) else bytes(v) for v in values]
+        struct.pack_into(fmt, buf, pos, *values)
 
 else:
-    # MicroPython up to 1.25 allocates a slice object for every slice assignment.
-    SLACK = _COPY_BYTES
+    put = struct.pack_into
 
-    def copy(buf, pos, data):
-        """As above; up to `SLACK` bytes behind the data are set to zero."""
-        if len(data) <= _COPY_BYTES:
-            struct.pack_into("256s", buf, pos, data)
-        else:
-            for byte in data:
-                buf[pos] = byte
-                pos += 1
+# A builtin is found only behind a miss in the module and a linear search.
+_len = len
+
+
+def _copy_long(buf, pos, data):
+    # More than SLACK bytes.
+    try:
+        buf[pos : pos + len(data)] = data
+    except MemoryError:
+        # MicroPython up to 1.25 makes a slice object, which a locked heap refuses.
+        for byte in data:
+            buf[pos] = byte
+            pos += 1
 
 
 def new_buffer(size):
@@ -89,9 +80,11 @@ def _write_header(buf, size, first, length):
 
 def _write_string(buf, pos, data):
     # 31-2.5-UTF8: the length in bytes, two bytes, most significant first.
-    pos = write_id(buf, pos, len(data))
-    copy(buf, pos, data)
-    return pos + len(data)
+    n = len(data)
+    put(">H256s", buf, pos, n, data)
+    if n > SLACK:
+        _copy_long(buf, pos + 2, data)
+    return pos + 2 + n
 
 
 def write_connect(buf, size, level, flags, keepalive, fields):
@@ -103,10 +96,10 @@ def write_connect(buf, size, level, flags, keepalive, fields):
     pos = _write_header(buf, size, CONNECT, length)
     if not pos:
         return 0
-    copy(buf, pos, start)
+    put("256s", buf, pos, start)
     pos += len(start)
-    buf[pos] = flags
-    pos = write_id(buf, pos + 1, keepalive)
+    put(">BH", buf, pos, flags, keepalive)
+    pos += 3
     for field in fields:
         pos = _write_string(buf, pos, field)
     return pos
@@ -114,31 +107,31 @@ def write_connect(buf, size, level, flags, keepalive, fields):
 
 def write_publish(buf, size, flags, topic, payload, packet_id):
     """PUBLISH; `flags` are the low bits of its first byte (§3.3)."""
-    n = len(topic)
-    length = n + 2 + len(payload)
-    if flags & 6:
-        length += 2
-    pos = _write_header(buf, size, PUBLISH | flags, length)
-    if not pos:
-        return 0
-    buf[pos] = n >> 8
-    buf[pos + 1] = n & 255
-    pos += 2
-    copy(buf, pos, topic)
-    pos += n
+    n = _len(topic)
+    m = _len(payload)
+    length = n + m + (4 if flags & 6 else 2)
+    if length < 128 and length + 2 <= size and n <= SLACK:  # the common case, at once
+        put(">BBH256s", buf, 0, PUBLISH | flags, length, n, topic)
+        pos = 4 + n
+    else:
+        pos = _write_header(buf, size, PUBLISH | flags, length)
+        if not pos:
+            return 0
+        pos = _write_string(buf, pos, topic)
     if flags & 6:  # 31-3.3-IDQOS
-        buf[pos] = packet_id >> 8
-        buf[pos + 1] = packet_id & 255
+        put(">H256s", buf, pos, packet_id, payload)
         pos += 2
-    copy(buf, pos, payload)
-    return pos + len(payload)
+    else:
+        put("256s", buf, pos, payload)
+    if m > SLACK:
+        _copy_long(buf, pos, payload)
+    return pos + m
 
 
 def write_ack(buf, pos, first, packet_id):
     """A packet that is only a packet id, at `pos` -> its end (§3.4 to §3.7)."""
-    buf[pos] = first
-    buf[pos + 1] = 2
-    return write_id(buf, pos + 2, packet_id)
+    put(">BBH", buf, pos, first, 2, packet_id)
+    return pos + 4
 
 
 def write_filters(buf, size, first, entries):
@@ -148,20 +141,13 @@ def write_filters(buf, size, first, entries):
         length += len(entry[0]) + 1 + len(entry)
     pos = _write_header(buf, size, first, length)
     if pos:
-        pos = write_id(buf, pos, 0)
+        pos += 2
         for entry in entries:
             pos = _write_string(buf, pos, entry[0])
             if len(entry) > 1:
                 buf[pos] = entry[1]
                 pos += 1
     return pos
-
-
-def write_id(buf, pos, packet_id):
-    """A 16-bit number at `pos` -> its end (31-2.1-ENDIAN)."""
-    buf[pos] = packet_id >> 8
-    buf[pos + 1] = packet_id & 255
-    return pos + 2
 
 
 def read_id(buf, pos=0):

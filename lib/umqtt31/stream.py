@@ -10,7 +10,7 @@ import sys
 from micropython import const
 
 from .errors import CLOSED, NETWORK, PROTOCOL, MQTTError
-from .packet import PUBLISH, SLACK, copy, new_buffer
+from .packet import new_buffer, put
 
 if sys.implementation.name == "cpython":
     from .cpython import socket, wrap_tls
@@ -25,6 +25,7 @@ else:
 
 
 _PIECE_BYTES = const(64)
+_OPENING = const(1)
 
 # What a socket that is still connecting answers: EAGAIN, EINPROGRESS, EALREADY,
 # ENOTCONN as numbered by Linux, macOS and lwIP (ESP32, RP2040).
@@ -36,6 +37,8 @@ def open_socket(server, port, tls):
 
     `tls` is an ssl.SSLContext or None.  Raises OSError.
     """
+    if socket is None:
+        raise OSError("no sockets in this build: give connect() a stream")
     address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
     sock = socket.socket(address[0], address[1], address[2])
     try:
@@ -54,116 +57,137 @@ def open_socket(server, port, tls):
 
 
 class Link:
-    """One connection after another through the same buffers.
+    """One connection after another through the same buffers, `size` bytes each.
 
-    After `receive()` returned a packet's first byte, its body is `rx[:length]`
-    until the next call; if `is_oversize`, it is a PUBLISH of which only
-    `topic_len`, `packet_id` and `payload_len` are known.
+    `state`: 0 closed, then as the user of this class sets it; while it is 1 an
+    error of the stream may only mean that it is still connecting.  `pending`: the buffer of a packet that waits for
+    room in it, or None.  After `receive()` returned a packet's first byte, its
+    body is `rx[:length]` until the next call; if `is_oversize`, it is a PUBLISH of
+    which only `topic_len`, `packet_id` and `payload_len` are known.
     """
 
     def __init__(self, size):
+        # All attributes exist from the start: a new one would allocate.
         self.size = size
-        self.rx = bytearray(size + max(SLACK, _PIECE_BYTES))
+        self.rx = bytearray(size + _PIECE_BYTES)
         self.tx = new_buffer(size)
         self._spare = new_buffer(size)
         self._piece = bytearray(_PIECE_BYTES)
-        # All attributes exist from the start: a new one would allocate.
-        self._raw = self._out = None
-        self._pos = self._end = self._shift = 0
-        self.length = self.topic_len = self.packet_id = self.payload_len = 0
+        self._raw = self.pending = None
         self.is_oversize = False
+        self.state = self._pos = self._end = self._first = self._shift = 0
+        self._left = -1  # bytes of the body to come; -1: still in the header
+        self.length = self.topic_len = self.packet_id = self.payload_len = 0
 
     def attach(self, raw):
         """Use the stream `raw`, nothing half read or half written."""
         self._raw = raw
-        self._out = None
-        self._is_fresh = True
-        self._next()
+        self.pending = None
+        self.state = _OPENING
+        self._left = -1
+        self._first = 0
 
     def close(self):
         """Close the stream, whatever state it is in."""
-        raw = self._raw
-        self._raw = None
-        if raw:
+        if self.state:
+            self.state = 0
             try:
-                raw.close()
+                self._raw.close()
             except OSError:
                 pass
+            self._raw = None
 
     def fail(self, code, text=None):
         """Close and raise: after an error the link is always closed."""
         self.close()
         raise MQTTError(code, text)
 
-    def is_attached(self):
-        return self._raw is not None
-
-    def is_stalled(self):
-        """Does a packet wait for room in the stream?"""
-        return self._out is not None
-
     def write(self, buf, n):
         """Write `buf[:n]` in one call; what does not fit is left to `flush()`.
 
-        Not to be called while stalled.  `buf` is `tx` (then `tx` is another
-        buffer afterwards, if need be) or must be left alone until flushed.
+        Not to be called while a packet is pending.  `buf` is `tx` (if need be, `tx`
+        is another buffer afterwards) or must be left alone until it is flushed.
         """
-        self._out = buf
-        self._pos = 0
-        self._end = n
-        if not self.flush() and buf is self.tx:
-            self.tx = self._spare
-            self._spare = buf
+        try:
+            done = self._raw.write(buf, 0, n)
+        except OSError as error:
+            self._on_error(error)
+            done = 0
+        if done != n:
+            self._pos = done or 0
+            self._end = n
+            self.pending = buf
+            if buf is self.tx:
+                self.tx = self._spare
+                self._spare = buf
 
     def flush(self):
-        """Write what is left over -> is everything out?"""
-        while self._out is not None:
-            n = None
+        """Write what is pending -> is everything out?"""
+        if self.pending is not None:
             try:
-                n = self._raw.write(self._out, self._pos, self._end - self._pos)
+                done = self._raw.write(self.pending, self._pos, self._end - self._pos)
             except OSError as error:
-                if not (self._is_fresh and error.errno in _CONNECTING):
-                    self.fail(NETWORK, "connection to the broker lost: %s" % error)
-            if not n:
+                self._on_error(error)
+                done = 0
+            self._pos += done or 0
+            if self._pos < self._end:
                 return False
-            self._is_fresh = False
-            self._pos += n
-            if self._pos == self._end:
-                self._out = None
+            self.pending = None
         return True
 
     def receive(self):
         """-> first byte of the next whole packet, 0 when there is none yet."""
-        if self._left < 0 and not self._receive_header():
-            return 0
-        if not (self._drain() if self.is_oversize else self._receive_body()):
-            return 0
+        rx = self.rx
+        left = self._left
+        while left:
+            got = 0
+            buf = rx
+            if left < 0:
+                n = 1 if self._first else 2
+            elif self.is_oversize:
+                if not self._drain():
+                    return 0
+                break
+            else:
+                # A stream fills a buffer from its start only, so what follows the
+                # first piece of a body comes through a buffer of its own.
+                n = left
+                got = self.length - left
+                if got:
+                    buf = self._piece
+                    n = min(n, _PIECE_BYTES)
+            try:
+                n = self._raw.readinto(buf, n)
+            except OSError as error:
+                self._on_error(error)
+                return 0
+            if not n:
+                if n == 0:
+                    self._on_end()
+                return 0
+            if left > 0:
+                if got:
+                    put("64s", rx, got, buf)
+                self._left = left = left - n
+                continue
+            if not self._first:
+                self._first = rx[0]
+                if not rx[0]:
+                    self.fail(PROTOCOL)
+                if n == 2 and rx[1] < 128 and rx[1] <= self.size:  # the common case
+                    self.length = self._left = left = rx[1]
+                    self.is_oversize = False
+                    continue
+                self.length = self._shift = 0
+                if n == 2:
+                    self._add_length(rx[1])
+            else:
+                self._add_length(rx[0])
+            left = self._left
         first = self._first
         self._left = -1
         self._first = 0
         return first
-
-    def _next(self):
-        self._left = -1  # bytes of the body to come; -1: still in the header
-        self._first = 0
-
-    def _receive_header(self):
-        rx = self.rx
-        if not self._first:
-            n = self._read(rx, 2)
-            if not n:
-                return False
-            self._first = rx[0]
-            if not rx[0]:
-                self.fail(PROTOCOL)
-            self.length = self._shift = 0
-            if n == 2:
-                self._add_length(rx[1])
-        while self._left < 0:
-            if not self._read(rx, 1):
-                return False
-            self._add_length(rx[0])
-        return True
 
     def _add_length(self, byte):
         # 31-2.1-LEN: four groups of seven bits at most.
@@ -172,29 +196,15 @@ class Link:
         if byte < 128:
             self._left = self.length
             self.is_oversize = self.length > self.size
-            if self.is_oversize and self._first & 0xF0 != PUBLISH:
-                self.fail(PROTOCOL)
-            self.topic_len = self.packet_id = 0
+            if self.is_oversize:
+                self.topic_len = self.packet_id = 0
+                if self._first & 0xF0 != 0x30:
+                    self.fail(PROTOCOL)
         elif self._shift == 28:
             self.fail(PROTOCOL)
 
-    def _receive_body(self):
-        # A stream fills a buffer from its start only, so what follows the first
-        # piece of a body comes through a buffer of its own.
-        while self._left:
-            got = self.length - self._left
-            if got:
-                n = self._read(self._piece, min(self._left, _PIECE_BYTES))
-                if n:
-                    copy(self.rx, got, self._piece)
-            else:
-                n = self._read(self.rx, self._left)
-            if not n:
-                return False
-            self._left -= n
-        return True
-
     def _drain(self):
+        # An oversize PUBLISH: two bytes of length, topic, packet id, payload.
         while self._left:
             pos = self.length - self._left
             id_pos = 2 + self.topic_len
@@ -207,8 +217,14 @@ class Link:
                 n = 1
             elif pos < id_pos:
                 n = id_pos - pos
-            n = self._read(self.rx, min(n, self.size))
+            try:
+                n = self._raw.readinto(self.rx, min(n, self.size))
+            except OSError as error:
+                self._on_error(error)
+                return False
             if not n:
+                if n == 0:
+                    self._on_end()
                 return False
             self._left -= n
             if pos < 2:
@@ -218,11 +234,9 @@ class Link:
             self.payload_len = self.length - body
         return True
 
-    def _read(self, buf, n):
-        try:
-            n = self._raw.readinto(buf, n)
-        except OSError as error:
+    def _on_end(self):
+        self.fail(CLOSED, "broker closed the connection: reconnect()")
+
+    def _on_error(self, error):
+        if self.state != _OPENING or error.errno not in _CONNECTING:
             self.fail(NETWORK, "connection to the broker lost: %s" % error)
-        if n == 0:
-            self.fail(CLOSED, "broker closed the connection: reconnect()")
-        return n

@@ -14,6 +14,7 @@ from .connection import Connection, as_bytes, check_range, since
 from .errors import FULL, PROTOCOL, TIMEOUT, TOO_LARGE, MQTTError
 from .topic import check
 
+_ONLINE = const(3)
 _MAX_TRIES = const(6)
 
 
@@ -62,6 +63,8 @@ class Subscriber(Connection):
         return name
 
     def _new_request(self, first, entries):
+        if not entries:
+            raise ValueError("no filter given")
         size = self._link.size
         buf = packet.new_buffer(size)
         n = packet.write_filters(buf, size, first, entries)
@@ -78,12 +81,16 @@ class Subscriber(Connection):
         self._resubscribed = len(filters)
         self._control = request
         self._control_count = count
+        self._wake_at = time.ticks_ms()
         self._await_control()
 
     def _await_control(self):
         # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
+        self._check_free()
         start = time.ticks_ms()
-        while not self.is_connected or self._control or self._resubscribed < len(self._filters):
+        while (
+            self._link.state != _ONLINE or self._control or self._resubscribed < len(self._filters)
+        ):
             if since(start) >= self._timeout_ms:
                 self._link.fail(TIMEOUT)
             self.poll(1)
@@ -100,6 +107,7 @@ class Subscriber(Connection):
             self._granted[k] = link.rx[2 + k]  # 31-3.9-SUBACK: in order
         self._control = None
         self._session.control_id = 0
+        self._wake_at = self._tx_at  # there may be more to send
 
     def _resubscribe(self):
         # A new connection: all filters are to be sent again.
@@ -109,7 +117,7 @@ class Subscriber(Connection):
     def _send_control(self, now):
         control = self._control
         if self._session.control_id:
-            if not self._retry_ms or self._control_in(now) > 0:
+            if self._control_in(now, 1) > 0:
                 return
             control[0] |= packet.DUP  # 31-2.1-DUP, RT-OBJECTS
             self._control_tries = min(self._control_tries + 1, _MAX_TRIES)
@@ -122,11 +130,17 @@ class Subscriber(Connection):
                 control[0] = packet.SUBSCRIBE
                 self._resubscribed += 1
                 self._control_count = 1
-            packet.write_id(control, packet.body_start(control), self._session.take_id())
+            packet_id = self._session.take_id()
+            pos = packet.body_start(control)
+            control[pos] = packet_id >> 8
+            control[pos + 1] = packet_id & 255
             self._control_tries = 0
         self._control_at = self._tx_at = now
         self._link.write(control, len(control))
 
-    def _control_in(self, now):
-        # Ticks until the request that waits is sent again.
-        return (self._retry_ms << self._control_tries) - time.ticks_diff(now, self._control_at)
+    def _control_in(self, now, most):
+        # Ticks until the request that waits is sent again, `most` at most.
+        if not self._retry_ms or not self._session.control_id:
+            return most
+        wait_ms = self._retry_ms << self._control_tries
+        return min(most, wait_ms - time.ticks_diff(now, self._control_at))
