@@ -1,8 +1,8 @@
 """Puts back what the dialogues replace in the client's modules."""
 
 import pytest
-import umqtt31.connection
 
+import umqtt31.connection
 from host_tests.client.dialogue import clocked_modules
 
 

@@ -3,8 +3,6 @@
 Each ends in a named error or is survived; nothing accepted is lost.
 """
 
-from umqtt31 import CLOSED, NETWORK, PROTOCOL
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import (
     packet,
@@ -16,6 +14,7 @@ from host_tests.client.wire import (
     suback,
     unsuback,
 )
+from umqtt31 import CLOSED, NETWORK, PROTOCOL
 
 
 def test_b2c_five_length_bytes_are_a_protocol_error():
@@ -147,7 +146,7 @@ def test_b2c_oversize_publish_is_drained_and_acknowledged():
         d = Dialogue(buffer_size=64, keepalive=0)
         d.stream.read_most = read_most
         told = []
-        d.client.on_oversize = lambda topic_len, payload_len: told.append((topic_len, payload_len))
+        d.client.on_oversize = lambda *lengths, told=told: told.append(lengths)
         topic = b"a/" + b"t" * 70
         big = b"x" * 2000
         d.stream.feed(publish(topic, big), publish(topic, big, 1, 5), publish(b"t", big, 2, 6))

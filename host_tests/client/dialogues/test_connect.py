@@ -1,11 +1,10 @@
 """CONNECT, CONNACK and DISCONNECT on the wire.  MQTT 3.1 §3.1, §3.2, §3.14."""
 
 import umqtt31
-from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import DISCONNECT, connack, connect, publish
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
 
 def test_c2b_connect_plain_carries_mqisdp_version_3():

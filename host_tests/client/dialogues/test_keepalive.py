@@ -1,9 +1,8 @@
 """Keep alive on both silences.  MQTT 3.1 §2.2 (keep alive), §3.12, §3.13."""
 
-from umqtt31 import TIMEOUT
-
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import PINGREQ, PINGRESP, publish
+from umqtt31 import TIMEOUT
 
 
 def test_c2b_silence_is_ended_by_pingreq_within_keepalive():

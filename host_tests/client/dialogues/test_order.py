@@ -1,10 +1,9 @@
 """Order as a promise: ordered=True.  MQTT 5 §4.6; the message-ordering note."""
 
-from umqtt31 import BUSY, FULL, MQTTClient
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from umqtt31 import BUSY, FULL, MQTTClient
 
 
 def test_c2b_ordered_refuses_qos_0_and_mixed_qos():

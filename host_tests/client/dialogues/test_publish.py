@@ -1,10 +1,9 @@
 """Publishing at QoS 0 and 1 on the wire.  MQTT 3.1 §3.3, §3.4, §4.1."""
 
-from umqtt31 import CLOSED, TOO_LARGE
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, publish, pubrec, pubrel
+from umqtt31 import CLOSED, TOO_LARGE
 
 
 def test_c2b_qos0_is_sent_once_and_never_again():

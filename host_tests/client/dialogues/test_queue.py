@@ -3,10 +3,9 @@
 MQTT 3.1 §4.3; the broker-message-retransmission note.
 """
 
-from umqtt31 import CLOSED, FULL, TIMEOUT
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from umqtt31 import CLOSED, FULL, TIMEOUT
 
 
 def payloads(*numbers):
@@ -145,10 +144,10 @@ def test_c2b_drop_oldest_gives_up_the_oldest_that_waits():
     """
     d = Dialogue(max_inflight=1, max_mqueue_len=2, overflow="drop_oldest")
     dropped = []
-    d.client.on_drop = lambda m, reason: dropped.append((m.topic, m.payload, m.qos, reason))
+    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
     for payload in payloads(1, 2, 3, 4):
         d.publish(payload)
-    assert dropped == [(b"t", b"2", 1, FULL)] and d.client.stats.dropped == 1
+    assert dropped == [(2, FULL)] and d.client.stats.dropped == 1
     d.c2b(publish(b"t", b"1", 1, 1))
     d.b2c(puback(1))
     d.c2b(publish(b"t", b"3", 1, 3))
@@ -172,12 +171,12 @@ def test_c2b_latest_replaces_the_waiting_message_of_the_same_topic():
     """
     d = Dialogue(max_inflight=1, max_mqueue_len=2, overflow="latest")
     dropped = []
-    d.client.on_drop = lambda message, reason: dropped.append((message.payload, reason))
+    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
     d.publish(b"1", topic=b"a")
     d.publish(b"2", topic=b"a")
     d.publish(b"3", topic=b"b")
     d.publish(b"4", topic=b"a")
-    assert dropped == [(b"2", FULL)]
+    assert dropped == [(2, FULL)]
     assert code_of(d.publish, b"5", topic=b"c") == FULL
     d.c2b(publish(b"a", b"1", 1, 1))
     d.b2c(puback(1))
@@ -196,16 +195,17 @@ def test_c2b_message_too_old_is_given_up_only_while_it_waits():
     """
     d = Dialogue(max_inflight=1, keepalive=0)
     dropped = []
-    d.client.on_drop = lambda message, reason: dropped.append((message.payload, reason))
+    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
     d.publish(b"1", 2, max_age=10)
     d.publish(b"2", 2, max_age=10)
     d.publish(b"3", 2)
+    d.work()
     d.stream.take()
     assert d.client.next_due_ms() == 10000
     d.wait(9.999)
     assert not dropped
     d.wait(0.001)
-    assert dropped == [(b"2", TIMEOUT)] and d.client.queued == 1
+    assert dropped == [(2, TIMEOUT)] and d.client.queued == 1
     d.wait(20)
     d.c2b(publish(b"t", b"1", 2, 1, dup=1))
     d.b2c(pubrec(1))
@@ -250,17 +250,18 @@ def test_c2b_on_drop_that_raises_loses_nothing_else():
     """The hook's exception reaches the caller; the client stays usable."""
     d = Dialogue(max_inflight=1, max_mqueue_len=1, overflow="drop_oldest")
 
-    def hook(message, reason):
+    def hook(packet_id, reason):
         raise KeyError("hook")
 
     d.client.on_drop = hook
     d.publish(b"1")
     d.publish(b"2")
-    assert isinstance(error_of(d.publish, b"3"), KeyError)
+    assert isinstance(error_of(d.publish, b"3"), KeyError)  # so 3 was not accepted
     d.client.on_drop = None
+    assert (d.client.inflight, d.client.queued, d.client.stats.dropped) == (1, 0, 1)
+    packet_id = d.publish(b"4")
     d.b2c(puback(1))
-    sent = d.stream.take()
-    assert sent.startswith(publish(b"t", b"1", 1, 1)) and d.client.inflight == 1
+    d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"4", 1, packet_id))
 
 
 def test_flush_says_whether_it_is_safe_to_switch_off():

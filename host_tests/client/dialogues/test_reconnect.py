@@ -1,11 +1,10 @@
 """reconnect(): back-off with full jitter that never blocks longer than asked."""
 
 import umqtt31
-from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
-
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import connack, connect, publish
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
 
 
 def attempts(d, count):

@@ -1,7 +1,5 @@
 """Sending again after a time-out and on a new connection.  MQTT 3.1 §4.2."""
 
-from umqtt31 import NETWORK, TIMEOUT
-
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import (
@@ -15,6 +13,7 @@ from host_tests.client.wire import (
     unsuback,
     unsubscribe,
 )
+from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 
 def test_c2b_qos1_puback_lost_resends_publish_with_dup():
@@ -273,7 +272,7 @@ def test_c2b_clean_session_gives_up_what_was_in_flight_and_says_so():
     """
     d = Dialogue()
     dropped = []
-    d.client.on_drop = lambda message, reason: dropped.append(message.payload)
+    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
     d.publish(b"1")
     d.publish(b"2", 2)
     d.b2c(pubrec(2))
@@ -281,7 +280,7 @@ def test_c2b_clean_session_gives_up_what_was_in_flight_and_says_so():
     d.publish(b"3")
     d.connect(True)
     d.c2b(publish(b"t", b"3", 1, 3))
-    assert dropped == [b"1", b"2"] and d.client.stats.dropped == 2
+    assert dropped == [(1, CLOSED), (2, CLOSED)] and d.client.stats.dropped == 2
 
 
 def test_c2b_late_answers_on_a_new_connection_are_survived():

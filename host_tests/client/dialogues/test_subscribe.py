@@ -1,9 +1,8 @@
 """SUBSCRIBE and UNSUBSCRIBE.  MQTT 3.1 §3.8 to §3.11."""
 
-from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE
-
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
+from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE
 
 
 def test_c2b_subscribe_one_filter_returns_the_granted_qos():
@@ -13,7 +12,8 @@ def test_c2b_subscribe_one_filter_returns_the_granted_qos():
     B: SUBACK 1 (1)
     """
     d = Dialogue()
-    assert d.subscribe(b"\x82\x08\x00\x01\x00\x03a/b\x02", b"\x90\x03\x00\x01\x01", "a/b", 2) == [1]
+    request, reply = b"\x82\x08\x00\x01\x00\x03a/b\x02", b"\x90\x03\x00\x01\x01"
+    assert d.subscribe(request, reply, "a/b", 2) == [1]
     d.c2b()
 
 
@@ -137,9 +137,7 @@ def test_c2b_subscriptions_are_sent_again_on_every_connect():
     C: SUBSCRIBE of "a" with QoS 1 and of "c" with QoS 0, and nothing of "b"
     """
     d = Dialogue(clean=False)
-    d.subscribe(
-        subscribe(1, (b"a", 1), (b"b", 2)), suback(1, 1, 2), [(b"a", 1), (b"b", 2)]
-    )
+    d.subscribe(subscribe(1, (b"a", 1), (b"b", 2)), suback(1, 1, 2), [(b"a", 1), (b"b", 2)])
     d.subscribe(subscribe(2, (b"c", 0)), suback(2, 0), b"c")
     d.stream.answer(unsubscribe(3, b"b"), unsuback(3))
     d.client.unsubscribe(b"b")
