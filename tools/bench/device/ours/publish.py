@@ -1,0 +1,32 @@
+"""Publishes COUNT messages at one QoS with umqtt31, each acknowledged before the next."""
+
+import select
+import socket
+import sys
+
+from umqtt31 import MQTTClient
+
+TOPIC = b"bench/reading"
+PAYLOAD = bytes(64)
+
+
+def run(client, stream, count, qos):
+    poller = select.poll()
+    poller.register(stream, select.POLLIN)
+    client.publish(TOPIC, PAYLOAD)
+    for _ in range(count):
+        client.publish(TOPIC, PAYLOAD, False, qos)
+        if qos:
+            poller.poll()  # asleep, so that waiting costs no instructions
+            client.poll()
+
+
+port, count, qos = [int(arg) for arg in sys.argv[1:4]]
+stream = socket.socket()
+stream.connect(socket.getaddrinfo("127.0.0.1", port)[0][-1])
+stream.setblocking(False)
+client = MQTTClient("bench", "127.0.0.1")
+client.connect(stream=stream)
+run(client, stream, count, qos)
+if client.inflight or client.queued:
+    raise RuntimeError("not everything was acknowledged")
