@@ -1,0 +1,96 @@
+"""The turned clock: stands in for the module `time` in everything that is simulated.
+
+Its ticks have MicroPython's 32-bit range and start just before they wrap.  Sleeping
+turns the world on; no real time passes.
+"""
+
+import importlib
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+PERIOD = 1 << 30
+HALF = PERIOD >> 1
+FIRST_TICKS = PERIOD - 150
+
+
+class Clock:
+    """`time` as MicroPython has it, driven by `sleep_ms` of a world."""
+
+    def __init__(self, world: Any):
+        self._world = world
+        self.offset = FIRST_TICKS
+
+    def ticks_ms(self) -> int:
+        return self._world.now + self.offset & PERIOD - 1
+
+    def ticks_us(self) -> int:
+        return (self._world.now + self.offset) * 1000 & PERIOD - 1
+
+    @staticmethod
+    def ticks_add(ticks: int, delta: int) -> int:
+        return ticks + delta & PERIOD - 1
+
+    @staticmethod
+    def ticks_diff(a: int, b: int) -> int:
+        return (a - b + HALF & PERIOD - 1) - HALF
+
+    def sleep_ms(self, ms: int) -> None:
+        self._world.sleep(ms)
+
+    def sleep(self, seconds: float) -> None:
+        self._world.sleep(int(seconds * 1000))
+
+    def time(self) -> int:
+        return (self._world.now + self.offset - FIRST_TICKS) // 1000
+
+
+class Sockets:
+    """`socket` for `umqtt31.stream`: every connection leads into the simulated network."""
+
+    SOCK_STREAM = 1
+
+    def __init__(self, open_link: Callable[[], Any]):
+        self._open_link = open_link
+
+    def getaddrinfo(self, server, port, *_):
+        return [(2, 1, 0, "", (server, port))]
+
+    def socket(self, *_):
+        return self._open_link()
+
+
+_NAMES = ("time", "random", "socket")
+
+
+@contextmanager
+def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
+    """Replace `time`, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
+    importlib.import_module("umqtt31")
+    stand_ins = {
+        "time": world.clock,
+        "random": random.Random(world.seed),
+        "socket": Sockets(world.open_link),
+    }
+    changed = []
+    for module in _simulated() + modules:
+        for name in _NAMES:
+            if name in module.__dict__:
+                changed.append((module, name, module.__dict__[name]))
+                setattr(module, name, stand_ins[name])
+    try:
+        yield
+    finally:
+        for module, name, original in changed:
+            setattr(module, name, original)
+
+
+def _simulated() -> tuple[ModuleType, ...]:
+    return tuple(
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("umqtt31.") and name != "umqtt31.cpython"
+    )

@@ -1,0 +1,201 @@
+"""The rules for messages from the broker to the program on the device.
+
+Handed over once at QoS 2, at least once at QoS 1, in order; acknowledged after the
+handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
+"""
+
+from typing import Any
+
+from . import packets as p
+from .network import Link
+
+_MUST = 1  # be handed over
+_MAY = 2
+_MUST_NOT = 3
+
+
+class Message:
+    """One message on its way to the program."""
+
+    __slots__ = ("number", "key", "qos", "handled", "handled_life", "has_pubrec", "may_repeat",
+                 "is_oversize")  # fmt: skip
+
+    def __init__(self, number: int, key: bytes, qos: int):
+        self.number = number
+        self.key = key
+        self.qos = qos
+        self.handled = 0
+        self.handled_life = -1
+        self.has_pubrec = False  # the client sent it
+        self.may_repeat = False  # a reset fell between its handler and the barrier
+        self.is_oversize = False  # larger than the client's buffer
+
+    def __str__(self) -> str:
+        return f"received message {self.number} (QoS {self.qos})"
+
+
+class Arrival:
+    """One PUBLISH or PUBREL that the client has read and has to answer."""
+
+    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused")
+
+    def __init__(self, message: Message | None, packet_id: int, dup: bool, duty: int):
+        self.message = message
+        self.packet_id = packet_id
+        self.dup = dup
+        self.duty = duty
+        self.is_handled = duty == _MUST_NOT
+        self.is_excused = duty == _MAY
+
+
+class Incoming:
+    """Judges what is handed over and acknowledged.  `buffer_bytes`, `most_held`: settings."""
+
+    def __init__(self, rules: Any):
+        self._rules = rules
+        self.buffer_bytes = 65535
+        self.most_held = 65535
+        self.messages: dict[bytes, Message] = {}
+        self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
+        self._unsure: set[int] = set()  # whether these are held, since a reset
+        self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
+        self._current: Arrival | None = None
+        self._newest = [-1, -1, -1]
+
+    def on_sent(self, key: bytes, qos: int) -> None:
+        """The broker has a message for the client."""
+        if key in self.messages:
+            raise ValueError(f"simulated messages must differ: {key!r} was sent before")
+        self.messages[key] = Message(len(self.messages), key, qos)
+
+    # --- what the client reads ------------------------------------------------------
+
+    def on_publish(self, link: Link, packet: bytes) -> None:
+        """PUBLISH was read."""
+        self._check_current()
+        qos, packet_id, topic, payload = p.publish_fields(packet)
+        message = self.messages[topic + b"\0" + payload]
+        message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
+        duty = self._duty(message, packet_id)
+        arrival = Arrival(message, packet_id, bool(packet[0] & 8), duty)
+        self._current = arrival
+        if qos:
+            link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)
+        if qos == 2 and duty == _MUST_NOT:
+            self._held[packet_id] = self._held.get(packet_id, message)
+
+    def _duty(self, message: Message, packet_id: int) -> int:
+        if message.qos == 2:
+            if packet_id in self._held:
+                return _MUST_NOT
+            if packet_id in self._unsure:
+                return _MAY
+            if len(self._held) + len(self._unsure) >= self.most_held:
+                return _MAY
+        return _MUST_NOT if message.is_oversize else _MUST
+
+    def on_pubrel(self, link: Link, packet: bytes) -> None:
+        """PUBREL was read."""
+        self._check_current()
+        packet_id = p.read_id(packet)
+        self._held.pop(packet_id, None)
+        self._unsure.discard(packet_id)
+        self._closing.add(packet_id)
+        link.notes.owed[p.PUBCOMP].append(Arrival(None, packet_id, False, _MUST_NOT))
+
+    # --- what the program sees ------------------------------------------------------
+
+    def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
+        """The handler is about to be called with this message."""
+        rules = self._rules
+        now = self._current
+        if now is None or now.duty == _MUST_NOT or now.is_handled:
+            rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+        assert now.message
+        if (now.message.key, now.message.qos, now.dup, now.packet_id) != (key, qos, dup, packet_id):
+            rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
+        message = now.message
+        if message.number < self._newest[qos] and not message.handled and not now.dup:
+            rules.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
+        self._newest[qos] = max(self._newest[qos], message.number)
+        if qos == 2 and message.handled and not message.may_repeat:
+            rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
+        message.may_repeat = False
+
+    def on_handled(self) -> None:
+        """The handler returned."""
+        now = self._current
+        assert now and now.message
+        now.is_handled = True
+        now.is_excused = False
+        now.message.handled += 1
+        now.message.handled_life = self._rules.life
+        if now.message.qos == 2:
+            self._unsure.discard(now.packet_id)
+            self._held[now.packet_id] = now.message
+
+    def on_raised(self) -> None:
+        """The handler raised: the message stays unacknowledged."""
+        assert self._current
+        self._current.is_excused = True
+
+    # --- what the client sends ------------------------------------------------------
+
+    def on_answer(self, link: Link, packet: bytes) -> None:
+        """PUBACK, PUBREC or PUBCOMP goes out."""
+        kind = packet[0] >> 4
+        packet_id = p.read_id(packet)
+        rules = self._rules
+        name = p.NAMES[kind]
+        owed = link.notes.owed[kind]
+        while owed:
+            arrival = owed.pop(0)
+            if arrival.packet_id == packet_id:
+                break
+            if not arrival.is_excused:
+                rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
+                rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
+        else:
+            rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
+        if not arrival.is_handled and arrival.packet_id not in self._unsure:
+            rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+        if kind == p.PUBREC and arrival.message:
+            arrival.message.has_pubrec = True
+        elif kind == p.PUBCOMP:
+            self._closing.discard(packet_id)
+
+    def check_answered(self, link: Link) -> None:
+        """poll() returned: nothing that was read may be left unanswered."""
+        self._check_current()
+        self._current = None
+        for kind, owed in link.notes.owed.items():
+            for arrival in owed:
+                if not arrival.is_excused:
+                    rules = self._rules
+                    rules.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
+
+    def _check_current(self) -> None:
+        now = self._current
+        if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
+            self._rules.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
+
+    # --- the rest -------------------------------------------------------------------
+
+    def on_reset(self) -> None:
+        """What was handed over and not yet acknowledged may come again."""
+        self._current = None
+        self._unsure |= self._closing
+        self._closing.clear()
+        for packet_id, message in list(self._held.items()):
+            if not message.has_pubrec:
+                message.may_repeat = True
+                self._unsure.add(packet_id)
+                del self._held[packet_id]
+
+    def check_end(self) -> None:
+        """Nothing that the broker had is missing."""
+        if self._rules.sessions_lost:
+            return  # a broker that forgot its session forgot its messages
+        for message in self.messages.values():
+            if message.qos and not message.handled and not message.is_oversize:
+                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

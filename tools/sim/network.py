@@ -1,0 +1,222 @@
+"""Link: one simulated TCP connection, byte by byte, with the faults that strike it.
+
+The client has it as its stream (`readinto`, `write`, `close`); the broker pushes
+packets into it.  Bytes take the world's latency, keep their order and may come in
+other pieces than they were sent.  It knows nothing of MQTT.
+"""
+
+from collections import deque
+from typing import Any
+
+from .faults import Fault
+
+_ECONNRESET = 104
+
+
+class DeviceReset(BaseException):
+    """The device lost its power: whatever the program was doing ends here."""
+
+
+class Link:
+    """A connection of `world`; closed by either side, or by a fault."""
+
+    __slots__ = (
+        "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_delay",
+        "down_delay", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
+        "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
+        "is_dropped",
+    )  # fmt: skip
+
+    def __init__(self, world: Any, number: int):
+        self.world = world
+        self.number = number
+        self.is_closed = False  # by the client
+        self.is_dropped = False  # by the broker
+        self.is_torn = False  # using it raises ECONNRESET
+        self.is_deaf = False  # what the client writes vanishes
+        self.is_mute = False  # what the broker writes vanishes
+        self.was_jammed = False
+        self.up_delay = self.down_delay = self.jam_until = 0
+        self.arrivals: deque[tuple[int, bytes]] = deque()  # b"": the end of the stream
+        self.ready = bytearray()  # arrived, not yet read
+        self.said = bytearray()  # written by the client, not yet a whole packet
+        self.heard = bytearray()  # the same at the broker
+        self.to_skip = 0  # bytes of the next write that were shown to the rules before
+        self.ends: deque[tuple[int, bytes]] = deque()  # where each packet down ends
+        self.read_bytes = self.pushed_bytes = self.last_up = self.last_down = 0
+        self.notes: Any = None  # what the rules keep about this connection
+
+    # --- the client's side ----------------------------------------------------------
+
+    def setblocking(self, flag: bool) -> None:
+        pass
+
+    setsockopt = connect = setblocking
+
+    def readinto(self, buf: bytearray, n: int | None = None) -> int | None:
+        """-> bytes read, None when there is nothing, 0 at the end of the stream."""
+        world = self.world
+        if world.is_dead:
+            raise DeviceReset
+        if self.is_torn:
+            raise OSError(_ECONNRESET, "connection reset")
+        ready = self.ready
+        arrivals = self.arrivals
+        while arrivals and arrivals[0][0] <= world.now and arrivals[0][1]:
+            ready += arrivals.popleft()[1]
+        if not ready:
+            return 0 if arrivals and arrivals[0][0] <= world.now else None
+        n = min(len(buf) if n is None else n, len(ready))
+        counter = world.read
+        if counter.count + n > counter.next:
+            n = counter.next - counter.count
+            if not n:
+                world.strike(counter.take(), self)
+                raise DeviceReset
+        counter.count += n
+        buf[:n] = ready[:n]
+        del ready[:n]
+        self.read_bytes += n
+        ends = self.ends
+        while ends and ends[0][0] <= self.read_bytes:
+            world.rules.on_read(self, ends.popleft()[1])
+        return n
+
+    def write(self, buf: bytearray, off: int | None = None, n: int | None = None) -> int | None:
+        """-> bytes taken, None when there is no room."""
+        world = self.world
+        if world.is_dead:
+            raise DeviceReset
+        if self.jam_until > world.now:
+            return None
+        if n is None:
+            off, n = 0, len(buf) if off is None else off
+        data = bytes(buf[off : off + n])
+        # What the client wanted to send counts as sent, whatever becomes of it.
+        world.rules.on_write(self, data[self.to_skip :])
+        self.to_skip = 0
+        if self.is_torn:
+            raise OSError(_ECONNRESET, "connection reset")
+        taken = self._send(data)
+        if taken != n:
+            self.to_skip = n - (taken or 0)
+        return taken
+
+    def _send(self, data: bytes) -> int | None:
+        if self.is_deaf:
+            return len(data)
+        counter = self.world.up
+        n = len(data)
+        if counter.count + n > counter.next:
+            n = counter.next - counter.count
+            counter.count += n
+            if n:
+                self._depart(data[:n])
+            return self._strike_up(counter.take(), data, n)
+        counter.count += n
+        self._depart(data)
+        return n
+
+    def _depart(self, item: Any) -> None:
+        world = self.world
+        self.last_up = when = max(self.last_up, world.now + world.latency_up + self.up_delay)
+        world.schedule(when, self, item)
+
+    def _strike_up(self, fault: Fault, data: bytes, n: int) -> int | None:
+        self.world.strike(fault, self)
+        kind = fault.kind
+        if kind == "reset":
+            raise DeviceReset
+        if kind == "split":
+            return n or None
+        if kind == "jam":
+            self.jam_until = self.world.now + fault.value
+            self.was_jammed = True
+            return n or None
+        if kind == "stall":
+            self.up_delay += fault.value
+            rest = self._send(data[n:])
+            return n + (rest or 0)
+        self._break(fault)
+        return len(data)
+
+    def close(self) -> None:
+        """The client gives the connection up; the broker hears of it if it can."""
+        if self.is_closed or self.world.is_dead:
+            return
+        self.is_closed = True
+        self.world.rules.on_close(self)
+        if not self.is_deaf and not self.is_torn:
+            self._depart("closed")
+
+    # --- the broker's side ----------------------------------------------------------
+
+    def push(self, packet: bytes) -> None:
+        """A packet from the broker."""
+        if self.is_mute or self.is_dropped:
+            return
+        self.pushed_bytes += len(packet)
+        self.ends.append((self.pushed_bytes, packet))
+        counter = self.world.down
+        while counter.count + len(packet) > counter.next:
+            n = counter.next - counter.count
+            counter.count += n
+            if n:
+                self._arrive(packet[:n])
+            fault = counter.take()
+            self.world.strike(fault, self)
+            if fault.kind in ("restart", "forget"):
+                # The broker is gone now, and so is what it has not heard yet.
+                self.is_dropped = True
+                world = self.world
+                world.schedule(world.now, self, fault.kind)
+            if fault.kind not in ("split", "stall"):
+                self._break(fault)
+                return
+            self.down_delay += fault.value
+            packet = packet[n:]
+        counter.count += len(packet)
+        self._arrive(packet)
+
+    def drop(self) -> None:
+        """The broker closes the connection."""
+        if not self.is_dropped:
+            self.is_dropped = True
+            if not self.is_mute:
+                self._arrive(b"")
+
+    def _arrive(self, piece: bytes) -> None:
+        world = self.world
+        self.last_down = when = max(
+            self.last_down, world.now + world.latency_down + self.down_delay
+        )
+        self.arrivals.append((when, piece))
+
+    # --- faults ---------------------------------------------------------------------
+
+    def _break(self, fault: Fault) -> None:
+        """The connection ends: neatly, abruptly, unnoticed, or with the broker."""
+        kind = fault.kind
+        self.is_deaf = True
+        if kind == "close":
+            self._arrive(b"")
+            self._depart("closed")
+        elif kind == "tear":
+            self.is_torn = True
+            self._depart("closed")
+        elif kind != "hang":  # restart or forget
+            self._arrive(b"")
+            if not self.is_dropped:
+                self._depart(kind)
+        self.is_mute = True
+
+    def next_arrival(self) -> int | None:
+        """When the client can read, or write again."""
+        if self.is_closed:
+            return None
+        if self.is_torn or self.ready:
+            return self.world.now
+        when = self.arrivals[0][0] if self.arrivals else None
+        if self.jam_until > self.world.now:
+            return self.jam_until if when is None else min(when, self.jam_until)
+        return when

@@ -1,0 +1,313 @@
+"""The rules for messages from the client to the broker.
+
+Every message that `publish()` took is followed by its topic and payload, which have to
+differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; MQTT 5
+§4.3 and §4.6.
+"""
+
+from typing import Any
+
+from . import packets as p
+from .network import Link
+
+
+class Flow:
+    """One message on its way out."""
+
+    __slots__ = (
+        "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online", "may_be_sent",
+        "is_sent", "link", "has_pubrec", "may_have_pubrec", "is_pubrec_new", "is_released",
+        "rel_link", "done_life", "is_dropped", "delivered",
+    )  # fmt: skip
+
+    def __init__(self, number: int, key: bytes, qos: int):
+        self.number = number
+        self.key = key
+        self.qos = qos
+        self.packet_id = 0
+        self.is_accepted = False  # publish() returned
+        self.is_promised = False  # and the store was given the time to keep it
+        self.was_online = False  # a connection was open while it was there
+        self.may_be_sent = False  # for all that the device knows after a reset
+        self.is_sent = False
+        self.link: Link | None = None  # where its PUBLISH went out last
+        self.has_pubrec = False  # the client has read it
+        self.may_have_pubrec = False  # it had, before a reset
+        self.is_pubrec_new = False  # and has not answered it yet
+        self.is_released = False  # PUBREL went out
+        self.rel_link: Link | None = None
+        self.done_life = -1  # the boot that read the last acknowledgement
+        self.is_dropped = False
+        self.delivered = 0
+
+    def __str__(self) -> str:
+        return f"message {self.number} (QoS {self.qos}, id {self.packet_id})"
+
+
+class Outgoing:
+    """Judges the client's PUBLISHes and PUBRELs.  `window`, `is_ordered`: its settings."""
+
+    def __init__(self, rules: Any):
+        self._rules = rules
+        self.window = 65535
+        self.is_ordered = False
+        self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
+        self.flows: dict[bytes, Flow] = {}
+        self._in_flight: list[Flow] = []  # sent and not acknowledged, oldest first
+        self._first = [-1, -1, -1]  # newest message passed on, by QoS
+        self._last = -1  # message passed on last
+        self._last_qos0 = -1
+        self._unpromised: list[Flow] = []
+
+    # --- what the program does ------------------------------------------------------
+
+    def on_accepting(self, key: bytes, qos: int) -> Flow:
+        """publish() was called."""
+        if key in self.flows:
+            raise ValueError(f"simulated messages must differ: {key!r} was published before")
+        flow = self.flows[key] = Flow(len(self.flows), key, qos)
+        return flow
+
+    def on_accepted(
+        self, flow: Flow, packet_id: int, is_online: bool, is_deferred: bool
+    ) -> None:
+        """publish() returned; a deferred store keeps the message from the next poll() on."""
+        flow.is_accepted = True
+        if is_deferred:
+            self._unpromised.append(flow)
+        else:
+            flow.is_promised = True
+        flow.was_online = flow.was_online or is_online
+        if flow.qos:
+            if not packet_id or flow.packet_id not in (0, packet_id):
+                self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
+            flow.packet_id = packet_id
+            self._check_id(flow, packet_id)
+
+    def on_poll(self) -> None:
+        """poll() or connect() returned: what was accepted before is kept."""
+        for flow in self._unpromised:
+            flow.is_promised = True
+        self._unpromised.clear()
+
+    def on_refused(self, flow: Flow) -> None:
+        """publish() raised: the message must never be seen, unless at QoS 0, where the
+        connection may have broken while it was sent."""
+        if not flow.is_sent:
+            del self.flows[flow.key]
+        elif flow.qos:
+            self._rules.fail("publish", f"raised, but {flow} was sent")
+
+    def on_dropped(self, key: bytes, was_connected_clean: bool) -> None:
+        """The client gave the message up and said so."""
+        flow = self.flows[key]
+        if flow.is_sent and not was_connected_clean:
+            self._rules.fail("overflow", f"{flow} was in flight and is given up")
+        flow.is_dropped = True
+        if flow in self._in_flight:
+            self._in_flight.remove(flow)
+
+    def on_online(self) -> None:
+        """A connection was accepted."""
+        for flow in self.flows.values():
+            flow.was_online = True
+
+    def on_reset(self) -> None:
+        """Only what is durable is still known."""
+        self._unpromised.clear()
+        for flow in self.flows.values():
+            if flow.was_online:
+                flow.may_be_sent = True
+            if flow.has_pubrec and not flow.is_released:
+                flow.has_pubrec = flow.is_pubrec_new = False
+                flow.may_have_pubrec = True
+
+    # --- what the client sends ------------------------------------------------------
+
+    def on_publish(self, link: Link, packet: bytes) -> None:
+        """PUBLISH goes out."""
+        qos, packet_id, topic, payload = p.publish_fields(packet)
+        flow = self.flows.get(topic + b"\0" + payload)
+        if flow is None or flow.qos != qos or flow.is_dropped:
+            self._rules.fail("publish", f"PUBLISH of what is no message: {p.describe(packet)}")
+        if not qos:
+            self._on_qos0(flow, packet)
+            return
+        self._check_repetition(flow, packet[0] & 8)
+        if not packet_id or flow.packet_id not in (0, packet_id):
+            self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
+        flow.packet_id = packet_id
+        self._check_id(flow, packet_id)
+        self._check_place(flow, link)
+        flow.is_sent = True
+        flow.link = link
+        flow.done_life = -1
+        self._enter(flow)
+        if sum(other.link is link for other in self._in_flight) > self.window:
+            self._rules.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
+
+    def _on_qos0(self, flow: Flow, packet: bytes) -> None:
+        if packet[0] & 8:
+            self._rules.fail("MQTT-4.3.1-1", f"DUP with {flow}")
+        if flow.is_sent:
+            self._rules.fail("31-4.1-Q0", f"{flow} is sent a second time")
+        if flow.number < self._last_qos0:
+            self._rules.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
+        self._last_qos0 = flow.number
+        flow.is_sent = True
+
+    def _check_repetition(self, flow: Flow, dup: int) -> None:
+        rules = self._rules
+        if flow.is_released:
+            rules.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
+        if flow.has_pubrec:
+            rules.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
+        if flow.done_life == rules.life:
+            rules.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
+        if flow.is_sent and not dup:
+            rules.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
+        if dup and not flow.is_sent and not flow.may_be_sent:
+            rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
+
+    def _check_id(self, flow: Flow, packet_id: int) -> None:
+        for other in self._in_flight:
+            if other.packet_id == packet_id and other is not flow:
+                self._rules.fail("31-2.4-ID", f"id of {other} is used for {flow}")
+
+    def _check_place(self, flow: Flow, link: Link) -> None:
+        # A pass goes through what is in flight from the oldest on and skips nothing;
+        # what is sent again after a time-out begins a new pass.
+        notes = link.notes
+        number = flow.number
+        cursor = notes.cursor if number > notes.cursor else -1
+        is_blocked = flow.is_sent
+        for other in self._in_flight:
+            if other.number >= number:
+                break
+            if not other.has_pubrec:
+                if other.number > cursor and not other.may_have_pubrec:
+                    self._rules.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
+                is_blocked = is_blocked or other.qos == 2
+            elif not is_blocked and other.rel_link is not link:
+                self._rules.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
+        notes.cursor = number
+
+    def _enter(self, flow: Flow) -> None:
+        flights = self._in_flight
+        if flow not in flights:
+            flights.append(flow)
+            if len(flights) > 1 and flights[-2].number > flow.number:
+                flights.sort(key=lambda item: item.number)
+
+    def on_pubrel(self, link: Link, packet: bytes) -> None:
+        """PUBREL goes out."""
+        packet_id = p.read_id(packet)
+        if packet[0] & 0xF7 != 0x62:
+            self._rules.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
+        flow = self._find(packet_id) or self._find_done(packet_id)
+        if flow is None:
+            if packet_id not in link.notes.pubrecs:
+                self._rules.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
+            return
+        self._check_pubrel(flow, link, packet[0] & 8)
+        flow.has_pubrec = flow.is_released = True
+        flow.is_pubrec_new = False
+        flow.rel_link = link
+        flow.done_life = -1
+        self._enter(flow)
+
+    def _check_pubrel(self, flow: Flow, link: Link, dup: int) -> None:
+        rules = self._rules
+        if not (flow.has_pubrec or flow.may_have_pubrec):
+            rules.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
+        if flow.is_released and not dup:
+            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
+        if dup and not flow.is_released and not flow.may_have_pubrec:
+            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
+        number = flow.number
+        notes = link.notes
+        cursor = notes.rel_cursor if number > notes.rel_cursor else -1
+        for other in self._in_flight:
+            if other.number >= number:
+                break
+            if other.qos < 2:
+                continue
+            if not other.has_pubrec and not other.may_have_pubrec:
+                rules.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
+            if other.is_pubrec_new or not flow.is_pubrec_new and other.number > cursor:
+                rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+        notes.rel_cursor = number
+
+    def on_control(self, link: Link, packet: bytes) -> None:
+        """SUBSCRIBE or UNSUBSCRIBE goes out."""
+        packet_id = p.read_id(packet)
+        kind = packet[0] >> 4
+        controls = link.notes.controls
+        if not packet_id or self._find(packet_id):
+            self._rules.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
+        if bool(packet[0] & 8) != (controls.get(packet_id) == kind):
+            self._rules.fail("31-2.1-DUP", f"{p.describe(packet)}: DUP is wrong")
+        controls[packet_id] = kind
+
+    # --- what the client reads ------------------------------------------------------
+
+    def on_answer(self, link: Link, packet: bytes) -> None:
+        """PUBACK, PUBREC or PUBCOMP was read."""
+        packet_id = p.read_id(packet)
+        kind = packet[0] >> 4
+        flow = self._find(packet_id)
+        if kind == p.PUBREC:
+            if flow is None or flow.qos < 2:
+                link.notes.pubrecs.add(packet_id)
+            else:
+                flow.has_pubrec = flow.is_pubrec_new = True
+        elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
+            flow.done_life = self._rules.life
+            self._in_flight.remove(flow)
+
+    def on_control_answer(self, link: Link, packet: bytes) -> None:
+        """SUBACK or UNSUBACK was read: its id is free."""
+        link.notes.controls.pop(p.read_id(packet), None)
+
+    def _find(self, packet_id: int) -> Flow | None:
+        for flow in self._in_flight:
+            if flow.packet_id == packet_id:
+                return flow
+        return None
+
+    def _find_done(self, packet_id: int) -> Flow | None:
+        # That a message was done need not survive a reset.
+        for flow in self.flows.values():
+            if flow.packet_id == packet_id and 0 <= flow.done_life < self._rules.life:
+                return flow
+        return None
+
+    # --- what the receivers see -----------------------------------------------------
+
+    def on_delivered(self, key: bytes) -> None:
+        """The broker passes the message on."""
+        flow = self.flows[key]
+        rules = self._rules
+        flow.delivered += 1
+        if flow.delivered == 1:
+            if flow.number < self._first[flow.qos]:
+                rules.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
+            self._first[flow.qos] = flow.number
+        elif flow.qos != 1 and not rules.sessions_lost:
+            rules.fail("31-4.1-Q2", f"{flow} is passed on twice")
+        if self.is_ordered and flow.number < self._last:
+            rules.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
+        self._last = flow.number
+
+    def revived(self) -> int:
+        """Messages that were done before a reset; that need not have survived it."""
+        life = self._rules.life
+        return sum(0 <= flow.done_life < life for flow in self.flows.values()) if life else 0
+
+    def check_end(self) -> None:
+        """Nothing that was accepted is missing."""
+        for flow in self.flows.values():
+            if not flow.is_promised or not flow.qos or flow.delivered or flow.is_dropped:
+                continue
+            if not (flow.qos == 2 and self.is_late and self._rules.sessions_lost):
+                self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

@@ -1,0 +1,160 @@
+"""Rules: watches every byte of a run and fails at the first broken promise.
+
+It sees what the client writes and reads, what the broker passes on, what the program
+is handed, and resets; `outgoing` and `incoming` judge the two directions.  The ids in
+the messages are those of the requirements that the project answers for.
+"""
+
+from typing import Any, NoReturn
+
+from . import packets as p
+from .incoming import Incoming
+from .network import Link
+from .outgoing import Outgoing
+
+
+class Violation(BaseException):
+    """A broken promise: `rule` is its id, the text says what was seen."""
+
+    def __init__(self, rule: str, text: str):
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class Notes:
+    """What the rules remember about one connection."""
+
+    __slots__ = (
+        "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
+        "controls",
+    )  # fmt: skip
+
+    def __init__(self, now: int):
+        self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
+        self.wrote_at = now
+        self.has_connect = self.is_online = False
+        self.owed: dict[int, list] = {p.PUBACK: [], p.PUBREC: [], p.PUBCOMP: []}
+        self.pubrecs: set[int] = set()  # PUBRECs for nothing in flight
+        self.controls: dict[int, int] = {}  # ids of SUBSCRIBE and UNSUBSCRIBE -> kind
+
+
+class Rules:
+    """The watch over one run."""
+
+    def __init__(self, world: Any):
+        self._world = world
+        self.keepalive_ms = 0
+        self.violation: Violation | None = None
+        self.outgoing = Outgoing(self)
+        self.incoming = Incoming(self)
+        self.sessions_lost = 0
+        self.life = 0
+        self._written = {
+            p.PUBLISH: self.outgoing.on_publish,
+            p.PUBREL: self.outgoing.on_pubrel,
+            p.PUBACK: self.incoming.on_answer,
+            p.PUBREC: self.incoming.on_answer,
+            p.PUBCOMP: self.incoming.on_answer,
+            p.SUBSCRIBE: self.outgoing.on_control,
+            p.UNSUBSCRIBE: self.outgoing.on_control,
+        }
+        self._read = {
+            p.CONNACK: self._on_connack,
+            p.PUBLISH: self.incoming.on_publish,
+            p.PUBREL: self.incoming.on_pubrel,
+            p.PUBACK: self.outgoing.on_answer,
+            p.PUBREC: self.outgoing.on_answer,
+            p.PUBCOMP: self.outgoing.on_answer,
+            p.SUBACK: self.outgoing.on_control_answer,
+            p.UNSUBACK: self.outgoing.on_control_answer,
+        }
+
+    def fail(self, rule: str, text: str) -> NoReturn:
+        """The run broke `rule`."""
+        violation = Violation(rule, text)
+        self.violation = self.violation or violation
+        self._world.note(f"VIOLATION {violation}")
+        raise violation
+
+    # --- what a link tells ----------------------------------------------------------
+
+    def on_open(self, link: Link) -> None:
+        """The client opened a connection."""
+        link.notes = Notes(self._world.now)
+
+    def on_write(self, link: Link, data: bytes) -> None:
+        """The client wants these bytes to go out."""
+        self._check_silence(link)
+        said = link.said
+        said += data
+        while True:
+            packet = p.take(said)
+            if packet is None:
+                return
+            world = self._world
+            if world.trace is not None:
+                world.note(f"client > {p.describe(packet)}")
+            kind = packet[0] >> 4
+            if kind == p.CONNECT:
+                if link.notes.has_connect:
+                    self.fail("31-3.1", "a second CONNECT on one connection")
+                link.notes.has_connect = True
+            elif not link.notes.is_online:
+                self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
+            judge = self._written.get(kind)
+            if judge:
+                judge(link, packet)
+
+    def on_read(self, link: Link, packet: bytes) -> None:
+        """The client has read this packet whole."""
+        world = self._world
+        if world.trace is not None:
+            world.note(f"client < {p.describe(packet)}")
+        judge = self._read.get(packet[0] >> 4)
+        if judge:
+            judge(link, packet)
+
+    def on_close(self, link: Link) -> None:
+        """The client closed the connection."""
+        self._check_silence(link)
+        self._world.note(f"client closes connection {link.number}")
+
+    def on_poll(self, link: Link) -> None:
+        """poll() returned, the connection is in use, nothing waits for room."""
+        self.incoming.check_answered(link)
+
+    def _on_connack(self, link: Link, packet: bytes) -> None:
+        if not packet[3]:
+            link.notes.is_online = True
+            self.outgoing.on_online()
+
+    def _check_silence(self, link: Link) -> None:
+        # 31-2.2-KA.  A full socket is not the client's silence.
+        now = self._world.now
+        if self.keepalive_ms and link.notes.is_online and not link.was_jammed:
+            silence = now - link.notes.wrote_at
+            if silence > self.keepalive_ms:
+                self.fail("31-2.2-KA", f"nothing sent for {silence} ms")
+        link.notes.wrote_at = now
+
+    # --- what else happens ----------------------------------------------------------
+
+    def on_reset(self) -> None:
+        """The device lost its power."""
+        self.outgoing.on_reset()
+        self.incoming.on_reset()
+        self.life += 1
+
+    def on_session_lost(self) -> None:
+        """The broker forgot the session."""
+        self.sessions_lost += 1
+
+    def on_delivered(self, key: bytes, dup: bool) -> None:
+        """The broker passes a message of the client on."""
+        self._world.note(f"broker delivers {key[-24:]!r}" + (" DUP" if dup else ""))
+        self.outgoing.on_delivered(key)
+
+    def check_end(self) -> None:
+        """The run is over: is everything where it belongs?"""
+        self.outgoing.check_end()
+        self.incoming.check_end()

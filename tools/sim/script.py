@@ -1,0 +1,187 @@
+"""Script: a small program with its settings, as one line of text.
+
+`up=212 down=1 window=2` publishes three messages at QoS 2, 1, 2 while the broker
+sends one at QoS 1.  It is what the exhaustive and the random campaigns run.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .device import Client, Device
+from .faults import Fault
+from .world import World
+
+from umqtt31 import CLOSED, FULL, MQTTError  # isort: skip
+
+_PAUSE_MS = 200
+
+
+class HandlerError(Exception):
+    """What the program's handler raises where a fault says so."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the program does, and what device and broker are like."""
+
+    up: str = ""  # QoS of each message that it publishes
+    down: str = ""  # and of each that the broker sends
+    window: int = 4
+    queue: int = 8
+    start: str = "online"  # or "offline": publishes before it connects
+    pace: int = 0  # messages published per turn, 0: as many as fit
+    spread_ms: int = 0  # between the broker's messages
+    size: int = 1  # bytes of payload, at least
+    buffer: int = 64
+    keepalive: int = 60
+    retry: int = 30
+    held: int = 4
+    serve: int = 4
+    latency_ms: int = 1
+    ordered: bool = False
+    deferred: bool = False
+    late: bool = False
+    subscribe: bool = False
+    keep_qos0: bool = False
+    overflow: str = "refuse"
+    seed: int = 0
+
+    def __str__(self) -> str:
+        words = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value != item.default:
+                words.append(f"{item.name}={int(value) if item.type is bool else value}")
+        return " ".join(words)
+
+
+def parse(text: str) -> Script:
+    """The reverse of `str(script)`; raises ValueError."""
+    known = {item.name: item for item in fields(Script)}
+    values: dict[str, Any] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        if name not in known:
+            raise ValueError(f"no setting {name!r} of a script: use one of {', '.join(known)}")
+        kind = known[name].type
+        values[name] = value if kind is str else kind(int(value))  # type: ignore[operator]
+    return Script(**values)
+
+
+class Program:
+    """The program of a script; `published` outlives resets, as a sensor's counter does."""
+
+    def __init__(self, script: Script, world: World):
+        self._script = script
+        self._world = world
+        self._was_online = False
+        self._published = 0
+
+    def __call__(self, device: Device) -> None:
+        """One boot."""
+        client = self._client(device)
+        client.on_message = self._handle
+        while not self._is_done(client):
+            if self._was_online or self._script.start == "offline":
+                self._publish(client)
+            if client.is_connected:
+                self._poll(client)
+            elif device.connect(client):
+                self._was_online = True
+                self._publish(client)
+                self._subscribe(client)
+            else:
+                device.sleep_ms(_PAUSE_MS)
+                continue
+            device.wait(client)
+
+    def _client(self, device: Device) -> Client:
+        s = self._script
+        return device.client(
+            "c",
+            keepalive=s.keepalive,
+            buffer_size=s.buffer,
+            max_inflight=s.window,
+            max_mqueue_len=s.queue,
+            mqueue_store_qos0=s.keep_qos0,
+            overflow=s.overflow,
+            max_awaiting_rel=s.held,
+            await_rel_timeout=86400,
+            retry_interval=s.retry,
+            ordered=s.ordered,
+        )
+
+    def _is_done(self, client: Client) -> bool:
+        if self._published < len(self._script.up) or not self._world.broker.is_done:
+            return False
+        return client.is_connected and not client.inflight and not client.queued
+
+    def _publish(self, client: Client) -> None:
+        script = self._script
+        end = self._published + (script.pace or len(script.up))
+        for number in range(self._published, min(end, len(script.up))):
+            payload = payload_of(number, script.size)
+            self._published = number + 1  # a reset inside publish() does not repeat it
+            try:
+                client.publish(b"u", payload, False, int(script.up[number]))
+            except MQTTError as error:
+                if error.code in (FULL, CLOSED):  # nothing changed: again later
+                    self._published = number
+                elif script.up[number] != "0":
+                    raise
+                return
+
+    def _subscribe(self, client: Client) -> None:
+        if self._script.subscribe:
+            try:
+                client.subscribe(b"d", 2)
+            except MQTTError as error:
+                self._world.note(f"client: {error}")
+
+    def _poll(self, client: Client) -> None:
+        try:
+            client.poll()
+        except MQTTError as error:
+            self._world.note(f"client: {error}")
+        except HandlerError:
+            # Only a new connection makes the broker send the message again.
+            client.disconnect()
+
+    def _handle(self, message: Any) -> None:
+        struck = self._world.handler.step()
+        if struck:
+            self._world.strike(struck, None)
+            raise HandlerError
+
+
+def payload_of(number: int, size: int) -> bytes:
+    """The payload of a script's message: its number, filled up to `size` bytes."""
+    return b"%d" % number + b"." * (size - len(str(number)))
+
+
+def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False) -> World:
+    """The world in which `script` runs."""
+    world = World(
+        seed=script.seed,
+        faults=faults,
+        latency_ms=script.latency_ms,
+        serve=script.serve,
+        is_late=script.late,
+        needs_subscription=script.subscribe,
+        is_traced=is_traced,
+    )
+    world.device.is_deferred = script.deferred
+    for number, qos in enumerate(script.down):
+        payload = payload_of(number, script.size)
+        world.call(
+            number * script.spread_ms,
+            lambda payload=payload, qos=qos: world.send(b"d", payload, int(qos)),
+        )
+    return world
+
+
+def run(script: Script, faults: tuple[Fault, ...] = (), is_traced: bool = False) -> World:
+    """Run once; raises Violation."""
+    world = world_of(script, faults, is_traced)
+    world.run(Program(script, world))
+    return world

@@ -1,0 +1,209 @@
+"""World: one device, its network, a broker and the time, all turned by one hand.
+
+Everything that happens follows from the program, the settings and the faults: the
+same three give the same run, byte for byte.  Nothing waits for real time.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from .broker import Broker
+from .clock import Clock, injected
+from .device import Device
+from .faults import PLACES, Counter, Fault
+from .network import DeviceReset, Link
+from .rules import Rules
+
+_LONGEST_DROWSE_MS = 256
+_SETTLE_MS = 900_000  # after the last fault; time-outs of a retry double six times
+_MOST_TURNS = 4000
+_MOST_RESETS = 50
+
+
+class Over(BaseException):
+    """The time that the simulation was to last is over."""
+
+
+class World:
+    """`seed`: for the client's jitter.  `faults`: see `faults.parse()`.  `latency_ms`: one
+    way.  `serve`: the broker's window.  `is_late`: it passes QoS 2 on at PUBREL.
+    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `is_traced`: keep a log."""
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        faults: Iterable[Fault] = (),
+        latency_ms: int = 1,
+        serve: int = 4,
+        is_late: bool = False,
+        needs_subscription: bool = False,
+        is_traced: bool = False,
+    ):
+        self.seed = seed
+        self.now = 0
+        self.latency_up = self.latency_down = latency_ms
+        self.trace: list[str] | None = [] if is_traced else None
+        self.struck: list[Fault] = []
+        self.is_dead = False
+        self.link: Link | None = None
+        self.links = 0
+        self.clock = Clock(self)
+        self._events: list[tuple[int, int, Link | None, Any]] = []
+        self._serial = 0
+        self._drowse = 0
+        self._survivors = 0
+        self._quiet_since = 0
+        self._end_ms: int | None = None
+        self._place_counters(faults)
+        self.rules = Rules(self)
+        self.rules.outgoing.is_late = is_late
+        self.broker = Broker(self, serve, is_late, needs_subscription)
+        self.device = Device(self)
+
+    def _place_counters(self, faults: Iterable[Fault]) -> None:
+        by_place: dict[str, list[Fault]] = {place: [] for place in PLACES}
+        for item in faults:
+            by_place[item.place].append(item)
+        self.up = Counter(by_place["up"])
+        self.down = Counter(by_place["down"])
+        self.read = Counter(by_place["read"])
+        self.answer = Counter(by_place["answer"])
+        self.heard = Counter(by_place["heard"])
+        self.turn = Counter(by_place["turn"])
+        self.store = Counter(by_place["store"])
+        self.flash = Counter(by_place["flash"])
+        self.handler = Counter(by_place["handler"])
+
+    def places(self) -> dict[str, int]:
+        """How often each place was passed in this run: the faults that could strike it."""
+        return {place: getattr(self, place).count for place in PLACES}
+
+    # --- running --------------------------------------------------------------------
+
+    def run(
+        self,
+        program: Callable[[Device], None],
+        duration_ms: int | None = None,
+        modules: tuple[ModuleType, ...] = (),
+    ) -> None:
+        """Run `program(device)` from each boot on until it returns or the time is over.
+
+        `modules`: the program's own modules, whose `time`, `random` and `socket` are
+        replaced too.  Raises Violation at the first broken promise.
+        """
+        self._end_ms = duration_ms
+        with injected(self, modules):
+            for _ in range(_MOST_RESETS):
+                try:
+                    program(self.device)
+                    break
+                except DeviceReset:
+                    self._reset()
+                except Over:
+                    break
+        if self.rules.violation:
+            raise self.rules.violation
+        self.rules.check_end()
+
+    def _reset(self) -> None:
+        self.note("device resets")
+        self.rules.on_reset()
+        self.device.medium.cut(self._survivors)
+        if self.link:
+            # Nobody tells the broker; what is under way still arrives.
+            self.link.is_closed = self.link.is_deaf = self.link.is_mute = True
+        self.is_dead = False
+        self._quiet_since = self.now
+
+    def strike(self, fault: Fault, link: Link | None) -> None:
+        """A fault strikes."""
+        self.struck.append(fault)
+        self._quiet_since = self.now
+        self.note(f"FAULT {fault}")
+        if fault.kind == "reset":
+            self.is_dead = True
+            self._survivors = fault.value
+
+    def send(self, topic: bytes, payload: bytes, qos: int) -> None:
+        """Some other client publishes a message that the device has subscribed to."""
+        self.rules.incoming.on_sent(topic + b"\0" + payload, qos)
+        self.broker.send(topic, payload, qos)
+
+    def open_link(self) -> Link:
+        """The client opens a connection."""
+        link = Link(self, self.links)
+        self.links += 1
+        self.link = link
+        self.rules.on_open(link)
+        self.note(f"client opens connection {link.number}")
+        return link
+
+    def note(self, text: str) -> None:
+        """Add a line to the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now:8d} ms  {text}")
+
+    # --- time -----------------------------------------------------------------------
+
+    def schedule(self, when: int, link: Link | None, item: Any) -> None:
+        """At `when`, bytes of a link or what became of it reach the broker."""
+        self._serial += 1
+        heapq.heappush(self._events, (when, self._serial, link, item))
+
+    def call(self, delay_ms: int, function: Callable[[], None]) -> None:
+        """Call `function()` after a while."""
+        self.schedule(self.now + delay_ms, None, function)
+
+    def next_event_in(self, most: int) -> int:
+        """Ticks until something happens to the device or the broker, `most` at most."""
+        when = self.now + most
+        if self._events:
+            when = min(when, self._events[0][0])
+        if self.link:
+            arrival = self.link.next_arrival()
+            if arrival is not None:
+                when = min(when, arrival)
+        return max(0, when - self.now)
+
+    def sleep(self, ms: int) -> None:
+        """The device sleeps; longer than it wanted, where nothing goes on anyway."""
+        if self.is_dead:
+            raise DeviceReset
+        if self._drowse > ms:
+            ms = max(ms, self.next_event_in(self._drowse))
+        if self.next_event_in(ms + 1) > ms:
+            self._drowse = min(2 * max(ms, 1, self._drowse), _LONGEST_DROWSE_MS)
+        else:
+            self._drowse = 0
+        self.advance(ms)
+
+    def advance(self, ms: int) -> None:
+        """Let `ms` pass."""
+        target = self.now + ms
+        events = self._events
+        while events and events[0][0] <= target:
+            when, _, link, item = heapq.heappop(events)
+            if when > self.now:
+                self.now = when
+            self._happen(link, item)
+        self.now = target
+        if self._end_ms is not None and target >= self._end_ms:
+            raise Over
+        if target - self._quiet_since > _SETTLE_MS or self.turn.count > _MOST_TURNS:
+            if self._end_ms is None:
+                self.rules.fail("termination", "faults are over, and still not all is done")
+
+    def _happen(self, link: Link | None, item: Any) -> None:
+        broker = self.broker
+        if link is None:
+            item()
+        elif isinstance(item, bytes):
+            if not link.is_dropped:
+                broker.on_bytes(link, item)
+        elif item == "closed":
+            broker.on_closed(link)
+        else:
+            broker.restart(item == "forget")
