@@ -77,12 +77,13 @@ def deploy(board, port, config, no_check, no_start):
 
 
 @cli.command()
+@click.option("--board", default="desk", show_default=True, help="The board to stand in for.")
 @click.argument("image", type=click.Path(path_type=Path, dir_okay=False))
-def virtual(image):
+def virtual(board, image):
     """Run a virtual board on the flash image IMAGE, made when missing, until Ctrl-C."""
     from .virtual.run import serve
 
-    profile = load_profile("desk")
+    profile = load_profile(board)
     serve(profile, image, profile.memory.heap)
 
 
@@ -90,7 +91,7 @@ def virtual(image):
 @options.board
 @options.firmware
 @options.config
-@click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/ID.bin or .uf2.")
+@click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
 def image(board, firmware, config, out):
     """Make one flashable file: MicroPython, our files, settings, empty journal."""
     from .compile import build_tree, tree_files
@@ -113,7 +114,7 @@ def image(board, firmware, config, out):
 @cli.command()
 @options.board
 @options.firmware
-@click.option("--batch", type=options.FILE, required=True, help="CSV: id,user,password,broker,site.")
+@click.option("--batch", type=options.FILE, required=True, help="CSV: id,user,password,…")
 @click.option("--config", type=options.FILE, help="device.toml with what all devices share.")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/BATCH.")
 def provision(board, firmware, batch, config, out):
@@ -132,14 +133,18 @@ def provision(board, firmware, batch, config, out):
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
         manifest = provisioning.provision(base, devices, out, shared, on_device=advance)
-    click.echo(f"{len(devices)} images and {shown(manifest)}; keep them private: they hold passwords")
+    click.echo(
+        f"{len(devices)} images and {shown(manifest)}; keep them private: they hold passwords"
+    )
 
 
 @cli.command()
 @options.board
 @click.option("--port", help="Serial port (ESP32).")
 @click.option("--drive", type=click.Path(), help="Mount point of the boot loader (RP2).")
-@click.option("--image", type=click.Path(path_type=Path), required=True, help="From `boards image`.")
+@click.option(
+    "--image", type=click.Path(path_type=Path), required=True, help="Made by `boards image`."
+)
 def flash(board, port, drive, image):
     """Write an image to the board."""
     from . import flash as flashing

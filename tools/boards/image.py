@@ -30,9 +30,7 @@ class EspBase:
     def image(self, files):
         """The whole flash content with one device's `files` {path: bytes} added."""
         data = _with_files(self.shared, files).data
-        return b"".join(
-            (self.merged[: self.offset], data, self.merged[self.offset + len(data) :])
-        )
+        return b"".join((self.merged[: self.offset], data, self.merged[self.offset + len(data) :]))
 
 
 @dataclass
@@ -98,8 +96,8 @@ def _rp2_base(profile, firmware, files, where):
     layout = profile.filesystem
     if uf2.end > layout.offset:
         raise BoardError(
-            f"{where}: firmware ends at {uf2.end:#x}, the filesystem begins at {layout.offset:#x}; "
-            f"use the standard firmware of {profile.name}"
+            f"{where}: firmware ends at {uf2.end:#x}, behind the filesystem's start "
+            f"{layout.offset:#x}; use the standard firmware of {profile.name}"
         )
     declared = read_binary_info(uf2.memory()).get("filesystem")
     if declared not in (None, (layout.offset, layout.size)):

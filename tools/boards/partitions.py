@@ -51,7 +51,7 @@ def read_table(data, where):
         name = label.rstrip(b"\0").decode(errors="replace")
         found.append(Partition(name, kind, subtype, offset, size, flags))
     if not any(partition.kind == APP for partition in found):
-        raise BoardError(f"{where}: no partition table at {TABLE_OFFSET:#x}; use the complete .bin")
+        raise BoardError(f"{where}: no partition table at {TABLE_OFFSET:#x}; use upstream's .bin")
     return found
 
 

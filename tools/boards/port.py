@@ -22,7 +22,7 @@ def check_port(port):
         termios.tcgetattr(fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except termios.error:
-        raise BoardError(f"{port}: not a serial port; name the board's, e.g. /dev/ttyUSB0") from None
+        raise BoardError(f"{port}: not a serial port, as /dev/ttyUSB0 is") from None
     except OSError as error:
         raise BoardError(f"{port}: {_reason(error)}") from None
     finally:

@@ -20,17 +20,21 @@ _CTRL_C = b"\x03"
 
 
 class VirtualBoard:
-    """MicroPython on the littlefs in the flash image `image`, a file.
+    """A board of `profile` whose flash is the file `image`, from flash offset 0.
 
-    `interpreter` is a tools.micropython.Interpreter, `layout` a profile's Filesystem.
-    As a context manager it powers on and, at the end, unplugs.  `port` is the
-    terminal's path.
+    `interpreter` is a tools.micropython.Interpreter.  As a context manager it powers
+    on and, at the end, unplugs.  `port` is the terminal's path.
     """
 
-    def __init__(self, image, interpreter, layout, heap_bytes=262144):
-        self._command = interpreter.argv(
-            REPL, heap_bytes=heap_bytes, args=[image, layout.program_unit]
+    def __init__(self, profile, image, interpreter, heap_bytes=262144):
+        layout, journal = profile.filesystem, profile.journal
+        places = [layout.offset, layout.size, journal.offset, journal.size]
+        self._start = lambda mode: interpreter.argv(
+            REPL,
+            heap_bytes=heap_bytes,
+            args=[mode, image, profile.mcu, layout.program_unit, *places],
         )
+        self._environment = interpreter.environment([])
         self._process = None
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
@@ -52,7 +56,8 @@ class VirtualBoard:
     def power_on(self, mode="friendly"):
         """Start MicroPython: boot.py, main.py (unless `mode` is "raw"), then the REPL."""
         self._process = subprocess.Popen(
-            [*self._command, mode],
+            self._start(mode),
+            env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -3,50 +3,26 @@
 Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
 friendly and the raw REPL on stdin and stdout.  A soft reset ends the process with
 a status of its own, and the computer's side starts it again.
-Arguments: flash image, program unit, "raw" or "friendly".
+Arguments: "raw" or "friendly", flash image, MCU, program unit of the filesystem,
+start and length of filesystem and journal in the image.
 """
 
 import io
 import os
 import sys
+
+import chips
 import vfs
 
 SOFT_RESET_RAW = 80
 SOFT_RESET_FRIENDLY = 81
 
 _RAW_BANNER = "raw REPL; CTRL-B to exit\r\n>"
-_BLOCK = 4096
 
 
-class FlashFile:
-    """A flash image in a file as a block device of the extended protocol."""
-
-    def __init__(self, path):
-        self._file = open(path, "r+b")
-        self._blocks = os.stat(path)[6] // _BLOCK
-
-    def readblocks(self, block, buf, offset=0):
-        self._file.seek(block * _BLOCK + offset)
-        self._file.readinto(buf)
-
-    def writeblocks(self, block, buf, offset=0):
-        self._file.seek(block * _BLOCK + offset)
-        self._file.write(buf)
-        self._file.flush()
-
-    def ioctl(self, op, arg):
-        if op == 4:
-            return self._blocks
-        if op == 5:
-            return _BLOCK
-        if op == 6:
-            self.writeblocks(arg, b"\xff" * _BLOCK)
-        return 0
-
-
-def mount(image, program_unit):
-    """Make the littlefs in the flash image the filesystem at "/"."""
-    filesystem = vfs.VfsLfs2(FlashFile(image), progsize=program_unit)
+def mount(area, program_unit):
+    """Make the littlefs in `area` of the flash the filesystem at "/"."""
+    filesystem = vfs.VfsLfs2(area, progsize=program_unit)
     vfs.umount("/")
     vfs.mount(filesystem, "/")
     os.chdir("/")
@@ -166,9 +142,11 @@ def friendly_repl(names):
             write("\r\n>>> ")
 
 
-def main(image, program_unit, mode):
+def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
     names = {"__name__": "__main__"}
-    mount(image, int(program_unit))
+    fs_start, fs_length = int(fs_start), int(fs_length)
+    chips.install(mcu, image, fs_start, fs_length, *map(int, journal))
+    mount(chips.FlashArea(image, fs_start, fs_length), int(program_unit))
     run_file("boot.py", names)
     while mode == "raw":
         raw_repl(names)

@@ -1,0 +1,31 @@
+"""What all RP2 boards share: the journal's place in the flash and the reset."""
+
+import machine
+
+from umqtt31.errors import JOURNAL, MQTTError
+
+# Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
+_PLACE = "/journal/place"
+
+
+def journal():
+    """The journal in the blocks kept for it; MQTTError if none are."""
+    import rp2
+
+    from umqtt31 import Journal
+
+    try:
+        with open(_PLACE) as file:
+            start, length = map(int, file.read().split())
+    except (OSError, ValueError):
+        raise MQTTError(JOURNAL, "no blocks kept for the journal: run `make deploy`")
+    return Journal(rp2.Flash(start=start, len=length))
+
+
+def reset():
+    """Reset the board."""
+    machine.reset()
+
+
+def halt():
+    """Leave the message on the screen: main.py ends and the REPL comes."""
