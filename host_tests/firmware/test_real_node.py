@@ -7,6 +7,7 @@ from tools.demo.collector import Collector
 from tools.desk import HEAP_BYTES, DeskNode
 from tools.micropython import ROOT, choose
 
+PREFIX = "firmware-"
 MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
 
 LOCKED = """
@@ -61,16 +62,22 @@ def test_sampling_with_heap_locked_writes_the_whole_envelope(micropython):
 
 @pytest.fixture
 def place(shared_mosquitto, tmp_path, request):
-    """(broker, folder, prefix) of this test's own."""
-    return shared_mosquitto, tmp_path, "".join(c for c in request.node.name if c.isalnum())[:60]
+    """(broker, folder, device) of this test's own."""
+    name = "".join(c for c in request.node.name if c.isalnum())
+    return shared_mosquitto, tmp_path, name[-23:]
 
 
 def start_node(interpreter, place, **settings):
-    broker, folder, prefix = place
+    broker, folder, device = place
     node = DeskNode(
         interpreter,
         folder / "node",
-        {"client_id": prefix[-23:], "server": broker.host, "port": broker.port, "prefix": prefix}
+        {
+            "client_id": device,
+            "server": broker.host,
+            "port": broker.port,
+            "prefix": PREFIX + device,
+        }
         | settings,
     )
     node.start()
@@ -78,14 +85,14 @@ def start_node(interpreter, place, **settings):
 
 
 def collect(place):
-    broker, _, prefix = place
-    return Collector(broker.host, broker.port, prefix)
+    broker, _, device = place
+    return Collector(broker.host, broker.port, PREFIX + device)
 
 
 def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     collector = collect(place)
     node = start_node(micropython, place, streams=[0, 1, 2], interval_ms=50)
-    device = place[2][-23:]
+    device = place[2]
     try:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, 30, "readings")
         collector.command(device, "interval 20")
@@ -109,20 +116,21 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
         assert len(readings) == report["accepted"][stream] == node.accepted[1, stream]
         assert {(one["device"], one["boot"]) for one in readings} == {(device, 1)}
     assert {one.qos for one in collector.arrivals if one.topic.endswith("/2")} == {2}
-    assert collector.statuses == ["online", "offline"]
+    assert collector.statuses[device] == ["online", "offline"]
 
 
 def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
     collector = collect(place)
+    device = place[2]
     node = start_node(choose(), place, interval_ms=50)
     try:
         for boot in (1, 2):
-            node.wait_until(lambda: collector.statuses[-1:] == ["online"], 30, "online")
+            node.wait_until(lambda: collector.statuses[device][-1:] == ["online"], 30, "online")
             node.wait_until(lambda: node.accepted.get((node.boot, 0), 0) > 2, 30, "readings")
             assert node.boot == boot
             node.kill()
             collector.wait_for_silence(0.3, 10)
-            assert collector.statuses[-1] == "offline"
+            assert collector.statuses[device][-1] == "offline"
             node.start()
     finally:
         node.kill()

@@ -6,6 +6,7 @@ is restarted.  It records, and judges nothing.
 
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 
 import paho.mqtt.client as paho
@@ -24,15 +25,16 @@ class Arrival:
 
 
 class Collector:
-    """Subscribed to `prefix`/#; `arrivals` in the order they came, `status` the latest."""
+    """Subscribed to `prefix`/#; `arrivals` of readings and `statuses` by device, in the
+    order they came."""
 
     def __init__(self, host: str, port: int, prefix: str):
         self.arrivals: list[Arrival] = []
-        self.statuses: list[str] = []
+        self.statuses: defaultdict[str, list[str]] = defaultdict(list)
         self._prefix = prefix
         self._subscribed = threading.Event()
         self._client = paho.Client(
-            paho.CallbackAPIVersion.VERSION2, client_id="demo-collector", clean_session=False
+            paho.CallbackAPIVersion.VERSION2, client_id=f"{prefix}-collector", clean_session=False
         )
         self._client.reconnect_delay_set(1, 1)
         self._client.on_connect = self._on_connect
@@ -66,9 +68,10 @@ class Collector:
         client.subscribe(f"{self._prefix}/#", qos=2)
 
     def _on_message(self, _client, _data, message):
-        if message.topic.endswith("/status"):
-            self.statuses.append(message.payload.decode())
-        elif "/reading/" in message.topic:
+        _, device, kind, *_ = message.topic.removeprefix(self._prefix).split("/")
+        if kind == "status":
+            self.statuses[device].append(message.payload.decode())
+        elif kind == "reading":
             self.arrivals.append(
                 Arrival(time.monotonic(), message.topic, message.qos, message.payload)
             )

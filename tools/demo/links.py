@@ -24,6 +24,7 @@ def play(stage: Stage, readings: int) -> Outcome:
     bar = stage.progress.add_task("faults", total=len(steps))
     stage.tell(f"node starts: a sample every {_INTERVAL_MS} ms, published at QoS 0, 1 and 2")
     node.start()
+    node.wait_until(lambda: "online" in stage.collector.statuses[_DEVICE], 60, "connection")
     for step in steps:
         _wait_for_readings(node, readings)
         step(stage, node)
