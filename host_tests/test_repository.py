@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "stream": {"packet", "cpython"},
     "connection": {"packet", "topic", "stream"},
     "subscriber": {"packet", "topic", "connection"},
+    "publisher": {"packet", "topic", "connection", "subscriber"},
     "client": {
         "packet",
         "topic",
@@ -44,7 +45,7 @@ MAY_IMPORT = {
         "ram",
         "message",
         "connection",
-        "subscriber",
+        "publisher",
     },
     "simple": {"client", "connection"},
     "aio": {"client", "connection"},

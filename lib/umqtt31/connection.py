@@ -11,8 +11,16 @@ import time
 from micropython import const
 
 from . import packet
-from .errors import BUSY, CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT, TOO_LARGE
-from .errors import MQTTError
+from .errors import (
+    BUSY,
+    CLOSED,
+    NETWORK,
+    PROTOCOL,
+    REFUSED_UNAVAILABLE,
+    TIMEOUT,
+    TOO_LARGE,
+    MQTTError,
+)
 from .stream import Link, open_socket
 from .topic import check
 
@@ -189,7 +197,7 @@ class Connection:
                 stream = open_socket(self._server, self._port, self._ssl)
             except OSError as error:
                 text = "cannot reach %s port %d: %s" % (self._server, self._port, error)
-                raise MQTTError(NETWORK, text)
+                raise MQTTError(NETWORK, text) from error
         link.attach(stream)
         link.write(link.tx, n)
 

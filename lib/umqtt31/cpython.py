@@ -91,7 +91,7 @@ def wrap_tls(context, sock, server):
     return sock
 
 
-class socket:  # noqa: N801 - stands in for the module of that name
+class socket:  # stands in for the module of that name
     """The names of the socket module that `stream` uses."""
 
     socket = Socket

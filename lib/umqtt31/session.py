@@ -45,7 +45,7 @@ _NEXT = (
 )
 
 _QOS = const(0x03)
-_SENT = const(0x04)  # its PUBLISH went out before: DUP
+_WAS_SENT = const(0x04)  # its PUBLISH went out before: DUP
 _RELEASED = const(0x08)  # so did its PUBREL
 _OLD = const(0x10)  # from before this clean session
 _AGED = const(0x20)  # may be given up when `when` comes, while it waits
@@ -119,7 +119,7 @@ class Session:
         # In flight were the first that could have been sent; the rest waits.
         if has_pubrec or maybe_sent and qos and n < self.window:
             self.inflight = n + 1
-            flags |= _SENT
+            flags |= _WAS_SENT
         if has_pubrec:
             flags |= _RELEASED
         self._flags[slot] = flags
@@ -197,7 +197,7 @@ class Session:
             self.cursor = self.inflight = self.count
             self.stats.sent += 1
             self._when[slot] = now
-            qos |= _SENT
+            qos |= _WAS_SENT
         else:
             self.is_due = True
             if expiry is not None:
@@ -229,7 +229,7 @@ class Session:
                 continue
             n = self.store.get(slot, buf)
             flags = self._flags[slot]
-            if flags & _SENT:
+            if flags & _WAS_SENT:
                 buf[0] |= DUP  # 31-2.1-DUP
                 self.stats.retried += 1
             else:
@@ -239,7 +239,7 @@ class Session:
                 return n
             if flags & _AGED:
                 self._aged -= 1
-            self._flags[slot] = flags & ~_AGED | _SENT
+            self._flags[slot] = flags & ~_AGED | _WAS_SENT
             self._when[slot] = now
             self.cursor = k + 1
             if k == self.inflight:

@@ -60,10 +60,11 @@ class Link:
     """One connection after another through the same buffers, `size` bytes each.
 
     `state`: 0 closed, then as the user of this class sets it; while it is 1 an
-    error of the stream may only mean that it is still connecting.  `pending`: the buffer of a packet that waits for
-    room in it, or None.  After `receive()` returned a packet's first byte, its
-    body is `rx[:length]` until the next call; if `is_oversize`, it is a PUBLISH of
-    which only `topic_len`, `packet_id` and `payload_len` are known.
+    error of the stream may only mean that it is still connecting.  `pending`: the
+    buffer of a packet that waits for room in the stream, or None.  After
+    `receive()` returned a packet's first byte, its body is `rx[:length]` until the
+    next call; if `is_oversize`, it is a PUBLISH of which only `topic_len`,
+    `packet_id` and `payload_len` are known.
     """
 
     def __init__(self, size):
