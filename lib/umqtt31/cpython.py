@@ -97,5 +97,3 @@ class socket:  # stands in for the module of that name
     socket = Socket
     getaddrinfo = staticmethod(_socket.getaddrinfo)
     SOCK_STREAM = _socket.SOCK_STREAM
-    IPPROTO_TCP = _socket.IPPROTO_TCP
-    TCP_NODELAY = _socket.TCP_NODELAY
