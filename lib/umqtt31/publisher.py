@@ -89,7 +89,8 @@ class Publisher(Subscriber):
         self._is_publishing = True
         try:
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
-            if not qos or max_age or self._session.newest_qos() not in (None, qos):
+            other = self._session.newest_qos()
+            if not qos or max_age or other is not None and other != qos:
                 raise ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
             return self.publish(topic, msg, retain, qos, max_age=None)
         finally:
