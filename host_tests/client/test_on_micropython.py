@@ -4,27 +4,16 @@ pytest runs the functions of `dialogues/` under CPython by itself; here each of
 its modules runs whole, and each of its functions must have been run and be fine.
 """
 
-import ast
-from pathlib import Path
-
 import pytest
 
-FOLDER = Path(__file__).parent / "dialogues"
-ROOT = FOLDER.parents[2]
-MODULES = sorted(path.stem for path in FOLDER.glob("test_*.py"))
+from host_tests.client.boards import FOLDER, functions_of, run_module
+
+MODULES = sorted((FOLDER / "dialogues").glob("test_*.py"))
 
 
-def functions_of(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
-    return {name for name in names if name.startswith("test_")}
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_dialogues_of_a_module_hold_on_micropython(micropython, module):
-    done = micropython.run(
-        FOLDER / "run.py", args=[module], micropypath=[ROOT, ROOT / "lib"], heap_bytes=2_000_000
-    )
-    passed = {line[3:] for line in done.stdout.splitlines() if line.startswith("ok ")}
-    assert done.returncode == 0, done.stderr
-    assert passed == functions_of(FOLDER / f"{module}.py"), done.stdout + done.stderr
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_dialogues_of_a_module_hold_on_micropython(micropython, path):
+    results = run_module(micropython, path)
+    failures = {name: text for name, text in results.items() if text}
+    assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
+    assert sorted(results) == functions_of(path)

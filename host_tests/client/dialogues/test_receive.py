@@ -262,18 +262,22 @@ def test_b2c_handler_that_publishes_answers_in_order():
 
 
 def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
-    """Half a PUBLISH is finished before the PUBACK begins, for every stream width."""
-    for most in range(1, 12):
-        d = Dialogue()
+    """Half a PUBLISH is finished before the PUBACK begins, for every stream width.
+
+    B: PUBLISH QoS 1 id 101 … 120; the handler publishes at QoS 1 each time
+    C: PUBLISH 1 … 20 and PUBACK 101 … 120, none of them torn
+    """
+    for most in range(1, 40):
+        d = Dialogue(max_inflight=20)
         d.client.on_message = lambda message, d=d: d.client.publish(b"echo", b"y", qos=1)
         d.stream.write_most = most
-        d.stream.feed(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 1, 6))
-        for _ in range(60):
+        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
+        for _ in range(1000):
             d.client.poll()
         sent = d.stream.take()
-        echoes = [publish(b"echo", b"y", 1, k) for k in (1, 2)]
-        assert len(sent) == 2 * (len(echoes[0]) + 4), (most, sent)
-        for packet in (puback(5), puback(6), echoes[0], echoes[1]):
+        echoes = [publish(b"echo", b"y", 1, k) for k in range(1, 21)]
+        assert len(sent) == 20 * (len(echoes[0]) + 4), (most, sent)
+        for packet in echoes + [puback(100 + k) for k in range(1, 21)]:
             assert sent.count(packet) == 1, (most, sent)
 
 

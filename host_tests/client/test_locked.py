@@ -1,0 +1,29 @@
+"""Nothing allocates between two connections: every path of `locked.py` under every
+real MicroPython, with the heap locked.  The design's §5."""
+
+import functools
+
+import pytest
+
+from host_tests.client.boards import FOLDER, functions_of, run_module
+
+PATHS = FOLDER / "locked.py"
+results_of = functools.cache(run_module)
+
+
+@pytest.mark.parametrize("path", functions_of(PATHS))
+def test_path_with_locked_heap_allocates_nothing(micropython, path):
+    results = results_of(micropython, PATHS, 1_000_000)
+    assert results.get(path, "was not run") == ""
+
+
+def test_heap_lock_is_real_on_every_interpreter(micropython):
+    """The proof is worth something only if an allocation does raise."""
+    program = (
+        "from micropython import heap_lock, heap_unlock\n"
+        "data = bytearray(100)\n"
+        "heap_lock()\n"
+        "try:\n    data[1:50]\n    found = 1\nexcept MemoryError:\n    found = 2\n"
+        "heap_unlock()\nprint(found)\n"
+    )
+    assert micropython.run(program).stdout == "2\n"
