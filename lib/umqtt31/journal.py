@@ -148,5 +148,263 @@ class Journal:
                     self._kind[entry] = 0
 
     def _take_free(self, held):
-        # -> a free entry; recovery may need more for a time than there are to be.
-        ...
+        # A place for an entry; there may have been more in an earlier life.
+        entry = self._free(held)
+        if entry < 0:
+            entry = len(self._kind)
+            for table in self._tables():
+                table.append(0)
+        return entry
+
+    def _tables(self):
+        return (
+            self._kind,
+            self._number,
+            self._packet_id,
+            self._length,
+            self._page,
+            self._offset,
+        )
+
+    def _settle(self, size):
+        # Bring all entries that are left into the places that there are.
+        for extra in range(size, len(self._kind)):
+            kind = self._kind[extra]
+            if kind:
+                entry = self._free(kind & _HELD)
+                if not 0 <= entry < size:
+                    name = "max_awaiting_rel" if kind & _HELD else "max_mqueue_len"
+                    raise MQTTError(JOURNAL, "journal holds more messages: raise " + name)
+                for table in self._tables():
+                    table[entry] = table[extra]
+                self._kind[extra] = 0
+        for entry in range(size):
+            if self._kind[entry]:
+                self._used += self._cost(entry)
+                if self._length[entry] > len(self._packet):
+                    text = "journal holds a larger message: raise buffer_size to %d"
+                    raise MQTTError(JOURNAL, text % self._length[entry])
+
+    def recover(self, session):
+        """As RamStore; and `session.restore_last_id(id)`, the newest id recorded."""
+        for i in sorted(range(len(self._kind)), key=lambda i: self._number[i]):
+            kind = self._kind[i]
+            if kind & _HELD:
+                session.restore_held(self._packet_id[i])
+            elif kind:
+                has_pubrec = bool(kind & _PUBREC)
+                was_sent = bool(kind & _SENT)
+                session.restore(i, self._packet_id[i], kind & _QOS, has_pubrec, was_sent)
+        session.restore_last_id(self._ring.last_id)
+
+    # --- the face of a store ------------------------------------------------------
+
+    def put(self, slot, packet_id, qos, buf, n, maybe_sent):
+        """As RamStore.  Without `group_commit` it is durable on return."""
+        self._length[slot] = n
+        cost = self._cost(slot)
+        if self._used + cost > self._capacity:
+            return False
+        self._used += cost
+        try:
+            self._add(slot, _ENTRY | qos | (_SENT if maybe_sent else 0), packet_id, buf)
+            if packet_id:
+                self._ring.last_id = packet_id
+            if not self.is_deferred:
+                self.commit()
+        except MQTTError:
+            self.remove(slot)
+            raise
+        return True
+
+    def get(self, slot, buf):
+        """As RamStore; reads from flash."""
+        self._load(slot)
+        pack_into(self._format, buf, 0, self._packet)
+        return self._length[slot]
+
+    def pubrec(self, slot):
+        """As RamStore; durable after `commit()`."""
+        self._kind[slot] |= _PUBREC
+        self._note(_NOTE_PUBREC, slot)
+        self._is_due = True
+
+    def remove(self, slot):
+        """As RamStore; goes along with what is programmed next."""
+        self._used -= self._cost(slot)
+        self._kind[slot] = 0
+        self._note(_NOTE_REMOVE, slot)
+
+    def hold(self, packet_id):
+        """As RamStore; durable after `commit()`."""
+        entry = self._free(_HELD)
+        self._length[entry] = 0
+        self._add(entry, _ENTRY | _HELD | _SENT, packet_id, self._packet)
+
+    def release(self, packet_id):
+        """As RamStore; durable after `commit()`."""
+        for i in range(self._slots, len(self._kind)):
+            if self._kind[i] and self._packet_id[i] == packet_id:
+                self._kind[i] = 0
+                self._note(_NOTE_REMOVE, i)
+                self._is_due = True
+
+    def online(self):
+        """As RamStore; durable after `commit()`."""
+        if self._mark_sent():
+            self._note(_NOTE_ONLINE, 0)
+            self._is_due = True
+
+    def commit(self):
+        """As RamStore; programs only if a packet waits for it."""
+        if self._is_due:
+            self._program()
+
+    def sync(self):
+        """As RamStore."""
+        if not self._ring.is_empty():
+            self._program()
+
+    def clear(self):
+        """As RamStore; durable on return."""
+        if not self._is_clear:
+            self._forget()
+            self._note(_NOTE_CLEAR, 0)
+            self._program()
+            self._is_clear = True
+
+    # --- entries and notes ----------------------------------------------------------
+
+    def _free(self, held):
+        first = self._slots if held else 0
+        for i in range(first, len(self._kind) if held else self._slots):
+            if not self._kind[i]:
+                return i
+        return -1
+
+    def _find(self, number):
+        for i in range(len(self._kind)):
+            if self._kind[i] and self._number[i] == number:
+                return i
+        return -1
+
+    def _mark_sent(self):
+        changed = False
+        for i in range(len(self._kind)):
+            kind = self._kind[i]
+            if kind and not kind & _SENT:
+                self._kind[i] = kind | _SENT
+                changed = True
+        return changed
+
+    def _forget(self):
+        for i in range(len(self._kind)):
+            self._kind[i] = 0
+        self._used = 0
+
+    def _cost(self, entry):
+        # Pages of a message alone; those of held ids are set aside from the start.
+        if self._kind[entry] & _HELD:
+            return 0
+        return self._ring.cost(_ENTRY_BYTES + self._length[entry])
+
+    def _add(self, entry, kind, packet_id, buf):
+        self._kind[entry] = kind
+        self._packet_id[entry] = packet_id
+        self._number[entry] = self._next_number
+        self._next_number += 1
+        self._append(entry, buf)
+        self._is_due = True
+        self._is_clear = False
+
+    def _append(self, entry, buf):
+        n = _ENTRY_BYTES + self._length[entry]
+        self._make_room(n)
+        ring = self._ring
+        end = ring.end
+        pack_into(
+            "<BIHH",
+            ring.buf,
+            end,
+            self._kind[entry],
+            self._number[entry],
+            self._packet_id[entry],
+            self._length[entry],
+        )
+        pack_into(self._format, ring.buf, end + _ENTRY_BYTES, buf)
+        self._page[entry] = _PENDING
+        self._offset[entry] = end + _ENTRY_BYTES - ring.start
+        ring.end = end + n
+
+    def _note(self, kind, entry):
+        self._make_room(_NOTE_BYTES)
+        ring = self._ring
+        pack_into("<BI", ring.buf, ring.end, kind, self._number[entry])
+        ring.end += _NOTE_BYTES
+
+    def _make_room(self, n):
+        while not self._ring.has_room(n):
+            self._program()
+
+    def _load(self, entry):
+        # Read a packet to the start of `_packet`.
+        ring = self._ring
+        packet = source = self._packet
+        skip = 0
+        at = self._page[entry] * ring.page_bytes + self._offset[entry]
+        if self._page[entry] == _PENDING:
+            source = ring.buf
+            skip = ring.start + self._offset[entry]
+        else:
+            # A whole buffer is read, but not beyond the end of the device.
+            skip = max(0, at + len(packet) - ring.pages * ring.page_bytes)
+            ring.read(at - skip, packet)
+        if skip:
+            for i in range(self._length[entry]):
+                packet[i] = source[skip + i]
+
+    # --- programming and reclaiming ---------------------------------------------------
+
+    def _program(self):
+        ring = self._ring
+        start = ring.start
+        page = ring.program()
+        for i in range(len(self._kind)):
+            if self._kind[i] and self._page[i] == _PENDING:
+                self._page[i] = page
+                self._offset[i] += start
+        self._is_due = False
+        self._keep_spare()
+
+    def _keep_spare(self):
+        if not self._is_reclaiming:
+            self._is_reclaiming = True
+            try:
+                while self._ring.spare() < _SPARE_BLOCKS:
+                    self._reclaim()
+            finally:
+                self._is_reclaiming = False
+
+    def _reclaim(self):
+        # Copy what still counts in the oldest block.  Entries of one page stay
+        # together, so the copies never take more pages than there were.
+        ring = self._ring
+        first = ring.oldest % ring.blocks * ring.block_pages
+        left = 0
+        for i in range(len(self._kind)):
+            left += self._is_on(i, first, ring.block_pages)
+        if not left:
+            ring.oldest += 1
+        for page in range(first, first + ring.block_pages):
+            for i in range(len(self._kind)):
+                if left and self._is_on(i, page, 1):
+                    self._load(i)
+                    self._append(i, self._packet)
+                    left -= 1
+                    if not left:
+                        # The last copy says itself that the block has served.
+                        ring.oldest += 1
+            self.sync()
+
+    def _is_on(self, entry, page, pages):
+        return self._kind[entry] != 0 and page <= self._page[entry] < page + pages

@@ -76,13 +76,17 @@ class Ring:
         """-> blocks that are neither in the log nor being written."""
         return self.blocks - 1 - self.next_page // self.block_pages + self.oldest
 
+    def cost(self, n):
+        """-> pages that a group with `n` bytes takes."""
+        return self._count_pages(_HEAD_BYTES + n + _CRC_BYTES)
+
     def _count_pages(self, n):
         return (n + self.page_bytes - 1) // self.page_bytes
 
     # --- writing ----------------------------------------------------------------
 
     def is_empty(self):
-        """Is there nothing to program?"""
+        """Was nothing appended since `program()`?"""
         return self.end == self.start + _HEAD_BYTES
 
     def has_room(self, n):
@@ -165,9 +169,7 @@ class Ring:
             pack_into("64s", buf, i, _BLANK)
             i += 64
         back = page // self.block_pages - self.oldest
-        pack_into(
-            _HEAD, buf, self.start, _MAGIC, FORMAT_VERSION, length, back, self.last_id, page
-        )
+        pack_into(_HEAD, buf, self.start, _MAGIC, FORMAT_VERSION, length, back, self.last_id, page)
         at = self.start + length - _CRC_BYTES
         if tail_bytes > _CRC_BYTES:
             pack_into(self._title_format, buf, at - len(self._title), self._title)

@@ -1,0 +1,143 @@
+"""A model of NOR flash behind MicroPython's block protocol, for tests and simulation.
+
+Bits only fall when programming and rise only by erasing a whole block; programs are
+whole aligned units and never ask a 0 to become 1; every block counts its wear and
+every page its reads.  The power can be cut at any operation, which is then undone,
+done or torn.  No clock; one seed, one result.
+"""
+
+import random
+
+UNDONE = "undone"
+DONE = "done"
+TORN_PREFIX = "torn prefix"
+TORN_BITS = "torn bits"
+MODES = (UNDONE, DONE, TORN_PREFIX, TORN_BITS)
+
+_SYNC, _BLOCK_COUNT, _BLOCK_BYTES, _ERASE = 3, 4, 5, 6
+
+
+class PowerCut(Exception):
+    """The power failed; the object that used the flash is dead."""
+
+
+class WrongUse(AssertionError):
+    """The flash was asked for what its data sheet forbids."""
+
+
+class Flash:
+    """`block_count` blocks of `block_bytes` (the erase unit), programmed in units of
+    `program_bytes`.  `image`: initial contents, erased if not given."""
+
+    def __init__(self, block_count, block_bytes=4096, program_bytes=256, image=None):
+        self.block_count = block_count
+        self.block_bytes = block_bytes
+        self.program_bytes = program_bytes
+        size = block_count * block_bytes
+        self.data = bytearray(b"\xff" * size) if image is None else bytearray(image)
+        if len(self.data) != size:
+            raise ValueError(f"image has {len(self.data)} bytes, not {size}")
+        self.wear = [0] * block_count
+        self.page_reads = [0] * (size // program_bytes)
+        self.programs = 0  # units programmed
+        self.operations = 0  # program and erase calls
+        self.watch = None  # watch(address, before, after), called before each operation
+        self._cut_at = None
+
+    @property
+    def erases(self):
+        """Blocks erased so far."""
+        return sum(self.wear)
+
+    def cut_at(self, operation, mode, seed=0):
+        """Cut the power at the operation with this number, counted from 0."""
+        self._cut_at = operation
+        self._cut_mode = mode
+        self._cut_seed = seed
+
+    # --- MicroPython's block protocol ---------------------------------------------
+
+    def readblocks(self, block, buf, offset=0):
+        """Fill `buf` from `offset` in `block` on."""
+        at = self._address(block, offset, len(buf))
+        buf[:] = self.data[at : at + len(buf)]
+        last = (at + len(buf) - 1) // self.program_bytes
+        for page in range(at // self.program_bytes, last + 1):
+            self.page_reads[page] += 1
+
+    def writeblocks(self, block, buf, offset=None):
+        """Program `buf`; without `offset` erase first, as the protocol says."""
+        if offset is None:
+            for i in range(len(buf) // self.block_bytes):
+                self._erase(block + i)
+            offset = 0
+        at = self._address(block, offset, len(buf))
+        if at % self.program_bytes or len(buf) % self.program_bytes or not buf:
+            raise WrongUse(f"program of {len(buf)} bytes at {at}: not whole aligned units")
+        before = self.data[at : at + len(buf)]
+        if _and(before, buf) != bytes(buf):
+            raise WrongUse(f"program at {at} would turn a 0 into a 1")
+        self._change(at, before, bytes(buf))
+        self.programs += len(buf) // self.program_bytes
+
+    def ioctl(self, op, arg):
+        """Block count (4), block size (5), erase (6); sync (3) and the rest do nothing."""
+        if op == _BLOCK_COUNT:
+            return self.block_count
+        if op == _BLOCK_BYTES:
+            return self.block_bytes
+        if op == _ERASE:
+            self._erase(arg)
+        return 0
+
+    # --- inside -----------------------------------------------------------------------
+
+    def _address(self, block, offset, n):
+        at = block * self.block_bytes + offset
+        if not 0 <= at <= at + n <= len(self.data):
+            raise WrongUse(f"{n} bytes at {at} are outside of the flash")
+        return at
+
+    def _erase(self, block):
+        at = self._address(block, 0, self.block_bytes)
+        before = self.data[at : at + self.block_bytes]
+        self._change(at, before, b"\xff" * self.block_bytes)
+        self.wear[block] += 1
+
+    def _change(self, at, before, after):
+        if self.watch:
+            self.watch(at, bytes(before), after)
+        if self.operations == self._cut_at:
+            torn = cut(bytes(before), after, self._cut_mode, self._cut_seed)
+            self.data[at : at + len(torn)] = torn
+            raise PowerCut(f"at operation {self.operations}, {self._cut_mode}")
+        self.data[at : at + len(after)] = after
+        self.operations += 1
+
+
+def cut(before, after, mode, seed=0):
+    """What a cut in the given mode leaves of an operation from `before` to `after`."""
+    if mode == UNDONE:
+        return before
+    if mode == DONE:
+        return after
+    source = random.Random(seed)
+    if mode == TORN_PREFIX:
+        n = source.randrange(len(after) + 1)
+        return after[:n] + before[n:]
+    if mode == TORN_BITS:
+        # Each bit that has to change did so or not; how many did is random as well.
+        n = len(after)
+        chosen = int.from_bytes(source.randbytes(n))
+        more = source.random()
+        if more < 0.25:
+            chosen &= int.from_bytes(source.randbytes(n)) & int.from_bytes(source.randbytes(n))
+        elif more > 0.75:
+            chosen |= int.from_bytes(source.randbytes(n)) | int.from_bytes(source.randbytes(n))
+        change = int.from_bytes(before) ^ int.from_bytes(after)
+        return (int.from_bytes(before) ^ change & chosen).to_bytes(n)
+    raise ValueError(f"unknown mode {mode!r}")
+
+
+def _and(a, b):
+    return (int.from_bytes(a) & int.from_bytes(b)).to_bytes(len(a))
