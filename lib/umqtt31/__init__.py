@@ -21,8 +21,11 @@ from .errors import MQTTError
 
 
 def __getattr__(name):
-    if name in ("Journal", "FileBlockDevice"):
-        from . import journal
-
-        return getattr(journal, name)
-    raise AttributeError(name)
+    # "from . import x" would ask here again.
+    if name == "Journal":
+        from .journal import Journal as found
+    elif name == "FileBlockDevice":
+        from .fileblockdevice import FileBlockDevice as found
+    else:
+        raise AttributeError(name)
+    return found
