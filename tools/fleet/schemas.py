@@ -73,3 +73,252 @@ EVENTS = _schema(
         ("error", pa.string(), "what is wrong with the packet's bytes; null when nothing"),
     ]
 )
+
+# Every PUBLISH once, however often it was sent: what `flows`, `sequences`, `losses`
+# and `readings` are made of.  Not written.
+MESSAGES = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), "the client at the other end from the broker"),
+        ("connection", pa.string(), "that it was first sent on"),
+        ("direction", pa.string(), "`c2s` published, `s2c` delivered"),
+        ("topic", pa.string(), ""),
+        ("qos", pa.int8(), ""),
+        ("packet_id", pa.int32(), "null at QoS 0"),
+        ("payload_bytes", pa.int64(), ""),
+        ("payload_hash", pa.int64(), "64-bit fingerprint"),
+        ("retain", pa.bool_(), "of the first PUBLISH"),
+        ("first_sent", TS, "first PUBLISH seen"),
+        ("times_sent", pa.int32(), "PUBLISH packets of this message"),
+        ("times_dup", pa.int32(), "of these, marked DUP"),
+        ("connections", pa.int32(), "connections it was sent on"),
+        ("puback", TS, "first seen"),
+        ("pubrec", TS, "first seen"),
+        ("pubrel", TS, "first seen"),
+        ("pubcomp", TS, "first seen"),
+        ("answer_ms", pa.float64(), "first PUBLISH to PUBACK or PUBREC"),
+        ("complete_ms", pa.float64(), "first PUBLISH to PUBACK or PUBCOMP"),
+        ("is_complete", pa.bool_(), "was the last acknowledgement seen"),
+        ("state", pa.string(), "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)"),
+        ("session", pa.int32(), "number of the client's session"),
+        ("position", pa.int64(), "order of the client's packets"),
+        ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
+        ("envelope", pa.binary(), "as in `packets`"),
+    ]
+)
+
+_FLOW_COLUMNS = [
+    "site",
+    "client_id",
+    "connection",
+    "direction",
+    "topic",
+    "qos",
+    "packet_id",
+    "payload_bytes",
+    "first_sent",
+    "times_sent",
+    "times_dup",
+    "connections",
+    "puback",
+    "pubrec",
+    "pubrel",
+    "pubcomp",
+    "answer_ms",
+    "complete_ms",
+    "is_complete",
+    "state",
+]
+FLOWS = pa.schema([MESSAGES.field(name) for name in _FLOW_COLUMNS])
+
+# What a client had subscribed to, and when.  Not written.
+SUBSCRIPTIONS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), ""),
+        ("filter", pa.string(), ""),
+        ("qos", pa.int8(), "granted"),
+        ("session", pa.int32(), "number of the client's session"),
+        ("begin", TS, "SUBACK"),
+        ("end", TS, "UNSUBSCRIBE, end of the session, or last packet of the client"),
+        ("last_seen", TS, "last packet of the client in the capture"),
+        ("gap_begins", pa.list_(TS), "when bytes of the client are missing"),
+        ("gap_ends", pa.list_(TS), ""),
+    ]
+)
+
+CONNECTIONS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("capture", pa.string(), "file it begins in"),
+        ("connection", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), "null when CONNECT was not captured"),
+        ("level", pa.int8(), "protocol level 3, 4 or 5"),
+        ("keep_alive_s", pa.int32(), "as asked for in CONNECT (level 5: as the server sets it)"),
+        ("clean_session", pa.bool_(), "clean session, at level 5 clean start"),
+        ("has_will", pa.bool_(), ""),
+        ("will_topic", pa.string(), ""),
+        ("will_qos", pa.int8(), ""),
+        ("has_user", pa.bool_(), "user name given (never stored)"),
+        ("session_present", pa.bool_(), "of CONNACK; false at level 3"),
+        ("return_code", pa.int16(), "of CONNACK; null when it was not captured"),
+        ("session", pa.int32(), "number of the client's session; grows when one is discarded"),
+        ("start", TS, "first packet or TCP segment seen"),
+        ("end", TS, "last packet or TCP segment seen"),
+        (
+            "end_reason",
+            pa.string(),
+            "`disconnect`, `closed_by_client`, `closed_by_server`, `reset`, or `open`",
+        ),
+        ("is_start_seen", pa.bool_(), "was CONNECT captured"),
+        ("packets_c2s", pa.int64(), ""),
+        ("packets_s2c", pa.int64(), ""),
+        ("bytes_c2s", pa.int64(), "MQTT bytes"),
+        ("bytes_s2c", pa.int64(), "MQTT bytes"),
+        ("gaps", pa.int32(), "places where bytes are missing in the capture"),
+        ("missing_bytes", pa.int64(), "in these gaps"),
+    ]
+)
+
+KEEPALIVE = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), ""),
+        ("connection", pa.string(), ""),
+        ("start", TS, "of the connection"),
+        ("keep_alive_s", pa.int32(), "0: none asked for"),
+        ("longest_silence_s", pa.float64(), "between two packets of the client"),
+        ("late", pa.int32(), "silences longer than keep alive and its tolerance"),
+        ("pings", pa.int32(), "PINGREQ packets"),
+        ("unanswered_pings", pa.int32(), "PINGREQ packets without a PINGRESP"),
+        ("ping_ms", pa.float64(), "median time from PINGREQ to PINGRESP"),
+    ]
+)
+
+VIOLATIONS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("requirement", pa.string(), "id of the statement broken (docs/requirements.tsv)"),
+        ("by", pa.string(), "`client` or `broker`"),
+        ("client_id", pa.string(), "of the connection it was seen on"),
+        ("connection", pa.string(), ""),
+        ("ts", TS, "time of the packet"),
+        ("capture", pa.string(), "file of the packet; null when made from several"),
+        ("offset", pa.int64(), "its byte in that file"),
+        ("number", pa.int64(), "its place in the connection"),
+        ("topic", pa.string(), ""),
+        ("packet_id", pa.int32(), ""),
+        ("detail", pa.string(), "what was seen"),
+    ]
+)
+
+SEQUENCES = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), ""),
+        ("direction", pa.string(), ""),
+        ("topic", pa.string(), ""),
+        ("qos", pa.int8(), ""),
+        ("messages", pa.int64(), "different messages"),
+        ("packets", pa.int64(), "PUBLISH packets"),
+        ("redelivered", pa.int64(), "messages sent again, marked DUP (1,2,3,2,3,4)"),
+        ("unmarked", pa.int64(), "packets sent again without DUP"),
+        ("incomplete", pa.int64(), "messages given up without their last acknowledgement"),
+        ("lost", pa.int64(), "messages published while subscribed and never delivered here"),
+        ("duplicates", pa.int64(), "messages delivered here again as new ones"),
+        ("overtaking", pa.int64(), "messages delivered after a later one of the same producer"),
+        ("in_flight_max", pa.int32(), "most messages unacknowledged at one time"),
+        ("latency_p50_ms", pa.float64(), "first PUBLISH to last acknowledgement, median"),
+        ("latency_p95_ms", pa.float64(), ""),
+        ("latency_p99_ms", pa.float64(), ""),
+        ("latency_max_ms", pa.float64(), ""),
+    ]
+)
+
+# What `routes` finds for one subscriber, topic and QoS; joined into `sequences`.
+ROUTES = _schema(
+    [
+        ("site", pa.string(), ""),
+        ("client_id", pa.string(), "the subscriber"),
+        ("topic", pa.string(), ""),
+        ("qos", pa.int8(), "as delivered"),
+        ("lost", pa.int64(), ""),
+        ("duplicates", pa.int64(), ""),
+        ("overtaking", pa.int64(), ""),
+    ]
+)
+
+LOSSES = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("kind", pa.string(), "`never_seen`: numbers left out; `not_delivered`: published only"),
+        ("client_id", pa.string(), "who did not get it; null for `never_seen`"),
+        ("topic", pa.string(), ""),
+        ("qos", pa.int8(), "that could be expected"),
+        ("ts", TS, "published, or the next reading seen"),
+        ("device", pa.string(), "of a reading, else null"),
+        ("boot", pa.int64(), "of a reading"),
+        ("stream", pa.int16(), "of a reading"),
+        ("first_sequence", pa.int64(), "of a reading"),
+        ("last_sequence", pa.int64(), "of a reading"),
+        ("messages", pa.int64(), "lost ones in this row"),
+    ]
+)
+
+READINGS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("device", pa.string(), "client id in the envelope"),
+        ("boot", pa.int64(), "boot counter"),
+        ("stream", pa.int16(), "series that `sequence` counts"),
+        ("sequence", pa.int64(), "1, 2, 3 … in each boot and stream"),
+        ("firmware", pa.string(), "major.minor"),
+        ("uptime_s", pa.int64(), "since this boot"),
+        ("ts", TS, "first seen, published or delivered"),
+        ("published", TS, "first PUBLISH of the device; null when not captured"),
+        ("delivered", TS, "first PUBLISH to a subscriber; null when none was captured"),
+        ("latency_ms", pa.float64(), "from published to delivered"),
+        ("topic", pa.string(), ""),
+        ("qos", pa.int8(), "as published, or as delivered when that was not captured"),
+        ("times_published", pa.int64(), "as different messages"),
+        ("times_delivered", pa.int64(), "as different messages, to the subscriber that got most"),
+        ("redelivered", pa.bool_(), "was one of its messages sent again"),
+        ("values", pa.map_(pa.int16(), pa.int64()), "kind and value (docs/readings.md)"),
+    ]
+)
+
+PACKETS = EVENTS
+CAPTURES = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("capture", pa.string(), "file name under the audited folder"),
+        ("counter", pa.string(), "what was counted, or `error`"),
+        ("count", pa.int64(), "how many"),
+        ("offset", pa.int64(), "byte of the (unpacked) file, for errors"),
+        ("detail", pa.string(), "the error"),
+    ]
+)
+GAPS = pa.schema(
+    [
+        EVENTS.field(name)
+        for name in ("site", "capture", "offset", "connection", "client_id", "direction", "ts")
+    ]
+    + [
+        pa.field("kind", pa.string(), metadata={"comment": "what was found instead of packets"}),
+        pa.field("bytes", pa.int64(), metadata={"comment": "missing, or not understood"}),
+    ]
+)
+
+# The tables that an audit writes, by name.
+TABLES = {
+    "packets": PACKETS,
+    "connections": CONNECTIONS,
+    "flows": FLOWS,
+    "sequences": SEQUENCES,
+    "violations": VIOLATIONS,
+    "keepalive": KEEPALIVE,
+    "readings": READINGS,
+    "losses": LOSSES,
+    "gaps": GAPS,
+    "captures": CAPTURES,
+}

@@ -1,8 +1,9 @@
 """Frames -> TCP segments of the MQTT ports, all frames of a run at once.
 
-Bare acknowledgements are left out.  Link types: Ethernet with VLAN and QinQ tags, Linux cooked (SLL, SLL2), BSD
+Link types: Ethernet with VLAN and QinQ tags, Linux cooked (SLL, SLL2), BSD
 loopback (NULL, LOOP), raw IP.  IPv4 and IPv6 with extension headers.  IP
-fragments are counted, not put together.  What is passed over is counted.
+fragments are counted, not put together; bare acknowledgements are left out; what
+is passed over is counted.
 """
 
 from dataclasses import dataclass

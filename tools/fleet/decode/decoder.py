@@ -29,6 +29,7 @@ class Decoder:
         self._registry = Registry()
         self._streams = Streams()
         self._framer = Framer()
+        self._held = []  # events of connections that have not said who they are
 
     def feed(self, segments, capture):
         """Rows that these `Segments` complete: a list of record batches."""
@@ -40,14 +41,23 @@ class Decoder:
         direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
         out = self._packet_rows([direct, joined], capture)
         events += self._tcp_events(segments, numbers, ordinals)
-        return out + self._event_rows(events, capture)
+        return out + self._event_rows(self._hold([(capture, *event) for event in events]))
+
+    def _hold(self, events):
+        # An event waits until its connection's client id is known, so that all rows
+        # of a connection name the same client.
+        events = self._held + events
+        known = [self._registry.all[event[1] >> 1].client_id is not None for event in events]
+        self._held = [event for event, is_known in zip(events, known, strict=True) if not is_known]
+        return [event for event, is_known in zip(events, known, strict=True) if is_known]
 
     def finish(self, capture=""):
         """Rows for what was still waiting; call it once, at the end."""
         parts = self._streams.finish()
         _, joined, events = self._framer.feed(_NOTHING, parts, self._streams.is_opened.array)
         out = self._packet_rows([None, joined], capture)
-        return out + self._event_rows(events + self._framer.finish(), capture)
+        events = [(capture, *event) for event in events + self._framer.finish()]
+        return out + self._event_rows(self._held + events)
 
     def _packet_rows(self, found, capture):
         found = [packets for packets in found if packets is not None and len(packets.at)]
@@ -60,16 +70,16 @@ class Decoder:
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
         columns = fields.decode(packets, levels)
         order = _index_in_run(packets.stream, packets.ordinal)
-        columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order
+        columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)
         columns["ts"] = packets.ts
         columns["offset"] = packets.offset
         return self._batch(columns, packets.stream, codes, uniques, capture)
 
-    def _event_rows(self, events, capture):
+    def _event_rows(self, events):
         if not events:
             return []
-        stream, kind, size, ordinal, ts, offset = zip(*events, strict=True)
+        captures, stream, kind, size, ordinal, ts, offset = zip(*events, strict=True)
         stream = np.array(stream, np.int64)
         codes, uniques = pd.factorize(stream >> 1)
         count = len(stream)
@@ -87,7 +97,7 @@ class Decoder:
             "ts": np.array(ts, np.int64),
             "offset": np.array(offset, np.int64),
         }
-        return [self._batch(columns, stream, codes, uniques, capture)]
+        return [self._batch(columns, stream, codes, uniques, captures)]
 
     def _tcp_events(self, segments, numbers, ordinals):
         events = []
@@ -103,7 +113,7 @@ class Decoder:
         known = [self._registry.all[number] for number in uniques.tolist()]
         count = len(stream)
         columns["site"] = _repeated(self._site, count)
-        columns["capture"] = _repeated(capture, count)
+        columns["capture"] = _captures(capture, count)
         columns["connection"] = _coded(codes, [one.name for one in known])
         columns["client_id"] = _coded(codes, [one.client_id for one in known])
         columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
@@ -134,6 +144,12 @@ def _coded(codes, values):
 
 def _repeated(value, count):
     return _coded(np.zeros(count, np.int32), [value])
+
+
+def _captures(capture, count):
+    if isinstance(capture, str):
+        return _repeated(capture, count)
+    return pa.array(capture, pa.string()).dictionary_encode()
 
 
 def _index_in_run(stream, ordinal):

@@ -78,26 +78,21 @@ class World:
         self._count = 0
         self.site = site
         self.server = bytes((10, 0, 0, 1))
-        collectors = [
-            self._client(n, b"collector-%d" % n, 4, 2) for n in range(1 + devices // 20_000)
-        ]
+        collector = self._client(0, b"collector", 4, 2)
         self.devices = []
-        self.subscribers = collectors
+        self.subscribers = [collector]
         for number in range(devices):
+            level = levels[number % len(levels)]
             device = self._client(
-                number,
-                b"dev-%06d" % number,
-                levels[number % len(levels)],
-                number % 3 if qos is None else qos,
+                number, b"dev-%06d" % number, level, number % 3 if qos is None else qos
             )
-            device.topic = b"%b/%b/reading/1" % (site, device.name)
             self.devices.append(device)
+            device.subscriber, group = collector, b"all"
             if number % 4 == 3:
                 # Its own subscriber, so that a lost connection hits one device only.
-                device.subscriber = self._client(number, b"watch-%06d" % number, 4, 2)
+                device.subscriber, group = self._client(number, b"watch-%06d" % number, 4, 2), b"own"
                 self.subscribers.append(device.subscriber)
-            else:
-                device.subscriber = collectors[number % len(collectors)]
+            device.topic = b"%b/%b/%b/reading/1" % (site, group, device.name)
 
     def _client(self, number, name, level, qos):
         kind = {b"d": 11, b"w": 12, b"c": 13}[name[:1]]
@@ -157,9 +152,9 @@ class World:
 
     def subscribe(self, ts, client):
         """A subscriber asks for its device's readings, a collector for all."""
-        name = self.site + b"/dev-%06d/#" % client.number
+        name = self.site + b"/own/dev-%06d/#" % client.number
         if client.name[:1] == b"c":
-            name = self.site + b"/+/reading/#"
+            name = self.site + b"/all/+/reading/#"
         packet_id = client.next_id(0)
         self.emit(ts, client, 0, wire.subscribe(packet_id, name, 2, client.level))
         self.emit(ts + STEP_US, client, 1, wire.suback(packet_id, 2, client.level))

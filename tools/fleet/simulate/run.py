@@ -74,6 +74,7 @@ def _run(plan, writer, progress):
         device = world.devices[number]
         at = max(at, device.busy_until)
         _keep_alive(world, device, at)
+        _keep_alive(world, device.subscriber, at)
         fault = faults.normal
         if plan.fault_rate and world.random.random() < plan.fault_rate:
             fault = faults.pick(world, device, plan.kinds)

@@ -1,0 +1,1 @@
+"""Judging packets.  Everything here works on Arrow tables and numpy arrays; no Spark."""

@@ -1,0 +1,35 @@
+"""One pass over the packets of some clients: all tables that need only these."""
+
+from .. import schemas
+from .keepalive import keepalive
+from .messages import Flows, Gaps, messages
+from .rows import Rows
+from .sequences import sequences
+from .sessions import Sessions
+from .subscriptions import subscriptions
+from .violations import violations
+
+TABLES = {
+    "connections": schemas.CONNECTIONS,
+    "messages": schemas.MESSAGES,
+    "sequences": schemas.SEQUENCES,
+    "violations": schemas.VIOLATIONS,
+    "keepalive": schemas.KEEPALIVE,
+    "subscriptions": schemas.SUBSCRIPTIONS,
+}
+
+
+def judge(table):
+    """`schemas.EVENTS` of whole clients -> {name: Arrow table} of `TABLES`."""
+    rows = Rows(table)
+    sessions = Sessions(rows)
+    gaps = Gaps(rows)
+    flows = Flows(rows, sessions, gaps)
+    return {
+        "connections": sessions.tables(),
+        "messages": messages(rows, sessions, gaps, flows),
+        "sequences": sequences(rows, sessions, flows),
+        "violations": violations(rows, sessions, gaps, flows),
+        "keepalive": keepalive(rows, sessions, gaps),
+        "subscriptions": subscriptions(rows, sessions, gaps),
+    }

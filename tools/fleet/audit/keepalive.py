@@ -1,0 +1,51 @@
+"""How each client kept its connection alive."""
+
+import numpy as np
+import pyarrow as pa
+
+from .. import schemas
+from .rows import TYPES
+from .sessions import table
+from .violations import silences
+
+
+def keepalive(rows, sessions, gaps):
+    """The `keepalive` table: one row for each connection."""
+    count = len(rows.client_of)
+    (longest, late), _ = silences(rows, sessions, gaps)
+    pings, unanswered, median = _pings(rows, count)
+    first = rows.first_of[:-1]
+    columns = {
+        "start": rows.start_of,
+        "keep_alive_s": pa.array(
+            sessions.keep_alive_s, pa.int64(), mask=sessions.hello_row < 0
+        ),
+        "longest_silence_s": longest / 1e6,
+        "late": late,
+        "pings": pings,
+        "unanswered_pings": unanswered,
+        "ping_ms": pa.array(median, mask=np.isnan(median)),
+    }
+    for name in ("site", "client_id", "connection"):
+        columns[name] = rows.strings(name, first)
+    return table(columns, schemas.KEEPALIVE)
+
+
+def _pings(rows, count):
+    ask, answer = TYPES["PINGREQ"], TYPES["PINGRESP"]
+    at = np.flatnonzero((rows.kind == ask) | (rows.kind == answer))
+    connection, kind = rows.connection[at], rows.kind[at]
+    is_pair = (kind[:-1] == ask) & (kind[1:] == answer) & (connection[:-1] == connection[1:])
+    pair = np.flatnonzero(is_pair)
+    pings = np.bincount(connection[kind == ask], minlength=count)
+    answered = np.bincount(connection[pair], minlength=count)
+    median = np.full(count, np.nan)
+    if len(pair):
+        wait = np.maximum(rows.ts[at[pair + 1]] - rows.ts[at[pair]], 0) / 1000
+        who = connection[pair]
+        order = np.lexsort((wait, who))
+        wait, who = wait[order], who[order]
+        first = np.flatnonzero(np.diff(who, prepend=-1))
+        size = np.diff(first, append=len(who))
+        median[who[first]] = (wait[first + (size - 1) // 2] + wait[first + size // 2]) / 2
+    return pings, pings - answered, median

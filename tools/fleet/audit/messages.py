@@ -1,0 +1,260 @@
+"""Packets -> messages: which PUBLISHes and acknowledgements belong together.
+
+Theory of operation.  All packets of one packet id in one direction of one client
+are looked at in order.  A PUBLISH begins a new message unless it repeats the one
+before: same topic, payload and QoS in the same session, and either that one was
+not finished or DUP is set (its acknowledgement may have been lost behind the place
+where the capture was made).  What follows belongs to the last message begun.
+Everything is a sort and sums over runs; there is no loop over packets.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from .. import schemas
+from .rows import FAR, TYPES
+from .sessions import table
+
+PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
+PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
+_STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
+
+
+class Gaps:
+    """Where bytes are missing: from the last packet before to the first one behind."""
+
+    def __init__(self, rows):
+        at = np.flatnonzero(rows.kind == TYPES["GAP"])
+        begin = [self._before(rows, one) for one in at.tolist()]
+        self._begin, self._end = begin, at.tolist()
+        self._starts = np.zeros(len(rows) + 1, np.int64)
+        self._ends = np.zeros(len(rows) + 1, np.int64)
+        np.add.at(self._starts, np.array(begin, np.int64) + 1, 1)
+        np.add.at(self._ends, at + 1, 1)
+        # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
+        self._starts, self._ends = np.cumsum(self._starts), np.cumsum(self._ends)
+
+    @staticmethod
+    def _before(rows, at):
+        first = rows.first_of[rows.connection[at]]
+        same = np.flatnonzero(rows.direction[first:at] == rows.direction[at])
+        return first + same[-1] if len(same) else first
+
+    def times(self, rows):
+        """{client: (begins, ends)} in microseconds."""
+        found = {}
+        for begin, end in zip(self._begin, self._end, strict=True):
+            begins, ends = found.setdefault(int(rows.client[end]), ([], []))
+            begins.append(int(rows.ts[begin]))
+            ends.append(int(rows.ts[end]))
+        return found
+
+    def touch(self, begin, end):
+        """Is anything missing between the rows `begin` and `end`, both included?"""
+        return self._starts[end + 1] - self._ends[begin] > 0
+
+    def any_since(self, begin, end):
+        """Did a gap begin in the rows from `begin` to `end`?"""
+        return self._starts[end + 1] - self._starts[begin] > 0
+
+
+class Flows:
+    """Messages at QoS 1 and 2, and the packets of each.
+
+    Packet arrays are sorted by client, direction and id, then time: `row` (in
+    `Rows`), `flow` (-1: of no message that was captured).  Flow arrays have one
+    entry for each message: `row` of its first PUBLISH, `last_row`, and so on.
+    """
+
+    def __init__(self, rows, sessions, gaps):
+        self.rows = rows
+        is_ack = np.isin(rows.kind, (PUBACK, PUBREC, PUBREL, PUBCOMP))
+        is_publish = (rows.kind == PUBLISH) & ((rows.qos == 1) | (rows.qos == 2))
+        select = np.flatnonzero((is_ack | is_publish) & (rows.packet_id > 0))
+        kind = rows.kind[select]
+        back = (kind == PUBACK) | (kind == PUBREC) | (kind == PUBCOMP)
+        direction = rows.direction[select] ^ back
+        key = (rows.client[select] * 2 + direction) << 16 | rows.packet_id[select]
+        order = np.argsort(key, kind="stable")
+        self.row = select[order]
+        self.key = key[order]
+        self.kind = kind[order]
+        self.session = sessions.number[rows.connection[self.row]]
+        self._begin()
+        self._sum(sessions, gaps)
+
+    def _begin(self):
+        rows, row, key, kind = self.rows, self.row, self.key, self.kind
+        publish = np.flatnonzero(kind == PUBLISH)
+        at, before = publish[1:], publish[:-1]
+        same = key[at] == key[before]
+        same &= self.session[at] == self.session[before]
+        for name in ("payload_hash", "topic", "qos"):
+            values = getattr(rows, name)
+            same &= values[row[at]] == values[row[before]]
+        done = np.where(
+            rows.qos[row[at]] == 1,
+            _between(kind == PUBACK, before, at),
+            _between((kind == PUBCOMP) | self._is_refusal(), before, at),
+        )
+        repeats = same & (rows.dup[row[at]] | ~done)
+        is_new = np.zeros(len(row), bool)
+        is_new[publish] = True
+        is_new[at[repeats]] = False
+        self.first = np.flatnonzero(is_new)
+        flow = np.cumsum(is_new) - 1
+        if len(self.first):
+            start = self.first[np.maximum(flow, 0)]
+            is_ours = (flow >= 0) & (key[start] == key) & (self.session[start] == self.session)
+            flow = np.where(is_ours, flow, -1)
+        self.flow = flow
+        self.is_repeat = (kind == PUBLISH) & ~is_new
+
+    def _is_refusal(self):
+        return (self.kind == PUBREC) & (self.rows.reason_code[self.row] >= 128)
+
+    def _sum(self, sessions, gaps):
+        rows, first = self.rows, self.first
+        count = len(first)
+        own = self.flow >= 0
+        self.publish_row = self.row[first]
+        self.qos = rows.qos[self.publish_row]
+        self.stage_row = {}
+        for name in _STAGES:
+            mine = own & (self.kind == TYPES[name.upper()])
+            self.stage_row[name] = _least(np.where(mine, self.row, FAR), first, count)
+        repeats = own & self.is_repeat
+        self.sent = 1 + _total(repeats, first, count)
+        self.dups = _total((repeats | self._firsts()) & rows.dup[self.row], first, count)
+        self.moves = _total(repeats & self._is_moved(), first, count)
+        refused = _total(own & self._is_refusal(), first, count) > 0
+        done = np.where(self.qos == 1, self.stage_row["puback"], self.stage_row["pubcomp"])
+        refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
+        self.done_row = np.minimum(done, refused_at)
+        self.is_complete = self.done_row < FAR
+        last_of_client = _last_rows(rows)[self.publish_row] if count else np.empty(0, np.int64)
+        end = np.where(self.is_complete, self.done_row, last_of_client)
+        end = np.minimum(end, self._next_row(last_of_client))
+        self.is_known = ~gaps.touch(self.publish_row, end)
+
+    def _firsts(self):
+        mask = np.zeros(len(self.row), bool)
+        mask[self.first] = True
+        return mask
+
+    def _is_moved(self):
+        # Sent again on another connection than the time before.
+        connection = self.rows.connection[self.row]
+        publish = np.flatnonzero(self.kind == PUBLISH)
+        moved = np.zeros(len(self.row), bool)
+        moved[publish[1:]] = connection[publish[1:]] != connection[publish[:-1]]
+        return moved
+
+    def _next_row(self, last):
+        # Where the same id begins its next message in this session, else the client's end.
+        result = last.copy()
+        key, session = self.key[self.first], self.session[self.first]
+        follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
+        result[follows] = self.publish_row[follows + 1]
+        self.is_reused = np.zeros(len(last), bool)
+        self.is_reused[follows] = True
+        return result
+
+    def states(self, sessions):
+        """What became of each flow: index into `STATES`."""
+        rows = self.rows
+        connection = rows.connection[self.publish_row]
+        last = np.zeros(len(rows.client_of), np.int64)
+        np.maximum.at(last, rows.client_of, sessions.number)
+        is_over = sessions.number[connection] < last[rows.client_of[connection]]
+        given_up = self.is_reused | is_over
+        return np.select(
+            [self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1
+        )
+
+
+STATES = ("complete", "open", "abandoned", "unknown")
+
+
+def _between(mask, before, at):
+    count = np.cumsum(mask)
+    return count[at] > count[before]
+
+
+def _total(mask, first, count):
+    return np.add.reduceat(mask.astype(np.int64), first) if count else np.empty(0, np.int64)
+
+
+def _least(values, first, count):
+    return np.minimum.reduceat(values, first) if count else np.empty(0, np.int64)
+
+
+def _last_rows(rows):
+    # For each row the last row of its client.
+    change = np.flatnonzero(np.diff(rows.client, append=-1))
+    return change[np.searchsorted(change, np.arange(len(rows)))]
+
+
+def messages(rows, sessions, gaps, flows):
+    """The `schemas.MESSAGES` table: `flows`, and every PUBLISH at QoS 0."""
+    plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
+    at = np.concatenate((flows.publish_row, plain))
+    extra = len(plain)
+    state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
+    ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
+    stage = {n: _times(ts, np.append(r, [FAR] * extra)) for n, r in flows.stage_row.items()}
+    sent = ts[at]
+    answer = np.minimum(stage["puback"], stage["pubrec"])
+    done = _times(ts, np.append(flows.done_row, [FAR] * extra))
+    columns = {
+        "direction": pa.DictionaryArray.from_arrays(
+            pa.array(rows.direction[at].astype(np.int32)), pa.array(schemas.DIRECTIONS)
+        ),
+        "qos": rows.qos[at],
+        "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 1),
+        "payload_bytes": rows.payload_bytes[at],
+        "payload_hash": rows.payload_hash[at],
+        "retain": rows.flags[at] & 1 != 0,
+        "first_sent": sent,
+        "times_sent": np.append(flows.sent, [1] * extra),
+        "times_dup": np.append(flows.dups, rows.dup[plain]),
+        "connections": np.append(flows.moves + 1, [1] * extra),
+        "answer_ms": _milliseconds(sent, answer),
+        "complete_ms": _milliseconds(sent, done),
+        "is_complete": pa.array(
+            np.append(flows.is_complete, np.zeros(extra, bool)), mask=rows.qos[at] == 0
+        ),
+        "state": pa.DictionaryArray.from_arrays(
+            pa.array(state.astype(np.int32), mask=rows.qos[at] == 0), pa.array(STATES)
+        ),
+        "session": sessions.number[rows.connection[at]],
+        "position": at,
+        "after_gap": _after_gap(rows, gaps, at),
+    }
+    for name, times in stage.items():
+        columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
+    for name in ("site", "client_id", "connection", "topic", "envelope"):
+        columns[name] = rows.strings(name, at)
+    return table(columns, schemas.MESSAGES)
+
+
+def _times(ts, row):
+    return ts[np.minimum(row, len(ts) - 1)]
+
+
+def _milliseconds(begin, end):
+    is_open = end == FAR
+    # Clocks may jump: a negative time would only mislead.
+    value = np.maximum(np.where(is_open, 0, end) - begin, 0) / 1000
+    return pa.array(value, mask=is_open)
+
+
+def _after_gap(rows, gaps, at):
+    # Is anything missing since the client's message before, in any direction?
+    order = np.argsort(at)
+    place = at[order]
+    before = np.concatenate(([0], place[:-1]))
+    first = np.searchsorted(rows.client, rows.client[place])
+    result = np.zeros(len(at), bool)
+    result[order] = gaps.touch(np.maximum(before, first), place)
+    return result

@@ -1,0 +1,183 @@
+"""Readings of devices: each once, whatever happened to it on the way, and the gaps.
+
+Works on all messages of some devices.  A reading is known by device, boot counter,
+stream and sequence number (docs/readings.md).
+"""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import schemas
+from .rows import FAR
+from .sessions import table
+
+_SIZE = 81  # the longest envelope
+_LAYOUT = np.dtype(
+    [
+        ("magic", "u1"),
+        ("version", "u1"),
+        ("firmware", ">u2"),
+        ("boot", ">u4"),
+        ("sequence", ">u4"),
+        ("uptime_s", ">u4"),
+        ("stream", "u1"),
+        ("count", "u1"),
+        ("device", "S23"),
+        ("values", [("kind", "u1"), ("value", ">i4")], 8),
+    ]
+)
+
+
+def _unpack(envelopes):
+    # A structured array, one entry for each envelope; zeros behind short ones.
+    column = envelopes.combine_chunks() if isinstance(envelopes, pa.ChunkedArray) else envelopes
+    if not len(column):
+        return np.empty(0, _LAYOUT)
+    column = pc.fill_null(column, b"")
+    size = pc.binary_length(column).to_numpy().astype(np.int64)
+    data = np.frombuffer(b"".join(column.to_pylist()), np.uint8)
+    whole = np.zeros((len(column), _SIZE), np.uint8)
+    place = np.repeat(np.arange(len(column)) * _SIZE - (np.cumsum(size) - size), size)
+    whole.reshape(-1)[np.arange(len(data)) + place] = data
+    return whole.reshape(-1).view(_LAYOUT)
+
+
+def decode(envelopes):
+    """-> {name: Arrow array} of device, boot, stream, sequence; null where no envelope is."""
+    fields = _unpack(envelopes)
+    mask = fields["magic"] == 0
+    return {
+        "device": pa.array(_names(fields["device"]), pa.string(), mask=mask),
+        "boot": pa.array(fields["boot"].astype(np.int64), mask=mask),
+        "stream": pa.array(fields["stream"].astype(np.int16), mask=mask),
+        "sequence": pa.array(fields["sequence"].astype(np.int64), mask=mask),
+    }
+
+
+def _names(devices):
+    names = np.array([d.decode("utf-8", "backslashreplace") for d in devices.tolist()], object)
+    return names
+
+
+def readings(messages):
+    """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
+    fields = _unpack(messages["envelope"])
+    site = messages["site"].combine_chunks().dictionary_encode()
+    site = site.combine_chunks() if isinstance(site, pa.ChunkedArray) else site
+    sites = site.indices.to_numpy().astype(np.int64)
+    device, _ = pd.factorize(fields["device"].astype(object))
+    keys = (sites, device, fields["stream"], fields["boot"], fields["sequence"])
+    sent = messages["first_sent"].cast(pa.int64()).to_numpy()
+    order = np.lexsort((sent, *[np.asarray(k, np.int64) for k in keys[::-1]]))
+    stacked = np.stack([np.asarray(key, np.int64)[order] for key in keys])
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (stacked[:, 1:] != stacked[:, :-1]).any(axis=0)
+    first = np.flatnonzero(is_new)
+    return {
+        "readings": _readings(messages, fields, order, first, sent),
+        "losses": _losses(messages, fields, order, first, stacked[:, first], sent),
+    }
+
+
+def _readings(messages, fields, order, first, sent):
+    published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)[order]
+    sent = sent[order]
+    group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    published_at = _least(np.where(published, sent, FAR), first)
+    delivered_at = _least(np.where(published, FAR, sent), first)
+    known = (published_at < FAR) & (delivered_at < FAR)
+    latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
+    times = messages["times_sent"].to_numpy()[order]
+    # Where a reading is published and delivered at two QoS, the device's counts.
+    chosen = order[first]
+    best = np.lexsort((sent, ~published, group))
+    chosen = order[best[first]]
+    one = fields[chosen]
+    columns = {
+        "site": messages["site"].take(pa.array(chosen)),
+        "device": _names(one["device"]),
+        "boot": one["boot"].astype(np.int64),
+        "stream": one["stream"].astype(np.int16),
+        "sequence": one["sequence"].astype(np.int64),
+        "firmware": ["%d.%d" % (f >> 8, f & 255) for f in one["firmware"].tolist()],
+        "uptime_s": one["uptime_s"].astype(np.int64),
+        "ts": np.minimum(published_at, delivered_at),
+        "published": pa.array(published_at, mask=published_at == FAR),
+        "delivered": pa.array(delivered_at, mask=delivered_at == FAR),
+        "latency_ms": pa.array(latency, mask=~known),
+        "topic": messages["topic"].take(pa.array(chosen)),
+        "qos": messages["qos"].take(pa.array(chosen)),
+        "times_published": np.bincount(group, published, len(first)).astype(np.int64),
+        "times_delivered": _most(messages, order, group, ~published, len(first)),
+        "redelivered": _least(-times.astype(np.int64), first) < -1,
+        "values": _values(one),
+    }
+    return table(columns, schemas.READINGS)
+
+
+def _least(values, first):
+    return np.minimum.reduceat(values, first) if len(first) else np.empty(0, np.int64)
+
+
+def _most(messages, order, group, delivered, count):
+    # Deliveries to the subscriber that got most of them.
+    client = pc.fill_null(messages["client_id"], "").combine_chunks().dictionary_encode()
+    client = client.combine_chunks() if isinstance(client, pa.ChunkedArray) else client
+    codes = client.indices.to_numpy().astype(np.int64)[order][delivered]
+    width = len(client.dictionary) + 1
+    pairs, times = np.unique(group[delivered] * width + codes, return_counts=True)
+    result = np.zeros(count, np.int64)
+    np.maximum.at(result, pairs // width, times)
+    return result
+
+
+def _values(fields):
+    # An Arrow map from kind to value.
+    count = fields["count"].astype(np.int64)
+    kept = np.arange(8)[None, :] < count[:, None]
+    offsets = pa.array(np.concatenate(([0], np.cumsum(count))).astype(np.int32))
+    kinds = pa.array(fields["values"]["kind"][kept].astype(np.int16))
+    values = pa.array(fields["values"]["value"][kept].astype(np.int64))
+    return pa.MapArray.from_arrays(offsets, kinds, values)
+
+
+def _losses(messages, fields, order, first, keys, sent):
+    # Numbers left out between two readings of a stream, or before the first of a boot
+    # that began while the capture ran.
+    site, device, stream, boot, sequence = keys
+    same_stream = _same(site, device, stream)
+    same_boot = same_stream & _same(boot)
+    before = np.concatenate(([0], sequence[:-1]))
+    missing = np.where(same_boot, sequence - before - 1, 0)
+    is_later_boot = same_stream & ~same_boot
+    missing = np.where(is_later_boot, sequence - 1, missing)
+    from_number = np.where(same_boot, before + 1, 1)
+    # A gap in the capture may have swallowed them; that is no finding.
+    after_gap = messages["after_gap"].to_numpy(zero_copy_only=False)[order[first]]
+    at = np.flatnonzero((missing > 0) & ~after_gap)
+    chosen = pa.array(order[first[at]])
+    columns = {
+        "site": messages["site"].take(chosen),
+        "kind": ["never_seen"] * len(at),
+        "client_id": [None] * len(at),
+        "topic": messages["topic"].take(chosen),
+        "qos": messages["qos"].take(chosen),
+        "ts": sent[order[first[at]]],
+        "device": _names(fields["device"][order[first[at]]]),
+        "boot": boot[at],
+        "stream": stream[at],
+        "first_sequence": from_number[at],
+        "last_sequence": sequence[at] - 1,
+        "messages": missing[at],
+    }
+    return table(columns, schemas.LOSSES)
+
+
+def _same(*columns):
+    result = np.zeros(len(columns[0]), bool)
+    result[1:] = True
+    for column in columns:
+        result[1:] &= column[1:] == column[:-1]
+    return result

@@ -1,0 +1,128 @@
+"""The packets of many clients as numpy columns, in the order in which they happened.
+
+Rows are sorted by client, then connection (by its start), then place in the
+connection.  Strings stay in Arrow; here they are numbers.  A client without a
+known id is its connection.
+"""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import schemas
+
+TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
+FAR = np.iinfo(np.int64).max
+
+# What `judge` reads of `packets`.
+COLUMNS = [field.name for field in schemas.EVENTS]
+
+
+class Rows:
+    """Columns of a table of `schemas.EVENTS`; one entry for each row, sorted.
+
+    `table` keeps the original rows, `source` tells which of them a row is.
+    `connection` numbers are in order: those of one client follow each other.
+    """
+
+    def __init__(self, table):
+        self.table = table.combine_chunks()
+        connection, names, first_row = self._connections()
+        ts = _ints(self.table["ts"])
+        client, start, rank = self._order_of(connection, names, first_row, ts)
+        number = _ints(self.table["number"])
+        connection = rank[connection]
+        order = np.lexsort((number, connection))
+        self.source = order
+        self.connection = connection[order]
+        self.ts = ts[order]
+        self.client_of = client
+        self.start_of = start
+        self.client = client[self.connection]
+        self.number = number[order]
+        self.kind = _codes(self.table["packet_type"], TYPES)[order]
+        self.direction = _codes(self.table["direction"], {"c2s": 0, "s2c": 1})[order]
+        for name in ("qos", "flags", "packet_id", "level", "reason_code"):
+            self.__dict__[name] = _ints(self.table[name], -1)[order]
+        self.dup = self.flags & 8 != 0
+        self.payload_bytes = _ints(self.table["payload_bytes"], 0)[order]
+        self.packet_bytes = _ints(self.table["packet_bytes"], 0)[order]
+        self.payload_hash = _ints(self.table["payload_hash"], 0)[order]
+        self.topic, self.topics = _dictionary(self.table["topic"])
+        self.topic = self.topic[order]
+        # Where each connection's rows begin; one entry more for the end.
+        self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
+
+    def __len__(self):
+        return len(self.source)
+
+    def _connections(self):
+        site, sites = _dictionary(self.table["site"])
+        name, names = _dictionary(self.table["connection"])
+        codes, uniques = pd.factorize(site.astype(np.int64) * len(names) + name)
+        first_row = np.full(len(uniques), -1, np.int64)
+        first_row[codes[::-1]] = np.arange(len(codes))[::-1]
+        return codes, names.take(pa.array(uniques % max(1, len(names)))), first_row
+
+    def _order_of(self, connection, names, first_row, ts):
+        # -> (client, start, rank) of each connection; rank is its number from now on.
+        start = np.full(len(names), FAR)
+        np.minimum.at(start, connection, ts)
+        chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
+        # An empty client id is nobody's: level 3.1.1 and 5 clients may have none.
+        known = pc.if_else(pc.equal(chosen["client_id"], ""), None, chosen["client_id"])
+        who = pc.binary_join_element_wise(
+            chosen["site"], pc.coalesce(known, names.cast(pa.string())), "\0"
+        )
+        codes, values = _dictionary(who)
+        client = _ranks(values)[codes]
+        order = np.lexsort((_ranks(names), start, client))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return client[order], start[order], rank
+
+    def strings(self, name, index):
+        """Column `name` of the rows at `index`, as Arrow."""
+        return self.table[name].combine_chunks().take(pa.array(self.source[index]))
+
+
+def _ints(column, null=0):
+    if column.null_count:
+        column = pc.fill_null(column.cast(pa.int64()), null)
+    return column.cast(pa.int64()).to_numpy()
+
+
+def _dictionary(column):
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy()
+    return codes.astype(np.int64), encoded.dictionary
+
+
+def _ranks(strings):
+    # Not by pandas: it takes a NUL for the end of a string.
+    rank = np.empty(len(strings), np.int64)
+    rank[pc.sort_indices(strings.cast(pa.string())).to_numpy()] = np.arange(len(strings))
+    return rank
+
+
+def _codes(column, numbers):
+    codes, names = _dictionary(column)
+    table = np.array([numbers[name] for name in names.to_pylist()] or [0], np.int8)
+    return table[codes]
+
+
+def running_max_breaks(group, value):
+    """Where `value` is less than an earlier one of its group (rows sorted by group)."""
+    if not len(value):
+        return np.empty(0, np.int64)
+    # Ranks keep the sum of group and value inside 64 bits.
+    rank = np.empty(len(value), np.int64)
+    rank[np.argsort(value, kind="stable")] = np.arange(len(value))
+    floor = np.cumsum(np.diff(group, prepend=group[0]) != 0) * len(value)
+    reach = np.maximum.accumulate(rank + floor)
+    return np.flatnonzero(rank + floor < reach)

@@ -1,0 +1,97 @@
+"""Messages counted by client, direction, topic and QoS.
+
+`lost`, `duplicates` and `overtaking` need the other end too; `routes` finds them.
+"""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from .. import schemas
+from .messages import PUBLISH
+from .rows import FAR
+from .sessions import table
+
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def sequences(rows, sessions, flows):
+    """The `sequences` table, its end-to-end columns still 0."""
+    plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
+    at = np.concatenate((flows.publish_row, plain))
+    group, first = _groups(rows, at)
+    count = len(first)
+    extra = len(plain)
+    complete = flows.done_row < FAR
+    wait = np.full(len(at), np.nan)
+    done = np.flatnonzero(complete)
+    wait[done] = np.maximum(rows.ts[flows.done_row[done]] - rows.ts[at[done]], 0) / 1000
+    abandoned = flows.states(sessions) == 2
+
+    def total(values):
+        values = np.append(np.asarray(values, np.float64), np.zeros(extra))
+        return np.bincount(group, values, count).astype(np.int64)
+
+    repeats = flows.sent - 1
+    first_dup = rows.dup[flows.publish_row]
+    marked = np.minimum(flows.dups - first_dup, repeats)
+    columns = {
+        "direction": pa.array(schemas.DIRECTIONS).take(pa.array(rows.direction[first])),
+        "qos": rows.qos[first],
+        "messages": np.bincount(group, minlength=count),
+        "packets": np.bincount(group, minlength=count) + total(repeats),
+        "redelivered": total(marked > 0),
+        "unmarked": total(repeats - marked),
+        "incomplete": total(abandoned),
+        "in_flight_max": _in_flight(rows, flows, group, count),
+    }
+    for name in ("lost", "duplicates", "overtaking"):
+        columns[name] = np.zeros(count, np.int64)
+    columns.update(_latencies(group, wait, count))
+    for name in ("site", "client_id", "topic"):
+        columns[name] = rows.strings(name, first)
+    return table(columns, schemas.SEQUENCES)
+
+
+def _groups(rows, at):
+    # -> (group of each message, one row of each group).
+    key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
+    codes, uniques = pd.factorize(key + rows.direction[at] * 4 + rows.qos[at])
+    first = np.zeros(len(uniques), np.int64)
+    first[codes[::-1]] = at[::-1]
+    return codes, first
+
+
+def _in_flight(rows, flows, group, count):
+    # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
+    result = np.zeros(count, np.int64)
+    total = len(flows.publish_row)
+    if not total:
+        return result
+    down = np.where(flows.is_complete, flows.done_row, FAR)
+    who = np.concatenate((group[:total], group[:total]))
+    when = np.concatenate((flows.publish_row, down))
+    step = np.repeat(np.array([1, -1], np.int8), total)
+    order = np.lexsort((when, who))
+    who, level = who[order], np.cumsum(step[order], dtype=np.int64)
+    first = np.flatnonzero(np.diff(who, prepend=-1))
+    base = np.concatenate(([0], level[first[1:] - 1]))
+    result[who[first]] = np.maximum.reduceat(level, first) - base
+    return result
+
+
+def _latencies(group, wait, count):
+    columns = {name: np.full(count, np.nan) for name in (*_PERCENTILES, "max")}
+    known = np.flatnonzero(~np.isnan(wait))
+    order = known[np.lexsort((wait[known], group[known]))]
+    who, value = group[order], wait[order]
+    first = np.flatnonzero(np.diff(who, prepend=-1))
+    size = np.diff(first, append=len(who))
+    for name, part in _PERCENTILES.items():
+        # The nearest rank: a value that was measured, the same however rows were split.
+        columns[name][who[first]] = value[first + np.ceil(part * size).astype(np.int64) - 1]
+    columns["max"][who[first]] = value[first + size - 1] if len(first) else []
+    return {
+        "latency_%s_ms" % name: pa.array(values, mask=np.isnan(values))
+        for name, values in columns.items()
+    }

@@ -1,0 +1,291 @@
+"""Which statement was broken, by whom, in which packet.
+
+Each check looks at all packets of a partition at once and yields (rows, requirement,
+text).  What a capture does not show (a session that began before it, bytes that are
+missing) is never held against anyone.  Ids are those of docs/requirements.tsv.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import schemas
+from .messages import PUBACK, PUBLISH, PUBREC, PUBREL
+from .rows import FAR, TYPES, running_max_breaks
+from .sessions import table
+
+_ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
+_FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]
+_REQUESTS = {
+    "PUBREL": "31-3.6-PUBREL",
+    "SUBSCRIBE": "31-3.8-SUB",
+    "UNSUBSCRIBE": "31-3.10-UNSUB",
+}
+# Silence is judged with what timers and networks need: a tenth, and a second.
+_TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
+
+
+def violations(rows, sessions, gaps, flows):
+    """The `violations` table of all checks that need only one client's packets."""
+    found = []
+    for check in (_packet_flags, _packet_ids, _publishes, _errors):
+        found += check(rows)
+    found += _connects(rows, sessions)
+    found += _connacks(rows, sessions)
+    found += _repeats(rows, sessions, gaps, flows)
+    found += _strays(rows, sessions, gaps, flows)
+    found += _orders(rows, flows)
+    found += silences(rows, sessions, gaps)[1]
+    return _table(rows, [entry for entry in found if len(entry[0])])
+
+
+def _table(rows, found):
+    at = np.concatenate([np.asarray(entry[0], np.int64) for entry in found] or [[]])
+    at = at.astype(np.int64)
+    sizes = [len(entry[0]) for entry in found]
+    requirement, text = [], []
+    for (_, ids, texts), size in zip(found, sizes, strict=True):
+        requirement += [ids] * size if isinstance(ids, str) else list(ids)
+        text += [texts] * size if isinstance(texts, str) else list(texts)
+    by = np.where(rows.direction[at] == 0, "client", "broker")
+    columns = {
+        "requirement": requirement,
+        "by": by.tolist(),
+        "ts": rows.ts[at],
+        "number": rows.number[at],
+        "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 0),
+        "detail": text,
+    }
+    for name in ("site", "client_id", "connection", "capture", "offset", "topic"):
+        columns[name] = rows.strings(name, at)
+    return table(columns, schemas.VIOLATIONS)
+
+
+def _packet_flags(rows):
+    found = []
+    # Level 3 sets DUP when one of these is sent again (31-2.1-DUP); later levels do not.
+    with_dup = (rows.level <= 3) & (rows.flags == 0xA)
+    for name, requirement in _REQUESTS.items():
+        bad = (rows.kind == TYPES[name]) & (rows.flags != 2) & ~with_dup
+        found.append((np.flatnonzero(bad), requirement, "%s without the QoS bits 01" % name))
+    bad = np.isin(rows.kind, _FLAGLESS) & (rows.flags != 0)
+    found.append((np.flatnonzero(bad), "31-2.6-UNUSED", "unused bits of the first byte are set"))
+    return found
+
+
+def _packet_ids(rows):
+    with_id = [TYPES[name] for name in ("SUBSCRIBE", "UNSUBSCRIBE")]
+    bad = (rows.packet_id == 0) & (
+        np.isin(rows.kind, with_id) | ((rows.kind == PUBLISH) & (rows.qos > 0) & (rows.qos < 3))
+    )
+    return [(np.flatnonzero(bad), "31-2.4-ID", "packet id 0")]
+
+
+def _publishes(rows):
+    publish = rows.kind == PUBLISH
+    names = rows.topics.cast(pa.string())
+    wild = np.append(_flags(pc.match_substring_regex(names, "[+#\\x00]")), False)
+    empty = np.append(_flags(pc.equal(names, "")), False)
+    return [
+        (np.flatnonzero(publish & (rows.qos == 3)), "31-2.1-QOS3", "PUBLISH with QoS 3"),
+        (
+            np.flatnonzero(publish & (rows.qos == 0) & rows.dup),
+            "MQTT-4.3.1-1",
+            "PUBLISH at QoS 0 with DUP",
+        ),
+        (
+            np.flatnonzero(publish & wild[rows.topic]),
+            "31-3.3-WILD",
+            "topic with a wildcard or NUL",
+        ),
+        # Level 5 may leave the topic to an alias.
+        (
+            np.flatnonzero(publish & empty[rows.topic] & (rows.level < 5)),
+            "31-2.2-TOPIC",
+            "empty topic",
+        ),
+    ]
+
+
+def _flags(array):
+    return array.to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _errors(rows):
+    malformed = np.flatnonzero(rows.kind == TYPES["MALFORMED"])
+    found = [(malformed, "31-2.1-LEN", "no packet can start with these bytes")]
+    error = rows.table["error"]
+    if error.null_count == len(error):
+        return found
+    is_error = ~_flags(pc.is_null(error.combine_chunks()))[rows.source]
+    at = np.flatnonzero(is_error)
+    texts = rows.strings("error", at).to_pylist()
+    ids = ["31-2.2-TOPIC" if "topic" in text else "31-2.1-LEN" for text in texts]
+    found.append((at, ids, texts))
+    return found
+
+
+def _connects(rows, sessions):
+    at, ids, texts = [], [], []
+    for row, hello in zip(sessions.hello_row.tolist(), sessions.hello, strict=True):
+        for requirement, text in _connect_faults(hello) if hello else ():
+            at.append(row)
+            ids.append(requirement)
+            texts.append(text)
+    return [(at, ids, texts)]
+
+
+def _connect_faults(hello):
+    flags, level = hello.get("flags", 2), hello.get("level", 3)
+    size = len(hello.get("client_id", "x"))
+    if level == 3 and not 1 <= size <= 23:
+        yield "31-3.1-CLIENTID", "client id of %d characters" % size
+    if flags & 1 or (flags & 0x38 and not flags & 4) or flags & 0x18 == 0x18:
+        yield "31-2.2-FLAGS", "connect flags 0x%02X" % flags
+    if flags & 0xC0 == 0x40 and level < 5:
+        yield "31-2.2-USER", "password without a user name"
+    if (hello.get("protocol") == "MQIsdp") != (level == 3):
+        yield "31-2.2-PROTO", "protocol %s with level %d" % (hello.get("protocol"), level)
+
+
+def _connacks(rows, sessions):
+    # The first packet of the server, where the beginning of the connection was captured.
+    is_packet = rows.kind < len(schemas.PACKET_TYPES)
+    at = np.flatnonzero((rows.direction == 1) & (is_packet | (rows.kind == TYPES["GAP"])))
+    connection = rows.connection[at]
+    first = at[np.diff(connection, prepend=-1) != 0]
+    is_begun = sessions.hello_row[rows.connection[first]] >= 0
+    is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
+    bad = first[is_begun & ~is_right]
+    long = np.flatnonzero(
+        (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & (rows.level < 5)
+    )
+    return [
+        (bad, "31-3.2-CONNACK", "the server's first packet is no CONNACK"),
+        (long, "31-3.2-CONNACK", "CONNACK of another length than 4 bytes"),
+    ]
+
+
+def _repeats(rows, sessions, gaps, flows):
+    row, first = flows.row, flows.first
+    qos = rows.qos[row]
+    repeat = np.flatnonzero(flows.is_repeat)
+    unmarked = repeat[~rows.dup[row[repeat]]]
+    after_release = repeat[_released(flows)[repeat]]
+    known = sessions.is_known[rows.connection[flows.publish_row]]
+    since = _session_starts(rows, sessions)[rows.connection[flows.publish_row]]
+    clear = known & ~gaps.any_since(since, flows.publish_row)
+
+    # A message that takes the id of one that is still in flight.
+    later = 1 + np.flatnonzero(flows.is_reused[:-1] & ~flows.is_complete[:-1] & flows.is_known[:-1])
+    reuse = first[later]
+    is_reuse = np.zeros(len(first), bool)
+    is_reuse[later] = True
+    marked = first[rows.dup[flows.publish_row] & clear & ~is_reuse]
+    return [
+        (row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"),
+        (row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"),
+        (
+            row[reuse],
+            np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1").tolist(),
+            "packet id of a message that is not acknowledged yet",
+        ),
+        (
+            row[marked],
+            np.where(qos[marked] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
+            "first PUBLISH of a message with DUP",
+        ),
+    ]
+
+
+def _released(flows):
+    # For each packet: was a PUBREL of its message sent before?
+    count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
+    at_start = np.concatenate(([0], count))[flows.first]
+    return (flows.flow >= 0) & (count > at_start[np.maximum(flows.flow, 0)] if len(
+        flows.first) else np.zeros(len(flows.row), bool))
+
+
+def _session_starts(rows, sessions):
+    # The first row of each connection's session.
+    key = np.stack((rows.client_of, sessions.number))
+    begins = np.ones(key.shape[1], bool)
+    begins[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    first = np.flatnonzero(begins)
+    return rows.first_of[first][np.cumsum(begins) - 1]
+
+
+def _strays(rows, sessions, gaps, flows):
+    found = []
+    starts = _session_starts(rows, sessions)
+    for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
+        at = flows.row[(flows.flow < 0) & (flows.kind == kind)]
+        connection = rows.connection[at]
+        clear = sessions.is_known[connection] & ~gaps.any_since(starts[connection], at)
+        # A gap behind it may hide the PUBLISH just as well: packets cross.
+        ends = rows.first_of[connection + 1] - 1
+        clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))
+        found.append((at[clear], requirement, "acknowledges a message that was never sent"))
+    return found
+
+
+def _orders(rows, flows):
+    once = (flows.sent == 1) & flows.is_known
+    from_broker = rows.direction[flows.publish_row] == 1
+    puback, pubrec = flows.stage_row["puback"], flows.stage_row["pubrec"]
+    pubrel = flows.stage_row["pubrel"]
+    found = [
+        _order(rows, once & from_broker & (flows.qos == 1), flows.publish_row, puback,
+               "MQTT-4.6.0-2", "PUBACK before that of an earlier PUBLISH"),
+        _order(rows, once & from_broker & (flows.qos == 2), flows.publish_row, pubrec,
+               "MQTT-4.6.0-3", "PUBREC before that of an earlier PUBLISH"),
+        _order(rows, once & ~from_broker & (flows.qos == 2), pubrec, pubrel,
+               "MQTT-4.6.0-4", "PUBREL before that of an earlier PUBREC"),
+    ]
+    # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
+    again = np.flatnonzero(flows.is_repeat & flows._is_moved() & (flows.flow >= 0))
+    again = again[rows.direction[flows.row[again]] == 0]
+    again = again[np.argsort(flows.row[again])]
+    begun = flows.publish_row[flows.flow[again]]
+    bad = running_max_breaks(rows.connection[flows.row[again]], begun)
+    found.append((flows.row[again][bad], "MQTT-4.6.0-1", "sent again before an earlier message"))
+    return found
+
+
+def _order(rows, mask, cause, effect, requirement, text):
+    # Effects must come in the order of their causes, on the same connection.
+    mask = mask & (cause < FAR) & (effect < FAR)
+    cause, effect = cause[mask], effect[mask]
+    same = rows.connection[cause] == rows.connection[effect]
+    cause, effect = cause[same], effect[same]
+    order = np.argsort(cause)
+    effect = effect[order]
+    return effect[running_max_breaks(rows.connection[effect], effect)], requirement, text
+
+
+def silences(rows, sessions, gaps):
+    """-> (longest silence and late count of each connection, violations)."""
+    count = len(rows.client_of)
+    is_packet = rows.kind < len(schemas.PACKET_TYPES)
+    at = np.flatnonzero((rows.direction == 0) & is_packet)
+    follows = np.flatnonzero(np.diff(rows.connection[at], prepend=-1) == 0)
+    row, before = at[follows], at[follows - 1]
+    # What the capture missed was not silence.
+    seen = ~gaps.touch(before, row)
+    row, before = row[seen], before[seen]
+    silence = rows.ts[row] - rows.ts[before]
+    connection = rows.connection[row]
+    longest = np.zeros(count, np.int64)
+    np.maximum.at(longest, connection, silence)
+    allowed = sessions.keep_alive_s[connection] * 1_000_000 * _TOLERANCE + _TOLERANCE_US
+    is_late = (sessions.keep_alive_s[connection] > 0) & (silence > allowed)
+    late = np.bincount(connection[is_late], minlength=count)
+    texts = [
+        "silent for %.1f s, keep alive %d s" % (us / 1e6, limit)
+        for us, limit in zip(
+            silence[is_late].tolist(),
+            sessions.keep_alive_s[connection[is_late]].tolist(),
+            strict=True,
+        )
+    ]
+    return (longest, late), [(row[is_late], "31-2.2-KA", texts)]
