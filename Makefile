@@ -26,6 +26,9 @@ test: setup ## run all tests, or those of TESTS=host_tests/folder
 lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 
+conformance: setup ## write docs/conformance.md: which test shows which statement
+	@$(TOOLS) conformance
+
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -6,8 +6,8 @@ from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 
 
 def test_c2b_qos2_whole_flow():
-    """31-3.5-PUBREC, 31-3.6-PUBREL, 31-3.7-PUBCOMP, MQTT-4.3.3-2, -4: also
-    MQTT-4.3.3-4, MQTT-4.3.3-5, 31-2.1-DUP.
+    """31-3.5-PUBREC, 31-3.6-PUBREL, 31-3.7-PUBCOMP, MQTT-4.3.3-2, MQTT-4.3.3-4,
+    MQTT-4.3.3-5, 31-2.1-DUP.
 
     C: PUBLISH QoS 2 id 1, DUP 0
     B: PUBREC 1

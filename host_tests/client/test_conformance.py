@@ -1,0 +1,52 @@
+"""Every statement has its test, every id exists, and the page says what is so."""
+
+from tools import conformance
+
+
+def requirement(requirement_id, side="client", later=""):
+    return conformance.Requirement(requirement_id, "X §1", side, "Something is so.", later)
+
+
+def test_every_client_and_codec_statement_has_a_test_and_every_id_exists():
+    faults = conformance.find_faults(conformance.read_requirements(), conformance.find_tests())
+    assert not faults, "\n".join(faults)
+
+
+def test_page_says_what_the_tests_show():
+    text = conformance.render(conformance.read_requirements(), conformance.find_tests())
+    assert conformance.PAGE.read_text(encoding="utf-8") == text, "run `make conformance`"
+
+
+def test_statement_without_test_is_a_fault_of_client_and_codec_only():
+    rows = [requirement(f"RT-{side.upper()}", side) for side in ("client", "codec", "audit")]
+    faults = conformance.find_faults(rows, {})
+    assert [fault.partition(":")[0] for fault in faults] == ["RT-CLIENT", "RT-CODEC"]
+
+
+def test_later_statement_needs_no_test_and_may_have_none():
+    later = requirement("RT-LATER", later="Level 5: no such field before.")
+    assert not conformance.find_faults([later], {})
+    found = {"RT-LATER": [conformance.Test("a.py", "test_a")]}
+    assert "requirements-later" in conformance.find_faults([later], found)[0]
+
+
+def test_unknown_id_is_a_fault_that_names_the_test(tmp_path):
+    (tmp_path / "test_x.py").write_text('def test_a():\n    """31-9.9-NONE, RT-SEQ."""\n')
+    tests = conformance.find_tests(tmp_path)
+    assert sorted(tests) == ["31-9.9-NONE", "RT-SEQ"]
+    faults = conformance.find_faults([requirement("RT-SEQ")], tests)
+    assert len(faults) == 1 and "31-9.9-NONE" in faults[0] and "test_x.py::test_a" in faults[0]
+
+
+def test_ids_count_in_docstring_and_comment_above_and_nowhere_else(tmp_path):
+    (tmp_path / "test_x.py").write_text(
+        '"""31-2.1-LEN of the module."""\n\n'
+        "# MQTT-4.3.3-10, SIB-NOEXC:\n"
+        "# 31-A-HASH.\n"
+        "@mark\n"
+        "def test_a():\n"
+        '    """RT-AWAITREL-T and START-UP are told apart."""\n'
+        '    name = "RT-SEQ"  # 31-2.1-DUP\n'
+    )
+    found = conformance.find_tests(tmp_path)
+    assert sorted(found) == ["31-A-HASH", "MQTT-4.3.3-10", "RT-AWAITREL-T", "SIB-NOEXC"]

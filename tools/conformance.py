@@ -1,0 +1,170 @@
+"""docs/conformance.md: each statement of docs/requirements.tsv and the tests that show it.
+
+A test shows a statement by naming its id in its docstring or in the comment right
+above it.  Statements of a later protocol level stand in docs/requirements-later.tsv,
+each with the reason; they lose that excuse when a test names them.
+"""
+
+import ast
+import csv
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "conformance.md"
+_ID = re.compile(r"\b(?:31-[A-Z0-9.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
+_MUST_HAVE_TEST = ("client", "codec")
+
+_HEADER = """\
+# Conformance, statement by statement
+
+Made by `make conformance` from `requirements.tsv` and from the tests that name each
+id; do not edit. A test fails when a statement of side `client` or `codec` has no
+test, when a test names an unknown id, and when this page is out of date.
+
+Tests in `client/dialogues/` are whole dialogues on the wire with a scripted broker;
+they run under CPython and under each real MicroPython.
+
+"""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One row of docs/requirements.tsv; `later` is why it cannot be shown yet, or ""."""
+
+    id: str
+    source: str
+    side: str
+    statement: str
+    later: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test function: its file, relative to host_tests/, and its name."""
+
+    file: str
+    name: str
+
+
+def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
+    """All rows in their order."""
+    later = {row["id"]: row for row in _rows(docs / "requirements-later.tsv")}
+    return [
+        Requirement(
+            row["id"],
+            row["source"],
+            row["side"],
+            row["statement"],
+            f"Level {later[row['id']]['level']}: {later[row['id']]['reason']}"
+            if row["id"] in later
+            else "",
+        )
+        for row in _rows(docs / "requirements.tsv")
+    ]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:
+    """The tests below `folder` that name each id, known or not."""
+    found: defaultdict[str, list[Test]] = defaultdict(list)
+    for path in sorted(folder.rglob("test_*.py")):
+        source = path.read_text(encoding="utf-8")
+        file = path.relative_to(folder).as_posix()
+        for name, text in _named_texts(source):
+            for requirement_id in dict.fromkeys(_ID.findall(text)):
+                found[requirement_id].append(Test(file, name))
+    return dict(found)
+
+
+def _named_texts(source: str) -> Iterator[tuple[str, str]]:
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+            comment = []
+            while first and lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+                comment.append(lines[first])
+            yield node.name, "\n".join([ast.get_docstring(node) or "", *comment])
+
+
+def find_faults(requirements: list[Requirement], tests: dict[str, list[Test]]) -> list[str]:
+    """One line for each statement without test and each unknown id."""
+    known = {one.id for one in requirements}
+    faults = [
+        f"{one.id}: no test names it"
+        for one in requirements
+        if one.side in _MUST_HAVE_TEST and not one.later and one.id not in tests
+    ]
+    faults += [
+        f"{one.id}: tests show it, so remove it from docs/requirements-later.tsv"
+        for one in requirements
+        if one.later and one.id in tests
+    ]
+    for unknown in sorted(set(tests) - known):
+        where = ", ".join(f"{test.file}::{test.name}" for test in tests[unknown])
+        faults.append(f"{unknown}: named by {where}, but not in docs/requirements.tsv")
+    return faults
+
+
+def render(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
+    """The text of the page."""
+    parts = [_HEADER, _summary(requirements, tests)]
+    source = ""
+    for one in requirements:
+        if one.source != source:
+            source = one.source
+            parts.append(f"\n## {source}\n")
+        parts.append(f"\n**{one.id}** ({one.side}) {one.statement}\n\n")
+        parts.extend(_evidence(one, tests.get(one.id, [])))
+    return "".join(parts)
+
+
+def _summary(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
+    rows, shown, later = Counter[str](), Counter[str](), Counter[str]()
+    for one in requirements:
+        rows[one.side] += 1
+        shown[one.side] += one.id in tests
+        later[one.side] += bool(one.later)
+    lines = ["| side | statements | shown by tests | of a later level |", "|---|---:|---:|---:|"]
+    lines += [f"| {side} | {rows[side]} | {shown[side]} | {later[side]} |" for side in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _evidence(one: Requirement, tests: list[Test]) -> Iterator[str]:
+    by_file: defaultdict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        by_file[test.file].append(test.name)
+    for file, names in sorted(by_file.items()):
+        yield f"- `{file}`: {', '.join(f'`{name}`' for name in sorted(names))}\n"
+    if one.later:
+        yield f"- {one.later}\n"
+    elif not tests:
+        yield "- no test\n"
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if out of date.")
+def cli(check: bool) -> None:
+    """Write docs/conformance.md; exit status 1 if a statement has no test."""
+    requirements, tests = read_requirements(), find_tests()
+    faults = find_faults(requirements, tests)
+    text = render(requirements, tests)
+    if not check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        faults.append("docs/conformance.md is out of date: run `make conformance`")
+    for fault in faults:
+        click.echo(fault, err=True)
+    if faults:
+        raise SystemExit(1)
