@@ -1,7 +1,7 @@
 """The sensor node of `firmware/` as a process on the desk, under real MicroPython.
 
-Runs the same files as a board with the `desk` profile, a folder in place of the
-flash and a heap of a board's size.  It is killed and started again at will; what it
+Runs the same files as a board with the `desk` profile, compiled as for a board, a
+folder in place of the flash and a heap of a board's size.  It is killed and started again at will; what it
 printed is followed while it runs.  docs/firmware.md lists the lines it prints.
 """
 
@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.micropython import ROOT, Interpreter
+from tools.boards.compile import build_tree
+from tools.boards.profile import load_profile
+from tools.micropython import Interpreter
 
 HEAP_BYTES = {32: 96 * 1024, 64: 192 * 1024}
 
-_MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
 _STEP_S = 0.01
 
 
@@ -44,6 +45,9 @@ class DeskNode:
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         folder.mkdir(parents=True, exist_ok=True)
+        # Beside the node's own files, as if it were frozen: sources would need the
+        # compiler's memory as well, which no deployed board spends.
+        self._code = build_tree(load_profile("desk"), folder.with_name(f"{folder.name}-code"))
         (folder / "settings.json").write_text(json.dumps(settings))
 
     @property
@@ -56,7 +60,7 @@ class DeskNode:
         self._process = self.interpreter.start(
             "import boot, main",
             heap_bytes=HEAP_BYTES[self.interpreter.bits],
-            micropypath=_MODULES,
+            micropypath=(self._code / "lib", self._code),
             cwd=self.folder,
         )
         self._reader = threading.Thread(target=self._follow, args=(self._process,), daemon=True)
