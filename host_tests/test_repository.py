@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "held": set(),
     "ram": set(),
     "ring": set(),
+    "fileblockdevice": set(),
     "journal": {"ring"},
     "session": {"packet", "held"},
     "message": {"packet", "topic"},

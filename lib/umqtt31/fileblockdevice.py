@@ -1,0 +1,79 @@
+"""FileBlockDevice: MicroPython's block device protocol over a file.
+
+For the desk, and for boards that have a filesystem but no flash to spare.  What
+`writeblocks` wrote is durable when it returns: `flush()` commits a file on littlefs
+and FAT, and on a computer the file is synchronized, too.  On littlefs each write
+copies the file from there to its end, so keep it small, or use the flash itself.
+"""
+
+import os
+
+from micropython import const
+
+_SYNC = const(3)
+_BLOCK_COUNT = const(4)
+_BLOCK_BYTES = const(5)
+_ERASE = const(6)
+_BLANK = b"\xff" * 256
+
+
+class FileBlockDevice:
+    """`block_count` blocks of `block_size` bytes in the file `path`.
+
+    The file is made, or filled up, with 0xFF.  Raises OSError; ValueError if it is
+    larger than that.
+    """
+
+    def __init__(self, path, block_count, block_size=4096):
+        self._block_count = block_count
+        self._block_bytes = block_size
+        try:
+            self._file = open(path, "r+b")  # noqa: SIM115 - as long as the device lives
+        except OSError:
+            self._file = open(path, "w+b")  # noqa: SIM115
+        size = self._file.seek(0, 2)
+        if size > block_count * block_size:
+            raise ValueError("%s is larger than %d blocks" % (path, block_count))
+        self._fill(block_count * block_size - size)
+
+    def readblocks(self, block, buf, offset=0):
+        """Fill `buf` with what is at `offset` in `block`."""
+        self._file.seek(block * self._block_bytes + offset)
+        self._file.readinto(buf)
+
+    def writeblocks(self, block, buf, offset=0):
+        """Write `buf` at `offset` in `block`; it is durable on return."""
+        self._file.seek(block * self._block_bytes + offset)
+        self._file.write(buf)
+        self._commit()
+
+    def ioctl(self, op, arg):
+        """Block count (4), block size (5), erase block `arg` (6), sync (3)."""
+        if op == _BLOCK_COUNT:
+            return self._block_count
+        if op == _BLOCK_BYTES:
+            return self._block_bytes
+        if op == _ERASE:
+            self._file.seek(arg * self._block_bytes)
+            self._fill(self._block_bytes)
+        elif op == _SYNC:
+            self._commit()
+        return 0
+
+    def close(self):
+        """Close the file."""
+        self._file.close()
+
+    def _fill(self, n):
+        while n >= len(_BLANK):
+            self._file.write(_BLANK)
+            n -= len(_BLANK)
+        for _ in range(n):
+            self._file.write(b"\xff")
+        self._commit()
+
+    def _commit(self):
+        self._file.flush()
+        # MicroPython's flush() synchronizes the file itself, and has no fsync.
+        if hasattr(os, "fsync"):
+            os.fsync(self._file.fileno())
