@@ -9,7 +9,7 @@ from tools.brokers import BrokerError
 from tools.desk import HEAP_BYTES, DeskError
 from tools.micropython import ROOT, Interpreter, MicroPythonError, choose, interpreters
 
-from . import links, verdict
+from . import links, plug, verdict
 from .stage import Outcome, Stage
 
 _HELP = """Run the sensor node on this computer and break everything around it.
@@ -29,6 +29,20 @@ Exit status 0 only if every promise held.
     help="Readings at each QoS between two faults.",
 )
 @click.option(
+    "--kills",
+    type=click.IntRange(0, 1000),
+    default=20,
+    show_default=True,
+    help="How often the node's plug is pulled.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Chooses the moments at which it is pulled.",
+)
+@click.option(
     "--bits",
     type=click.Choice(["32", "64"]),
     help="MicroPython's word size.  [default: 32 where there is one, as a board has]",
@@ -40,25 +54,28 @@ Exit status 0 only if every promise held.
     show_default="build/demo",
     help="Folder for the capture and the logs; emptied first.",
 )
-def cli(readings: int, bits: str | None, out: Path) -> None:
+def cli(readings: int, kills: int, seed: int, bits: str | None, out: Path) -> None:
     console = Console()
     try:
         interpreter = choose(bits=int(bits) if bits else _smallest_bits())
         console.print(_opening(interpreter), highlight=False)
-        outcomes, capture_path = _play(Stage(out, interpreter, console), readings)
+        stage = Stage(out, interpreter, console)
+        outcomes = _play(stage, readings, kills, seed)
     except (BrokerError, DeskError, MicroPythonError, TimeoutError) as error:
         raise click.ClickException(str(error)) from None
     for outcome in outcomes:
         verdict.show(console, outcome)
-    console.print(f"\nEvery packet of the node, for Wireshark: {capture_path}", soft_wrap=True)
+    console.print(
+        f"\nEvery packet of the node, for Wireshark: {stage.capture_path}", soft_wrap=True
+    )
     if not all(map(verdict.holds, outcomes)):
         raise click.ClickException(f"a promise was broken; the logs are in {out}")
     console.print("[green]Every promise held.[/green]")
 
 
-def _play(stage: Stage, readings: int) -> tuple[list[Outcome], Path]:
+def _play(stage: Stage, readings: int, kills: int, seed: int) -> list[Outcome]:
     with stage:
-        return [links.play(stage, readings)], stage.capture_path
+        return [links.play(stage, readings), plug.play(stage, kills, seed)]
 
 
 def _smallest_bits() -> int:

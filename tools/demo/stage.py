@@ -83,7 +83,8 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     def finish(self, node: DeskNode) -> bool:
         """Ask the node to reset, wait for its last words -> did it end in good order?"""
         self.collector.command(node.folder.name, "reset")
-        return node.wait(60) == 0 and node.report is not None
+        status = node.wait(60)
+        return status == 0 and node.report is not None and node.report["undelivered"] == 0
 
     def accounts(self, node: DeskNode, qos_by_stream: list[int]) -> list[Account]:
         """Compare what the node accepted with what arrived, once nothing more does."""
