@@ -26,6 +26,9 @@ test: setup ## run all tests, or those of TESTS=host_tests/folder
 lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 
+bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
+	@$(TOOLS) bench $(ARGS)
+
 conformance: setup ## write docs/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
 

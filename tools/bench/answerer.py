@@ -19,9 +19,14 @@ _READ_BYTES = 65536
 
 
 class Answerer:
-    """Listens on a free loopback `port` from creation to `close()`; a context manager."""
+    """Listens on a free loopback `port` from creation to `close()`; a context manager.
 
-    def __init__(self) -> None:
+    `is_quick`: TCP acknowledges at once, so that a client which writes a packet in
+    pieces does not sleep 40 ms in each (Nagle's algorithm and delayed acknowledgement).
+    """
+
+    def __init__(self, is_quick: bool = False) -> None:
+        self._is_quick = is_quick
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -45,19 +50,20 @@ class Answerer:
             except OSError:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=_serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-
-def _serve(connection: socket.socket) -> None:
-    rest = bytearray()
-    with connection, contextlib.suppress(OSError):
-        while data := connection.recv(_READ_BYTES):
-            rest += data
-            out = bytearray()
-            while packet := _take(rest):
-                out += _answer(*packet)
-            if out:
-                connection.sendall(out)
+    def _serve(self, connection: socket.socket) -> None:
+        rest = bytearray()
+        with connection, contextlib.suppress(OSError):
+            while data := connection.recv(_READ_BYTES):
+                if self._is_quick and hasattr(socket, "TCP_QUICKACK"):
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                rest += data
+                out = bytearray()
+                while packet := _take(rest):
+                    out += _answer(*packet)
+                if out:
+                    connection.sendall(out)
 
 
 def _take(rest: bytearray) -> tuple[int, bytes] | None:

