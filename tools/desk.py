@@ -1,8 +1,8 @@
 """The sensor node of `firmware/` as a process on the desk, under real MicroPython.
 
-Runs the same files as a board with the `desk` profile, compiled as for a board, a
-folder in place of the flash and a heap of a board's size.  It is killed and started again at will; what it
-printed is followed while it runs.  docs/firmware.md lists the lines it prints.
+Runs the same files as a board with the `desk` profile, compiled as for a board, with
+a folder in place of the flash and a heap of a board's size.  It is killed and started
+again at will; what it prints is followed while it runs (docs/firmware.md lists it).
 """
 
 import json
