@@ -108,6 +108,9 @@ class Session:
 
     def restore(self, slot, packet_id, qos, has_pubrec, maybe_sent):
         """Take back a message of an earlier life; called oldest first."""
+        if maybe_sent and not qos:
+            self._forget(slot)  # 31-4.1-Q0: it may have gone out, so never again
+            return
         k = self._ring.index(slot)
         n = self.count
         self._ring[k] = self._ring[n]
@@ -116,10 +119,11 @@ class Session:
         self._ids[slot] = packet_id
         self._state[slot] = _OWE_PUBREL if has_pubrec else qos
         flags = qos | _OLD
-        # In flight were the first that could have been sent; the rest waits.
-        if has_pubrec or maybe_sent and qos and n < self.window:
-            self.inflight = n + 1
+        if maybe_sent or has_pubrec:
+            # What was done before it may be back too, so it may be beyond the window.
             flags |= _WAS_SENT
+            if has_pubrec or n < self.window:
+                self.inflight = n + 1
         if has_pubrec:
             flags |= _RELEASED
         self._flags[slot] = flags
