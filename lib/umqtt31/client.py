@@ -349,7 +349,10 @@ class MQTTClient(Publisher):
     def _send_due(self, now):
         session = self._session
         link = self._link
-        session.store.commit()
+        if self._ordered:
+            session.store.sync()  # MQTT-4.6-RM1: what is done stays so over a reset
+        else:
+            session.store.commit()
         while link.pending is None:
             n = session.next(link.tx, now)
             if not n:
