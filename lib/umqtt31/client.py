@@ -271,9 +271,7 @@ class MQTTClient(Publisher):
             if kind == 6:
                 session.held.release(packet_id)
                 self._ack(packet.PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
-                if session.held.is_starved and not session.held.count:
-                    self._send_acks(now)
-                    link.fail(AWAITING_REL)
+                self._check_starved(now)
             elif kind > 7:
                 self._on_control(first, packet_id)
             elif not session.on_ack(kind, packet_id) and kind == 5:
@@ -331,6 +329,13 @@ class MQTTClient(Publisher):
             self._tx_at = now
             link.write(self._acks, n)
 
+    def _check_starved(self, now):
+        # RT-AWAITREL: what was not taken comes again on a new connection only.
+        held = self._session.held
+        if held.is_starved and not held.count:
+            self._send_acks(now)
+            self._link.fail(AWAITING_REL)
+
     def _check_timers(self, now):
         session = self._session
         k = session.find_expired(now)
@@ -338,6 +343,7 @@ class MQTTClient(Publisher):
             self._give_up(k, TIMEOUT)
             k = session.find_expired(now)
         session.held.expire(now, self._await_rel_ms)
+        self._check_starved(now)
         self._send_control(now)
         if session.retry_in(now, self._retry_ms, 1) <= 0:
             session.rewind(1)
