@@ -59,7 +59,8 @@ class Publisher(Subscriber):
             raise MQTTError(TOO_LARGE)
         now = time.ticks_ms()
         if not qos:
-            if is_free:
+            # 31-4.3-WINDOW: not past one that waits.
+            if is_free and not (self._store_qos0 and session.inflight < session.count):
                 session.stats.sent += 1
                 self._tx_at = now
                 link.write(link.tx, n)
