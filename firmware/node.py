@@ -110,7 +110,7 @@ class Node:
             "undelivered": self._client.inflight + self._client.queued,
             "sensor_errors": self.sensor_errors,
             "unlocked_rounds": self.unlocked_rounds,
-            "free_heap": gc.mem_free() if hasattr(gc, "mem_free") else 0,
+            "free_heap": _free_heap(),
         }
 
     # --- one round --------------------------------------------------------------
@@ -258,3 +258,8 @@ def topic_root(config):
     """PREFIX/DEVICE, or PREFIX/SITE/DEVICE where a site is set, as bytes."""
     names = [config["prefix"], config["site"], config["client_id"]]
     return "/".join(name for name in names if name).encode()
+
+
+def _free_heap():
+    gc.collect()
+    return gc.mem_free() if hasattr(gc, "mem_free") else 0  # CPython cannot tell
