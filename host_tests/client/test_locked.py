@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from host_tests.client.boards import FOLDER, functions_of, run_module
+from host_tests.client.boards import FOLDER, ROOT, functions_of, run_module
 
 PATHS = FOLDER / "locked.py"
 results_of = functools.cache(run_module)
@@ -27,3 +27,13 @@ def test_heap_lock_is_real_on_every_interpreter(micropython):
         "heap_unlock()\nprint(found)\n"
     )
     assert micropython.run(program).stdout == "2\n"
+
+
+def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto):
+    done = micropython.run(
+        FOLDER / "locked_socket.py",
+        args=[mosquitto.port, "locked"],
+        micropypath=[ROOT / "lib"],
+        heap_bytes=512 * 1024,
+    )
+    assert done.stdout == "[20, 20, 20] 0\n", done.stdout + done.stderr

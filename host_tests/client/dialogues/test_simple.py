@@ -1,0 +1,92 @@
+"""umqtt31.simple: the names, order and semantics of umqtt.simple, with deadlines."""
+
+from host_tests.client.dialogue import clocked_modules, error_of
+from host_tests.client.scripted import Clock, ScriptedStream
+from host_tests.client.wire import (
+    DISCONNECT,
+    PINGREQ,
+    PINGRESP,
+    connack,
+    connect,
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+    pubrel,
+    suback,
+    subscribe,
+)
+from umqtt31 import CLOSED, TIMEOUT
+from umqtt31.simple import MQTTClient, MQTTException
+
+
+def new_client(*args, **options):
+    """-> (client, stream), connected with keep alive off, as umqtt.simple has it."""
+    clock = Clock()
+    for module in clocked_modules():
+        module.time = clock
+    client = MQTTClient(b"dev", "broker", *args, **options)
+    stream = ScriptedStream()
+    stream.answer(connect(b"dev", 2, 0), connack())
+    assert client.connect(stream=stream) is False
+    assert stream.has_answered()
+    return client, stream
+
+
+def test_c2b_keepalive_is_off_unless_asked_for():
+    """C: CONNECT with keep alive 0."""
+    new_client()
+
+
+def test_c2b_publish_qos1_returns_when_acknowledged():
+    """C: PUBLISH 1; B: PUBACK 1; only then publish() returns."""
+    client, stream = new_client()
+    stream.answer(publish(b"t", b"x", 1, 1), puback(1))
+    assert client.publish(b"t", b"x", False, 1) is None
+    assert stream.has_answered() and client.inflight == 0
+
+
+def test_c2b_publish_qos2_returns_when_complete():
+    """C: PUBLISH 1, B: PUBREC 1, C: PUBREL 1, B: PUBCOMP 1."""
+    client, stream = new_client()
+    stream.answer(publish(b"t", b"x", 2, 1), pubrec(1))
+    stream.answer(pubrel(1), pubcomp(1))
+    client.publish(b"t", b"x", qos=2)
+    assert stream.has_answered() and client.inflight == 0
+
+
+def test_c2b_publish_without_answer_raises_in_time():
+    """C: PUBLISH 1; B: nothing.  The original waits for ever."""
+    client, stream = new_client(connect_timeout=3, retry_interval=0)
+    error = error_of(client.publish, b"t", b"x", qos=1)
+    assert isinstance(error, MQTTException) and isinstance(error, OSError)
+    assert error.code == TIMEOUT and stream.is_closed
+
+
+def test_c2b_publish_while_offline_raises():
+    client, _ = new_client()
+    client.disconnect()
+    for qos in (0, 1):
+        assert error_of(client.publish, b"t", b"x", qos=qos).code == CLOSED
+
+
+def test_c2b_callback_check_msg_ping_and_disconnect_are_those_of_umqtt_simple():
+    """C: SUBSCRIBE, B: SUBACK, PUBLISH; C: PINGREQ, B: PINGRESP; C: DISCONNECT."""
+    client, stream = new_client()
+    seen = []
+    client.set_callback(lambda topic, msg: seen.append((topic, msg)))
+    stream.answer(subscribe(1, (b"a/#", 1)), suback(1, 1))
+    client.subscribe(b"a/#", 1)
+    stream.feed(publish(b"a/b", b"x", 1, 9))
+    client.check_msg()
+    assert seen == [(b"a/b", b"x")]
+    client.ping()
+    stream.feed(PINGRESP)
+    client.wait_msg()
+    client.disconnect()
+    assert stream.take() == puback(9) + PINGREQ + DISCONNECT
+
+
+def test_ssl_params_are_refused_with_a_hint():
+    error = error_of(MQTTClient, b"dev", "broker", 0, None, None, 0, None, {"cert": "x"})
+    assert isinstance(error, ValueError) and "SSLContext" in str(error)

