@@ -66,6 +66,12 @@ class DeskNode:
         self._reader = threading.Thread(target=self._follow, args=(self._process,), daemon=True)
         self._reader.start()
 
+    def live(self, seconds: float) -> None:
+        """Let it run for that long.  Raises DeskError if it ends by itself."""
+        time.sleep(seconds)
+        if not self.is_running:
+            raise DeskError(f"the node ended by itself{self._last()}")
+
     def kill(self) -> None:
         """Pull its plug (SIGKILL); what it had printed is known when this returns."""
         if self._process:

@@ -30,7 +30,7 @@ def test_links_act_with_every_fault_loses_nothing(stage):
 
 
 def test_plug_act_with_journal_loses_nothing(stage):
-    outcome = plug.play(stage, 4, seed=7)
+    outcome = plug.play(stage, 5, seed=7)
     assert holds(outcome), said(outcome)
 
 

@@ -30,7 +30,7 @@ Exit status 0 only if every promise held.
 )
 @click.option(
     "--kills",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(5, 1000),
     default=20,
     show_default=True,
     help="How often the node's plug is pulled.",

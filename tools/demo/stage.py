@@ -80,11 +80,13 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
         at_s = time.monotonic() - self._began_s
         self.progress.console.print(f"[dim]{at_s:5.1f} s[/dim]  {text}", highlight=False)
 
-    def finish(self, node: DeskNode) -> bool:
-        """Ask the node to reset, wait for its last words -> did it end in good order?"""
+    def finish(self, node: DeskNode) -> tuple[str, bool]:
+        """Ask the node to reset and wait for its last words -> a check of its end."""
+        self.tell("node is asked to send what is waiting and to reset")
         self.collector.command(node.folder.name, "reset")
         status = node.wait(60)
-        return status == 0 and node.report is not None and node.report["undelivered"] == 0
+        is_empty = node.report is not None and node.report["undelivered"] == 0
+        return "node ended in good order, with nothing left to send", is_empty and status == 0
 
     def accounts(self, node: DeskNode, qos_by_stream: list[int]) -> list[Account]:
         """Compare what the node accepted with what arrived, once nothing more does."""
