@@ -309,6 +309,8 @@ class Journal:
         return self._ring.cost(_ENTRY_BYTES + self._length[entry])
 
     def _add(self, entry, kind, packet_id, buf):
+        # Reclaiming, which this may start, must not take the entry for an old one.
+        self._make_room(_ENTRY_BYTES + self._length[entry])
         self._kind[entry] = kind
         self._packet_id[entry] = packet_id
         self._number[entry] = self._next_number

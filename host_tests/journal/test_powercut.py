@@ -1,0 +1,31 @@
+"""Every flash operation of every scenario cut in every way, and cut again in recovery.
+
+`make powercut` does the same with longer scenarios and all pairs of cuts.
+"""
+
+import pytest
+
+from tools.powercut.checker import Checker
+from tools.powercut.life import Life
+from tools.powercut.scenarios import scenarios
+
+SCALE = 3
+TORN = 12
+
+
+
+@pytest.mark.parametrize("scenario", [*scenarios(SCALE)], ids=lambda scenario: scenario.name)
+def test_journal_cut_at_any_operation_recovers_the_state_before_or_after(scenario, capsys):
+    checker = Checker(torn=TORN)
+    checker.run(scenario)
+    with capsys.disabled():
+        print(f"\n{checker.count.total():,} power cuts: {scenario.name}")
+
+
+@pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)
+def test_journal_wears_all_blocks_alike(scenario):
+    flash = scenario.setting.flash()
+    life = Life(scenario.setting, flash)
+    for call in scenario.calls:
+        life.do(call)
+    assert max(flash.wear) - min(flash.wear) <= 2

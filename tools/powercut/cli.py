@@ -1,0 +1,27 @@
+"""Command line of the power-cut proof: all pairs of cuts, as long as it takes."""
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from .checker import Broken, Checker
+from .scenarios import scenarios
+
+
+@click.command()
+@click.option("--scale", default=4, show_default=True, help="length of the random scenarios")
+@click.option("--torn", default=6, show_default=True, help="torn variants of each kind")
+@click.option("--quick", is_flag=True, help="cut twice during recovery only")
+def cli(scale: int, torn: int, quick: bool) -> None:
+    """Cut the power at every flash operation of the journal, then once more."""
+    console = Console()
+    total = 0
+    for scenario in track([*scenarios(scale)], "power cuts", console=console):
+        checker = Checker(torn=torn, is_whole=not quick)
+        try:
+            checker.run(scenario)
+        except Broken as error:
+            raise click.ClickException(str(error)) from None
+        total += checker.count.total()
+        console.print(f"{checker.count.total():>12,}  {scenario.name}")
+    console.print(f"{total:>12,}  cuts; recovered state always the one before or after")

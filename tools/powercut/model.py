@@ -1,0 +1,107 @@
+"""What a store has to remember, said in the simplest way: lists, and every state kept.
+
+`Model` is told the same calls as the journal.  `states` grows by one with every call
+that changes something; `required` is the newest that must have reached the flash.
+"""
+
+from typing import NamedTuple
+
+
+class Message(NamedTuple):
+    """One accepted message, as recovery has to hand it over."""
+
+    packet_id: int
+    qos: int
+    packet: bytes
+    has_pubrec: bool
+    maybe_sent: bool
+
+
+class State(NamedTuple):
+    """All that recovery hands over, oldest first."""
+
+    messages: tuple[Message, ...] = ()
+    held: tuple[int, ...] = ()
+    last_id: int = 0
+
+    def __str__(self) -> str:
+        messages = " ".join(
+            f"{m.packet_id}q{m.qos}:{m.packet.hex()[:8]}{'r' * m.has_pubrec}{'s' * m.maybe_sent}"
+            for m in self.messages
+        )
+        return f"<{messages or '-'}; held {list(self.held)}; last id {self.last_id}>"
+
+
+class Model:
+    """The states that a store went through, beginning with what recovery found."""
+
+    def __init__(self, state: State = State(), is_deferred: bool = False) -> None:
+        self.states = [state]
+        self.required = 0
+        self._due = 0  # the newest state that commit() makes durable
+        self._is_deferred = is_deferred
+
+    @property
+    def state(self) -> State:
+        """The newest state."""
+        return self.states[-1]
+
+    def allowed(self) -> list[State]:
+        """The states that may be on flash now."""
+        return self.states[self.required :]
+
+    def put(self, packet_id: int, qos: int, packet: bytes, maybe_sent: bool) -> None:
+        """A message was accepted."""
+        message = Message(packet_id, qos, packet, False, maybe_sent)
+        last_id = packet_id or self.state.last_id
+        self._change(messages=(*self.state.messages, message), last_id=last_id)
+        if not self._is_deferred:
+            self.commit()
+
+    def pubrec(self, packet_id: int) -> None:
+        """PUBREC came for a message."""
+        self._change(messages=self._replaced(packet_id, has_pubrec=True))
+
+    def remove(self, packet_id: int) -> None:
+        """A message is done; need not survive."""
+        left = tuple(m for m in self.state.messages if m.packet_id != packet_id)
+        self._append(messages=left)
+
+    def hold(self, packet_id: int) -> None:
+        """A QoS 2 message was received."""
+        self._change(held=(*self.state.held, packet_id))
+
+    def release(self, packet_id: int) -> None:
+        """Its PUBREL came."""
+        self._change(held=tuple(i for i in self.state.held if i != packet_id))
+
+    def online(self) -> None:
+        """A connection is open."""
+        if not all(m.maybe_sent for m in self.state.messages):
+            messages = tuple(m._replace(maybe_sent=True) for m in self.state.messages)
+            self._change(messages=messages)
+
+    def commit(self) -> None:
+        """All but the newest removals are durable now."""
+        self.required = max(self.required, self._due)
+
+    def sync(self) -> None:
+        """Everything is durable now."""
+        self.required = len(self.states) - 1
+
+    def clear(self) -> None:
+        """All is forgotten, durably."""
+        self._append(messages=(), held=())
+        self.sync()
+
+    def _replaced(self, packet_id: int, **fields: bool) -> tuple[Message, ...]:
+        return tuple(
+            m._replace(**fields) if m.packet_id == packet_id else m for m in self.state.messages
+        )
+
+    def _change(self, **fields: object) -> None:
+        self._append(**fields)
+        self._due = len(self.states) - 1
+
+    def _append(self, **fields: object) -> None:
+        self.states.append(self.state._replace(**fields))
