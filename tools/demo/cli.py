@@ -85,6 +85,7 @@ def _smallest_bits() -> int:
 def _opening(interpreter: Interpreter) -> str:
     heap_kb = HEAP_BYTES[interpreter.bits] // 1024
     return (
-        f"Sensor node under MicroPython {interpreter.release}, {interpreter.bits} bits,"
-        f" heap {heap_kb} KB; broker mosquitto; receiver Eclipse Paho."
+        f"Sensor node: firmware/ under MicroPython {interpreter.release},"
+        f" {interpreter.bits} bits, heap {heap_kb} KB\n"
+        "Broker: mosquitto.  Receiver: Eclipse Paho."
     )
