@@ -4,7 +4,9 @@ All have the face of `process.BrokerProcess`; a further broker is a further modu
 with a subclass that says how it is configured and started.
 """
 
+from .aedes import Aedes
 from .mosquitto import Mosquitto
 from .process import BrokerError, BrokerProcess, free_port
+from .rabbitmq import RabbitMQ
 
-__all__ = ["BrokerError", "BrokerProcess", "Mosquitto", "free_port"]
+__all__ = ["Aedes", "BrokerError", "BrokerProcess", "Mosquitto", "RabbitMQ", "free_port"]

@@ -26,6 +26,15 @@ def install_all() -> None:
 
 
 @cli.command()
+def brokers() -> None:
+    """Install the brokers that only `make test-brokers` needs."""
+    try:
+        system.install_missing(system.FURTHER_BROKERS)
+    except steps.SetupError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@cli.command()
 def show() -> None:
     """What is installed; exit status 1 if anything is missing."""
     table = Table("needed", "found")

@@ -8,7 +8,7 @@ import fcntl
 import time
 from pathlib import Path
 
-from . import environment, interpreters, system
+from . import environment, interpreters, node, system
 from .errors import SetupError
 
 __all__ = ["SetupError", "run_all"]
@@ -17,11 +17,12 @@ _LOCK = Path(__file__).parents[2] / ".tools" / "setup.lock"
 
 
 def run_all() -> None:
-    """System packages, virtual environment, MicroPython.  Raises SetupError."""
+    """System packages, virtual environment, MicroPython, aedes.  Raises SetupError."""
     began = time.monotonic()
     _LOCK.parent.mkdir(exist_ok=True)
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        did = [system.install_missing(), environment.install(), interpreters.install()]
+        steps = (system.install_missing, environment.install, interpreters.install, node.install)
+        did = [step() for step in steps]
     if any(did):
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)

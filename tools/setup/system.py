@@ -78,6 +78,8 @@ NEEDS = (
     Need("mosquitto", _has("mosquitto"), "mosquitto", "mosquitto"),
     Need("mosquitto_sub", _has("mosquitto_sub"), "mosquitto-clients", "mosquitto"),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
+    Need("npm", _has("npm"), "npm", "node", without="tests against the broker aedes"),
+    Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
     Need(
         f"Java {JAVA_MAJOR}+",
         lambda: java_major() >= JAVA_MAJOR,
@@ -86,6 +88,9 @@ NEEDS = (
         without="the fleet pipeline",
     ),
 )
+
+# Large, and needed by `make test-brokers` only.
+FURTHER_BROKERS = (Need("RabbitMQ", _has("rabbitmq-server"), "rabbitmq-server", "rabbitmq"),)
 
 
 def install_missing(needs: tuple[Need, ...] = NEEDS) -> bool:

@@ -1,0 +1,71 @@
+"""RabbitMQ with its MQTT plugin, as an ordinary process beside the system's service.
+
+Everything it writes is in its folder, AMQP is off, and its name service (epmd) is one
+of its own on a free port, so nothing of an installed RabbitMQ is touched.  Messages
+are on disk before they are acknowledged: it keeps its state through kill() too.
+"""
+
+import shlex
+from pathlib import Path
+
+from tools.setup.system import find
+
+from .process import BrokerError, BrokerProcess, free_port
+
+# Debian's program of this name in the PATH changes to the user "rabbitmq" first.
+_SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+_CONFIGURATION = {
+    "listeners.tcp": "none",
+    "mqtt.allow_anonymous": "true",
+    "mqtt.default_user": "guest",
+    "mqtt.default_pass": "guest",
+    "log.console": "true",
+    "log.file": "false",
+}
+
+
+class RabbitMQ(BrokerProcess):
+    """Options are lines of rabbitmq.conf with `_` for `.`, e.g. `RabbitMQ(mqtt_prefetch=1)`."""
+
+    name = "rabbitmq"
+
+    def __init__(self, folder: Path | None = None, port: int = 0, **options: object) -> None:
+        super().__init__(folder, port)
+        self._names_port = free_port()
+        given = {name.replace("_", ".", 1): str(value) for name, value in options.items()}
+        self.options = {**_CONFIGURATION, **given}
+
+    def _prepare(self) -> list[str]:
+        server = _SERVER if Path(_SERVER).exists() else find("rabbitmq-server")
+        epmd = find("epmd")
+        if server is None or epmd is None:
+            raise BrokerError("RabbitMQ is not installed: run `make test-brokers`")
+        lines = {"mqtt.listeners.tcp.1": f"{self.host}:{self.port}", **self.options}
+        self._file("rabbitmq.conf").write_text(
+            "".join(f"{name} = {value}\n" for name, value in lines.items())
+        )
+        self._file("enabled_plugins").write_text("[rabbitmq_mqtt].\n")
+        names = [epmd, "-address", self.host, "-port", str(self._names_port)]
+        # One process group: the name service ends with the server.
+        return ["sh", "-c", f"{shlex.join(names)} & exec {shlex.quote(server)}"]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **super()._environment(),
+            "HOME": str(self.folder),  # where Erlang keeps its cookie
+            "ERL_EPMD_PORT": str(self._names_port),
+            "RABBITMQ_ALLOW_INPUT": "1",  # no shell in between that would catch signals
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput",
+            "RABBITMQ_NODENAME": f"umqtt31-{self.port}@localhost",
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_CONFIG_FILE": str(self._file("rabbitmq.conf")),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._file("enabled_plugins")),
+            "RABBITMQ_CONF_ENV_FILE": str(self._file("rabbitmq-env.conf")),
+            "RABBITMQ_MNESIA_BASE": str(self._file("mnesia")),
+            "RABBITMQ_LOG_BASE": str(self._file("log")),
+            "RABBITMQ_FEATURE_FLAGS_FILE": str(self._file("feature_flags")),
+        }
+
+    def _file(self, name: str) -> Path:
+        return self.folder / name
