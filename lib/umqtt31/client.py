@@ -95,7 +95,7 @@ class MQTTClient(Publisher):
         self._wake_at = 0
         self._checked = None  # the topic that was found valid last
         self._was_connected = False
-        self._acks = bytearray(_ACK_BYTES)
+        self._acks = bytearray(_ACK_BYTES + 4)
         self._acks_end = 0
         self._message = Message(self._link.rx)
         store = store or RamStore()
@@ -174,6 +174,8 @@ class MQTTClient(Publisher):
             if link.state != _ONLINE:
                 raise MQTTError(CLOSED)
             handled = 0
+            if self._acks_end:
+                self._send_acks(now)
             self._is_busy = True
             try:
                 # Bounded, so that a flood cannot keep the program from its own work.
@@ -315,8 +317,9 @@ class MQTTClient(Publisher):
 
     def _ack(self, first, packet_id):
         # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
-        if self._acks_end == _ACK_BYTES:
+        if self._acks_end >= _ACK_BYTES:
             self._send_acks(self._rx_at)
+        # If that had to wait, there is room for this one, and no more is received.
         self._acks_end = packet.write_ack(self._acks, self._acks_end, first, packet_id)
 
     def _send_acks(self, now):

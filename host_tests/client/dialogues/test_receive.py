@@ -281,6 +281,34 @@ def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
             assert sent.count(packet) == 1, (most, sent)
 
 
+def test_b2c_handler_whose_publish_finds_no_room_holds_up_the_answers():
+    """The k-th publish of a handler is stuck: answers wait for it and lose nothing.
+
+    B: PUBLISH QoS 1 id 101 … 120
+    C: PUBACK 101 … 120, in this order, and 20 PUBLISHes
+    """
+    for stuck in range(1, 21):
+        d = Dialogue(max_inflight=20)
+        calls = []
+
+        def handler(message, d=d, calls=calls, stuck=stuck):
+            calls.append(message.packet_id)
+            d.stream.is_blocked = len(calls) == stuck
+            d.client.publish(b"echo", b"y", qos=1)
+
+        d.client.on_message = handler
+        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
+        d.work()
+        assert len(calls) == stuck
+        d.stream.is_blocked = False
+        for _ in range(50):
+            d.client.poll()
+        sent = d.stream.take()
+        for k in range(1, 21):
+            sent = sent.replace(publish(b"echo", b"y", 1, k), b"")
+        assert sent == b"".join([puback(100 + k) for k in range(1, 21)])
+
+
 def test_b2c_handler_that_publishes_keeps_its_message():
     """The message stays readable after the handler's own publish gave up another."""
     d = Dialogue(overflow="drop_oldest", max_inflight=1, max_mqueue_len=1)
