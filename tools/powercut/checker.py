@@ -90,7 +90,11 @@ class Checker:
     def _recover(self, setting: Setting, image: bytes) -> State:
         state = self._recovered.get(image)
         if state is None:
-            state = self._recovered[image] = Life(setting, setting.flash(image)).state
+            try:
+                state = Life(setting, setting.flash(image)).state
+            except (OSError, IndexError, ValueError) as error:
+                raise Broken(f"recovery failed: {error}") from error
+            self._recovered[image] = state
         return state
 
     def _judge(self, setting: Setting, image: bytes, allowed, where: str) -> State:

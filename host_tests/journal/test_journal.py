@@ -1,0 +1,374 @@
+"""What the journal promises besides surviving cuts: sizes, errors, economy."""
+
+import random
+
+import pytest
+
+from tools.flash import Flash
+from tools.powercut.life import Collector, Life, Setting
+from umqtt31 import MQTTError
+from umqtt31.errors import JOURNAL
+from umqtt31.journal import Journal
+
+SMALL = Setting()
+BOARD = Setting(
+    blocks=16,
+    block_bytes=4096,
+    page_bytes=256,
+    cell_bytes=64,
+    slots=20,
+    slot_bytes=256,
+    held_slots=4,
+    client_id=b"node-17",
+)
+
+
+def opened(flash, client_id=b"node-17", slots=20, slot_bytes=256, held_slots=4, **options):
+    journal = Journal(flash, **options)
+    journal.open(client_id, slots, slot_bytes, held_slots)
+    return journal
+
+
+def recovered(journal):
+    found = Collector()
+    journal.recover(found)
+    return found
+
+
+def put(journal, slot, packet_id, packet=b"packet", qos=1, sent=False):
+    buf = bytearray(300)
+    buf[: len(packet)] = packet
+    return journal.put(slot, packet_id, qos, buf, len(packet), sent)
+
+
+def board_flash(blocks=16):
+    return Flash(blocks, 4096, 256)
+
+
+def test_journal_on_blank_flash_opens_empty_and_writes_nothing():
+    flash = board_flash()
+    found = recovered(opened(flash))
+    assert (found.messages, found.held, found.last_id) == ([], [], 0)
+    assert flash.operations == 0
+
+
+def test_journal_recovers_messages_in_the_order_of_their_acceptance():
+    flash = board_flash()
+    journal = opened(flash)
+    for slot, packet_id in ((3, 9), (0, 7), (5, 8)):
+        assert put(journal, slot, packet_id, b"%d" % packet_id, qos=2, sent=packet_id == 7)
+    journal.pubrec(0)
+    journal.commit()
+    again = opened(flash)
+    found = recovered(again)
+    assert [(m[1], m[2], m[3], m[4]) for m in found.messages] == [
+        (9, 2, False, False),
+        (7, 2, True, True),
+        (8, 2, False, False),
+    ]
+    buf = bytearray(256)
+    assert [bytes(buf[: again.get(m[0], buf)]) for m in found.messages] == [b"9", b"7", b"8"]
+    assert found.last_id == 8
+
+
+def test_last_packet_id_goes_on_when_nothing_is_left():
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 4711)
+    journal.clear()
+    assert recovered(opened(flash)).last_id == 4711
+
+
+def test_qos_0_message_survives_without_a_packet_id():
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 5, b"one")
+    put(journal, 1, 0, b"two", qos=0)
+    found = recovered(opened(flash))
+    assert [(m[1], m[2]) for m in found.messages] == [(5, 1), (0, 0)]
+    assert found.last_id == 5
+
+
+def test_online_marks_messages_put_before_it_and_writes_once():
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1)
+    journal.online()
+    journal.commit()
+    programs = flash.programs
+    journal.online()
+    journal.commit()
+    assert flash.programs == programs
+    put(journal, 1, 2)
+    assert [m[4] for m in recovered(opened(flash)).messages] == [True, False]
+
+
+def test_remove_alone_programs_nothing_until_sync():
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1)
+    programs = flash.programs
+    journal.remove(0)
+    journal.commit()
+    assert flash.programs == programs
+    assert len(recovered(opened(flash)).messages) == 1
+    journal.sync()
+    assert flash.programs == programs + 1
+    assert recovered(opened(flash)).messages == []
+
+
+def test_clear_of_an_empty_journal_programs_nothing():
+    flash = board_flash()
+    journal = opened(flash)
+    journal.clear()
+    assert flash.operations == 0
+    put(journal, 0, 1)
+    journal.remove(0)
+    journal.clear()
+    assert recovered(opened(flash)).messages == []
+
+
+def test_group_commit_programs_only_at_commit_and_reads_back_before():
+    flash = board_flash()
+    journal = opened(flash, group_commit=True)
+    assert journal.is_deferred
+    for slot in range(4):
+        put(journal, slot, slot + 1, b"%d" % slot * 20)
+    buf = bytearray(256)
+    assert bytes(buf[: journal.get(2, buf)]) == b"2" * 20
+    assert flash.programs == 0
+    journal.commit()
+    assert flash.programs == 1
+    assert bytes(buf[: journal.get(2, buf)]) == b"2" * 20
+
+
+def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
+    flash = board_flash(4)
+    journal = opened(flash, slots=30)
+    count = 0
+    while put(journal, count, count + 1, qos=2):
+        count += 1
+    assert 0 < count < 30
+    for k in range(500):
+        journal.pubrec(k % count)
+        journal.hold(k + 1)
+        journal.commit()
+        journal.release(k + 1)
+        journal.commit()
+        assert not put(journal, count, 999)
+    found = recovered(opened(flash, slots=30))
+    assert [m[1] for m in found.messages] == [*range(1, count + 1)]
+    assert found.held == []
+    journal.remove(0)
+    assert put(journal, 0, 1000)
+
+
+def test_journal_of_another_client_is_refused_untouched_unless_told_to_erase():
+    flash = board_flash()
+    put(opened(flash, b"other"), 0, 1)
+    image = bytes(flash.data)
+    with pytest.raises(MQTTError, match="belongs to client b'other'") as caught:
+        opened(flash)
+    assert caught.value.code == JOURNAL
+    assert bytes(flash.data) == image
+    assert recovered(opened(flash, erase_foreign=True)).messages == []
+    assert recovered(opened(flash)).messages == []
+
+
+def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monkeypatch):
+    flash = board_flash()
+    with monkeypatch.context() as patch:
+        patch.setattr("umqtt31.ring.FORMAT_VERSION", 9)
+        put(opened(flash), 0, 1)
+    with pytest.raises(MQTTError, match="format version 9, not 1"):
+        opened(flash)
+    assert recovered(opened(flash, erase_foreign=True)).messages == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"program_bytes": 512}, {"cell_bytes": 128}, {"erase_bytes": 8192}],
+    ids=lambda options: next(iter(options)),
+)
+def test_journal_of_another_layout_is_refused(options):
+    flash = board_flash()
+    journal = opened(flash)
+    for k in range(40):
+        put(journal, k % 20, k + 1)
+        journal.remove(k % 20)
+    with pytest.raises(MQTTError, match="layout"):
+        opened(flash, **options)
+
+
+def test_region_of_noise_is_taken_over_and_counted():
+    noise = random.Random(3).randbytes(16 * 4096)
+    flash = Flash(16, 4096, 256, noise)
+    journal = opened(flash)
+    assert journal.corrupt_pages == 256
+    put(journal, 0, 1)
+    again = opened(flash)
+    assert [m[1] for m in recovered(again).messages] == [1]
+    assert again.corrupt_pages == 0
+
+
+def test_corrupt_page_costs_what_was_in_it_and_is_counted():
+    flash = board_flash()
+    journal = opened(flash, cell_bytes=256)
+    for slot in range(6):
+        put(journal, slot, slot + 1)
+    flash.data[2 * 256 + 40] ^= 0x10
+    again = opened(flash, cell_bytes=256)
+    assert [m[1] for m in recovered(again).messages] == [1, 2, 4, 5, 6]
+    assert again.corrupt_pages == 1
+
+
+def test_any_single_wrong_byte_never_stops_recovery():
+    """Only a title that is wrong as a whole would be refused, and its CRC then is right."""
+    flash = SMALL.flash()
+    life = Life(SMALL, flash)
+    for k in range(1, 6):
+        life.do(("put", k, 2, bytes([k]) * 20, True))
+        life.do(("hold", k))
+        life.do(("commit",))
+        life.do(("release", k))
+    image = bytes(flash.data)
+    known = {m.packet_id for m in life.model.state.messages}
+    for at in range(0, len(image), 3):
+        broken = bytearray(image)
+        broken[at] ^= 1 + at % 255
+        state = Life(SMALL, SMALL.flash(broken)).state
+        assert {m.packet_id for m in state.messages} <= known
+
+
+def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():
+    flash = board_flash()
+    journal = opened(flash)
+    for slot in range(8):
+        put(journal, slot, slot + 1)
+    journal.hold(1)
+    journal.hold(2)
+    journal.commit()
+    with pytest.raises(MQTTError, match="raise max_mqueue_len"):
+        opened(flash, slots=7)
+    with pytest.raises(MQTTError, match="raise max_awaiting_rel"):
+        opened(flash, held_slots=1)
+    assert len(recovered(opened(flash, slots=8, held_slots=2)).messages) == 8
+
+
+def test_fewer_slots_than_once_were_used_is_fine():
+    flash = board_flash()
+    journal = opened(flash)
+    for slot in range(20):
+        put(journal, slot, slot + 1)
+    for slot in range(17):
+        journal.remove(slot)
+    journal.sync()
+    again = opened(flash, slots=3, held_slots=1)
+    assert [m[:2] for m in recovered(again).messages] == [(0, 18), (1, 19), (2, 20)]
+    buf = bytearray(256)
+    assert again.get(1, buf) == 6
+
+
+def test_smaller_packets_than_stored_are_refused_with_the_size_needed():
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1, b"x" * 200)
+    with pytest.raises(MQTTError, match="raise buffer_size to 200"):
+        opened(flash, slot_bytes=100)
+    journal.remove(0)
+    journal.sync()
+    opened(flash, slot_bytes=100)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sizes", "options", "text"),
+    [
+        (3, {}, {}, "journal needs 4 to 255 blocks, not 3"),
+        (4, {"held_slots": 20}, {}, "journal needs 5 to 255 blocks"),
+        (16, {"slot_bytes": 2100}, {}, "need larger erase_bytes"),
+        (16, {}, {"program_bytes": 100}, "multiple of cell_bytes"),
+        (16, {}, {"program_bytes": 16}, "32 or more"),
+        (16, {}, {"erase_bytes": 2048}, "the device's 4096"),
+    ],
+)
+def test_sizes_that_cannot_work_are_refused_with_a_reason(blocks, sizes, options, text):
+    with pytest.raises(ValueError, match=text):
+        opened(board_flash(blocks), **sizes, **options)
+
+
+def test_erase_unit_of_several_device_blocks_makes_room_for_large_packets():
+    flash = board_flash(32)
+    journal = opened(flash, slot_bytes=3000, erase_bytes=8192)
+    buf = bytearray(range(250)) * 12
+    for k in range(200):
+        assert journal.put(k % 5, k + 1, 1, buf, 3000, True)
+        journal.remove(k % 5)
+    journal.sync()
+    assert flash.erases > 32
+    assert recovered(opened(flash, slot_bytes=3000, erase_bytes=8192)).messages == []
+
+
+def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch):
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1)
+
+    def fail(*_):
+        raise OSError(5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(flash, "writeblocks", fail)
+        with pytest.raises(MQTTError) as caught:
+            put(journal, 1, 2)
+        assert caught.value.code == JOURNAL
+    assert put(journal, 1, 3)
+    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 3]
+
+
+def test_recovery_of_a_full_journal_reads_each_page_at_most_twice():
+    flash = board_flash()
+    journal = opened(flash)
+    for k in range(700):
+        if k >= 20:
+            journal.remove(k % 20)
+        put(journal, k % 20, k + 1, b"x" * (60 + k % 40))
+    flash.page_reads = [0] * 256
+    recovered(opened(flash))
+    assert max(flash.page_reads) <= 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
+    """Reclaiming has room by the argument in docs/journal-format.md; this tries it."""
+    source = random.Random(seed)
+    page_bytes = source.choice((64, 128, 256))
+    cell_bytes = source.choice((32, 64))
+    pages = source.choice((4, 8, 16))
+    slot_bytes = source.randrange(20, page_bytes * pages // 2 - 40)
+    setting = Setting(
+        source.choice((5, 6, 9)),
+        page_bytes * pages,
+        page_bytes,
+        cell_bytes,
+        60,
+        slot_bytes,
+        2,
+        seed % 2 == 1,
+    )
+    life = Life(setting, setting.flash())
+    ids = []
+    for packet_id in range(1, 1200):
+        if life.model.states:
+            del life.model.states[:-1]
+            life.model.required = 0
+        n = slot_bytes if source.random() < 0.4 else source.randrange(slot_bytes)
+        life.do(("put", packet_id, 2, source.randbytes(n), True))
+        if life.model.state.last_id == packet_id:
+            ids.append(packet_id)
+        else:
+            life.do(("remove", ids.pop(source.randrange(len(ids)))))
+        if ids:
+            life.do(("pubrec", source.choice(ids)))
+        life.do(("commit",))
+    life.do(("check",))
+    assert life.refused > 10
