@@ -74,6 +74,13 @@ EVENTS = _schema(
     ]
 )
 
+CODED = pa.dictionary(pa.int32(), pa.string())
+_REPEATING = ("site", "capture", "connection", "client_id", "direction", "packet_type", "topic")
+# The same with dictionaries for strings that repeat: how packets travel.
+CODED_EVENTS = pa.schema(
+    [field.with_type(CODED) if field.name in _REPEATING else field for field in EVENTS]
+)
+
 # Every PUBLISH once, however often it was sent: what `flows`, `sequences`, `losses`
 # and `readings` are made of.  Not written.
 MESSAGES = _schema(
@@ -102,6 +109,9 @@ MESSAGES = _schema(
         ("state", pa.string(), "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)"),
         ("session", pa.int32(), "number of the client's session"),
         ("position", pa.int64(), "order of the client's packets"),
+        ("capture", pa.string(), "file of the first PUBLISH"),
+        ("offset", pa.int64(), "its byte in that file"),
+        ("number", pa.int64(), "its place in the connection"),
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
         ("envelope", pa.binary(), "as in `packets`"),
     ]

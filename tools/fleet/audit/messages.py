@@ -74,7 +74,7 @@ class Flows:
         kind = rows.kind[select]
         back = (kind == PUBACK) | (kind == PUBREC) | (kind == PUBCOMP)
         direction = rows.direction[select] ^ back
-        key = (rows.client[select] * 2 + direction) << 16 | rows.packet_id[select]
+        key = (rows.client[select] * 2 + direction) << 16 | rows.packet_id[select].astype(np.int64)
         order = np.argsort(key, kind="stable")
         self.row = select[order]
         self.key = key[order]
@@ -233,7 +233,8 @@ def messages(rows, sessions, gaps, flows):
     }
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
-    for name in ("site", "client_id", "connection", "topic", "envelope"):
+    columns["number"] = rows.number[at]
+    for name in ("site", "client_id", "connection", "capture", "offset", "topic", "envelope"):
         columns[name] = rows.strings(name, at)
     return table(columns, schemas.MESSAGES)
 

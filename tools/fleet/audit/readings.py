@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from .rows import FAR
+from .rows import FAR, dictionary
 from .sessions import table
 
 _SIZE = 81  # the longest envelope
@@ -64,9 +64,7 @@ def _names(devices):
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
     fields = _unpack(messages["envelope"])
-    site = messages["site"].combine_chunks().dictionary_encode()
-    site = site.combine_chunks() if isinstance(site, pa.ChunkedArray) else site
-    sites = site.indices.to_numpy().astype(np.int64)
+    sites, _ = dictionary(messages["site"])
     device, _ = pd.factorize(fields["device"].astype(object))
     keys = (sites, device, fields["stream"], fields["boot"], fields["sequence"])
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
@@ -123,10 +121,9 @@ def _least(values, first):
 
 def _most(messages, order, group, delivered, count):
     # Deliveries to the subscriber that got most of them.
-    client = pc.fill_null(messages["client_id"], "").combine_chunks().dictionary_encode()
-    client = client.combine_chunks() if isinstance(client, pa.ChunkedArray) else client
-    codes = client.indices.to_numpy().astype(np.int64)[order][delivered]
-    width = len(client.dictionary) + 1
+    codes, clients = dictionary(messages["client_id"])
+    codes = codes[order][delivered].astype(np.int64) + 1
+    width = len(clients) + 1
     pairs, times = np.unique(group[delivered] * width + codes, return_counts=True)
     result = np.zeros(count, np.int64)
     np.maximum.at(result, pairs // width, times)

@@ -14,22 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from umqtt31 import topic
-
 from .. import schemas
-from .rows import running_max_breaks
+from ..mqtt import matches
+from .readings import decode
+from .rows import dictionary, running_max_breaks
 from .sessions import table
 
 # A message may be under way when the capture ends; what is published later than this
 # before the subscriber's last packet is not judged.
 GRACE_US = 5_000_000
-
-
-def matches(pattern, name):
-    """Does the filter match the topic name?  Both are text."""
-    if name.startswith("$") and pattern[:1] in ("+", "#"):
-        return False  # topics of the broker itself are only seen when asked for
-    return topic.matches(pattern.encode(), name.encode())
 
 
 def is_wild(pattern):
@@ -61,7 +54,7 @@ class _Names:
     def __init__(self, messages):
         site, self.sites = _encode(messages["site"])
         self.topic, self.topics = _encode(messages["topic"])
-        who, self.clients = _encode(pc.fill_null(messages["client_id"], ""))
+        who, self.clients = _encode(messages["client_id"])
         self.place = site * len(self.topics) + self.topic
         self.client = site * max(1, len(self.clients)) + who
         self.numbers = {name: code for code, name in enumerate(self.clients)}
@@ -79,12 +72,9 @@ class _Names:
 
 
 def _encode(column):
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    values = ["" if v is None else v for v in encoded.dictionary.to_pylist()]
-    codes = pc.fill_null(encoded.indices, len(values)).to_numpy().astype(np.int64)
-    return codes, [*values, ""]
+    codes, values = dictionary(column)
+    values = values.to_pylist()
+    return np.where(codes < 0, len(values), codes).astype(np.int64), [*values, ""]
 
 
 def _by_topic(subscriptions, names):
@@ -112,8 +102,9 @@ class _Expected:
         self.subscribed = by_topic
         published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(published & (messages["qos"].to_numpy() < 3))
-        rows = rows[np.lexsort((_ints(messages, "position")[rows], names.place[rows]))]
         sent = _ints(messages, "first_sent")
+        keys = (_ints(messages, "position"), names.client, sent, names.place)
+        rows = rows[np.lexsort([key[rows] for key in keys])]
         qos = _ints(messages, "qos")
         place = names.place[rows]
         first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -274,8 +265,6 @@ def _routes(messages, names, expected, lost, extra, late):
 
 
 def _losses(messages, names, expected, lost):
-    from .readings import decode
-
     row = expected.message[lost]
     chosen = messages.take(pa.array(row))
     reading = decode(chosen["envelope"])
@@ -309,11 +298,8 @@ def _violations(messages, extra, late):
         "requirement": ids,
         "by": ["broker"] * len(row),
         "ts": chosen["first_sent"],
-        "capture": [None] * len(row),
-        "offset": [None] * len(row),
-        "number": chosen["position"],
         "detail": texts,
     }
-    for name in ("site", "client_id", "connection", "topic", "packet_id"):
+    for name in ("site", "client_id", "connection", "topic", "packet_id", "capture", "offset", "number"):
         columns[name] = chosen[name]
     return table(columns, schemas.VIOLATIONS)

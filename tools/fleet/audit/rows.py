@@ -27,13 +27,13 @@ class Rows:
     """
 
     def __init__(self, table):
-        self.table = table.combine_chunks()
+        self.table = table.unify_dictionaries().combine_chunks()
         connection, names, first_row = self._connections()
-        ts = _ints(self.table["ts"])
+        ts = _numbers(self.table["ts"].cast(pa.int64()))
         client, start, rank = self._order_of(connection, names, first_row, ts)
-        number = _ints(self.table["number"])
+        number = _numbers(self.table["number"])
         connection = rank[connection]
-        order = np.lexsort((number, connection))
+        order = _sorted(connection, number)
         self.source = order
         self.connection = connection[order]
         self.ts = ts[order]
@@ -44,13 +44,12 @@ class Rows:
         self.kind = _codes(self.table["packet_type"], TYPES)[order]
         self.direction = _codes(self.table["direction"], {"c2s": 0, "s2c": 1})[order]
         for name in ("qos", "flags", "packet_id", "level", "reason_code"):
-            self.__dict__[name] = _ints(self.table[name], -1)[order]
+            self.__dict__[name] = _numbers(self.table[name], -1)[order]
         self.dup = self.flags & 8 != 0
-        self.payload_bytes = _ints(self.table["payload_bytes"], 0)[order]
-        self.packet_bytes = _ints(self.table["packet_bytes"], 0)[order]
-        self.payload_hash = _ints(self.table["payload_hash"], 0)[order]
-        self.topic, self.topics = _dictionary(self.table["topic"])
-        self.topic = self.topic[order]
+        for name in ("payload_bytes", "packet_bytes", "payload_hash"):
+            self.__dict__[name] = _numbers(self.table[name], 0)[order]
+        topic, self.topics = dictionary(self.table["topic"])
+        self.topic = topic[order]
         # Where each connection's rows begin; one entry more for the end.
         self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
 
@@ -58,9 +57,9 @@ class Rows:
         return len(self.source)
 
     def _connections(self):
-        site, sites = _dictionary(self.table["site"])
-        name, names = _dictionary(self.table["connection"])
-        codes, uniques = pd.factorize(site.astype(np.int64) * len(names) + name)
+        site, sites = dictionary(self.table["site"])
+        name, names = dictionary(self.table["connection"])
+        codes, uniques = pd.factorize(site.astype(np.int64) * max(1, len(names)) + name)
         first_row = np.full(len(uniques), -1, np.int64)
         first_row[codes[::-1]] = np.arange(len(codes))[::-1]
         return codes, names.take(pa.array(uniques % max(1, len(names)))), first_row
@@ -70,12 +69,13 @@ class Rows:
         start = np.full(len(names), FAR)
         np.minimum.at(start, connection, ts)
         chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
+        chosen = chosen.cast(pa.schema([("site", pa.string()), ("client_id", pa.string())]))
         # An empty client id is nobody's: level 3.1.1 and 5 clients may have none.
         known = pc.if_else(pc.equal(chosen["client_id"], ""), None, chosen["client_id"])
         who = pc.binary_join_element_wise(
             chosen["site"], pc.coalesce(known, names.cast(pa.string())), "\0"
         )
-        codes, values = _dictionary(who)
+        codes, values = dictionary(who)
         client = _ranks(values)[codes]
         order = np.lexsort((_ranks(names), start, client))
         rank = np.empty(len(order), np.int64)
@@ -84,23 +84,33 @@ class Rows:
 
     def strings(self, name, index):
         """Column `name` of the rows at `index`, as Arrow."""
-        return self.table[name].combine_chunks().take(pa.array(self.source[index]))
+        column = self.table[name]
+        return column.take(pa.array(self.source[index])).combine_chunks()
 
 
-def _ints(column, null=0):
+def _sorted(major, minor):
+    # One sort of one number where both fit into it, which they nearly always do.
+    bits = int(minor.max(initial=0)).bit_length()
+    if bits + int(major.max(initial=0)).bit_length() < 63 and minor.min(initial=0) >= 0:
+        return np.argsort(major << bits | minor)
+    return np.lexsort((minor, major))
+
+
+def _numbers(column, null=None):
     if column.null_count:
-        column = pc.fill_null(column.cast(pa.int64()), null)
-    return column.cast(pa.int64()).to_numpy()
+        column = pc.fill_null(column, null)
+    return column.to_numpy()
 
 
-def _dictionary(column):
-    encoded = column.combine_chunks()
+def dictionary(column):
+    """-> (code of each row, -1 for null; the values) of a column of strings."""
+    encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(encoded, pa.ChunkedArray):  # what combining no chunks at all gives
+        encoded = pa.array([], column.type)
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy()
-    return codes.astype(np.int64), encoded.dictionary
+    codes = pc.fill_null(encoded.indices, -1) if encoded.null_count else encoded.indices
+    return codes.to_numpy(), encoded.dictionary
 
 
 def _ranks(strings):
@@ -111,7 +121,7 @@ def _ranks(strings):
 
 
 def _codes(column, numbers):
-    codes, names = _dictionary(column)
+    codes, names = dictionary(column)
     table = np.array([numbers[name] for name in names.to_pylist()] or [0], np.int8)
     return table[codes]
 

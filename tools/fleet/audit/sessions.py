@@ -144,15 +144,18 @@ def _sums(rows, values, count):
 
 
 def table(columns, schema):
-    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays."""
-    arrays = []
+    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
+
+    Strings may stay dictionaries; `plain` of the module `pack` makes them strings.
+    """
+    arrays = {}
     for field in schema:
         values = columns[field.name]
         if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
             values = pa.array(values, pa.int64())
-        elif not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        elif not isinstance(values, pa.Array | pa.ChunkedArray):
             values = pa.array(values, field.type)
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        arrays.append(values if values.type == field.type else values.cast(field.type))
-    return pa.table(arrays, schema=schema)
+        kind = values.type
+        is_coded = pa.types.is_dictionary(kind) and kind.value_type == field.type
+        arrays[field.name] = values if is_coded or kind == field.type else values.cast(field.type)
+    return pa.table(arrays)

@@ -1,4 +1,4 @@
-"""Segments in, batches of `schemas.EVENTS` out; everything that lasts is kept here.
+"""Segments in, batches of `schemas.CODED_EVENTS` out; everything that lasts is kept here.
 
 `Decoder` takes segments batch by batch, in capture order, and hands out the rows
 they complete.  How the traffic is cut into batches changes no row.
@@ -120,17 +120,12 @@ class Decoder:
         columns["packet_type"] = _coded(columns["packet_type"], _TYPES)
         columns["ts"] = pa.array(columns["ts"], pa.int64()).cast(schemas.TS)
         arrays = []
-        for field in schemas.EVENTS:
+        for field in schemas.CODED_EVENTS:
             values = columns.get(field.name)
             if values is None:
                 values = pa.nulls(count, field.type)
             arrays.append(values if isinstance(values, pa.Array) else pa.array(values))
-        return pa.RecordBatch.from_arrays(arrays, names=schemas.EVENTS.names)
-
-
-def plain(batch):
-    """The batch with `schemas.EVENTS`' own types, no dictionaries (for Spark)."""
-    return batch.cast(schemas.EVENTS)
+        return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)
 
 
 def _coded(codes, values):

@@ -128,7 +128,7 @@ def _topics(data, body, size, has_topic, errors):
         texts = raw.cast(pa.large_string())
     except pa.ArrowInvalid:
         texts = pa.array(_decoded(raw, index, errors), pa.large_string())
-    return _spread(texts.cast(pa.string()), has_topic)
+    return _spread(texts.cast(pa.string()).dictionary_encode(), has_topic)
 
 
 def _decoded(raw, index, errors):

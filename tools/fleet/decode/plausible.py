@@ -6,7 +6,7 @@ be as the standards want them, so that payload bytes are not taken for packets.
 
 import re
 
-from umqtt31 import packet, topic
+from ..mqtt import packet, topic
 
 _AUTH = 0xF0  # level 5 only
 

@@ -1,0 +1,118 @@
+"""JSON lines of a subscriber, as `mosquitto_sub -F '%J'` prints them.
+
+Gives rows of `schemas.CODED_EVENTS`: PUBLISH packets to a subscriber without a
+name.  A payload that is a reading in hex (`%x`) becomes an envelope again.  Lines
+that cannot be read are counted and named by their byte.
+"""
+
+import datetime
+import json
+
+import numpy as np
+import pyarrow as pa
+
+from .. import schemas
+from ..decode import identity
+from .files import open_stream
+
+_BATCH_ROWS = 50_000
+
+
+def read_events(source, tally):
+    """Yield batches of the lines of `source`."""
+    rows, offset, number = [], 0, 0
+    with open_stream(source.path) as stream:
+        for line in stream:
+            if line.strip():
+                number += 1
+                row = _row(line, offset, number, tally)
+                if row:
+                    rows.append(row)
+            offset += len(line)
+            if len(rows) >= _BATCH_ROWS:
+                yield _batch(source, rows)
+                rows = []
+    tally.add("lines", number)
+    if rows:
+        yield _batch(source, rows)
+
+
+def _row(line, offset, number, tally):
+    try:
+        fields = json.loads(line)
+        moment = datetime.datetime.fromisoformat(fields["tst"])
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        payload = _payload(fields)
+        return (
+            offset,
+            (moment - _EPOCH) // _MICROSECOND,
+            int(fields.get("qos", 0)),
+            bool(fields.get("retain", False)),
+            fields.get("mid"),
+            str(fields["topic"]),
+            int(fields.get("payloadlen", len(payload))),
+            number,
+            payload,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        tally.error(offset, "line %d: %s" % (number, error))
+        return None
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def _payload(fields):
+    payload = fields.get("payload")
+    if isinstance(payload, str):
+        if len(payload) == 2 * int(fields.get("payloadlen", -1)):
+            try:
+                return bytes.fromhex(payload)
+            except ValueError:
+                pass
+        return payload.encode()
+    return json.dumps(payload, sort_keys=True).encode()
+
+
+def _batch(source, rows):
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    offset, ts, qos, retain, packet_id, topic, size, number, payload = columns
+    count = len(rows)
+    data = np.frombuffer(b"".join(payload) + bytes(64), np.uint8)
+    sizes = np.array([len(part) for part in payload], np.int64)
+    start = np.cumsum(sizes) - sizes
+    is_reading = identity.is_reading(data, start, sizes).tolist()
+    values = {
+        "site": [source.site] * count,
+        "capture": [source.capture] * count,
+        "offset": offset,
+        "connection": [source.capture] * count,
+        "client_id": [None] * count,
+        "direction": ["s2c"] * count,
+        "packet_type": ["PUBLISH"] * count,
+        "flags": [q << 1 | r for q, r in zip(qos, retain, strict=True)],
+        "qos": qos,
+        "dup": [False] * count,
+        "retain": retain,
+        "packet_id": packet_id,
+        "topic": topic,
+        "payload_bytes": size,
+        "packet_bytes": [0] * count,
+        "payload_hash": identity.payload_hash(data, start, sizes).tolist(),
+        "number": number,
+        "envelope": [p if is_one else None for p, is_one in zip(payload, is_reading, strict=True)],
+    }
+    arrays = []
+    for field in schemas.CODED_EVENTS:
+        if field.name == "ts":
+            column = pa.array(ts, pa.int64()).cast(field.type)
+        elif field.name not in values:
+            column = pa.nulls(count, field.type)
+        elif field.type == schemas.CODED:
+            column = pa.array(values[field.name], pa.string()).dictionary_encode()
+        else:
+            column = pa.array(values[field.name], field.type)
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)

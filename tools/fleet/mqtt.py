@@ -1,0 +1,22 @@
+"""What the pipeline takes from the device library: packet constants and topic matching.
+
+The library is found beside `tools`, or (as on a cluster) where Python finds it.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("umqtt31") is None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
+
+from umqtt31 import packet, topic  # noqa: E402
+
+__all__ = ["matches", "packet", "topic"]
+
+
+def matches(pattern, name):
+    """Does the filter match the topic name?  Both are text."""
+    if name.startswith("$") and pattern[:1] in ("+", "#"):
+        return False  # topics of the broker itself are only seen when asked for
+    return topic.matches(pattern.encode(), name.encode())

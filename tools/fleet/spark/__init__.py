@@ -1,0 +1,1 @@
+"""The pipeline on Spark: sources, transformations from DataFrame to DataFrame, the job."""

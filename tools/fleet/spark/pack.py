@@ -1,0 +1,67 @@
+"""Arrow tables as single values, so that a shuffle moves few large rows.
+
+Between two Python stages a row of Spark is (name, bucket, Arrow stream): thousands
+of packets cost one row in the JVM.  Buckets are chosen so that what belongs
+together (a connection, a client, a topic, a device) meets in one partition.
+"""
+
+import zlib
+
+import numpy as np
+import pyarrow as pa
+
+PACKED = "name string, bucket int, part binary"
+_ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("part", pa.binary())])
+
+
+def dump(table):
+    """The bytes of a table or record batch."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    return sink.getvalue().to_pybytes()
+
+
+def load(parts):
+    """One table of several of `dump`'s results, in their order."""
+    tables = [pa.ipc.open_stream(part).read_all() for part in parts]
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def rows(entries):
+    """A record batch of Spark's for entries of (name, bucket, table)."""
+    names, buckets, parts = [], [], []
+    for name, bucket, table in entries:
+        names.append(name)
+        buckets.append(bucket)
+        parts.append(dump(table))
+    # A bytes column of Arrow ends at 2 GB, and so does a row of Spark.
+    columns = [
+        pa.array(names, pa.string()),
+        pa.array(buckets, pa.int32()),
+        pa.array(parts, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def split(table, buckets):
+    """(bucket, its rows) for an array that gives each row its bucket."""
+    order = np.argsort(buckets, kind="stable")
+    chosen = buckets[order]
+    first = np.flatnonzero(np.diff(chosen, prepend=-1))
+    table = table.take(pa.array(order)) if len(first) > 1 else table
+    for begin, end in zip(first, np.append(first[1:], len(chosen)), strict=True):
+        yield int(chosen[begin]), table.slice(begin, end - begin)
+
+
+def text_buckets(values, count):
+    """A bucket below `count` for each of some strings, the same everywhere and always."""
+    sums = [zlib.crc32(("" if value is None else value).encode()) for value in values]
+    # crc32 alone is linear: similar names would share their low bits.
+    mixed = np.array(sums, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed >> np.uint64(33)) % np.uint64(count)).astype(np.int64)
+
+
+def plain(table, schema):
+    """The table with exactly the types of `schema`, no dictionaries."""
+    return table.select(schema.names).cast(schema)

@@ -1,0 +1,51 @@
+"""The Spark session of the host tools: local by default, a cluster when told so."""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class NoJava(Exception):
+    """No Java runtime that Spark can use was found."""
+
+
+def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
+    """A session; `master` None is `local[*]`, or what spark-submit has chosen.
+
+    `memory` is the driver's (in local mode everything's).  Raises NoJava with what
+    to do when Java is missing.
+    """
+    import shutil
+
+    from pyspark.sql import SparkSession
+
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise NoJava("Spark needs Java 17 or newer: run `make setup`")
+    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    is_submitted = "SPARK_ENV_LOADED" in os.environ
+    if master or not is_submitted:
+        builder = builder.master(master or "local[*]")
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(partitions or 8),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.sources.partitionOverwriteMode": "static",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.log.level": "ERROR",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    from .source import MqttPcapSource
+
+    session.dataSource.register(MqttPcapSource)
+    return session

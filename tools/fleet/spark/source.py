@@ -1,0 +1,81 @@
+"""`mqtt_pcap`: captures as a data source of Spark.
+
+`spark.read.format("mqtt_pcap").load(folder)` decodes each file by itself and gives
+rows of `schemas.EVENTS`, which hold for files with whole connections.  The options
+
+    mode      packets (as above), events or segments (both packed, see `pack`)
+    ports     TCP ports of MQTT, "1883" or "1883,1884"
+    buckets   into how many parts segments (by connection) or events (by client) go
+    rangebytes  how large the parts of a pcap file are that tasks read
+
+are read without regard to case.  With segments, a large pcap file is read in parts.
+"""
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+PORTS = "1883"
+RANGE_BYTES = 64 << 20
+
+
+class MqttPcapSource(DataSource):
+    """The data source; see the module."""
+
+    @classmethod
+    def name(cls):
+        return "mqtt_pcap"
+
+    def schema(self):
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from .. import schemas
+        from .pack import PACKED
+
+        if self.options.get("mode", "packets") == "packets":
+            return from_arrow_schema(schemas.EVENTS, prefer_timestamp_ntz=False)
+        return PACKED
+
+    def reader(self, schema):
+        return _Reader(dict(self.options))
+
+
+class _Range(InputPartition):
+    def __init__(self, sources, begin=0, until=None, first_ts=0):
+        self.sources = sources
+        self.begin = begin
+        self.until = until
+        self.first_ts = first_ts
+
+
+class _Reader(DataSourceReader):
+    # Tasks construct it too, so nothing happens here.
+    def __init__(self, options):
+        self._path = options.get("path", "")
+        self._mode = options.get("mode", "packets")
+        self._ports = {int(port) for port in options.get("ports", PORTS).split(",")}
+        self._buckets = int(options.get("buckets", 8))
+        self._range_bytes = int(options.get("rangebytes", RANGE_BYTES))
+
+    def partitions(self):
+        from ..capture import files
+
+        found = files.find(self._path)
+        if self._mode != "segments":
+            return [_Range([source]) for source in found] or [_Range([])]
+        parts = []
+        for source in found:
+            is_json = files.is_json(source)
+            first = 0 if is_json else files.first_ts(source.path) or 0
+            cuts = [(0, None)] if is_json else files.ranges(source.path, self._range_bytes)
+            parts += [_Range([source], begin, until, first) for begin, until in cuts]
+        return parts or [_Range([])]
+
+    def read(self, partition):
+        from . import tasks
+
+        for source in partition.sources:
+            if self._mode == "segments":
+                yield from tasks.read_segments(source, partition, self._ports, self._buckets)
+            elif self._mode == "events":
+                yield from tasks.read_events(source, self._ports, self._buckets)
+            else:
+                yield from tasks.read_packets(source, self._ports)

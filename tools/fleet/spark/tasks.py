@@ -1,0 +1,173 @@
+"""What tasks of Spark do with captures: read, decode, pack.  No Spark in here.
+
+Names of packed parts: `segments:SITE\\0CAPTURE\\0FIRST_TS\\0BEGIN`, `events`, `captures`.
+"""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+
+from .. import schemas
+from ..audit.rows import dictionary
+from ..capture import files, jsonl, link
+from ..capture.frames import Tally
+from ..decode.decoder import Decoder
+from . import pack, segments
+
+_RUN_ROWS = 150_000
+
+
+def read_segments(source, part, ports, buckets):
+    """Packed segments of one part of a file, and its tally."""
+    tally = Tally()
+    if files.is_json(source):
+        gathered = _Gathered(buckets)
+        yield from gathered.add(jsonl.read_events(source, tally))
+        yield from gathered.flush()
+    else:
+        name = "\0".join(
+            (source.site, source.capture, "%020d" % part.first_ts, "%020d" % part.begin)
+        )
+        site_bucket = int(pack.text_buckets([source.site], buckets)[0])
+        for frames in files.read_frames(source.path, tally, part.begin, part.until):
+            found = link.segments(frames, ports, tally)
+            if len(found.ts):
+                yield pack.rows(
+                    ("segments:" + name, bucket, segments.to_table(some))
+                    for bucket, some in segments.bucketed(found, site_bucket, buckets)
+                )
+    yield pack.rows([("captures", 0, tally_table(source, tally))])
+
+
+def decode_segments(batches, buckets):
+    """Packed segments of whole connections -> packed events; everything else as it is."""
+    parts, rest = [], []
+    for batch in batches:
+        for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
+            if name.startswith("segments:"):
+                parts.append(_Part(name, part))
+            else:
+                rest.append((name, bucket, part))
+    yield from _as_they_are(rest)
+    decoders = {}
+    gathered = _Gathered(buckets)
+    for site, capture, found in _runs(sorted(parts, key=lambda part: part.order)):
+        decoder = decoders.setdefault(site, Decoder(site))
+        yield from gathered.add(decoder.feed(found, capture))
+    for decoder in decoders.values():
+        yield from gathered.add(decoder.finish())
+    yield from gathered.flush()
+
+
+class _Part:
+    # In order: by the time a capture begins, then by capture, then by place.
+    def __init__(self, name, data):
+        self.site, self.capture, first_ts, begin = name[len("segments:") :].split("\0")
+        self.table = pack.load([data])
+        offset = self.table["offset"][0].as_py()
+        self.order = self.site, first_ts, self.capture, begin, offset
+
+
+def _runs(parts):
+    # Parts of one capture put together, so that each step has enough to do.
+    for (site, capture), group in itertools.groupby(parts, lambda p: (p.site, p.capture)):
+        tables, count = [], 0
+        for part in group:
+            tables.append(part.table)
+            count += part.table.num_rows
+            if count >= _RUN_ROWS:
+                yield site, capture, segments.from_table(pa.concat_tables(tables))
+                tables, count = [], 0
+        if tables:
+            yield site, capture, segments.from_table(pa.concat_tables(tables))
+
+
+class _Gathered:
+    # Events of several batches, split by client when there are enough of them.
+    def __init__(self, buckets):
+        self._buckets = buckets
+        self._tables, self._count = [], 0
+
+    def add(self, batches):
+        for batch in batches:
+            self._tables.append(pa.Table.from_batches([batch]))
+            self._count += batch.num_rows
+            if self._count >= _RUN_ROWS:
+                yield from self.flush()
+
+    def flush(self):
+        if self._tables:
+            table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
+            self._tables, self._count = [], 0
+            yield pack.rows(events_by_client(table, self._buckets))
+
+
+def _as_they_are(rest):
+    if rest:
+        names, buckets, parts = zip(*rest, strict=True)
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array(names, pa.string()),
+                pa.array(buckets, pa.int32()),
+                pa.array(parts, pa.binary()),
+            ],
+            names=["name", "bucket", "part"],
+        )
+
+
+def _decoded(source, ports, tally):
+    # Coded batches of one file with whole connections.
+    if files.is_json(source):
+        yield from jsonl.read_events(source, tally)
+        return
+    decoder = Decoder(source.site)
+    for frames in files.read_frames(source.path, tally):
+        yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
+    yield from decoder.finish()
+
+
+def read_events(source, ports, buckets):
+    """Packed events of a file with whole connections, and its tally."""
+    tally = Tally()
+    gathered = _Gathered(buckets)
+    yield from gathered.add(_decoded(source, ports, tally))
+    yield from gathered.flush()
+    yield pack.rows([("captures", 0, tally_table(source, tally))])
+
+
+def read_packets(source, ports):
+    """Plain rows of `schemas.EVENTS` of a file with whole connections."""
+    for batch in _decoded(source, ports, Tally()):
+        yield from pack.plain(pa.Table.from_batches([batch]), schemas.EVENTS).to_batches()
+
+
+def events_by_client(table, count):
+    """Entries (`events`, bucket, table) that bring each client's events together."""
+    site, sites = dictionary(table["site"])
+    client, clients = dictionary(table["client_id"])
+    connection, connections = dictionary(table["connection"])
+    texts = [*(value or None for value in clients.to_pylist()), None]
+    by_client = pack.text_buckets(texts, count)
+    unknown = [value is None for value in texts]
+    bucket = by_client[client]
+    if any(unknown):
+        by_connection = pack.text_buckets(connections.to_pylist(), count)
+        bucket = np.where(np.array(unknown)[client], by_connection[connection], bucket)
+    bucket = (bucket + pack.text_buckets(sites.to_pylist(), count)[site]) % count
+    return [("events", number, some) for number, some in pack.split(table, bucket)]
+
+
+def tally_table(source, tally):
+    """The `captures` rows of one file or part of a file."""
+    rows = [
+        (source.site, source.capture, name, count, None, None)
+        for name, count in sorted(tally.counts.items())
+    ]
+    rows += [(source.site, source.capture, "error", 1, at, text) for at, text in tally.errors]
+    columns = zip(*rows, strict=True) if rows else [[]] * 6
+    arrays = [
+        pa.array(list(column), field.type)
+        for column, field in zip(columns, schemas.CAPTURES, strict=True)
+    ]
+    return pa.table(arrays, schema=schemas.CAPTURES)

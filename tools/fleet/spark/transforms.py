@@ -1,0 +1,208 @@
+"""DataFrame -> DataFrame: the pipeline's steps.  Nothing here reads or writes.
+
+    segments --decode--> events --judge--> tables, messages, subscriptions
+    messages, subscriptions --route--> losses, duplicates, order
+    messages with envelopes --collect_readings--> readings, losses
+
+All but `table` give packed rows (module `pack`); `table` makes plain rows of them.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from .. import schemas
+from ..audit.judge import TABLES as JUDGED
+from ..audit.judge import judge as judge_events
+from ..audit.readings import decode as decode_envelopes
+from ..audit.readings import readings as collect
+from ..audit.routes import is_wild, routes
+from ..audit.rows import dictionary
+from . import pack, tasks
+
+
+def decode(segments, buckets):
+    """Packed segments (by connection) -> packed events (by client)."""
+    return segments.repartitionById(buckets, "bucket").mapInArrow(
+        lambda batches: tasks.decode_segments(batches, buckets), pack.PACKED
+    )
+
+
+def by_client(events, buckets):
+    """Plain rows of `schemas.EVENTS` -> packed events, for `judge`."""
+
+    def run(batches):
+        for batch in batches:
+            coded = _coded(pa.Table.from_batches([batch]).cast(schemas.EVENTS))
+            yield pack.rows(tasks.events_by_client(coded, buckets))
+
+    return events.mapInArrow(run, pack.PACKED)
+
+
+def _coded(table):
+    arrays = []
+    for field in schemas.CODED_EVENTS:
+        column = table[field.name].combine_chunks()
+        arrays.append(column.dictionary_encode() if field.type == schemas.CODED else column)
+    return pa.table(arrays, schema=schemas.CODED_EVENTS)
+
+
+def judge(events, buckets):
+    """Packed events (by client) -> packed tables of `audit.judge`.
+
+    Messages and subscriptions come by topic, and once more as `readings` by device.
+    """
+
+    def run(batches):
+        parts = _parts(batches, "events")
+        if not parts:
+            return
+        tables = judge_events(pack.load(parts))
+        messages, subscriptions = tables.pop("messages"), tables.pop("subscriptions")
+        yield pack.rows((name, 0, table) for name, table in tables.items() if table.num_rows)
+        yield pack.rows([("messages", 0, messages)])
+        yield pack.rows(_by_topic(messages, subscriptions, buckets))
+        yield pack.rows(_by_device(messages, buckets))
+
+    chosen = events.where(F.col("name") == "events")
+    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+
+
+def _parts(batches, name):
+    return [
+        part.as_buffer()
+        for batch in batches
+        for one, part in zip(batch["name"].to_pylist(), batch["part"], strict=True)
+        if one == name
+    ]
+
+
+def _by_topic(messages, subscriptions, buckets):
+    codes, names = dictionary(messages["topic"])
+    bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
+    for number, some in pack.split(messages, bucket):
+        yield "routed", number, some
+    if not subscriptions.num_rows:
+        return
+    filters = subscriptions["filter"].to_pylist()
+    wild = np.array([is_wild(text) for text in filters])
+    exact = np.flatnonzero(~wild)
+    if len(exact):
+        own = pack.text_buckets([filters[at] for at in exact], buckets)
+        for number, some in pack.split(subscriptions.take(pa.array(exact)), own):
+            yield "subscriptions", number, some
+    if wild.any():
+        everywhere = subscriptions.filter(pa.array(wild))
+        for number in range(buckets):
+            yield "subscriptions", number, everywhere
+
+
+def _by_device(messages, buckets):
+    some = messages.filter(pc.is_valid(messages["envelope"]))
+    if some.num_rows:
+        codes, names = dictionary(decode_envelopes(some["envelope"])["device"])
+        bucket = pack.text_buckets(names.to_pylist(), buckets)[codes]
+        for number, part in pack.split(some, bucket):
+            yield "readings", number, part
+
+
+def route(judged, buckets, exempt=()):
+    """Messages by topic -> packed `routes`, `losses`, `violations`; `exempt`: filters."""
+
+    def run(batches):
+        batches = list(batches)
+        messages = _parts(batches, "routed")
+        subscriptions = _parts(batches, "subscriptions")
+        if messages:
+            wanted = pack.load(subscriptions) if subscriptions else _no_subscriptions()
+            yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt)))
+
+    chosen = judged.where(F.col("name").isin("routed", "subscriptions"))
+    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+
+
+def _no_subscriptions():
+    return schemas.SUBSCRIPTIONS.empty_table()
+
+
+def _filled(tables):
+    return [(name, 0, table) for name, table in tables.items() if table.num_rows]
+
+
+def collect_readings(judged, buckets):
+    """Messages by device -> packed `readings` and `losses`."""
+
+    def run(batches):
+        parts = _parts(batches, "readings")
+        if parts:
+            yield pack.rows(_filled(collect(pack.load(parts))))
+
+    chosen = judged.where(F.col("name") == "readings")
+    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+
+
+def table(packed, name, schema):
+    """Plain rows of all packed parts of this name."""
+
+    def run(batches):
+        for batch in batches:
+            for part in batch["part"]:
+                found = pack.load([part.as_buffer()])
+                yield from pack.plain(found, schema).to_batches(max_chunksize=50_000)
+
+    spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return packed.where(F.col("name") == name).mapInArrow(run, spark_schema)
+
+
+def packets(events):
+    """Packed events -> the `packets` table."""
+    return _events(events, lambda kind: kind.isin(*schemas.PACKET_TYPES))
+
+
+def gaps(events):
+    """Packed events -> the `gaps` table: what stands where packets should be."""
+    chosen = _events(events, lambda kind: kind.isin(*_GAP_KINDS))
+    renamed = chosen.withColumnRenamed("packet_type", "kind")
+    return renamed.withColumnRenamed("payload_bytes", "bytes").select(*schemas.GAPS.names)
+
+
+_GAP_KINDS = ("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE")
+
+
+def _events(events, chosen):
+    rows = table(events, "events", schemas.EVENTS)
+    return rows.where(chosen(F.col("packet_type")))
+
+
+def sequences(judged, routed):
+    """The `sequences` table: what one client shows, and what only both ends show."""
+    keys = ["site", "client_id", "topic", "qos"]
+    own = table(judged, "sequences", JUDGED["sequences"])
+    found = table(routed, "routes", schemas.ROUTES).groupBy(*keys)
+    counts = ("lost", "duplicates", "overtaking")
+    found = found.agg(*(F.sum(name).alias("found_" + name) for name in counts))
+    found = found.select("found_lost", "found_duplicates", "found_overtaking",
+                         *(F.col(k).alias("route_" + k) for k in keys))
+    same = F.col("direction") == "s2c"
+    for key in keys:
+        same = same & F.col(key).eqNullSafe(F.col("route_" + key))
+    joined = own.join(found, same, "full_outer")
+    # A subscriber that got nothing at all of a topic has no sequence of its own.
+    for key in keys:
+        joined = joined.withColumn(key, F.coalesce(key, "route_" + key))
+    joined = joined.withColumn("direction", F.coalesce("direction", F.lit("s2c")))
+    for name in counts:
+        joined = joined.withColumn(name, F.coalesce("found_" + name, F.lit(0)))
+    for name in ("messages", "packets", "redelivered", "unmarked", "incomplete", "in_flight_max"):
+        joined = joined.withColumn(name, F.coalesce(name, F.lit(0)))
+    return joined.select(*schemas.SEQUENCES.names)
+
+
+def captures(events):
+    """The `captures` table: counters of each file summed, its errors one by one."""
+    rows = table(events, "captures", schemas.CAPTURES)
+    keys = ["site", "capture", "counter", "offset", "detail"]
+    summed = rows.groupBy(*keys).agg(F.sum("count").alias("count"))
+    return summed.select(*schemas.CAPTURES.names)
