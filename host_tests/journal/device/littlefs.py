@@ -1,0 +1,130 @@
+"""Runs under MicroPython: a journal in a file on littlefs, cut at littlefs' operations.
+
+At every program and erase of the flash below littlefs a copy of that flash is cut,
+mounted, and its journal recovered.  Prints how many, and how often the state
+was not one between the newest durable one and the current one.
+"""
+
+import vfs
+
+from umqtt31.fileblockdevice import FileBlockDevice
+from umqtt31.journal import Journal
+
+BLOCK = 512
+BLOCKS = 48
+
+
+class RamFlash:
+    def __init__(self, data):
+        self.data = data
+        self.hook = None
+
+    def readblocks(self, block, buf, offset=0):
+        at = block * BLOCK + offset
+        buf[:] = self.data[at : at + len(buf)]
+
+    def writeblocks(self, block, buf, offset=0):
+        self.change(block * BLOCK + offset, buf)
+
+    def change(self, at, after):
+        if self.hook:
+            self.hook(at, after)
+        self.data[at : at + len(after)] = after
+
+    def ioctl(self, op, arg):
+        if op == 6:
+            self.change(arg * BLOCK, b"\xff" * BLOCK)
+        return BLOCKS if op == 4 else BLOCK if op == 5 else 0
+
+
+class Found:
+    def __init__(self):
+        self.state = []
+
+    def restore(self, slot, packet_id, qos, has_pubrec, maybe_sent):
+        self.state.append(packet_id * 2 + has_pubrec)
+
+    def restore_held(self, packet_id):
+        self.state.append(-packet_id)
+
+    def restore_last_id(self, packet_id):
+        pass
+
+
+def opened(folder):
+    device = FileBlockDevice(folder + "/journal.img", 5, BLOCK)
+    journal = Journal(device, program_bytes=64, erase_bytes=BLOCK, cell_bytes=32)
+    journal.open(b"n", 6, 40, 2)
+    return device, journal
+
+
+def recovered(data):
+    vfs.mount(vfs.VfsLfs2(RamFlash(data)), "/cut")
+    device, journal = opened("/cut")
+    found = Found()
+    journal.recover(found)
+    device.close()
+    vfs.umount("/cut")
+    return found.state
+
+
+class Cutter:
+    """Cuts a copy of the flash before each operation goes on; counts what is wrong."""
+
+    def __init__(self, flash):
+        self.flash = flash
+        self.torn = bytearray(len(flash.data))
+        self.states = [[]]
+        self.required = 0
+        self.cuts = self.wrong = 0
+
+    def hook(self, at, after):
+        n = (0, len(after), len(after) // 2, self.cuts % len(after))[self.cuts % 4]
+        torn = self.torn
+        torn[:] = self.flash.data
+        torn[at : at + n] = after[:n]
+        self.flash.hook = None
+        state = recovered(torn)
+        self.flash.hook = self.hook
+        self.cuts += 1
+        if state not in self.states[self.required :]:
+            self.wrong += 1
+            print("wrong", self.cuts, state, self.states[self.required :])
+
+
+def main():
+    flash = RamFlash(bytearray(BLOCK * BLOCKS))
+    vfs.VfsLfs2.mkfs(flash)
+    vfs.mount(vfs.VfsLfs2(flash), "/flash")
+    _, journal = opened("/flash")
+    cutter = Cutter(flash)
+    flash.hook = cutter.hook
+    buf = bytearray(b"packet" * 10)
+    state = []
+
+    def mark():
+        state[-1] += 1
+
+    def do(name, change, *args):
+        # What the call will lead to is allowed as soon as it begins.
+        change()
+        cutter.states.append(list(state))
+        getattr(journal, name)(*args)
+        journal.commit()
+        cutter.required = len(cutter.states) - 1
+
+    for k in range(1, 41):
+        if k > 4:
+            packet_id = (k - 4) * 2
+            state.remove(packet_id + (k % 2))
+            journal.remove((k - 4) % 6)
+            cutter.states.append(list(state))
+        do("put", lambda: state.append(k * 2), k % 6, k, 2, buf, 30, False)
+        if k % 2:
+            do("pubrec", mark, k % 6)
+        do("hold", lambda: state.append(-k), k)
+        do("release", lambda: state.remove(-k), k)
+    print(cutter.cuts, "cuts", cutter.wrong, "wrong")
+
+
+main()

@@ -1,0 +1,24 @@
+"""The journal on real MicroPython: nothing allocates, and littlefs below it is cut."""
+
+from pathlib import Path
+
+import pytest
+
+DEVICE = Path(__file__).parent / "device"
+HEAP_BYTES = 256 * 1024
+
+
+@pytest.mark.parametrize("way", ["at once", "deferred"])
+def test_every_call_and_reclaiming_run_with_the_heap_locked(micropython, way):
+    done = micropython.run(DEVICE / "locked.py", args=[way])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True True 15 [] 350\n"
+
+
+def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(micropython, capsys):
+    done = micropython.run(DEVICE / "littlefs.py", heap_bytes=HEAP_BYTES, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with capsys.disabled():
+        print(f"\nlittlefs, MicroPython {micropython.id}: {done.stdout.strip()}")
+    assert done.stdout.splitlines()[-1].endswith("cuts 0 wrong")
+    assert int(done.stdout.split()[0]) > 200
