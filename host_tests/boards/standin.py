@@ -74,9 +74,7 @@ def rp2_firmware(family, storage, board=b"pico_w", pages=40):
     device = (7, 0x504D, 0, XIP + storage[0], storage[1], 0, 3)
     struct.pack_into("<HHIIIIH", memory, entries + 64, *device)
     struct.pack_into("<II", memory, table, XIP + entries, XIP + entries + 64)
-    struct.pack_into(
-        "<5I", memory, 0x1E4, 0x7188EBF2, XIP + table, XIP + table + 8, 0, 0xE71AA390
-    )
+    struct.pack_into("<5I", memory, 0x1E4, 0x7188EBF2, XIP + table, XIP + table + 8, 0, 0xE71AA390)
     blocks = []
     if family != RP2040:
         # Erratum E10: one block of the absolute family comes first.

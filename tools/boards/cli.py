@@ -151,3 +151,52 @@ def flash(board, port, drive, image):
 
     flashing.flash(load_profile(board), image, port, drive, on_text=click.echo)
     click.echo("done; see it start with: make monitor PORT=…")
+
+
+@cli.command()
+@click.option("--no-heap", is_flag=True, help="Leave out the heap on 32-bit MicroPython.")
+@click.option("--check", is_flag=True, help="Fail when a budget is exceeded.")
+def size(no_heap, check):
+    """Show bytes of bytecode per module, budgets, and heap after import."""
+    from . import report
+    from . import size as sizes
+
+    modules = sizes.measure_modules()
+    report.print_sizes(modules)
+    if not no_heap:
+        rows = {"umqtt31": sizes.measure_heap()}
+        rows["umqtt31 and Journal"] = sizes.measure_heap("from umqtt31.journal import Journal")
+        report.print_heap(rows)
+    for line in sizes.over_budget(modules):
+        click.echo(f"over budget: {line}", err=True)
+    if check and sizes.over_budget(modules):
+        raise click.exceptions.Exit(1)
+
+
+@cli.command()
+@options.board
+@click.option("--port", help="Also write it to the ROMFS partition of the board here.")
+def romfs(board, port):
+    """Make a ROMFS image of library and firmware; bytecode runs from it in place."""
+    from .compile import build_tree, tree_files
+    from .places import BUILD
+    from .remote import Remote
+    from .romfs import make_romfs
+
+    profile = load_profile(board)
+    data = make_romfs(tree_files(build_tree(profile)))
+    out = BUILD / profile.name / "umqtt31.romfs"
+    out.write_bytes(data)
+    click.echo(f"{shown(out)}: {len(data):,} bytes")
+    if port:
+        click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
+
+
+@cli.command()
+@options.port
+@click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
+def monitor(port, restart):
+    """Show what the board prints, until Ctrl-C."""
+    from .monitor import monitor as watch
+
+    watch(port, restart)

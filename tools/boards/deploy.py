@@ -1,6 +1,6 @@
 """Bring library, firmware and settings onto a board, and check that it runs.
 
-Only files whose hash differs travel.  They are staged under /update and moved in
+Only files whose hash differs travel.  They are staged under /staged and moved in
 one decided step (`firmware/update.py`), so an unplugged board still starts.
 """
 
@@ -15,7 +15,7 @@ from .places import FIRMWARE
 from .remote import Remote
 
 SETTINGS = "settings.json"
-STAGED = "/update"
+STAGED = "/staged"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
 _SPARE_BLOCKS = 4

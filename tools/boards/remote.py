@@ -7,6 +7,7 @@ connection, so the board is soft-reset once at most.  Errors are one line.
 import os
 import subprocess
 import sys
+import termios
 import threading
 
 import serial
@@ -49,9 +50,17 @@ class Remote:
     def restart(self):
         """Soft-reset the board, so that it runs boot.py and main.py."""
         check_port(self.port)
-        with serial.Serial(self.port, 115200, timeout=1) as line:
-            line.write(_RESTART)
-            line.flush()
+        try:
+            with serial.Serial(self.port, 115200, timeout=1) as line:
+                self.send_restart(line)
+        except (serial.SerialException, OSError, termios.error):
+            raise BoardError(f"{self.port}: the board is gone; plug it in again") from None
+
+    @staticmethod
+    def send_restart(line):
+        """Soft-reset the board at the other end of an open serial `line`."""
+        line.write(_RESTART)
+        line.flush()
 
 
 def _run(command, timeout_s, on_line):

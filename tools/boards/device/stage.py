@@ -11,9 +11,9 @@ def make(folder):
             raise
 
 
-make("/update")
+make("/staged")
 # "ready" first: without it a half-emptied folder is no update.
-for _name in sorted(os.listdir("/update"), key=lambda name: name != "ready"):
-    os.remove("/update/" + _name)
+for _name in sorted(os.listdir("/staged"), key=lambda name: name != "ready"):
+    os.remove("/staged/" + _name)
 for _folder in folders:
     make(_folder)

@@ -7,26 +7,31 @@ becomes SIGINT, as the interrupt of a board's UART raises KeyboardInterrupt.
 import contextlib
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import threading
+import time
 import tty
 from pathlib import Path
 
 REPL = Path(__file__).with_name("repl.py")
 _MODE_AFTER = {80: "raw", 81: "friendly"}
-_CTRL_C = b"\x03"
+_CTRL_C = 3
+_PARTS = re.compile(rb"\x03+|[^\x03]+")
+_SERVED_S = 0.05
 
 
 class VirtualBoard:
     """A board of `profile` whose flash is the file `image`, from flash offset 0.
 
     `interpreter` is a tools.micropython.Interpreter.  As a context manager it powers
-    on and, at the end, unplugs.  `port` is the terminal's path.
+    on and, at the end, unplugs.  `port` is the terminal's path.  `cut_at_operation`:
+    the n-th write or erase of the flash does not happen, the power is gone.
     """
 
-    def __init__(self, profile, image, interpreter, heap_bytes=262144):
+    def __init__(self, profile, image, interpreter, heap_bytes=262144, cut_at_operation=0):
         layout, journal = profile.filesystem, profile.journal
         places = [layout.offset, layout.size, journal.offset, journal.size]
         self._start = lambda mode: interpreter.argv(
@@ -34,12 +39,18 @@ class VirtualBoard:
             heap_bytes=heap_bytes,
             args=[mode, image, profile.mcu, layout.program_unit, *places],
         )
-        self._environment = interpreter.environment([])
+        self._environment = interpreter.environment(
+            [], {"CUT_AT_OPERATION": str(cut_at_operation)}
+        )
         self._process = None
+        self._is_ready = False
+        self._held = b""
+        self._interrupted_at = 0.0
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
         self.port = os.ttyname(self._slave)
         self._is_plugged = True
+        self._is_gone = False
         self._written = 0
         self._cut_after = None
         self._wake_read, self._wake_write = os.pipe()
@@ -55,6 +66,7 @@ class VirtualBoard:
 
     def power_on(self, mode="friendly"):
         """Start MicroPython: boot.py, main.py (unless `mode` is "raw"), then the REPL."""
+        self._is_ready = False
         self._process = subprocess.Popen(
             self._start(mode),
             env=self._environment,
@@ -76,14 +88,15 @@ class VirtualBoard:
 
     def unplug(self):
         """Cut the power and take the port away."""
+        if self._is_gone:
+            return
+        self._is_gone = True
         self._is_plugged = False
         self.cut_power()
-        if self._thread.is_alive():
-            self._wake()
-            self._thread.join()
-        for fd in (self._wake_read, self._wake_write):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        self._wake()
+        self._thread.join()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
 
     def unplug_after(self, count):
         """Pull the plug when the computer has sent `count` more bytes."""
@@ -115,21 +128,46 @@ class VirtualBoard:
             self.cut_power()
             self._is_plugged = False
             return
-        process = self._process
-        if process is None:
-            return
-        for i, part in enumerate(data.split(_CTRL_C)):
-            if i:
-                process.send_signal(signal.SIGINT)
-            if part:
+        if not self._is_ready:
+            self._held += data
+        elif self._process:
+            self._deliver(self._process, data)
+
+    def _deliver(self, process, data):
+        for part in _PARTS.findall(data):
+            if part[0] == _CTRL_C:
+                self._interrupt(process)
+            else:
                 process.stdin.write(part)
+
+    def _interrupt(self, process):
+        # The unix port takes a second SIGINT before it served the first as an order
+        # to exit; a board takes any number of Ctrl-C.
+        now = time.monotonic()
+        if now - self._interrupted_at > _SERVED_S:
+            self._interrupted_at = now
+            process.send_signal(signal.SIGINT)
 
     def _to_computer(self, process):
         data = os.read(process.stdout.fileno(), 4096)
+        if not data:
+            self._ended(process)
+            return
+        if not self._is_ready and b"\0" in data:
+            # It survives Ctrl-C from here on; before, the signal would kill it.
+            data = data.replace(b"\0", b"", 1)
+            self._is_ready = True
+            held, self._held = self._held, b""
+            self._deliver(process, held)
         if data:
             os.write(self._master, data)
-        elif process is self._process:
-            self._process = None
-            # Anything but a soft reset is a board that stays dead, as after a cut.
-            if mode := _MODE_AFTER.get(process.wait()):
-                self.power_on(mode)
+
+    def _ended(self, process):
+        if process is not self._process:
+            return
+        self._process = None
+        if mode := _MODE_AFTER.get(process.wait()):
+            self.power_on(mode)
+        else:
+            # The power went: on USB the port goes with it.
+            self._is_plugged = False

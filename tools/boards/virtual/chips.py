@@ -4,9 +4,38 @@ Runs inside MicroPython.  Only what the firmware uses for its journal is there:
 `esp32.Partition.find` and `rp2.Flash`, over the same flash image as the filesystem.
 """
 
+import os
 import sys
 
+import micropython
+
 BLOCK = 4096
+
+# The flash operation before which the power goes, counted from the start; 0: never.
+_operations_left = int(os.getenv("CUT_AT_OPERATION") or 0)
+
+
+def _operate():
+    global _operations_left
+    if _operations_left:
+        _operations_left -= 1
+        if not _operations_left:
+            os.system("kill -9 $PPID")
+
+
+def _undisturbed(step, *args):
+    # A chip's flash driver is C code that Ctrl-C does not interrupt; littlefs would
+    # not stand an exception from here.  So the step is done again and the interrupt
+    # comes afterwards.
+    while True:
+        try:
+            return step(*args)
+        except KeyboardInterrupt:
+            micropython.schedule(_interrupt, None)
+
+
+def _interrupt(_):
+    os.system("kill -INT $PPID")
 
 
 class FlashArea:
@@ -17,24 +46,18 @@ class FlashArea:
         self._start = start
         self._blocks = length // BLOCK
 
-    def _seek(self, block, offset):
-        if not 0 <= block < self._blocks:
-            raise OSError(22)
-        self._file.seek(self._start + block * BLOCK + offset)
-
     def readblocks(self, block, buf, offset=0):
-        self._seek(block, offset)
-        self._file.readinto(buf)
+        _undisturbed(self._read, block, buf, offset)
 
     def writeblocks(self, block, buf, offset=None):
-        self._seek(block, offset or 0)
-        if offset is not None:
+        _operate()
+        if offset is None:
+            _undisturbed(self._write, block, buf, 0)
+        else:
             # NOR flash: programming only clears bits.
-            old = self._file.read(len(buf))
-            self._seek(block, offset)
-            buf = bytes(a & b for a, b in zip(old, buf))
-        self._file.write(buf)
-        self._file.flush()
+            old = bytearray(len(buf))
+            self.readblocks(block, old, offset)
+            _undisturbed(self._write, block, bytes(a & b for a, b in zip(old, buf)), offset)
 
     def ioctl(self, op, arg):
         if op == 4:
@@ -42,10 +65,23 @@ class FlashArea:
         if op == 5:
             return BLOCK
         if op == 6:
-            self._seek(arg, 0)
-            self._file.write(b"\xff" * BLOCK)
-            self._file.flush()
+            _operate()
+            _undisturbed(self._write, arg, b"\xff" * BLOCK, 0)
         return 0
+
+    def _seek(self, block, offset):
+        if not 0 <= block < self._blocks:
+            raise OSError(22)
+        self._file.seek(self._start + block * BLOCK + offset)
+
+    def _read(self, block, buf, offset):
+        self._seek(block, offset)
+        self._file.readinto(buf)
+
+    def _write(self, block, buf, offset):
+        self._seek(block, offset)
+        self._file.write(buf)
+        self._file.flush()
 
 
 class _Module:

@@ -142,18 +142,32 @@ def friendly_repl(names):
             write("\r\n>>> ")
 
 
+def start(mode, names):
+    """What a port does after a reset, until there is a person's or tool's turn."""
+    # From here on Ctrl-C is survived; the computer's side waits for this byte.
+    write("\x00")
+    run_file("boot.py", names)
+    if mode == "raw":
+        raw_repl(names)
+    else:
+        run_file("main.py", names)
+
+
+def survive(step, *args):
+    try:
+        step(*args)
+    except KeyboardInterrupt:
+        pass
+
+
 def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
     names = {"__name__": "__main__"}
     fs_start, fs_length = int(fs_start), int(fs_length)
     chips.install(mcu, image, fs_start, fs_length, *map(int, journal))
     mount(chips.FlashArea(image, fs_start, fs_length), int(program_unit))
-    run_file("boot.py", names)
-    while mode == "raw":
-        raw_repl(names)
-        mode = "friendly, without main.py"
-    if mode == "friendly":
-        run_file("main.py", names)
-    friendly_repl(names)
+    survive(start, mode, names)
+    while True:
+        survive(friendly_repl, names)
 
 
 main(*sys.argv[1:])

@@ -1,0 +1,55 @@
+"""Fixtures of the board tests: profiles, a configured device, a virtual board."""
+
+import pytest
+from click.testing import CliRunner
+
+from tools.boards.cli import cli
+from tools.boards.profile import load_profile
+from tools.boards.virtual import VirtualBoard
+from tools.boards.virtual.run import blank_flash
+from tools.micropython import choose
+
+
+@pytest.fixture
+def desk():
+    return load_profile("desk")
+
+
+@pytest.fixture
+def device_toml(tmp_path):
+    """A device.toml that is good for every board."""
+    path = tmp_path / "device.toml"
+    path.write_text(
+        'client_id = "hall-1"\nserver = "127.0.0.1"\nuser = "u"\npassword = "secret-word"\n'
+        'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
+    )
+    return path
+
+
+@pytest.fixture
+def run():
+    """run("build", "--board", "desk") -> click's result, as the command line would see it."""
+
+    def invoke(*words):
+        return CliRunner().invoke(cli, [str(word) for word in words], prog_name="boards")
+
+    return invoke
+
+
+@pytest.fixture
+def make_board(tmp_path):
+    """make_board(profile, files) -> a virtual board, switched off; all are unplugged at the end."""
+    boards = []
+
+    def make(profile, files=None, flash=None, cut_at_operation=0):
+        image = tmp_path / f"flash{len(boards)}.img"
+        image.write_bytes(flash or blank_flash(profile, files))
+        cut = {"cut_at_operation": cut_at_operation}
+        board = VirtualBoard(profile, image, choose(bits=32), **cut)
+        board.image = image
+        boards.append(board)
+        return board
+
+    yield make
+    for board in boards:
+        board.unplug()

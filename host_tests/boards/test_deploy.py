@@ -1,0 +1,179 @@
+"""Deployment on a virtual board through the real mpremote, unplugged at bad moments too."""
+
+import errno
+import os
+import pty
+
+import pytest
+
+from host_tests.boards.console import read_until
+from tools.boards import port as port_module
+from tools.boards.compile import build_tree, tree_files
+from tools.boards.deploy import check_itself, deploy, make_plan
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.port import check_port
+
+MAIN = b"import a, b\nprint('versions', a.V, b.V, V, 'end')\n"
+
+
+@pytest.fixture(scope="module")
+def firmware_files(tmp_path_factory):
+    """boot.py and update.mpy, as every deployment brings them."""
+    from tools.boards.profile import load_profile
+
+    tree = build_tree(load_profile("desk"), tmp_path_factory.mktemp("tree") / "fs")
+    files = tree_files(tree)
+    return {name: files[name] for name in ("boot.py", "update.mpy")}
+
+
+def version(number, firmware_files):
+    text = b"V = %d\n" % number
+    padding = b"# " + b"x" * 600 + b"\n"
+    files = {"lib/a.py": text + padding, "lib/b.py": text, "main.py": text + MAIN}
+    return firmware_files | files
+
+
+def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
+    run, make_board, desk, device_toml
+):
+    board = make_board(desk)
+    board.power_on()
+    result = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
+    assert result.exit_code == 0, result.output
+    assert "hall-1" in result.output
+    assert "free_heap" in result.output
+    assert "secret" not in result.output
+    again = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
+    assert "0 of" in again.output
+
+
+def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmware_files):
+    files = version(1, firmware_files)
+    board = make_board(desk, files)
+    board.power_on()
+    plan = deploy(board.port, files | {"lib/b.py": b"V = 7\n"})
+    assert list(plan.changed) == ["lib/b.py"]
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert on_board == files | {"lib/b.py": b"V = 7\n"}
+
+
+def test_deploy_of_mpy_removes_the_source_that_would_hide_it(make_board, desk, firmware_files):
+    board = make_board(desk, {"lib/a.py": b"V = 'old source'\n"})
+    board.power_on()
+    plan = deploy(board.port, firmware_files | {"lib/a.mpy": b"not run here"})
+    assert plan.removed == ["lib/a.py"]
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert "lib/a.py" not in on_board
+    assert "lib/a.mpy" in on_board
+
+
+def test_make_plan_with_equal_hashes_is_empty():
+    assert not make_plan({}, {})
+
+
+def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
+    make_board, desk, firmware_files
+):
+    files = version(1, firmware_files)
+    board = make_board(desk, files | {"ballast": os.urandom(960_000)})
+    board.power_on()
+    with pytest.raises(BoardError, match="filesystem full: .* bytes needed"):
+        deploy(board.port, version(2, firmware_files) | {"big": os.urandom(40_000)})
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert on_board["main.py"] == files["main.py"]
+
+
+def test_check_itself_with_wrong_settings_names_the_key(make_board, desk, tmp_path):
+    tree = build_tree(desk, tmp_path / "fs")
+    board = make_board(desk, tree_files(tree) | {"settings.json": b'{"client_id": "x"}'})
+    board.power_on()
+    with pytest.raises(BoardError, match="server is missing"):
+        check_itself(board.port)
+
+
+def update_and_restart(make_board, desk, firmware_files, **cut):
+    """Deploy version 2 over version 1, the plug pulled as `cut` says -> what runs then."""
+    board = make_board(
+        desk,
+        version(1, firmware_files),
+        cut_at_operation=cut.get("operation", 0),
+    )
+    board.power_on()
+    if "sent" in cut:
+        board.unplug_after(cut["sent"])
+    try:
+        deploy(board.port, version(2, firmware_files))
+    except BoardError as error:
+        assert "\n" not in error.message
+    board.unplug()
+    again = make_board(desk, flash=board.image.read_bytes())
+    again.power_on()
+    return read_until(again.port, "end", restart=True)
+
+
+@pytest.mark.parametrize("sent", [60, 700, 1500, 2500, 3500, 4500])
+def test_deploy_unplugged_while_sending_leaves_old_or_new_version(
+    make_board, desk, firmware_files, sent
+):
+    output = update_and_restart(make_board, desk, firmware_files, sent=sent)
+    assert "versions 1 1 1" in output or "versions 2 2 2" in output
+
+
+def test_deploy_power_cut_at_any_flash_operation_leaves_old_or_new_version(
+    make_board, desk, firmware_files
+):
+    """Every write and erase of an update, until one is so late that all was done before."""
+    seen = []
+    for operation in range(1, 200):
+        output = update_and_restart(make_board, desk, firmware_files, operation=operation)
+        old, new = "versions 1 1 1" in output, "versions 2 2 2" in output
+        assert old != new, f"operation {operation}: {output}"
+        seen.append(new)
+        if seen[-4:] == [True] * 4:
+            break
+    assert seen[0] is False
+    assert seen == sorted(seen), "once decided, an update is never taken back"
+    assert seen[-1] is True
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ENOENT, "no such port"),
+        (errno.EACCES, "no permission; add yourself to the group"),
+        (errno.EBUSY, "busy; close the other program"),
+        (errno.EIO, "no such port"),
+    ],
+)
+def test_check_port_when_open_fails_says_what_to_do(monkeypatch, number, expected):
+    def fail(*args):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(port_module.os, "open", fail)
+    with pytest.raises(BoardError, match=expected):
+        check_port("/dev/ttyUSB0")
+
+
+def test_check_port_when_in_use_says_busy():
+    import fcntl
+
+    master, slave = pty.openpty()
+    fcntl.flock(slave, fcntl.LOCK_EX)
+    with pytest.raises(BoardError, match="busy"):
+        check_port(os.ttyname(slave))
+    os.close(master)
+    os.close(slave)
+
+
+def test_check_port_of_plain_file_says_not_serial(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BoardError, match="not a serial port"):
+        check_port(str(tmp_path / "file"))
+
+
+def test_deploy_without_port_exits_2(run):
+    assert run("deploy", "--board", "desk").exit_code == 2

@@ -1,0 +1,132 @@
+"""The virtual board behaves as hardware does towards the real mpremote."""
+
+import contextlib
+import functools
+import http.server
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from host_tests.boards.console import read_until
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.monitor import monitor
+
+MAIN = b"""\
+import time
+print("main is running")
+while True:
+    time.sleep_ms(5)
+"""
+
+
+def mpremote(board, *words):
+    command = [sys.executable, "-m", "mpremote", "connect", board.port, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def board(make_board, desk):
+    board = make_board(desk, {"main.py": MAIN, "boot.py": b"print('booting')\n"})
+    board.power_on()
+    return board
+
+
+def test_mpremote_exec_while_main_runs_interrupts_it(board):
+    done = mpremote(board, "exec", "import sys; print(sys.path, 6 * 7)")
+    assert done.stdout.strip() == "['', '.frozen', '/lib'] 42"
+
+
+def test_mpremote_exec_that_raises_fails_with_traceback(board):
+    done = mpremote(board, "exec", "1/0")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stdout + done.stderr
+
+
+def test_mpremote_cp_both_ways_keeps_every_byte(board, tmp_path):
+    there, back = tmp_path / "there.bin", tmp_path / "back.bin"
+    there.write_bytes(bytes(range(256)) * 33)
+    assert mpremote(board, "cp", there, ":data.bin").returncode == 0
+    assert "Up to date" in mpremote(board, "cp", there, ":data.bin").stdout
+    assert mpremote(board, "cp", ":data.bin", back).returncode == 0
+    assert back.read_bytes() == there.read_bytes()
+
+
+def test_mpremote_soft_reset_forgets_variables_but_no_files(board):
+    mpremote(board, "exec", "x = 1; open('kept', 'w').close()")
+    done = mpremote(
+        board, "soft-reset", "exec", "import os; print('x' in globals(), os.listdir())"
+    )
+    assert "False" in done.stdout
+    assert "'kept'" in done.stdout
+
+
+def test_mpremote_run_starts_a_local_file(board, tmp_path):
+    (tmp_path / "hello.py").write_text("print('from', 'here')\n")
+    assert mpremote(board, "run", tmp_path / "hello.py").stdout.strip() == "from here"
+
+
+@contextlib.contextmanager
+def serve(folder):
+    """An HTTP server on `folder` -> its URL."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    handler.log_message = None
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _quiet(folder))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _quiet(folder):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=folder)
+
+        def log_message(self, *args):
+            pass
+
+    return Handler
+
+
+def test_mpremote_mip_installs_from_a_local_index(board, tmp_path):
+    index = tmp_path / "index"
+    (index / "package" / "6" / "greeting").mkdir(parents=True)
+    (index / "file" / "ab").mkdir(parents=True)
+    (index / "file" / "ab" / "abcdef").write_text("TEXT = 'installed'\n")
+    about = {"v": 1, "version": "1.0", "hashes": [["greeting.py", "abcdef"]], "deps": []}
+    (index / "package" / "6" / "greeting" / "latest.json").write_text(json.dumps(about))
+    with serve(index) as url:
+        done = mpremote(board, "mip", "install", "--index", url, "greeting")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert mpremote(board, "exec", "import greeting; print(greeting.TEXT)").stdout == "installed\n"
+
+
+def test_restart_runs_boot_and_main(board):
+    output = read_until(board.port, "main is running", restart=True)
+    assert output.index("booting") < output.index("main is running")
+
+
+def test_monitor_when_board_is_unplugged_says_so(board):
+    seen = bytearray()
+
+    def unplug_when_running():
+        if b"running" in seen:
+            board.unplug()
+        return False
+
+    with pytest.raises(BoardError, match="the board is gone"):
+        monitor(board.port, restart=True, write=seen.extend, until=unplug_when_running)
+
+
+def test_files_written_by_the_board_are_there_after_a_power_cut(board, desk):
+    mpremote(board, "exec", "f = open('note', 'w'); f.write('kept'); f.close()")
+    board.cut_power()
+    assert Filesystem(desk.filesystem, board.image.read_bytes()).read("/note") == b"kept"

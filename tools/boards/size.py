@@ -1,0 +1,149 @@
+"""Bytecode per module against its budget, and heap after import on a real 32-bit port.
+
+Sizes are of the .mpy files for armv6m; they hold no native code, so they are the
+same for every architecture.  The last commit is compiled the same way.
+"""
+
+import io
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.micropython import choose
+
+from .compile import compile_file, library_sources
+from .errors import BoardError
+from .places import LIBRARY, ROOT
+from .romfs import make_romfs
+
+_ARCH = "armv6m"
+# What every user of the client imports, and what the journal adds; bytes of .mpy.
+BUDGETS = {"core": 9000, "journal": 4500}
+_JOURNAL = ("journal", "ring")
+_EXTRAS = ("simple", "aio", "v5", "fileblockdevice")
+_HEAP_BYTES = 256 * 1024
+FORMS = (".py", ".mpy", "ROMFS")
+
+# Prints the heap that stays in use for `import umqtt31`.
+_MEASURE = """\
+import gc, sys
+{prepare}
+sys.path[:] = [{path!r}]
+gc.collect()
+before = gc.mem_alloc()
+import umqtt31
+{also}
+gc.collect()
+print(gc.mem_alloc() - before)
+"""
+_MOUNT = """\
+import vfs
+with open({image!r}, "rb") as file:
+    _image = file.read()
+vfs.mount(vfs.VfsRom(memoryview(_image)), "/rom")
+"""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module: bytes now and in the last commit (None: it was not there)."""
+
+    name: str
+    group: str
+    bytes: int
+    before: int | None
+
+
+def group_of(name):
+    """Which budget a module of the library counts against."""
+    if name in _JOURNAL:
+        return "journal"
+    return "extra" if name in _EXTRAS else "core"
+
+
+def measure_modules():
+    """The library's modules with their sizes, those of the last commit beside them."""
+    now = _sizes(LIBRARY)
+    before = _committed_sizes()
+    return [Module(name, group_of(name), now[name], before.get(name)) for name in now]
+
+
+def group_totals(modules):
+    """{group: (bytes now, bytes before)} of all groups."""
+    totals = {}
+    for module in modules:
+        now, before = totals.get(module.group, (0, 0))
+        totals[module.group] = (now + module.bytes, before + (module.before or 0))
+    return totals
+
+
+def over_budget(modules):
+    """One line for each budget that is exceeded."""
+    totals = group_totals(modules)
+    return [
+        f"{group}: {totals[group][0]:,} bytes, budget {limit:,}"
+        for group, limit in BUDGETS.items()
+        if group in totals and totals[group][0] > limit
+    ]
+
+
+def measure_heap(also=""):
+    """{form: bytes} that `import umqtt31` keeps on the heap of a 32-bit port, per form.
+
+    `also` is a further line of Python whose heap counts, e.g. importing the journal.
+    """
+    interpreter = choose(bits=32)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        image = folder / "umqtt31.romfs"
+        files = {}
+        for source in library_sources():
+            (folder / "py/umqtt31").mkdir(parents=True, exist_ok=True)
+            (folder / "py/umqtt31" / source.name).write_bytes(source.read_bytes())
+            compiled = folder / "mpy/umqtt31" / f"{source.stem}.mpy"
+            compile_file(source, compiled, _ARCH)
+            files[f"lib/umqtt31/{compiled.name}"] = compiled.read_bytes()
+        image.write_bytes(make_romfs(files))
+        where = {".py": f"{folder}/py", ".mpy": f"{folder}/mpy", "ROMFS": "/rom/lib"}
+        return {
+            form: _run(
+                interpreter,
+                _MEASURE.format(
+                    path=where[form],
+                    also=also,
+                    prepare=_MOUNT.format(image=str(image)) if form == "ROMFS" else "",
+                ),
+            )
+            for form in FORMS
+        }
+
+
+def _run(interpreter, program):
+    done = interpreter.run(program, heap_bytes=_HEAP_BYTES, micropypath=[])
+    if done.returncode:
+        raise BoardError(f"MicroPython: {done.stderr.strip().splitlines()[-1]}")
+    return int(done.stdout)
+
+
+def _sizes(library):
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = {}
+        for source in library_sources(library):
+            target = Path(folder) / f"{source.stem}.mpy"
+            compile_file(source, target, _ARCH)
+            sizes[source.stem] = target.stat().st_size
+        return sizes
+
+
+def _committed_sizes():
+    # Empty outside a git checkout, or before the first commit.
+    command = ["git", "-C", str(ROOT), "archive", "HEAD", str(LIBRARY.relative_to(ROOT))]
+    done = subprocess.run(command, capture_output=True)
+    if done.returncode:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            archive.extractall(folder, filter="data")
+        return _sizes(Path(folder) / LIBRARY.relative_to(ROOT))
