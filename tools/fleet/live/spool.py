@@ -1,0 +1,152 @@
+"""The spool: messages from a broker on disk, as JSON lines, until they are processed.
+
+A file is named by the number of its first message; numbers go on for ever.  Beside
+them `released` says which QoS 2 packet ids were released after which message, so
+that a restart knows the ids that may come again.  A line that a kill cut short was
+never acknowledged: it is cut off, and the broker sends its message again.
+"""
+
+import datetime
+import json
+import os
+from pathlib import Path
+
+_RELEASED = "released"
+
+
+class Spool:
+    """`count` messages were ever taken, the first of those kept is number `first`."""
+
+    def __init__(self, folder, file_bytes=8 << 20):
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._file_bytes = file_bytes
+        self._is_dirty = False
+        self._files = {}  # number of the first message: how many
+        self.held = {}  # packet id: number of its message
+        self._recover()
+        self._open_file()
+
+    @property
+    def first(self):
+        """Number of the first message that is kept."""
+        return min(self._files)
+
+    def append(self, topic, payload, qos, retain, packet_id):
+        """Take a message; it is on disk after `sync()`."""
+        if self._file.tell() >= self._file_bytes:
+            self.sync()
+            self._file.close()
+            self._open_file()
+        now = datetime.datetime.now(datetime.UTC)
+        line = {
+            "tst": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "topic": topic.decode("utf-8", "replace"),
+            "qos": qos,
+            "retain": int(retain),
+            "payloadlen": len(payload),
+            "payload": payload.hex(),
+        }
+        if qos:
+            line["mid"] = packet_id
+        self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        if qos == 2:
+            self.held[packet_id] = self.count
+        self._files[self._newest] += 1
+        self.count += 1
+        self._is_dirty = True
+
+    def release(self, packet_id):
+        """PUBREL came for a QoS 2 message; on disk after `sync()`."""
+        if self.held.pop(packet_id, None) is not None:
+            self._released.write(b"%d %d\n" % (packet_id, self.count))
+            self._is_dirty = True
+
+    def sync(self):
+        """Put everything so far on disk."""
+        if self._is_dirty:
+            # In this order: a release is never there without the message before it.
+            for file in (self._file, self._released):
+                file.flush()
+                os.fsync(file.fileno())
+            self._is_dirty = False
+
+    def prune(self, number):
+        """Delete files whose messages are all before `number`, and not held."""
+        held = min(self.held.values(), default=self.count)
+        for first in sorted(self._files)[:-1]:
+            if first + self._files[first] > min(number, held):
+                break
+            self._path(first).unlink()
+            del self._files[first]
+
+    def close(self):
+        """Put everything on disk and close the files."""
+        self.sync()
+        self._file.close()
+        self._released.close()
+
+    def _path(self, first):
+        return self._folder / f"{first:016d}.jsonl"
+
+    def _open_file(self):
+        self._newest = self.count
+        self._file = open(self._path(self.count), "ab")  # noqa: SIM115 - closed by close()
+        self._files.setdefault(self.count, 0)
+        _sync_folder(self._folder)
+
+    def _recover(self):
+        self.count = 0
+        taken = []  # (number, packet id) of the QoS 2 messages
+        for path, first in spool_files(self._folder):
+            lines = _whole_lines(path)
+            self._files[first] = len(lines)
+            self.count = first + len(lines)
+            for number, line in enumerate(lines, first):
+                fields = json.loads(line)
+                if fields["qos"] == 2:
+                    taken.append((number, fields["mid"]))
+        path = self._folder / _RELEASED
+        path.touch()
+        released = [tuple(map(int, line.split())) for line in _whole_lines(path)]
+        for number, packet_id in taken:
+            self.held[packet_id] = number
+        for packet_id, before in released:
+            if self.held.get(packet_id, before) < before:
+                del self.held[packet_id]
+        self._rewrite_released(
+            [pair for pair in released if pair[1] > min(self._files, default=0)]
+        )
+
+    def _rewrite_released(self, pairs):
+        path = self._folder / _RELEASED
+        fresh = path.with_suffix(".new")
+        with open(fresh, "wb") as file:
+            for packet_id, before in pairs:
+                file.write(b"%d %d\n" % (packet_id, before))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        self._released = open(path, "ab")  # noqa: SIM115 - closed by close()
+
+
+def spool_files(folder):
+    """[(path, number of its first message)], oldest first."""
+    return [(path, int(path.stem)) for path in sorted(Path(folder).glob("*.jsonl"))]
+
+
+def _whole_lines(path):
+    # All lines; one without an end is cut off the file.
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end < len(data):
+        os.truncate(path, end)
+    return data[:end].splitlines()
+
+
+def _sync_folder(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
