@@ -1,6 +1,5 @@
 """One pass over the packets of some clients: all tables that need only these."""
 
-from .. import schemas
 from .keepalive import keepalive
 from .messages import Flows, Gaps, messages
 from .rows import Rows
@@ -9,18 +8,8 @@ from .sessions import Sessions
 from .subscriptions import subscriptions
 from .violations import violations
 
-TABLES = {
-    "connections": schemas.CONNECTIONS,
-    "messages": schemas.MESSAGES,
-    "sequences": schemas.SEQUENCES,
-    "violations": schemas.VIOLATIONS,
-    "keepalive": schemas.KEEPALIVE,
-    "subscriptions": schemas.SUBSCRIPTIONS,
-}
-
-
 def judge(table):
-    """`schemas.EVENTS` of whole clients -> {name: Arrow table} of `TABLES`."""
+    """`schemas.EVENTS` of whole clients -> {name: Arrow table}."""
     rows = Rows(table)
     sessions = Sessions(rows)
     gaps = Gaps(rows)

@@ -1,6 +1,7 @@
 """Runs a simulated fleet and writes it: pcap, or what a subscriber prints as JSON lines."""
 
 import dataclasses
+import datetime
 import heapq
 import json
 
@@ -55,6 +56,19 @@ def pcap(plan, stream, progress=None):
 def json_lines(plan, stream, progress=None):
     """Write to the text `stream` what the subscribers print -> `Truth`."""
     return _run(plan, _JsonWriter(stream), progress)
+
+
+def write(plan, path, progress=None):
+    """Write the traffic to `path` by its ending, the truth beside it -> `Truth`."""
+    if path.suffix == ".jsonl":
+        with path.open("w", encoding="utf-8") as stream:
+            truth = json_lines(plan, stream, progress)
+    else:
+        with path.open("wb") as stream:
+            truth = pcap(plan, stream, progress)
+    beside = path.with_name(path.name + ".truth.json")
+    beside.write_text(json.dumps(dataclasses.asdict(truth), indent=1), encoding="utf-8")
+    return truth
 
 
 def _run(plan, writer, progress):
@@ -168,8 +182,6 @@ class _JsonWriter:
         self._levels = {}
 
     def write(self, emitted):
-        import datetime
-
         for ts, _, _, direction, payload, _ in emitted:
             if direction != 1 or not payload or payload[0] >> 4 != 3:
                 continue

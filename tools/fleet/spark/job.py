@@ -1,6 +1,7 @@
 """The batch job: a folder of captures in, a folder of tables out."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,12 +9,13 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from .. import schemas
-from ..audit.judge import TABLES as JUDGED
 from ..capture import files
 from . import transforms
 
-PARTITIONED = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
+# Tables that grow with time are also parted by the day of this column.
+_DAYS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
 _BUCKET_BYTES = 24 << 20
+_WRITERS = 4
 
 
 @dataclass
@@ -29,21 +31,16 @@ class Options:
 
 @dataclass
 class Result:
-    """Rows of each table, and what counts as a finding."""
+    """Rows of each table, and what is a finding: {what: how many}."""
 
     rows: dict = field(default_factory=dict)
     findings: dict = field(default_factory=dict)
-    errors: int = 0
-
-    @property
-    def is_clean(self):
-        """Nothing lost, repeated, broken or unreadable?"""
-        return not any(self.findings.values())
 
 
 def read(session, folder, options):
     """-> (packed events by client, buckets)."""
-    buckets = options.buckets or count_buckets(folder, session.sparkContext.defaultParallelism)
+    cores = session.sparkContext.defaultParallelism
+    buckets = options.buckets or count_buckets(folder, cores)
     reader = session.read.format("mqtt_pcap").option("ports", options.ports)
     reader = reader.option("buckets", buckets).option("rangebytes", options.range_bytes)
     if options.whole_files:
@@ -58,44 +55,89 @@ def count_buckets(folder, cores):
     return int(max(2 * cores, min(4096, size // _BUCKET_BYTES)))
 
 
-def tables(events, buckets, exempt=()):
-    """Packed events -> {name: DataFrame} of `schemas.TABLES`, and what to unpersist."""
+def audit(events, buckets, exempt=()):
+    """Packed events -> ({name: DataFrame} of `schemas.TABLES`, what to unpersist)."""
     events = events.persist(StorageLevel.DISK_ONLY)
     judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
     routed = transforms.route(judged, buckets, exempt).persist(StorageLevel.DISK_ONLY)
     collected = transforms.collect_readings(judged, buckets).persist(StorageLevel.DISK_ONLY)
-    both = routed.unionByName(judged)
+    judged_and_routed = judged.unionByName(routed)
+    routed_and_collected = routed.unionByName(collected)
     found = {
         "packets": transforms.packets(events),
         "gaps": transforms.gaps(events),
         "captures": transforms.captures(events),
-        "flows": transforms.table(judged, "messages", JUDGED["messages"])
-        .where("qos > 0")
-        .select(*schemas.FLOWS.names),
+        "connections": transforms.table(judged, "connections", schemas.CONNECTIONS),
+        "flows": transforms.flows(judged),
         "sequences": transforms.sequences(judged, routed),
-        "violations": transforms.table(both, "violations", schemas.VIOLATIONS),
+        "violations": transforms.table(judged_and_routed, "violations", schemas.VIOLATIONS),
+        "keepalive": transforms.table(judged, "keepalive", schemas.KEEPALIVE),
         "readings": transforms.table(collected, "readings", schemas.READINGS),
-        "losses": transforms.table(
-            routed.unionByName(collected), "losses", schemas.LOSSES
-        ),
+        "losses": transforms.table(routed_and_collected, "losses", schemas.LOSSES),
     }
-    for name in ("connections", "keepalive"):
-        found[name] = transforms.table(judged, name, JUDGED[name])
     return found, [events, judged, routed, collected]
 
 
-def write(found, out, progress=None):
-    """Write each table as a Parquet folder of its name under `out`."""
-    for name in schemas.TABLES:
-        frame = found[name]
-        writer = frame
-        columns = ["site"]
-        if name in PARTITIONED:
-            writer = writer.withColumn("day", F.to_date(PARTITIONED[name]))
-            columns.append("day")
+def write(found, kept, out, progress=None):
+    """Write each table as a Parquet folder of its name under `out`.
+
+    `kept` are the intermediate results in their order; `progress(done, total)` is
+    called after each step.
+    """
+    total = len(kept) + len(found)
+    for done, frame in enumerate(kept):
+        frame.count()
         if progress:
-            progress(name)
-        target = Path(out) / name
-        if target.exists():
-            shutil.rmtree(target)
-        writer.write.mode("overwrite").partitionBy(*columns).parquet(str(target))
+            progress(done + 1, total)
+    # Small tables are mostly waiting; several at a time keep the cores at work.
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        jobs = [pool.submit(_write, name, frame, Path(out)) for name, frame in found.items()]
+        for done, job in enumerate(jobs, len(kept)):
+            job.result()
+            if progress:
+                progress(done + 1, total)
+
+
+def _write(name, frame, out):
+    target = out / name
+    if target.exists():
+        shutil.rmtree(target)
+    columns = ["site"]
+    if name in _DAYS:
+        frame = frame.withColumn("day", F.to_date(_DAYS[name]))
+        columns.append("day")
+    frame.write.partitionBy(*columns).parquet(str(target))
+
+
+def summarise(session, out):
+    """Count what the written tables hold -> `Result`."""
+    result = Result()
+    for name in schemas.TABLES:
+        result.rows[name] = load(session, out, name).count()
+    losses = load(session, out, "losses").where("qos > 0").agg(F.sum("messages"))
+    sums = load(session, out, "sequences").agg(
+        *(F.sum(name) for name in ("duplicates", "overtaking", "incomplete", "unmarked"))
+    )
+    twice = load(session, out, "readings").where("qos = 2 and times_delivered > 1")
+    errors = load(session, out, "captures").where("counter = 'errors'").agg(F.sum("count"))
+    duplicates, overtaking, incomplete, _ = sums.first()
+    result.findings = {
+        "violations": result.rows["violations"],
+        "lost messages": losses.first()[0] or 0,
+        "duplicates at QoS 2": max(duplicates or 0, twice.count()),
+        "overtaking messages": overtaking or 0,
+        "incomplete messages": incomplete or 0,
+        "places where bytes are missing": result.rows["gaps"],
+        "damaged places in files": errors.first()[0] or 0,
+    }
+    return result
+
+
+def load(session, out, name):
+    """A written table as a DataFrame, `site` and `day` as columns."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(schemas.TABLES[name], prefer_timestamp_ntz=False)
+    if name in _DAYS:
+        schema = schema.add("day", "date")
+    return session.read.schema(schema).parquet(str(Path(out) / name))

@@ -1,10 +1,17 @@
 """The Spark session of the host tools: local by default, a cluster when told so."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+# Little logging, and no long compilation for jobs that mostly wait for Python.
+_JAVA_OPTIONS = "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1" % (
+    Path(__file__).with_name("log4j2.properties").as_uri()
+)
 
 
 class NoJava(Exception):
@@ -12,13 +19,11 @@ class NoJava(Exception):
 
 
 def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
-    """A session; `master` None is `local[*]`, or what spark-submit has chosen.
+    """A session; `master` None is `local[*]`.
 
     `memory` is the driver's (in local mode everything's).  Raises NoJava with what
     to do when Java is missing.
     """
-    import shutil
-
     from pyspark.sql import SparkSession
 
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
@@ -26,12 +31,11 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
-    is_submitted = "SPARK_ENV_LOADED" in os.environ
-    if master or not is_submitted:
-        builder = builder.master(master or "local[*]")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(name).master(master or "local[*]")
     settings = {
         "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
         "spark.sql.adaptive.enabled": "false",

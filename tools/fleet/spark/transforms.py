@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from .. import schemas
-from ..audit.judge import TABLES as JUDGED
 from ..audit.judge import judge as judge_events
 from ..audit.readings import decode as decode_envelopes
 from ..audit.readings import readings as collect
@@ -156,6 +155,12 @@ def table(packed, name, schema):
     return packed.where(F.col("name") == name).mapInArrow(run, spark_schema)
 
 
+def flows(judged):
+    """Packed messages -> the `flows` table: those at QoS 1 and 2."""
+    messages = table(judged, "messages", schemas.MESSAGES)
+    return messages.where("qos > 0").select(*schemas.FLOWS.names)
+
+
 def packets(events):
     """Packed events -> the `packets` table."""
     return _events(events, lambda kind: kind.isin(*schemas.PACKET_TYPES))
@@ -179,7 +184,7 @@ def _events(events, chosen):
 def sequences(judged, routed):
     """The `sequences` table: what one client shows, and what only both ends show."""
     keys = ["site", "client_id", "topic", "qos"]
-    own = table(judged, "sequences", JUDGED["sequences"])
+    own = table(judged, "sequences", schemas.SEQUENCES)
     found = table(routed, "routes", schemas.ROUTES).groupBy(*keys)
     counts = ("lost", "duplicates", "overtaking")
     found = found.agg(*(F.sum(name).alias("found_" + name) for name in counts))

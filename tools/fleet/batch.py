@@ -1,0 +1,86 @@
+"""The audit as a command: checks what it is given, shows progress, says what it found."""
+
+import contextlib
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
+
+
+class BadInput(Exception):
+    """There is nothing that could be judged; the text says what to do."""
+
+
+def run(folder, out, options, master=None, memory="3g"):
+    """Audit `folder` into `out` -> exit code."""
+    sources = _sources(folder, out)
+    from .spark import job, session
+
+    try:
+        spark = session.start(master, memory)
+    except session.NoJava as error:
+        raise BadInput(str(error))
+    out.mkdir(parents=True, exist_ok=True)
+    with _progress() as step:
+        events, buckets = job.read(spark, folder, job.Options(**options))
+        found, kept = job.audit(events, buckets, options["exempt"])
+        job.write(found, kept, out, step)
+        for frame in kept:
+            frame.unpersist()
+        result = job.summarise(spark, out)
+    console = Console(stderr=True, highlight=False)
+    _show(console, result, len(sources))
+    _show_errors(console, job.load(spark, out, "captures"))
+    console.print("tables: %s" % out, soft_wrap=True)
+    if not result.rows["packets"]:
+        print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
+        return BAD_INPUT
+    return FINDINGS if any(result.findings.values()) else CLEAN
+
+
+def _sources(folder, out):
+    from .capture import files
+
+    if not folder.exists():
+        raise BadInput("%s does not exist: name a folder with captures" % folder)
+    if out.resolve() == folder.resolve():
+        raise BadInput("--out must not be the folder with the captures")
+    sources = files.find(folder)
+    if not sources:
+        raise BadInput("no capture (.pcap, .pcapng, .jsonl, also .gz) under %s" % folder)
+    return sources
+
+
+@contextlib.contextmanager
+def _progress():
+    columns = (TextColumn("audit"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("audit", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _show(console, result, count):
+    table = Table(title="%d captures" % count, title_justify="left")
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    for name, rows in result.rows.items():
+        table.add_row(name, "{:,}".format(rows))
+    console.print(table)
+    table = Table(title="findings", title_justify="left")
+    table.add_column("what")
+    table.add_column("number", justify="right")
+    for name, number in result.findings.items():
+        style = "bold red" if number else None
+        table.add_row(name, "{:,}".format(number), style=style)
+    console.print(table)
+
+
+def _show_errors(console, captures):
+    errors = captures.where("counter = 'error'").orderBy("capture", "offset").limit(20)
+    for row in errors.collect():
+        text = "%s: byte %d: %s" % (row.capture, row.offset, row.detail)
+        console.print(text, style="yellow", soft_wrap=True, markup=False)

@@ -1,0 +1,97 @@
+"""Audit captures of a whole fleet; simulate fleets to try it on."""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def cli():
+    """Audit captures of a fleet: which promise was kept, for which device, when."""
+
+
+@cli.command()
+@click.argument("folder", type=click.Path())
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="for tables, report")
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
+@click.option("--whole-files", is_flag=True, help="every file holds whole connections (faster)")
+@click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
+@click.option("--master", help="Spark master; default local[*]")
+@click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
+def audit(folder, out, ports, whole_files, exempt, master, memory):
+    """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
+
+    Sub-folders of FOLDER are sites.  Exit code: 0 nothing found, 1 findings, 2 nothing
+    there that could be judged.
+    """
+    from . import batch
+
+    _check_ports(ports)
+    try:
+        options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
+        sys.exit(batch.run(Path(folder), Path(out), options, master, memory))
+    except batch.BadInput as error:
+        click.echo("Error: %s" % error, err=True)
+        sys.exit(batch.BAD_INPUT)
+
+
+def _check_ports(ports):
+    for port in ports.split(","):
+        if not port.strip().isdigit() or not 0 < int(port) < 65536:
+            raise click.BadParameter("%r is no TCP port" % port, param_hint="--ports")
+
+
+@cli.command()
+@click.argument("out", type=click.Path(dir_okay=False))
+@click.option("--devices", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option("--readings", default=10_000, show_default=True, type=click.IntRange(1))
+@click.option("--days", type=float, help="instead of --readings: that long at --interval")
+@click.option("--interval", default=60, show_default=True, help="seconds between readings")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--faults", default=0.0, show_default=True, help="faults per reading, 0 to 1")
+@click.option("--kind", "kinds", multiple=True, help="only these faults; see `kinds`")
+@click.option("--rough", default=0.0, show_default=True, help="of segments split, swapped, repeated")
+@click.option("--gaps", default=0.0, show_default=True, help="of PUBLISHes missing in the capture")
+@click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels")
+@click.option("--qos", type=click.IntRange(0, 2), help="of all readings; default a mixture")
+def simulate(out, devices, readings, days, interval, seed, faults, kinds, rough, gaps, levels, qos):
+    """Write the traffic of a synthetic fleet to OUT (.pcap or .jsonl), and OUT.truth.json."""
+    from .simulate.run import Plan, write
+
+    if days:
+        readings = max(1, int(devices * days * 86_400 / interval))
+    plan = Plan(
+        devices=devices,
+        readings=readings,
+        interval_s=interval,
+        seed=seed,
+        fault_rate=faults,
+        wire_rate=rough,
+        gap_rate=gaps,
+        levels=levels or (3, 4),
+        qos=qos,
+        **({"kinds": _known(kinds)} if kinds else {}),
+    )
+    with click.progressbar(length=readings, label="simulate", file=sys.stderr) as bar:
+        truth = write(plan, Path(out), lambda done: bar.update(done - bar.pos))
+    packets = sum(truth.packets.values())
+    click.echo("%s: %d packets, %d readings" % (out, packets, truth.readings))
+
+
+def _known(kinds):
+    from .simulate.faults import KINDS
+
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.BadParameter("%r is none of %s" % (kind, ", ".join(KINDS)))
+    return kinds
+
+
+@cli.command()
+def kinds():
+    """List the faults that `simulate` knows."""
+    from .simulate.faults import KINDS
+
+    for name, (function, *_) in KINDS.items():
+        click.echo("%-22s %s" % (name, function.__doc__.strip().split("\n")[0]))
