@@ -1,0 +1,143 @@
+"""docs/journal-format.md against an image, and the reader of images against recovery."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tools.flash import Flash
+from tools.journal.cli import cli
+from tools.journal.layout import read_log
+from tools.powercut.life import Collector, Life
+from tools.powercut.model import Message, State
+from tools.powercut.scenarios import scenarios
+from umqtt31.journal import Journal
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "journal-format.md"
+
+
+def page_in_the_document():
+    lines = re.findall(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?){16})$", DOCUMENT.read_text(), re.M)
+    assert [int(at, 16) for at, _ in lines] == [*range(0, 256, 16)]
+    return bytes.fromhex("".join(text for _, text in lines))
+
+
+def journal_on(flash):
+    journal = Journal(flash)
+    journal.open(b"node-17", 20, 256, 4)
+    return journal
+
+
+def put(journal, slot, packet_id, qos, packet):
+    buf = bytearray(256)
+    buf[: len(packet)] = packet
+    assert journal.put(slot, packet_id, qos, buf, len(packet), False)
+
+
+def example():
+    flash = Flash(16, 4096, 256)
+    journal = journal_on(flash)
+    put(journal, 0, 1, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
+    journal.online()
+    journal.remove(0)
+    put(journal, 1, 2, 2, b"\x34\x09\0\x03t/2\0\x02on")
+    journal.pubrec(1)
+    journal.hold(9)
+    journal.commit()
+    return bytes(flash.data)
+
+
+def test_example_in_the_document_is_what_the_journal_writes():
+    assert example()[:256] == page_in_the_document()
+
+
+def test_bytes_explained_in_the_document_stand_where_it_says():
+    page = page_in_the_document()
+    rows = re.findall(r"^\| ([0-9a-f]{4}) \| ((?:`[0-9a-f ]+` ?)+)\|", DOCUMENT.read_text(), re.M)
+    assert len(rows) > 10
+    for at, text in rows:
+        there = bytes.fromhex(text.replace("`", ""))
+        assert page[int(at, 16) :][: len(there)] == there, at
+
+
+def test_example_in_the_document_decodes():
+    image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
+    log = read_log(image)
+    assert log.layout == (256, 64, 16, 16, b"node-17")
+    assert [[r.kind for r in group.records] for group in log.groups] == [
+        ["message"],
+        ["online", "remove", "message"],
+        ["pubrec", "held"],
+    ]
+    (message,) = log.messages()
+    assert (message.packet_id, message.qos, message.has_pubrec) == (2, 2, True)
+    assert message.packet == b"\x34\x09\0\x03t/2\0\x02on"
+    assert (log.held(), log.last_id, log.unreadable) == ([9], 2, [])
+
+
+def test_example_in_the_document_recovers():
+    image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
+    found = Collector()
+    journal_on(Flash(16, 4096, 256, image)).recover(found)
+    assert found.messages == [(0, 2, 2, True, False)]
+    assert (found.held, found.last_id) == ([9], 2)
+
+
+@pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)
+def test_reader_and_recovery_agree_at_every_operation(scenario):
+    images = []
+    flash = scenario.setting.flash()
+    flash.watch = lambda at, before, after: images.append(bytes(flash.data))
+    life = Life(scenario.setting, flash)
+    for call in scenario.calls:
+        life.do(call)
+    for image in images[4:]:
+        log = read_log(image)
+        messages = tuple(
+            Message(r.packet_id, r.qos, r.packet, r.has_pubrec, r.maybe_sent)
+            for r in log.messages()
+        )
+        state = State(messages, tuple(log.held()), log.last_id)
+        assert Life(scenario.setting, scenario.setting.flash(image)).state == state
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "journal.img"
+    path.write_bytes(example())
+    return path
+
+
+def run(command, path):
+    return CliRunner().invoke(cli, [command, str(path)])
+
+
+def test_dump_shows_records_and_what_they_add_up_to(image):
+    done = run("dump", image)
+    assert done.exit_code == 0
+    assert "journal of 'node-17'" in done.output
+    assert "1 messages, received ids [9], last packet id 2, 0 pages unreadable" in done.output
+    assert "message 1: packet id 2, QoS 2, PUBREC came, topic t/2, 2 bytes 6f6e" in done.output
+
+
+def test_check_of_a_whole_journal_ends_with_0(image):
+    assert run("check", image).exit_code == 0
+
+
+def test_check_names_a_page_that_cannot_be_read(image):
+    data = bytearray(image.read_bytes())
+    data[0x41] ^= 4
+    image.write_bytes(data)
+    done = run("check", image)
+    assert done.exit_code == 1
+    assert "page at 0x000000 cannot be read" in done.output
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff" * 4096, bytes(4096)])
+def test_check_of_something_else_says_so_in_one_line(image, data):
+    image.write_bytes(data)
+    done = run("check", image)
+    assert done.exit_code == 1
+    assert "no journal in these" in done.output
+    assert len(done.output.splitlines()) == 1

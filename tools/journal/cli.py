@@ -1,0 +1,110 @@
+"""Command line of the journal reader."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .layout import Log, NotAJournal, Record, read_log
+
+_IMAGE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
+@click.group()
+def cli() -> None:
+    """Show or check a journal image that was read back from a board."""
+
+
+@cli.command()
+@_IMAGE
+def dump(file: Path) -> None:
+    """Show every record of the journal in FILE, and what it adds up to."""
+    log = _read(file)
+    console = Console()
+    console.print(_about(log), soft_wrap=True)
+    table = Table("address", "page", "bytes", "last id", "records")
+    for group in log.groups:
+        records = "\n".join(map(_shown, group.records)) or "-"
+        table.add_row(
+            f"0x{group.address:06x}",
+            str(group.page),
+            str(group.length),
+            str(group.last_id),
+            records,
+        )
+    console.print(table)
+    console.print(_summary(log), soft_wrap=True)
+    for record in log.messages():
+        console.print("  " + _shown(record), highlight=False, soft_wrap=True)
+
+
+@cli.command()
+@_IMAGE
+def check(file: Path) -> None:
+    """Say whether all of the journal in FILE can be read; exit 1 if not."""
+    log = _read(file)
+    click.echo(_about(log))
+    click.echo(_summary(log))
+    problems = [f"page at 0x{at:06x} cannot be read" for at in log.unreadable]
+    problems += [f"message {r.number} is no PUBLISH packet" for r in _strange(log)]
+    if problems:
+        hint = "; a power cut while it was written leaves one page like that"
+        raise click.ClickException("\n".join(problems) + (hint if log.unreadable else ""))
+
+
+def _read(file: Path) -> Log:
+    try:
+        return read_log(file.read_bytes())
+    except NotAJournal as error:
+        raise click.ClickException(f"{file}: {error}") from None
+
+
+def _about(log: Log) -> str:
+    layout = log.layout
+    return (
+        f"journal of {layout.client_id.decode(errors='replace')!r}: {layout.blocks} blocks"
+        f" of {layout.block_pages} pages of {layout.page_bytes} bytes,"
+        f" cells of {layout.cell_bytes}; log in {log.newest - log.oldest + 1} blocks"
+    )
+
+
+def _summary(log: Log) -> str:
+    return (
+        f"{len(log.messages())} messages, received ids {log.held() or 'none'},"
+        f" last packet id {log.last_id}, {len(log.unreadable)} pages unreadable"
+    )
+
+
+def _shown(record: Record) -> str:
+    text = f"{record.kind} {record.number}"
+    if record.kind == "held":
+        return f"{text}: packet id {record.packet_id}"
+    if record.kind != "message":
+        return record.kind if record.kind in ("online", "clear") else text
+    flags = ", PUBREC came" * record.has_pubrec + ", maybe sent" * record.maybe_sent
+    topic, payload = _publish(record.packet) or ("?", record.packet)
+    return (
+        f"{text}: packet id {record.packet_id}, QoS {record.qos}{flags},"
+        f" topic {topic}, {len(payload)} bytes {payload[:24].hex()}"
+    )
+
+
+def _strange(log: Log) -> list[Record]:
+    return [r for r in log.messages() if _publish(r.packet) is None]
+
+
+def _publish(packet: bytes) -> tuple[str, bytes] | None:
+    """Topic and payload of a PUBLISH packet, None if it is none (MQTT 3.1 section 3.3)."""
+    if not packet or packet[0] >> 4 != 3:
+        return None
+    at = 1
+    while at < len(packet) and packet[at] & 0x80:
+        at += 1
+    at += 1
+    n = int.from_bytes(packet[at : at + 2])
+    topic = packet[at + 2 : at + 2 + n]
+    at += 2 + n + (2 if packet[0] & 6 else 0)
+    if len(topic) < n or at > len(packet):
+        return None
+    return topic.decode(errors="replace"), packet[at:]
