@@ -29,6 +29,9 @@ lint: setup ## check style, spelling, types, and that boards can compile and run
 bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
 	@$(TOOLS) bench $(ARGS)
 
+fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the client
+	@$(TOOLS) fuzz run --seconds $(or $(SECONDS),300)
+
 conformance: setup ## write docs/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
 

@@ -1,0 +1,67 @@
+"""Hostile inputs under MicroPython: only MQTTError may come out of the client.
+
+Usage: micropython hostile_board.py FILE, one input per line in hexadecimal, as
+`tools/fuzz` makes them: two bytes that choose the situation, then the broker's
+bytes, here fed whole and one by one.  Prints what went wrong, and the count.
+"""
+
+import sys
+
+from host_tests.client.dialogue import clocked_modules
+from host_tests.client.scripted import Clock, ScriptedStream
+from host_tests.client.wire import connack
+from umqtt31 import MQTTClient, MQTTError
+
+
+def run(situation, data, read_most):
+    clock = Clock()
+    clock.sleep_ms = lambda ms: setattr(clock, "now_ms", clock.now_ms + 200 * ms)
+    for module in modules:
+        module.time = clock
+    client = MQTTClient(
+        b"fuzz",
+        "broker",
+        buffer_size=64,
+        max_inflight=3,
+        max_mqueue_len=2,
+        max_awaiting_rel=3,
+        connect_timeout=60,
+    )
+    target = bytearray(64)
+    client.on_message = lambda message: message.payload_into(target)
+    stream = ScriptedStream(read_most=read_most)
+    if not situation & 1:
+        stream.feed(connack())
+    stream.feed(data)
+    try:
+        client.connect(False, stream=stream)
+        for k in range((situation & 6) >> 1):
+            client.publish(b"t", b"x", qos=1 + k % 2)
+        for _ in range(10 + len(data)):
+            client.poll()
+    except MQTTError:
+        if client.is_connected:
+            raise ValueError("still connected")
+    accepted = client.inflight + client.queued
+    stream = ScriptedStream()
+    stream.feed(connack())
+    client.connect(False, stream=stream)
+    client.poll()
+    if client.inflight + client.queued != accepted:
+        raise ValueError("a message was lost")
+
+
+modules = clocked_modules()
+count = 0
+with open(sys.argv[1]) as file:
+    for line in file:
+        data = bytes.fromhex(line.strip())
+        if len(data) < 2:
+            continue
+        count += 1
+        for read_most in (0, 1):
+            try:
+                run(data[0], data[2:], read_most)
+            except Exception as error:
+                print(line.strip(), read_most, repr(error))
+print(count, "inputs")

@@ -1,0 +1,121 @@
+"""Hostile bytes from a broker: only MQTTError comes out, and all else stays as it is.
+
+`tools/fuzz/target.py` says what one input is and what is looked at.  `make fuzz`
+goes on from here, guided by coverage, for five minutes.
+"""
+
+import random
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import umqtt31.message
+import umqtt31.packet
+import umqtt31.stream
+from host_tests.client.boards import FOLDER, ROOT
+from tools.fuzz.inputs import generate
+from tools.fuzz.target import Finding, check, hostile_world
+
+CORPUS = sorted((FOLDER / "corpus").iterdir())
+GENERATED = 100_000
+BATCHES = 8
+ON_BOARD = 2_000
+
+
+def test_corpus_finds_nothing():
+    assert len(CORPUS) >= 20
+    with hostile_world():
+        for path in CORPUS:
+            try:
+                check(path.read_bytes())
+            except Finding as finding:
+                pytest.fail(f"{path.name}: {finding}")
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_generated_inputs_find_nothing(batch):
+    """100,000 in all, the same ones in every run."""
+    dice = random.Random(f"hostile {batch}")
+    with hostile_world():
+        for _ in range(GENERATED // BATCHES):
+            data = generate(dice)
+            try:
+                check(data)
+            except Finding as finding:
+                pytest.fail(f"{data.hex()}: {finding}")
+
+
+@settings(max_examples=500)
+@given(st.integers(0, 255), st.integers(0, 15), st.binary(max_size=80))
+def test_any_bytes_find_nothing(situation, size, data):
+    with hostile_world():
+        check(bytes((situation, size)) + data)
+
+
+def steps_of(data):
+    """How many lines of the library run for one input."""
+    steps = 0
+
+    def trace(frame, event, argument):
+        nonlocal steps
+        if "umqtt31" not in frame.f_code.co_filename:
+            return None
+        steps += event == "line"
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        check(data)
+    finally:
+        sys.settrace(previous)
+    return steps
+
+
+def test_steps_are_bounded_by_the_length_of_the_input():
+    """Two lives of a client, each with two connections, and at most so much per byte."""
+    dice = random.Random("steps")
+    with hostile_world():
+        for _ in range(300):
+            data = generate(dice)
+            assert steps_of(data) <= 12_000 + 250 * len(data), data.hex()
+
+
+def test_hostile_inputs_find_nothing_on_micropython(micropython, tmp_path):
+    """The corpus and some of the generated ones, where copying works another way."""
+    dice = random.Random("on board")
+    inputs = [path.read_bytes() for path in CORPUS]
+    inputs += [generate(dice) for _ in range(ON_BOARD)]
+    listing = tmp_path / "inputs.txt"
+    listing.write_text("".join(f"{data.hex()}\n" for data in inputs))
+    done = micropython.run(
+        FOLDER / "hostile_board.py",
+        args=[listing],
+        micropypath=[ROOT, ROOT / "lib"],
+        heap_bytes=512 * 1024,
+    )
+    assert done.stdout == f"{len(inputs)} inputs\n", done.stdout + done.stderr
+
+
+def raising(*_):
+    raise IndexError("planted")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "fault"),
+    [
+        (umqtt31.message.Message, "read", raising),
+        (umqtt31.packet, "write_ack", lambda buf, pos, first, packet_id: pos + 3),
+        (umqtt31.stream.Link, "receive", lambda self: 0xD0),
+        (umqtt31.stream.Link, "close", lambda self: None),
+    ],
+    ids=["another exception", "half a packet", "no end", "left open"],
+)
+def test_planted_faults_are_found(monkeypatch, module, name, fault):
+    monkeypatch.setattr(module, name, fault)
+    dice = random.Random("planted")
+    with hostile_world(), pytest.raises(Finding):
+        for _ in range(200):
+            check(generate(dice))

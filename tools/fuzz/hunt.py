@@ -1,0 +1,29 @@
+"""The process that libFuzzer runs in: instruments the client and never returns.
+
+Started by `python -m tools fuzz run`; the arguments are libFuzzer's own.
+"""
+
+import sys
+
+from tools.sim import library  # noqa: F401 - makes umqtt31 importable
+
+try:
+    import atheris
+except ImportError:
+    sys.exit(2)
+
+
+def main() -> None:
+    """Hand the target over to libFuzzer."""
+    with atheris.instrument_imports(include=["umqtt31"]):
+        import umqtt31  # noqa: F401
+
+    from tools.fuzz.target import check, hostile_world
+
+    with hostile_world():
+        atheris.Setup(sys.argv, check)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

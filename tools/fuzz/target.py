@@ -1,0 +1,304 @@
+"""One fuzz input: a client, what it was doing, and bytes from a hostile broker.
+
+`check(data)` runs the bytes through a real client twice, whole and in pieces, and
+raises Finding if anything but MQTTError comes out, if a buffer or list grows, if
+the client takes more steps than the input has bytes for, if it writes anything but
+whole packets, if both ways differ, or if it is not as good as new afterwards.
+
+The first two bytes of an input choose the situation and the pieces; the rest is
+what the broker sends.  No real time passes.
+"""
+
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tools.sim import (
+    library,  # noqa: F401 - makes umqtt31 importable
+    packets,
+)
+from tools.sim.clock import Clock, injected
+from umqtt31 import MQTTClient, MQTTError
+
+BUFFER_BYTES = 64
+_CONNACK = b"\x20\x02\x00\x00"
+
+# The first byte of an input, bit by bit.
+BEFORE_CONNACK = 0x01  # the bytes come in place of CONNACK
+IN_FLIGHT = 0x06  # how many messages wait for their answers, QoS 1 and 2 by turns
+SUBSCRIBING = 0x08  # a SUBSCRIBE waits
+HANDLER_PUBLISHES = 0x10
+HANDLER_RAISES = 0x20
+ENDS = 0x40  # the stream ends behind the bytes; else nothing more comes
+STALLS = 0x80  # the stream takes only a few bytes at a time
+
+
+_LEAVES = (int, bool, str, bytes, type(None))
+
+
+class Finding(Exception):
+    """The client did what it never may do."""
+
+
+class HandlerError(Exception):
+    """What the handler of these runs raises."""
+
+
+class World:
+    """What `injected` asks of a world: a clock that turns when slept on.
+
+    It turns fast once the broker has nothing more to say: all that is left to
+    wait for then is a time-out.
+    """
+
+    seed = 1
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.clock = Clock(self)
+        self.stream: Stream | None = None
+
+    def sleep(self, ms: int) -> None:
+        is_over = self.stream is not None and self.stream.is_drained()
+        self.now += 100 * ms if is_over else ms
+
+    def open_link(self) -> None:
+        raise OSError("only streams here")
+
+
+class Stream:
+    """Gives `data` in pieces of `size` bytes, 0 for whole, with nothing in between."""
+
+    def __init__(self, data: bytes, size: int, ends: bool, stalls: bool):
+        self.data = data
+        self.pos = 0
+        self.size = size or len(data) or 1
+        self.left = self.size  # of this piece
+        self.ends = ends
+        self.room = 5 if stalls else 1 << 30
+        self.is_full = False
+        self.steps = 0
+        self.most_steps = 60 + 8 * len(data)
+        self.sent = bytearray()
+        self.is_closed = False
+
+    def is_drained(self) -> bool:
+        return self.pos == len(self.data)
+
+    def _count(self) -> None:
+        self.steps += 1
+        if self.is_closed:
+            raise Finding("uses a stream that it has closed")
+        if self.steps > self.most_steps:
+            raise Finding("takes more steps than the input has bytes for")
+
+    def readinto(self, buf: bytearray, n: int) -> int | None:
+        self._count()
+        if n <= 0 or n > len(buf):
+            raise Finding(f"reads {n} bytes into a buffer of {len(buf)}")
+        if self.is_drained():
+            return 0 if self.ends else None
+        if not self.left:
+            self.left = self.size
+            return None
+        n = min(n, self.left, len(self.data) - self.pos)
+        buf[:n] = self.data[self.pos : self.pos + n]
+        self.pos += n
+        self.left -= n
+        return n
+
+    def write(self, buf: bytearray, off: int, n: int) -> int | None:
+        self._count()
+        if not 0 <= off < off + n <= len(buf):
+            raise Finding(f"writes {n} bytes at {off} of a buffer of {len(buf)}")
+        if self.is_full:
+            self.is_full = False
+            return None
+        if n > self.room:
+            n = self.room
+            self.is_full = True
+        self.sent += buf[off : off + n]
+        return n
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Run:
+    """One client's whole life with one input."""
+
+    client: Any  # its hooks are set from outside, which its own types do not foresee
+
+    def __init__(self, world: World, situation: int, size: int, data: bytes):
+        self.situation = situation
+        self.delivered: list[tuple[bytes, bytes, int]] = []
+        self.oversize: list[tuple[int, int]] = []
+        self.code = 0
+        self.client = MQTTClient(
+            b"fuzz",
+            "broker",
+            buffer_size=BUFFER_BYTES,
+            max_inflight=3,
+            max_mqueue_len=2,
+            max_awaiting_rel=3,
+            max_subscriptions=2,
+            connect_timeout=1,
+        )
+        self.client.on_message = self._on_message
+        self.client.on_oversize = lambda *lengths: self.oversize.append(lengths)
+        start = b"" if situation & BEFORE_CONNACK else _CONNACK
+        world.stream = self.stream = Stream(start, 0, False, bool(situation & STALLS))
+        self._feed = data
+        self._size = size
+
+    def _on_message(self, message) -> None:
+        self.delivered.append((message.topic, message.payload, message.qos))
+        if self.situation & HANDLER_PUBLISHES and len(self.delivered) < 9:
+            try:
+                self.client.publish(b"echo", message.payload[:8], qos=len(self.delivered) & 1)
+            except MQTTError:
+                pass  # the queue may be full
+        if self.situation & HANDLER_RAISES and len(self.delivered) & 1:
+            raise HandlerError
+
+    def _switch(self) -> None:
+        # From here on the broker is hostile.
+        stream = self.stream
+        stream.data, stream.pos = self._feed, 0
+        stream.size = stream.left = self._size or len(self._feed) or 1
+        stream.ends = bool(self.situation & ENDS)
+        stream.steps, stream.most_steps = 0, 150 + 12 * len(self._feed)
+
+    def live(self) -> None:
+        """Connect, be busy as the situation says, and take in the bytes."""
+        if self.situation & BEFORE_CONNACK:
+            self._switch()
+        try:
+            self.client.connect(False, stream=self.stream)
+            for k in range((self.situation & IN_FLIGHT) >> 1):
+                self.client.publish(b"t", b"%d" % k, qos=1 + k % 2)
+            if not self.situation & BEFORE_CONNACK:
+                self._switch()
+            if self.situation & SUBSCRIBING:
+                self._subscribe()
+            self._poll()
+        except MQTTError as error:
+            self.code = error.code
+            if self.client.is_connected or not self.stream.is_closed:
+                raise Finding("an error left the connection open") from error
+
+    def _subscribe(self) -> None:
+        try:
+            self.client.subscribe([(b"a/#", 1), (b"b", 2)])
+        except HandlerError:
+            pass
+
+    def _poll(self) -> None:
+        idle = 0
+        for _ in range(100 + 3 * len(self._feed)):
+            try:
+                handled = self.client.poll()
+            except HandlerError:
+                handled = 1
+            is_at_rest = self.stream.is_drained() and self.client.next_due_ms()
+            idle = idle + 1 if is_at_rest and not handled else 0
+            if idle == 2:  # the first may have written only
+                return
+        raise Finding("poll() never comes to rest")
+
+    def recover(self) -> None:
+        """A new connection must work, and carry everything that was not acknowledged."""
+        self.client.on_message = None
+        if self.client.is_connected:
+            self.client.disconnect()
+        first = bytes(self.stream.sent)
+        accepted = self.client.inflight + self.client.queued
+        stream = Stream(_CONNACK, 0, False, False)
+        self.client.connect(False, stream=stream)
+        for _ in range(3):
+            self.client.poll()
+        again = _publishes(stream.sent)
+        if self.client.inflight + self.client.queued != accepted:
+            raise Finding("a new connection lost a message")
+        if len(again) != min(self.client.inflight, 3):
+            raise Finding(f"{self.client.inflight} in flight, but {again} were sent again")
+        _publishes(first, is_whole=False)
+
+
+def _publishes(sent: bytes | bytearray, is_whole: bool = True) -> list[int]:
+    """The ids of all PUBLISH and PUBREL packets; Finding if it is not packet after packet."""
+    found = []
+    rest = bytearray(sent)
+    while packet := packets.take(rest):
+        kind = packet[0] >> 4
+        if kind not in (1, 3, 4, 5, 6, 7, 8, 12, 14):
+            raise Finding(f"wrote a packet of type {kind}")
+        if kind == 6:
+            found.append(packets.read_id(packet))
+        elif kind == 3 and packet[0] & 6:
+            found.append(packets.publish_fields(packet)[1])
+    if rest and is_whole:
+        raise Finding(f"wrote half a packet: {bytes(rest)!r}")
+    return found
+
+
+def _buffers(client: MQTTClient) -> list[bytearray | array | list]:
+    # Every buffer, array and list that can be reached from `client`.
+    found: list[bytearray | array | list] = []
+    seen: set[int] = set()
+    waiting: list[object] = [client]
+    while waiting:
+        thing = waiting.pop()
+        kind = type(thing)
+        if kind in _LEAVES or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, (bytearray, array, list)):
+            found.append(thing)
+        if isinstance(thing, list):
+            waiting.extend(thing)
+        elif kind.__module__.startswith("umqtt31"):
+            waiting.extend(vars(thing).values())
+    return found
+
+
+def _run(world: World, situation: int, size: int, data: bytes) -> Run:
+    run = Run(world, situation, size, data)
+    buffers = _buffers(run.client)
+    before = [len(one) for one in buffers]
+    try:
+        run.live()
+        run.recover()
+    except Finding:
+        raise
+    except Exception as error:
+        raise Finding(f"raised {error!r}") from error
+    if [len(one) for one in buffers] != before:
+        raise Finding("a buffer changed its size")
+    return run
+
+
+_world = World()
+
+
+@contextmanager
+def hostile_world() -> Iterator[None]:
+    """`check()` works inside: the client's clock, sockets and dice are replaced."""
+    with injected(_world):
+        yield
+
+
+def check(data: bytes) -> None:
+    """Run one input, inside `hostile_world()`; raises Finding."""
+    if len(data) < 2:
+        return
+    situation, size, rest = data[0], 1 + data[1] % 16, bytes(data[2:])
+    whole = _run(_world, situation, 0, rest)
+    parts = _run(_world, situation, size, rest)
+    if situation & SUBSCRIBING:
+        return  # what SUBACK means depends on whether it came before SUBSCRIBE left
+    if whole.delivered != parts.delivered or whole.oversize != parts.oversize:
+        raise Finding(f"whole {whole.delivered}, in pieces {parts.delivered}")
+    if whole.code != parts.code:
+        raise Finding(f"whole ends with {whole.code}, in pieces with {parts.code}")
