@@ -7,13 +7,19 @@ what the program asks for and is handed.
 from collections.abc import Callable
 from typing import Any
 
+from tools.flash import MODES, Flash, cut
+
 from . import library  # noqa: F401 - makes umqtt31 importable
+from .network import DeviceReset
 from .store import Medium, SurvivingStore
 
-from umqtt31 import CLOSED, MQTTClient, MQTTError  # isort: skip
+from umqtt31 import CLOSED, Journal, MQTTClient, MQTTError  # isort: skip
 
 _WINDOW = 4
 _QUEUE = 16
+_BLOCKS = 8
+_BLOCK_BYTES = 1024
+_PROGRAM_BYTES = 128
 
 
 class Client(MQTTClient):
@@ -25,6 +31,7 @@ class Client(MQTTClient):
         self._window = options.get("max_inflight", _WINDOW)
         self._most = self._window + options.get("max_mqueue_len", _QUEUE)
         self._store = options["store"]
+        self._is_in_publish = False
         self._handler: Callable | None = None
         self._drop_handler: Callable | None = None
         self._revived = self._rules.outgoing.revived()
@@ -41,6 +48,7 @@ class Client(MQTTClient):
     def _hand_over(self, message: Any) -> None:
         incoming = self._rules.incoming
         key = message.topic + b"\0" + message.payload
+        self._world.note(f"program is handed {message.payload[-24:]!r}")
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         try:
             if self._handler:
@@ -58,24 +66,28 @@ class Client(MQTTClient):
     def on_drop(self, handler: Callable | None) -> None:
         self._drop_handler = handler
 
-    def _give_away(self, message: Any, reason: int) -> None:
-        key = message.topic + b"\0" + message.payload
-        self._rules.outgoing.on_dropped(key, reason == CLOSED)
-        self._world.note(f"client gives up {message.payload[-24:]!r} ({reason})")
+    def _give_away(self, packet_id: int, reason: int) -> None:
+        self._world.note(f"client gives up id {packet_id} ({reason})")
+        self._rules.outgoing.on_dropped(packet_id, reason == CLOSED)
         if self._drop_handler:
-            self._drop_handler(message, reason)
+            self._drop_handler(packet_id, reason)
 
     def publish(
         self, topic: Any, msg: Any, retain: bool = False, qos: int = 0, **more: Any
     ) -> int:
+        if self._is_in_publish:  # it calls itself in ordered mode
+            return super().publish(topic, msg, retain, qos, **more)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
         outgoing = self._rules.outgoing
         flow = outgoing.on_accepting(key, qos)
+        self._is_in_publish = True
         try:
             packet_id = super().publish(topic, msg, retain, qos, **more)
         except Exception:
             outgoing.on_refused(flow)
             raise
+        finally:
+            self._is_in_publish = False
         is_deferred = getattr(self._store, "is_deferred", False)
         outgoing.on_accepted(flow, packet_id, self.is_connected, is_deferred)
         self._check_bounds()
@@ -83,9 +95,8 @@ class Client(MQTTClient):
 
     def poll(self, timeout_ms: int = 0) -> int:
         handled = super().poll(timeout_ms)
-        self._rules.outgoing.on_poll()
         link = self._world.link
-        if link and not link.is_closed and not link.to_skip and link.jam_until <= link.world.now:
+        if link and not link.is_closed and not link.to_skip and link.jam_until <= self._world.now:
             self._rules.on_poll(link)
         self._check_bounds()
         return handled
@@ -99,16 +110,45 @@ class Client(MQTTClient):
 
 
 class Device:
-    """The hardware of one simulated device; `medium` outlives its resets."""
+    """The hardware of one simulated device; `medium` and `flash` outlive its resets.
+
+    `store_kind`: "journal", "log" (a model of what a store promises, faster) or "ram".
+    `is_deferred`: what publish() took is durable only with the next poll().
+    """
 
     def __init__(self, world: Any):
         self._world = world
         self.medium = Medium()
+        self.flash = Flash(_BLOCKS, _BLOCK_BYTES, _PROGRAM_BYTES)
+        self.flash.watch = self._on_flash
+        self.store_kind = "log"
         self.is_deferred = False
 
     def store(self) -> Any:
         """The store of this boot; it holds what the boots before made durable."""
-        return SurvivingStore(self._world, self.medium, self.is_deferred)
+        if self.store_kind == "ram":
+            return None
+        if self.store_kind == "log":
+            return SurvivingStore(self._world, self.medium, self.is_deferred)
+        return Journal(
+            self.flash,
+            program_bytes=_PROGRAM_BYTES,
+            erase_bytes=_BLOCK_BYTES,
+            group_commit=self.is_deferred,
+        )
+
+    def _on_flash(self, address: int, before: bytes, after: bytes) -> None:
+        # Called before each operation of the flash; a reset leaves it half done.
+        world = self._world
+        if world.is_dead:
+            raise DeviceReset
+        struck = world.flash.step()
+        if struck:
+            seed, mode = divmod(struck.value, len(MODES))
+            torn = cut(before, after, MODES[mode], seed)
+            self.flash.data[address : address + len(torn)] = torn
+            world.strike(struck, None)
+            raise DeviceReset
 
     def client(self, client_id: str = "device", **options: Any) -> Client:
         """A client for this boot with MQTTClient's options."""

@@ -6,6 +6,7 @@ place is passed; a run with the first fault tells where a second one can strike.
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .faults import NEVER, PLACES, Fault
 from .script import Script
@@ -16,6 +17,8 @@ _KINDS = {
     place: [Fault(place, 0, kind, value) for kind, value in kinds.items()]
     for place, kinds in PLACES.items()
 }
+
+_OVERFLOWS = ("refuse", "refuse", "drop_oldest", "latest")
 
 
 def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
@@ -89,6 +92,12 @@ def random_schedule(seed: int) -> Schedule:
         elif place == "store":
             value = rng.choice((0, 0, 1, 2, NEVER))
         faults[place, at] = Fault(place, at, kind.kind, value)
+    if any(item.kind in ("lose", "late") for item in faults.values()):
+        # Such brokers need a client that asks again by itself.
+        script = replace(script, retry=script.retry or 30)
+    if any(item.kind == "forget" for item in faults.values()):
+        # Ids that the broker forgot may block the way until they time out.
+        script = replace(script, await_rel=300)
     return script, tuple(faults.values())
 
 
@@ -102,6 +111,7 @@ def _random_script(rng: random.Random) -> Script:
     return Script(
         up=up,
         down=down,
+        overflow="refuse" if ordered else rng.choice(_OVERFLOWS),
         window=rng.randrange(1, 7),
         queue=rng.choice((0, 1, 2, 8)),
         start=rng.choice(("online", "offline")),

@@ -86,6 +86,8 @@ class Incoming:
 
     def _duty(self, message: Message, packet_id: int) -> int:
         if message.qos == 2:
+            if self._rules.sessions_lost:
+                return _MAY  # ids of the lost session may be in the way until they time out
             if packet_id in self._held:
                 return _MUST_NOT
             if packet_id in self._unsure:
@@ -120,7 +122,6 @@ class Incoming:
         self._newest[qos] = max(self._newest[qos], message.number)
         if qos == 2 and message.handled and not message.may_repeat:
             rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
-        message.may_repeat = False
 
     def on_handled(self) -> None:
         """The handler returned."""
@@ -129,6 +130,7 @@ class Incoming:
         now.is_handled = True
         now.is_excused = False
         now.message.handled += 1
+        now.message.may_repeat = False
         now.message.handled_life = self._rules.life
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
@@ -150,19 +152,31 @@ class Incoming:
         owed = link.notes.owed[kind]
         while owed:
             arrival = owed.pop(0)
-            if arrival.packet_id == packet_id:
+            if arrival.packet_id == packet_id and self._may_answer(arrival, owed):
                 break
             if not arrival.is_excused:
                 rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
                 rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
             rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
-        if not arrival.is_handled and arrival.packet_id not in self._unsure:
+        if not arrival.is_handled and not (kind == p.PUBREC and self._may_be_held(packet_id)):
             rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
+
+    def _may_answer(self, arrival: Arrival, later: list[Arrival]) -> bool:
+        # One that was not taken is answered when it comes again, not before.
+        if arrival.is_handled or not arrival.is_excused:
+            return True
+        packet_id = arrival.packet_id
+        if any(other.packet_id == packet_id and other.is_handled for other in later):
+            return False
+        return self._may_be_held(packet_id)
+
+    def _may_be_held(self, packet_id: int) -> bool:
+        return packet_id in self._unsure or self._rules.sessions_lost > 0
 
     def check_answered(self, link: Link) -> None:
         """poll() returned: nothing that was read may be left unanswered."""
@@ -191,6 +205,10 @@ class Incoming:
                 message.may_repeat = True
                 self._unsure.add(packet_id)
                 del self._held[packet_id]
+
+    def on_session_lost(self) -> None:
+        """The broker's ids begin anew, which a client at level 3 cannot know."""
+        self._unsure |= set(self._held)
 
     def check_end(self) -> None:
         """Nothing that the broker had is missing."""

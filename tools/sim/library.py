@@ -1,9 +1,10 @@
 """Makes the device library importable from a checkout, installed or not."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
 
-if str(LIBRARY) not in sys.path:
+if importlib.util.find_spec("umqtt31") is None:
     sys.path.insert(0, str(LIBRARY))

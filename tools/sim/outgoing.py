@@ -17,7 +17,7 @@ class Flow:
     __slots__ = (
         "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online", "may_be_sent",
         "is_sent", "link", "has_pubrec", "may_have_pubrec", "is_pubrec_new", "is_released",
-        "rel_link", "done_life", "is_dropped", "delivered",
+        "rel_link", "done_life", "drop_life", "delivered",
     )  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
@@ -37,7 +37,7 @@ class Flow:
         self.is_released = False  # PUBREL went out
         self.rel_link: Link | None = None
         self.done_life = -1  # the boot that read the last acknowledgement
-        self.is_dropped = False
+        self.drop_life = -1  # the boot that gave it up
         self.delivered = 0
 
     def __str__(self) -> str:
@@ -54,6 +54,7 @@ class Outgoing:
         self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
         self.flows: dict[bytes, Flow] = {}
         self._in_flight: list[Flow] = []  # sent and not acknowledged, oldest first
+        self._by_id: dict[int, Flow] = {}  # the newest message of each packet id
         self._first = [-1, -1, -1]  # newest message passed on, by QoS
         self._last = -1  # message passed on last
         self._last_qos0 = -1
@@ -81,8 +82,7 @@ class Outgoing:
         if flow.qos:
             if not packet_id or flow.packet_id not in (0, packet_id):
                 self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
-            flow.packet_id = packet_id
-            self._check_id(flow, packet_id)
+            self._name(flow, packet_id)
 
     def on_poll(self) -> None:
         """poll() or connect() returned: what was accepted before is kept."""
@@ -98,14 +98,24 @@ class Outgoing:
         elif flow.qos:
             self._rules.fail("publish", f"raised, but {flow} was sent")
 
-    def on_dropped(self, key: bytes, was_connected_clean: bool) -> None:
-        """The client gave the message up and said so."""
-        flow = self.flows[key]
-        if flow.is_sent and not was_connected_clean:
+    def on_dropped(self, packet_id: int, is_clean: bool) -> None:
+        """The client gave a message up and said so; a clean session ends all of them."""
+        flow = self._find_waiting(packet_id)
+        # After a reset what is beyond the window waits, though it may have been sent.
+        if flow in self._in_flight and not is_clean and not flow.may_be_sent:
             self._rules.fail("overflow", f"{flow} was in flight and is given up")
-        flow.is_dropped = True
+        flow.drop_life = self._rules.life
         if flow in self._in_flight:
             self._in_flight.remove(flow)
+
+    def _find_waiting(self, packet_id: int) -> Flow:
+        flow = self._by_id.get(packet_id)
+        if not packet_id:  # of several at QoS 0 it is the oldest
+            flows = (item for item in self.flows.values() if not (item.qos or item.is_sent))
+            flow = next((item for item in flows if item.drop_life < self._rules.life), None)
+        if flow is None or flow.drop_life == self._rules.life:
+            self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
+        return flow
 
     def on_online(self) -> None:
         """A connection was accepted."""
@@ -128,7 +138,7 @@ class Outgoing:
         """PUBLISH goes out."""
         qos, packet_id, topic, payload = p.publish_fields(packet)
         flow = self.flows.get(topic + b"\0" + payload)
-        if flow is None or flow.qos != qos or flow.is_dropped:
+        if flow is None or flow.qos != qos or flow.drop_life == self._rules.life:
             self._rules.fail("publish", f"PUBLISH of what is no message: {p.describe(packet)}")
         if not qos:
             self._on_qos0(flow, packet)
@@ -136,8 +146,7 @@ class Outgoing:
         self._check_repetition(flow, packet[0] & 8)
         if not packet_id or flow.packet_id not in (0, packet_id):
             self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
-        flow.packet_id = packet_id
-        self._check_id(flow, packet_id)
+        self._name(flow, packet_id)
         self._check_place(flow, link)
         flow.is_sent = True
         flow.link = link
@@ -169,7 +178,9 @@ class Outgoing:
         if dup and not flow.is_sent and not flow.may_be_sent:
             rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
 
-    def _check_id(self, flow: Flow, packet_id: int) -> None:
+    def _name(self, flow: Flow, packet_id: int) -> None:
+        flow.packet_id = packet_id
+        self._by_id[packet_id] = flow
         for other in self._in_flight:
             if other.packet_id == packet_id and other is not flow:
                 self._rules.fail("31-2.4-ID", f"id of {other} is used for {flow}")
@@ -277,10 +288,8 @@ class Outgoing:
 
     def _find_done(self, packet_id: int) -> Flow | None:
         # That a message was done need not survive a reset.
-        for flow in self.flows.values():
-            if flow.packet_id == packet_id and 0 <= flow.done_life < self._rules.life:
-                return flow
-        return None
+        flow = self._by_id.get(packet_id)
+        return flow if flow and 0 <= flow.done_life < self._rules.life else None
 
     # --- what the receivers see -----------------------------------------------------
 
@@ -307,7 +316,7 @@ class Outgoing:
     def check_end(self) -> None:
         """Nothing that was accepted is missing."""
         for flow in self.flows.values():
-            if not flow.is_promised or not flow.qos or flow.delivered or flow.is_dropped:
+            if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue
             if not (flow.qos == 2 and self.is_late and self._rules.sessions_lost):
                 self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

@@ -121,6 +121,7 @@ class Rules:
 
     def on_poll(self, link: Link) -> None:
         """poll() returned, the connection is in use, nothing waits for room."""
+        self.outgoing.on_poll()
         self.incoming.check_answered(link)
 
     def _on_connack(self, link: Link, packet: bytes) -> None:
@@ -148,6 +149,7 @@ class Rules:
     def on_session_lost(self) -> None:
         """The broker forgot the session."""
         self.sessions_lost += 1
+        self.incoming.on_session_lost()
 
     def on_delivered(self, key: bytes, dup: bool) -> None:
         """The broker passes a message of the client on."""

@@ -4,6 +4,7 @@
 sends one at QoS 1.  It is what the exhaustive and the random campaigns run.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -36,9 +37,11 @@ class Script:
     keepalive: int = 60
     retry: int = 30
     held: int = 4
+    await_rel: int = 86400
     serve: int = 4
     latency_ms: int = 1
     ordered: bool = False
+    store: str = "log"  # or "journal", or "ram"
     deferred: bool = False
     late: bool = False
     subscribe: bool = False
@@ -81,18 +84,16 @@ class Program:
         """One boot."""
         client = self._client(device)
         client.on_message = self._handle
+        self._publish(client)
         while not self._is_done(client):
-            if self._was_online or self._script.start == "offline":
-                self._publish(client)
             if client.is_connected:
-                self._poll(client)
+                self._try(client, client.poll)
             elif device.connect(client):
                 self._was_online = True
-                self._publish(client)
                 self._subscribe(client)
             else:
                 device.sleep_ms(_PAUSE_MS)
-                continue
+            self._publish(client)
             device.wait(client)
 
     def _client(self, device: Device) -> Client:
@@ -106,7 +107,7 @@ class Program:
             mqueue_store_qos0=s.keep_qos0,
             overflow=s.overflow,
             max_awaiting_rel=s.held,
-            await_rel_timeout=86400,
+            await_rel_timeout=s.await_rel,
             retry_interval=s.retry,
             ordered=s.ordered,
         )
@@ -118,6 +119,8 @@ class Program:
 
     def _publish(self, client: Client) -> None:
         script = self._script
+        if script.start == "online" and not self._was_online:
+            return
         end = self._published + (script.pace or len(script.up))
         for number in range(self._published, min(end, len(script.up))):
             payload = payload_of(number, script.size)
@@ -133,14 +136,11 @@ class Program:
 
     def _subscribe(self, client: Client) -> None:
         if self._script.subscribe:
-            try:
-                client.subscribe(b"d", 2)
-            except MQTTError as error:
-                self._world.note(f"client: {error}")
+            self._try(client, lambda: client.subscribe(b"d", 2))
 
-    def _poll(self, client: Client) -> None:
+    def _try(self, client: Client, action: Callable[[], Any]) -> None:
         try:
-            client.poll()
+            action()
         except MQTTError as error:
             self._world.note(f"client: {error}")
         except HandlerError:
@@ -170,6 +170,7 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
         needs_subscription=script.subscribe,
         is_traced=is_traced,
     )
+    world.device.store_kind = script.store
     world.device.is_deferred = script.deferred
     for number, qos in enumerate(script.down):
         payload = payload_of(number, script.size)

@@ -2,7 +2,8 @@
 
 It has the face of `umqtt31.ram.RamStore` and keeps an ordered log, as a journal does.
 A reset loses the newest records of the log that nothing made durable, all of them or
-as many as the fault says; so it shows which barriers the client really relies on.
+as many as the fault says; `remove` alone makes nothing durable, not even at `commit()`.
+So it shows which barriers the client really relies on.
 """
 
 from typing import Any
@@ -15,17 +16,11 @@ class Medium:
 
     def __init__(self) -> None:
         self.log: list[tuple] = []
-        self.durable = 0  # records before this are durable, `remove` excepted
-        self.synced = 0  # and before this `remove` too
+        self.durable = 0
 
     def cut(self, survivors: int) -> None:
-        """A reset.  `survivors`: how many records that were not durable are there all the
-        same; if 0, every `remove` that nothing forced out is missing as well."""
-        log = self.log[: self.durable + survivors]
-        if not survivors:
-            lazy = (record for record in log[self.synced :] if record[0] != "remove")
-            log[self.synced :] = list(lazy)
-        self.log = log
+        """A reset; `survivors`: how many records that were not durable are there all the same."""
+        del self.log[self.durable + survivors :]
 
 
 class SurvivingStore:
@@ -44,26 +39,27 @@ class SurvivingStore:
         self._slots = slots
         self._packets: dict[int, bytes] = {}
         self._ids: dict[int, int] = {}
+        self._is_due = False
 
     def recover(self, session: Any) -> None:
         puts, held, last_id = self._replay()
         self._medium.log = log = []
+        self._next_key = 1 + max((put[0] for put in puts), default=0)
+        self._on_flash = len(puts)
         for packet_id in held:
             session.restore_held(packet_id)
             log.append(("hold", packet_id))
         for slot, (key, packet_id, qos, packet, has_pubrec, maybe_sent) in enumerate(puts):
-            session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)
             self._packets[slot] = packet
             self._ids[slot] = key
             log.append(("put", key, packet_id, qos, packet, maybe_sent))
             if has_pubrec:
                 log.append(("pubrec", key))
+            session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)
         if last_id:
             session.restore_last_id(last_id)
             log.append(("last", last_id))
-        self._medium.durable = self._medium.synced = len(log)
-        self._on_flash = len(puts)
-        self._next_key = 1 + max((put[0] for put in puts), default=0)
+        self._medium.durable = len(log)
 
     def _replay(self) -> tuple[list[list], list[int], int]:
         puts: dict[int, list] = {}
@@ -114,8 +110,9 @@ class SurvivingStore:
         self._packets[slot] = packet
         self._ids[slot] = key
         self._medium.log.append(("put", key, packet_id, qos, packet, maybe_sent))
+        self._is_due = True
         if not self.is_deferred:
-            self._medium.durable = len(self._medium.log)
+            self._force()
         return True
 
     def get(self, slot: int, buf: bytearray) -> int:
@@ -127,7 +124,9 @@ class SurvivingStore:
         self._record("pubrec", self._ids[slot])
 
     def remove(self, slot: int) -> None:
+        was_due = self._is_due
         self._record("remove", self._ids.pop(slot))
+        self._is_due = was_due
         del self._packets[slot]
 
     def hold(self, packet_id: int) -> None:
@@ -146,12 +145,18 @@ class SurvivingStore:
     def _record(self, name: str, *fields: int) -> None:
         self._step()
         self._medium.log.append((name, *fields))
+        self._is_due = True
+
+    def _force(self) -> None:
+        self._medium.durable = len(self._medium.log)
+        self._on_flash = len(self._packets)
+        self._is_due = False
 
     def commit(self) -> None:
         self._step()
-        self._medium.durable = len(self._medium.log)
+        if self._is_due:
+            self._force()
 
     def sync(self) -> None:
-        self.commit()
-        self._medium.synced = self._medium.durable
-        self._on_flash = len(self._packets)
+        self._step()
+        self._force()

@@ -47,6 +47,7 @@ class World:
         self.latency_up = self.latency_down = latency_ms
         self.trace: list[str] | None = [] if is_traced else None
         self.struck: list[Fault] = []
+        self.places_at_first: dict[str, int] = {}  # passed when the first fault struck
         self.is_dead = False
         self.link: Link | None = None
         self.links = 0
@@ -120,6 +121,8 @@ class World:
 
     def strike(self, fault: Fault, link: Link | None) -> None:
         """A fault strikes."""
+        if not self.struck:
+            self.places_at_first = self.places()
         self.struck.append(fault)
         self._quiet_since = self.now
         self.note(f"FAULT {fault}")
