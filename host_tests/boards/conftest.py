@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from host_tests.boards import standin
 from tools.boards.cli import cli
 from tools.boards.profile import load_profile
 from tools.boards.virtual import VirtualBoard
@@ -37,8 +38,27 @@ def run():
 
 
 @pytest.fixture
+def make_firmware(tmp_path):
+    """make_firmware(profile) -> path of a stand-in for upstream's file."""
+
+    def make(profile, name="firmware", **changes):
+        path = tmp_path / name
+        if profile.flash.method == "esptool":
+            data = standin.esp_firmware(changes.pop("mcu", profile.mcu), **changes)
+        else:
+            families = {"rp2040": standin.RP2040, "rp2350": standin.RP2350_ARM}
+            family = changes.pop("family", families[profile.mcu])
+            storage = (profile.filesystem.offset, profile.filesystem.size)
+            data = standin.rp2_firmware(family, changes.pop("storage", storage), **changes)
+        path.write_bytes(data)
+        return path
+
+    return make
+
+
+@pytest.fixture
 def make_board(tmp_path):
-    """make_board(profile, files) -> a virtual board, switched off; all are unplugged at the end."""
+    """make_board(profile, files) -> a virtual board, switched off; unplugged at the end."""
     boards = []
 
     def make(profile, files=None, flash=None, cut_at_operation=0):

@@ -123,6 +123,6 @@ def _reason(lines):
     if "No serial data received" in text or "Failed to connect" in text:
         return "no answer: hold BOOT while pressing reset, or try another cable"
     fatal = [line.strip() for line in lines if "error" in line.lower()]
-    if any(word in text for word in ("lost", "disconnected", "Input/output error", "Errno 5")):
+    if any(word in text for word in ("serial exception", "pySerial", "Input/output error")):
         return "the port was lost while writing; plug in and flash again, nothing is broken"
     return fatal[-1] if fatal else (lines or ["the flashing tool failed"])[-1]

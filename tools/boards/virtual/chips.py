@@ -39,10 +39,10 @@ def _interrupt(_):
 
 
 class FlashArea:
-    """Part of a flash image in a file, as a block device of the extended protocol."""
+    """Part of a flash image in the open `file`, as a block device of the extended protocol."""
 
-    def __init__(self, path, start, length):
-        self._file = open(path, "r+b")
+    def __init__(self, file, start, length):
+        self._file = file
         self._start = start
         self._blocks = length // BLOCK
 
@@ -88,19 +88,19 @@ class _Module:
     pass
 
 
-def install(mcu, path, fs_start, fs_length, journal_start, journal_length):
+def install(mcu, file, fs_start, fs_length, journal_start, journal_length):
     """Put the modules of `mcu` in place: numbers are those of its profile, in bytes."""
     chip = _Module()
     if mcu[:3] == "rp2":
 
         def flash(start=0, len=fs_length):
-            return FlashArea(path, fs_start + start, len)
+            return FlashArea(file, fs_start + start, len)
 
         chip.Flash = flash
         sys.modules["rp2"] = chip
     elif mcu[:3] == "esp":
         chip.Partition = _Module()
         chip.Partition.TYPE_DATA = 1
-        area = FlashArea(path, journal_start, journal_length)
+        area = FlashArea(file, journal_start, journal_length)
         chip.Partition.find = lambda kind, label: [area] if label == "journal" else []
         sys.modules["esp32"] = chip

@@ -163,8 +163,10 @@ def survive(step, *args):
 def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
     names = {"__name__": "__main__"}
     fs_start, fs_length = int(fs_start), int(fs_length)
-    chips.install(mcu, image, fs_start, fs_length, *map(int, journal))
-    mount(chips.FlashArea(image, fs_start, fs_length), int(program_unit))
+    # Opened once: behind the board's own "/" the computer's files are out of reach.
+    flash = open(image, "r+b")
+    chips.install(mcu, flash, fs_start, fs_length, *map(int, journal))
+    mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))
     survive(start, mode, names)
     while True:
         survive(friendly_repl, names)

@@ -1,0 +1,130 @@
+"""Flashing: esptool run for real against a stand-in ROM, RP2 through its drive."""
+
+import stat
+
+import pytest
+
+from host_tests.boards.esp_rom import DEFL_DATA, MD5, EspRom
+from host_tests.boards.test_image import SETTINGS
+from tools.boards import flash as flashing
+from tools.boards.errors import BoardError
+from tools.boards.flash import find_drive, flash
+from tools.boards.image import make_base
+from tools.boards.profile import load_profile
+
+
+@pytest.fixture
+def make_image(make_firmware, tmp_path):
+    def make(board):
+        profile = load_profile(board)
+        base = make_base(profile, make_firmware(profile), {"main.py": b"pass"})
+        path = tmp_path / f"{board}{base.suffix}"
+        path.write_bytes(base.image({"settings.json": SETTINGS}))
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("board", ["ESP32_GENERIC", "ESP32_GENERIC_C3"])
+def test_flash_command_writes_whole_image_and_verifies(run, make_image, board):
+    image = make_image(board)
+    with EspRom(load_profile(board).mcu) as rom:
+        result = run("flash", "--board", board, "--port", rom.port, "--image", image)
+        assert result.exit_code == 0, result.output
+        assert rom.flash == image.read_bytes()
+        assert {DEFL_DATA, MD5} <= set(rom.commands)
+
+
+def test_flash_of_upstream_firmware_goes_behind_the_boot_offset(make_firmware):
+    profile = load_profile("ESP32_GENERIC")
+    firmware = make_firmware(profile)
+    with EspRom("esp32") as rom:
+        flash(profile, firmware, rom.port)
+        data = firmware.read_bytes()
+        assert rom.flash[0x1000 : 0x1000 + len(data)] == data
+
+
+def test_flash_to_another_chip_writes_nothing_and_says_which(make_image):
+    with EspRom("esp32c3") as rom:
+        with pytest.raises(BoardError, match="another chip: .*ESP32-C3"):
+            flash(load_profile("ESP32_GENERIC"), make_image("ESP32_GENERIC"), rom.port)
+        assert set(rom.flash) == {0xFF}
+
+
+def test_flash_when_port_is_lost_says_to_flash_again(make_image):
+    with EspRom("esp32", lose_port_after=100_000) as rom:
+        with pytest.raises(BoardError, match="the port was lost while writing"):
+            flash(load_profile("ESP32_GENERIC"), make_image("ESP32_GENERIC"), rom.port)
+
+
+def test_flash_of_image_for_another_chip_never_opens_the_port(make_image):
+    with pytest.raises(BoardError, match="firmware for esp32c3, the board has esp32c6"):
+        flash(load_profile("ESP32_GENERIC_C6"), make_image("ESP32_GENERIC_C3"), "/dev/none")
+
+
+def test_flash_without_port_says_so(make_image):
+    with pytest.raises(BoardError, match="PORT="):
+        flash(load_profile("ESP32_GENERIC"), make_image("ESP32_GENERIC"))
+
+
+def test_flash_of_missing_image_says_how_to_make_it(tmp_path):
+    with pytest.raises(BoardError, match="make image"):
+        flash(load_profile("ESP32_GENERIC"), tmp_path / "none.bin", "/dev/none")
+
+
+def drive_of(folder, board_id):
+    drive = folder / "RPI-RP2"
+    drive.mkdir(parents=True)
+    (drive / "INFO_UF2.TXT").write_text(f"UF2 Bootloader v3.0\nBoard-ID: {board_id}\n")
+    return drive
+
+
+def test_flash_rp2_copies_uf2_to_the_drive(run, make_image, tmp_path):
+    image = make_image("RPI_PICO_W")
+    drive = drive_of(tmp_path / "media", "RPI-RP2")
+    result = run("flash", "--board", "RPI_PICO_W", "--drive", drive, "--image", image)
+    assert result.exit_code == 0, result.output
+    assert (drive / image.name).read_bytes() == image.read_bytes()
+
+
+def test_find_drive_looks_two_levels_deep(tmp_path):
+    drive = drive_of(tmp_path / "person", "RPI-RP2")
+    assert find_drive([tmp_path]) == drive
+    assert find_drive([tmp_path / "other"]) is None
+
+
+def test_flash_rp2_to_drive_of_another_chip_says_so(make_image, tmp_path):
+    drive = drive_of(tmp_path, "RP2350")
+    with pytest.raises(BoardError, match="another chip's boot loader"):
+        flash(load_profile("RPI_PICO_W"), make_image("RPI_PICO_W"), drive=drive)
+
+
+def test_flash_rp2_to_plain_folder_says_no_drive(make_image, tmp_path):
+    with pytest.raises(BoardError, match="no boot loader drive"):
+        flash(load_profile("RPI_PICO_W"), make_image("RPI_PICO_W"), drive=tmp_path)
+
+
+def test_flash_rp2_without_drive_uses_picotool_where_installed(make_image, tmp_path, monkeypatch):
+    tool = tmp_path / "bin" / "picotool"
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\necho "picotool $*"\n')
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
+    monkeypatch.setattr(flashing, "find_drive", lambda: None)
+    lines = []
+    image = make_image("RPI_PICO2_W")
+    flash(load_profile("RPI_PICO2_W"), image, on_text=lines.append)
+    assert lines == [f"picotool load -x {image}"]
+
+
+def test_flash_rp2_without_drive_and_picotool_says_bootsel(make_image, monkeypatch):
+    monkeypatch.setattr(flashing, "find_drive", lambda: None)
+    monkeypatch.setattr(flashing.shutil, "which", lambda name: None)
+    with pytest.raises(BoardError, match="hold BOOTSEL"):
+        flash(load_profile("RPI_PICO_W"), make_image("RPI_PICO_W"))
+
+
+def test_flash_of_desk_says_deploy(tmp_path):
+    (tmp_path / "x.bin").write_bytes(b"x")
+    with pytest.raises(BoardError, match="make deploy"):
+        flash(load_profile("desk"), tmp_path / "x.bin")

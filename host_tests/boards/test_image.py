@@ -1,0 +1,264 @@
+"""Images opened again with other tools, and their filesystems by real MicroPython."""
+
+import hashlib
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from host_tests.boards import standin
+from tools.boards.binary_info import read_binary_info
+from tools.boards.compile import build_tree, tree_files
+from tools.boards.deploy import check_itself
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.image import make_base
+from tools.boards.partitions import read_table
+from tools.boards.profile import board_names, load_profile
+from tools.boards.uf2 import read_uf2
+from tools.micropython import choose
+
+FLASHED = [name for name in board_names() if load_profile(name).flash.method != "none"]
+ESP = [name for name in FLASHED if name.startswith("ESP")]
+RP2 = [name for name in FLASHED if name.startswith("RPI")]
+SETTINGS = b'{"client_id": "hall-1", "server": "10.0.0.1", "wifi_ssid": "net", "store": "journal"}'
+
+
+def flash_content(image, profile, stale=0xFF):
+    """What the flash holds after `image` was written over `stale` bytes; own UF2 reader."""
+    if profile.flash.method == "esptool":
+        assert len(image) == profile.flash.size
+        return image
+    flash = bytearray([stale]) * profile.flash.size
+    for start in range(0, len(image), 512):
+        first, _, _, address, size, _, _, family = struct.unpack_from("<8I", image, start)
+        assert first == 0x0A324655
+        if family != standin.ABSOLUTE:
+            offset = address - standin.XIP
+            flash[offset : offset + size] = image[start + 32 : start + 32 + size]
+    return bytes(flash)
+
+
+@pytest.mark.parametrize("name", FLASHED)
+def test_image_boots_on_virtual_board_and_passes_its_own_check(
+    name, make_firmware, make_board, tmp_path
+):
+    """Real MicroPython mounts the image's littlefs with VfsLfs2 and imports umqtt31 from it."""
+    profile = load_profile(name)
+    files = tree_files(build_tree(profile, tmp_path / "fs"))
+    # What the Wi-Fi and reset need of a chip is not there on the desk.
+    image = make_base(profile, make_firmware(profile), files).image({"settings.json": SETTINGS})
+    board = make_board(profile, flash=flash_content(image, profile))
+    board.power_on("raw")
+    report = check_itself(board.port)
+    assert report["client_id"] == "hall-1"
+    assert report["board"] == name
+    assert report["journal"] == {"inflight": 0, "queued": 0}
+
+
+@pytest.mark.parametrize("name", FLASHED)
+def test_image_holds_files_and_erased_journal(name, make_firmware):
+    profile = load_profile(name)
+    files = {"lib/umqtt31/a.mpy": b"M\x06" * 2000, "main.py": b"pass\n"}
+    base = make_base(profile, make_firmware(profile), files)
+    # Stale zeros show which bytes the image itself brings.
+    flash = flash_content(base.image({"settings.json": SETTINGS}), profile, stale=0)
+    area = flash[profile.filesystem.offset :][: profile.filesystem.size]
+    assert Filesystem(profile.filesystem, area).files() == files | {"settings.json": SETTINGS}
+    journal = profile.journal
+    start = journal.offset + (profile.filesystem.offset if journal.place == "reserved" else 0)
+    assert set(flash[start : start + journal.size]) == {0xFF}
+
+
+@pytest.mark.parametrize("name", ESP)
+def test_esp_image_is_valid_for_esptool_with_checksum_and_flash_size(
+    name, make_firmware, tmp_path
+):
+    profile = load_profile(name)
+    image = make_base(profile, make_firmware(profile), {}).image({})
+    for offset in (profile.flash.firmware_offset, 0x10000):
+        path = tmp_path / "part.bin"
+        path.write_bytes(image[offset:])
+        command = [sys.executable, "-m", "esptool", "--chip", profile.mcu, "image-info", str(path)]
+        output = subprocess.run(command, capture_output=True, text=True).stdout
+        assert output.count("(valid)") == 2, output
+    boot = image[profile.flash.firmware_offset :]
+    assert boot[3] >> 4 == {4: 2, 8: 3}[profile.flash.size >> 20]
+
+
+@pytest.mark.parametrize("table", [standin.TODAY, standin.WITH_VFS])
+def test_esp_partition_table_gets_journal_behind_vfs(make_firmware, table):
+    profile = load_profile("ESP32_GENERIC")
+    firmware = make_firmware(profile, table=table)
+    image = make_base(profile, firmware, {}).image({})
+    found = {p.label: (p.offset, p.end) for p in read_table(image[0x8000:], "image")}
+    end_of_app = table[2][3] + table[2][4]
+    assert found["vfs"] == (end_of_app, profile.journal.offset)
+    assert found["journal"] == (profile.journal.offset, profile.flash.size)
+    assert found["nvs"] == (0x9000, 0xF000)
+    entries = image[0x8000 : 0x8000 + 5 * 32]
+    assert image[0x8000 + 5 * 32 + 16 :][:16] == hashlib.md5(entries).digest()
+
+
+@pytest.mark.parametrize("name", RP2)
+def test_uf2_blocks_are_numbered_whole_sectors_and_keep_the_firmware(name, make_firmware):
+    profile = load_profile(name)
+    firmware = make_firmware(profile)
+    image = make_base(profile, firmware, {"main.py": b"pass"}).image({})
+    uf2 = read_uf2(image, "image")
+    for offset, page in read_uf2(firmware.read_bytes(), "firmware").pages.items():
+        assert uf2.pages[offset] == page
+    blocks = [struct.unpack_from("<8I", image, at) for at in range(0, len(image), 512)]
+    own = [block for block in blocks if block[7] == uf2.family]
+    assert [block[5] for block in own] == list(range(len(own)))
+    assert {block[6] for block in own} == {len(own)}
+    area = [o for o in uf2.pages if o >= profile.filesystem.offset]
+    assert all(o - o % 4096 + at in uf2.pages for o in area for at in range(0, 4096, 256))
+    foreign = [block for block in blocks if block[7] != uf2.family]
+    assert len(foreign) == (1 if profile.mcu == "rp2350" else 0)
+
+
+@pytest.mark.parametrize("name", RP2)
+def test_littlefs_never_touches_the_reserved_journal(name, tmp_path):
+    """Files come and go until every free block was written; the journal stays as it is."""
+    profile = load_profile(name)
+    filesystem = Filesystem(profile.filesystem)
+    journal = profile.journal
+    filesystem.reserve_journal(journal.offset, journal.size)
+    kept = bytes(range(256)) * (journal.size // 256)
+    filesystem.data[journal.offset : journal.offset + journal.size] = kept
+    path = tmp_path / "area.img"
+    path.write_bytes(filesystem.data)
+    done = choose(bits=32).run(FILL, args=[path], micropypath=["tools/boards/virtual"])
+    assert done.returncode == 0, done.stderr
+    after = path.read_bytes()
+    assert after[journal.offset : journal.offset + journal.size] == kept
+    changed = sum(
+        after[at : at + 4096] != filesystem.data[at : at + 4096]
+        for at in range(0, len(after), 4096)
+    )
+    assert changed > 0.95 * (len(after) - journal.size) / 4096
+
+
+FILL = """\
+import os, sys, vfs
+from chips import FlashArea
+size = os.stat(sys.argv[1])[6]
+vfs.mount(vfs.VfsLfs2(FlashArea(open(sys.argv[1], "r+b"), 0, size), progsize=256), "/flash")
+os.mkdir("/flash/d")
+data = b"free" * 1024
+for turn in range(2):
+    count = 0
+    try:
+        while True:
+            with open("/flash/d/%d" % count, "w") as file:
+                for i in range(8):
+                    file.write(data)
+            count += 1
+    except OSError as error:
+        assert error.errno == 28, error
+    assert count > 10
+    for name in os.listdir("/flash/d"):
+        os.remove("/flash/d/" + name)
+assert len(os.listdir("/flash/journal")) > 2
+"""
+
+
+def test_read_binary_info_finds_board_and_filesystem():
+    data = standin.rp2_firmware(standin.RP2040, (0x12C000, 0xD4000))
+    info = read_binary_info(read_uf2(data, "").memory())
+    assert info == {"board": "pico_w", "filesystem": (0x12C000, 0xD4000)}
+
+
+@pytest.mark.parametrize(
+    ("board", "changes", "expected"),
+    [
+        ("ESP32_GENERIC", {"mcu": "esp32c3"}, "not an ESP32 firmware|firmware for"),
+        ("ESP32_GENERIC_C3", {"mcu": "esp32c6"}, "firmware for esp32c6, the board has esp32c3"),
+        ("RPI_PICO_W", {"family": standin.RP2350_ARM}, r"for RP2350 \(Arm\), .* needs RP2040"),
+        ("RPI_PICO2_W", {"family": standin.RP2350_RISCV}, r"for RP2350 \(RISC-V\)"),
+        ("RPI_PICO_W", {"storage": (0xA0000, 0x160000)}, "another board's"),
+        ("RPI_PICO_W", {"pages": 0x12C100 // 256 + 1}, "behind the filesystem's start"),
+        (
+            "ESP32_GENERIC",
+            {"table": [*standin.TODAY, (b"big", 1, 6, 0x220000, 0x1D0000)]},
+            "partitions reach to 0x3f0000, the journal needs",
+        ),
+        ("ESP32_GENERIC", {"table": []}, "no partition table"),
+    ],
+)
+def test_make_base_with_wrong_firmware_says_why(make_firmware, board, changes, expected):
+    profile = load_profile(board)
+    with pytest.raises(BoardError, match=expected) as caught:
+        make_base(profile, make_firmware(profile, **changes), {})
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("board", ["ESP32_GENERIC", "RPI_PICO_W"])
+@pytest.mark.parametrize("data", [b"", b"no firmware at all" * 100])
+def test_make_base_with_no_firmware_says_so(tmp_path, board, data):
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(BoardError, match="not a"):
+        make_base(load_profile(board), tmp_path / "file", {})
+
+
+def test_make_base_with_damaged_table_says_so(make_firmware):
+    profile = load_profile("ESP32_GENERIC_S3")
+    path = make_firmware(profile)
+    data = bytearray(path.read_bytes())
+    data[0x8000 + 8] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(BoardError, match="checksum is wrong"):
+        make_base(profile, path, {})
+
+
+def test_image_with_files_too_large_says_filesystem_full(make_firmware):
+    profile = load_profile("RPI_PICO_W")
+    with pytest.raises(BoardError, match="filesystem full at /big"):
+        make_base(profile, make_firmware(profile), {"big": b"x" * 800_000})
+
+
+def test_image_command_writes_private_file_and_prints_no_secret(
+    run, make_firmware, device_toml, tmp_path
+):
+    firmware = make_firmware(load_profile("RPI_PICO_W"))
+    out = tmp_path / "out" / "image.uf2"
+    words = ("--firmware", firmware, "--config", device_toml, "--out", out)
+    result = run("image", "--board", "RPI_PICO_W", *words)
+    assert result.exit_code == 0, result.output
+    assert out.stat().st_mode & 0o077 == 0
+    assert b"secret-word" in out.read_bytes()
+    assert "secret" not in result.output
+
+
+def test_image_command_without_firmware_file_says_where_to_get_it(run, tmp_path):
+    result = run("image", "--board", "ESP32_GENERIC", "--firmware", tmp_path / "none.bin")
+    assert result.exit_code == 1
+    assert "https://micropython.org/download/ESP32_GENERIC/" in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ('client_id = ""', "client_id"),
+        ('client_id = "x23456789012345678901234"', "1 to 23"),
+        ('colour = "red"', "colour"),
+        ('servr = "x"', "did you mean server?"),
+        ("port = 99999", "port"),
+        ('tls = "ca.pem"', "ca.pem"),
+        ("client_id = ", "not valid TOML"),
+    ],
+)
+def test_image_command_with_wrong_config_names_the_key(
+    run, make_firmware, device_toml, change, expected
+):
+    key = change.split(" ")[0]
+    lines = [x for x in device_toml.read_text().splitlines() if not x.startswith(key + " ")]
+    device_toml.write_text("\n".join([*lines, change, ""]))
+    firmware = make_firmware(load_profile("RPI_PICO_W"))
+    result = run("image", "--board", "RPI_PICO_W", "--firmware", firmware, "--config", device_toml)
+    assert result.exit_code == 1
+    assert expected in result.output
+    assert "secret" not in result.output
+    assert result.output.count("\n") == 1

@@ -1,0 +1,91 @@
+"""Batches: many images from one base, a manifest, and no secret where it does not belong."""
+
+import hashlib
+import json
+
+import pytest
+
+from host_tests.boards.test_image import flash_content
+from tools.boards.batch import read_batch
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.profile import load_profile
+
+HEAD = "id,user,password,broker,site\n"
+SHARED = 'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
+
+
+@pytest.fixture
+def shared(tmp_path):
+    path = tmp_path / "shared.toml"
+    path.write_text(SHARED)
+    return path
+
+
+def batch_of(tmp_path, *rows):
+    path = tmp_path / "devices.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("board", ["RPI_PICO_W", "ESP32_GENERIC_C3"])
+def test_provision_makes_each_device_its_own_image_and_manifest(
+    run, make_firmware, tmp_path, shared, board
+):
+    profile = load_profile(board)
+    rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall" for i in range(1, 8)]
+    out = tmp_path / "images"
+    result = run(
+        "provision",
+        *("--board", board, "--firmware", make_firmware(profile), "--config", shared),
+        *("--batch", batch_of(tmp_path, *rows), "--out", out),
+    )
+    assert result.exit_code == 0, result.output
+    assert "secret" not in result.output
+    manifest = (out / "manifest.json").read_text()
+    assert "secret" not in manifest
+    devices = json.loads(manifest)["devices"]
+    assert [one["client_id"] for one in devices] == [f"dev-{i}" for i in range(1, 8)]
+    for i, one in enumerate(devices, start=1):
+        path = out / one["file"]
+        assert path.stat().st_mode & 0o077 == 0
+        data = path.read_bytes()
+        assert hashlib.sha256(data).hexdigest() == one["sha256"]
+        flash = flash_content(data, profile)
+        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
+        settings = json.loads(Filesystem(profile.filesystem, area).read("/settings.json"))
+        assert settings["client_id"] == f"dev-{i}"
+        assert settings["password"] == f"secret-{i}"
+        assert settings["server"] == f"10.0.0.{i}"
+        assert settings["wifi_ssid"] == "net"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEAD + "a,,,b,\nc,,,b,\na,,,b,\n", "line 4: client id 'a' is already on line 2"),
+        (HEAD + "x23456789012345678901234,,,b,\n", "line 2: client_id"),
+        (HEAD + "a,,secret-1,b,\n", "line 2: user is missing"),
+        ("id,colour\na,red\n", "unknown column 'colour', allowed: id, broker"),
+        ("user,broker\na,b\n", "no column id"),
+        (HEAD, "no devices"),
+        ("", "no column id"),
+        ("id,broker,port\na,b,many\n", 'line 2: port is "many"'),
+        (HEAD + "a,,,b,\n" * 9, "and 3 more"),
+    ],
+)
+def test_read_batch_with_mistake_names_the_line(tmp_path, shared, text, expected):
+    path = tmp_path / "devices.csv"
+    path.write_text(text)
+    with pytest.raises(BoardError) as caught:
+        read_batch(path, load_profile("RPI_PICO_W"), shared)
+    assert expected in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_read_batch_takes_any_settings_key_as_column(tmp_path, shared):
+    path = tmp_path / "devices.csv"
+    path.write_text("id,broker,port,streams\na,b,8883,0 1 2\n")
+    device = read_batch(path, load_profile("RPI_PICO_W"), shared)[0]
+    assert device["port"] == 8883
+    assert device["streams"] == [0, 1, 2]
