@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import umqtt31.client
 import umqtt31.message
-import umqtt31.packet
 import umqtt31.stream
 from host_tests.client.boards import FOLDER, ROOT
 from tools.fuzz.inputs import generate
@@ -107,7 +107,7 @@ def raising(*_):
     ("module", "name", "fault"),
     [
         (umqtt31.message.Message, "read", raising),
-        (umqtt31.packet, "write_ack", lambda buf, pos, first, packet_id: pos + 3),
+        (umqtt31.client, "write_ack", lambda buf, pos, first, packet_id: pos + 3),
         (umqtt31.stream.Link, "receive", lambda self: 0xD0),
         (umqtt31.stream.Link, "close", lambda self: None),
     ],

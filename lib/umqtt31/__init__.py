@@ -15,17 +15,18 @@ if sys.implementation.name == "cpython":
 
     install()
 
+from . import errors
 from .client import MQTTClient
-from .errors import *  # noqa: F403 - the names of the error codes
 from .errors import MQTTError
 
 
 def __getattr__(name):
+    """`Journal`, `FileBlockDevice`, and the names of the error codes."""
     # "from . import x" would ask here again.
     if name == "Journal":
         from .journal import Journal as found
     elif name == "FileBlockDevice":
         from .fileblockdevice import FileBlockDevice as found
     else:
-        raise AttributeError(name)
+        found = getattr(errors, name)
     return found

@@ -1,20 +1,31 @@
-"""MQTTClient: publish, subscribe, poll; ties session, store and connection together.
+"""MQTTClient: publish, receive, poll; ties session, store and connection together.
 
 Nothing here waits without a deadline, and nothing allocates between two
-connections but what its docstring says.  MQTT 3.1 §3.3 to §3.11, §4.
+connections but what its docstring says.  MQTT 3.1 §3.3 to §3.7, §4.
 """
 
 import time
 
 from micropython import const
 
-from . import packet
 from .connection import check_range, since
-from .errors import AWAITING_REL, BUSY, CLOSED, PROTOCOL, TIMEOUT, MQTTError
+from .errors import MQTTError
 from .message import Message
-from .publisher import Publisher
+from .packet import write_ack
+from .pubsub import PubSub
 from .ram import RamStore
 from .session import Session
+
+_PACKET_PUBACK = const(0x40)
+_PACKET_PUBREC = const(0x50)
+_PACKET_PUBREL = const(0x62)
+_PACKET_PUBCOMP = const(0x70)
+
+_TIMEOUT = const(257)
+_CLOSED = const(258)
+_PROTOCOL = const(259)
+_BUSY = const(263)
+_AWAITING_REL = const(264)
 
 _ONLINE = const(3)
 _ACK_BYTES = const(32)
@@ -27,10 +38,9 @@ _TICKS_SIGN = const(1 << 29)  # of a short difference, whatever the ticks' perio
 # length of its body plus 2.
 #             -  CON ACK PUB  A   REC REL COM SUB ACK UNS ACK PING RSP DIS -
 _LENGTHS = b"\x00\x00\x00\x01\x04\x04\x04\x04\x00\x01\x00\x04\x00\x02\x00\x00"
-_ANY = const(1)
 
 
-class MQTTClient(Publisher):
+class MQTTClient(PubSub):
     """An MQTT 3.1 client in fixed memory; `docs/design.md` says how it works.
 
     `client_id`: 1 to 23 characters.  `port` 0: 1883, or 8883 with `ssl`, an
@@ -69,42 +79,56 @@ class MQTTClient(Publisher):
         connect_timeout=10,
     ):
         super().__init__(
-            client_id, server, port, user, password, keepalive, ssl, level, buffer_size
+            bytearray(max_subscriptions),
+            client_id,
+            server,
+            port,
+            user,
+            password,
+            keepalive,
+            ssl,
+            level,
+            buffer_size,
         )
-        self._granted = bytearray(max_subscriptions)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
         check_range("retry_interval", retry_interval, 0, 3600)
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
         check_range("connect_timeout", connect_timeout, 1, 3600)
-        if overflow not in ("refuse", "drop_oldest", "latest"):
-            raise ValueError('overflow must be "refuse", "drop_oldest" or "latest"')
+        self._find_victim = self._ordered = None
+        if overflow != "refuse":
+            from .giveup import POLICIES
+
+            self._find_victim = POLICIES.get(overflow)
+            if ordered or not self._find_victim:  # SIB-NOEXC: nothing is ever skipped
+                raise ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
         if ordered:
-            # SIB-NOEXC: nothing is ever skipped.  MQTT-4.6-RM1: one at a time.
-            if overflow != "refuse":
-                raise ValueError('ordered needs overflow="refuse"')
-            max_inflight = 1
+            from .ordered import publish
+
+            self._ordered = publish
+            max_inflight = 1  # MQTT-4.6-RM1: one at a time
+        self._is_publishing = False
         self._store_qos0 = mqueue_store_qos0
-        self._overflow = overflow
         self._await_rel_ms = await_rel_timeout * 1000
         self._retry_ms = retry_interval * 1000
         self._timeout_ms = connect_timeout * 1000
-        self._ordered = ordered
-        self._is_publishing = False
         self._wake_at = 0
         self._checked = None  # the topic that was found valid last
         self._was_connected = False
         self._acks = bytearray(_ACK_BYTES + 4)
         self._acks_end = 0
         self._message = Message(self._link.rx)
-        store = store or RamStore()
-        store.open(self._id, max_inflight + max_mqueue_len, buffer_size, max_awaiting_rel)
-        self._session = Session(
-            store, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
+        memory = store or RamStore()
+        memory.open(self._id, max_inflight + max_mqueue_len, buffer_size, max_awaiting_rel)
+        self._session = session = Session(
+            memory, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
         )
-        store.recover(self._session)
-        self.stats = self._session.stats
+        if store:
+            from .recovery import Recovery
+
+            store.recover(Recovery(session))
+        self.stats = session.stats
 
     def __getattr__(self, name):
         """`is_connected`: is there a connection that the broker accepted?
@@ -129,31 +153,31 @@ class MQTTClient(Publisher):
     def _start_over(self):
         # 31-3.1-CLEAN: the session ends on this side too.
         session = self._session
-        while session.find_old() >= 0:
-            self._give_up(session.find_old(), CLOSED)
-        session.held.clear()
+        if session.count:
+            from .giveup import find_old
+
+            while find_old(session) >= 0:
+                self._give_up(find_old(session), _CLOSED)
+        session.clear_held()
         if not session.count:
             session.store.clear()
 
     def _start(self):
         session = self._session
-        link = self._link
         self._acks_end = 0
         if self._clean:
-            session.held.clear()
-        session.held.is_starved = False
+            session.clear_held()
+        session.is_starved = False
         session.store.online()
         session.rewind(0)  # 31-4.2-RECONNECT
-        self._resubscribe()
-        self._tries = 0
+        # All filters are to be sent again.
+        self._control = None
+        session.control_id = self._resubscribed = self._attempts = 0
         self.stats.reconnects += self._was_connected
         self._was_connected = True
         self._check_timers(self._tx_at)
-        if link.pending is None:
+        if self._link.pending is None:
             self._send_due(self._tx_at)
-
-    def _end(self):
-        self._session.store.sync()
 
     # --- the work --------------------------------------------------------------------
 
@@ -165,14 +189,14 @@ class MQTTClient(Publisher):
         connection is lost or closed: then call `reconnect()`.
         """
         if self._is_busy:
-            raise MQTTError(BUSY)
+            raise MQTTError(_BUSY)
         link = self._link
         session = self._session
         start = None
         while True:
             now = time.ticks_ms()
             if link.state != _ONLINE:
-                raise MQTTError(CLOSED)
+                raise MQTTError(_CLOSED)
             handled = 0
             if self._acks_end:
                 self._send_acks(now)
@@ -185,7 +209,7 @@ class MQTTClient(Publisher):
                         break
                     handled += 1
                     self._rx_at = now
-                    if first == 0x40 and link.length == 2:  # PUBACK, the common case
+                    if first == _PACKET_PUBACK and link.length == 2:  # PUBACK, the common case
                         session.on_ack(4, link.rx[0] << 8 | link.rx[1])
                     else:
                         self._handle(first, now)
@@ -196,7 +220,13 @@ class MQTTClient(Publisher):
                 if self._acks_end:
                     self._send_acks(now)
             if link.pending is not None:
-                self._go_on(now)
+                # A packet waits for room in the stream; nothing else is written meanwhile.
+                if link.flush():
+                    if session.cursor:  # 31-4.2-RETRY: timed from when it was out
+                        session.when[session.order[0]] = now
+                    self._send_acks(now)
+                elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
+                    link.fail(_TIMEOUT)
             elif not (now - self._wake_at) & _TICKS_SIGN:
                 self._check_timers(now)
             if session.is_due and link.pending is None:
@@ -217,7 +247,7 @@ class MQTTClient(Publisher):
             if left_ms <= 0 or self._link.state != _ONLINE:
                 return False
             self.poll(min(left_ms, 50))
-        self._end()
+        self._session.store.sync()
         return True
 
     def next_due_ms(self):
@@ -230,7 +260,7 @@ class MQTTClient(Publisher):
             if self._link.pending is not None or self._session.is_due:
                 return 0
             return max(0, self._due_in(now, _LONGEST_SLEEP_MS))
-        if self._has_pause and not self._link.state:
+        if self._attempt_at is not None and not self._link.state:
             return max(0, time.ticks_diff(self._attempt_at, now))
         return 0
 
@@ -247,15 +277,7 @@ class MQTTClient(Publisher):
         session = self._session
         due = self._control_in(now, self._ping_in(now, most))
         due = session.expires_in(now, session.retry_in(now, self._retry_ms, due))
-        return session.held.expires_in(now, self._await_rel_ms, due)
-
-    def _go_on(self, now):
-        # A packet waits for room in the stream; nothing else is written meanwhile.
-        if self._link.flush():
-            self._session.touch(now)  # 31-4.2-RETRY: timed from when it was out
-            self._send_acks(now)
-        elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
-            self._link.fail(TIMEOUT)
+        return session.held_in(now, self._await_rel_ms, due)
 
     def _handle(self, first, now):
         link = self._link
@@ -263,7 +285,7 @@ class MQTTClient(Publisher):
         kind = first >> 4
         length = _LENGTHS[kind]
         if length != link.length + 2 and length != 1:
-            link.fail(PROTOCOL)
+            link.fail(_PROTOCOL)
         if kind == 3:
             self._on_publish(first, now)
         elif kind == 13:
@@ -271,17 +293,17 @@ class MQTTClient(Publisher):
         else:
             packet_id = link.rx[0] << 8 | link.rx[1]
             if kind == 6:
-                session.held.release(packet_id)
-                self._ack(packet.PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
+                session.release(packet_id)
+                self._ack(_PACKET_PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
                 self._check_starved(now)
             elif kind > 7:
                 self._on_control(first, packet_id)
             elif not session.on_ack(kind, packet_id) and kind == 5:
-                self._ack(packet.PUBREL, packet_id)
+                self._ack(_PACKET_PUBREL, packet_id)
 
     def _on_publish(self, first, now):
         link = self._link
-        held = self._session.held
+        session = self._session
         stats = self.stats
         if link.is_oversize:
             packet_id = link.packet_id
@@ -290,14 +312,15 @@ class MQTTClient(Publisher):
             is_valid = self._message.read(first, link.length)
             packet_id = self._message.packet_id
         if not is_valid:
-            link.fail(PROTOCOL)
+            link.fail(_PROTOCOL)
         if first & 4:
-            if held.has(packet_id):  # MQTT-4.3.3-10
+            if packet_id in session.held:  # MQTT-4.3.3-10
                 stats.duplicates += 1
-                self._ack(packet.PUBREC, packet_id)
+                self._ack(_PACKET_PUBREC, packet_id)
                 return
-            if not held.has_room():
+            if session.held_count == len(session.held):
                 # RT-AWAITREL: not taken, so the broker has to send it again.
+                session.is_starved = True
                 stats.refused += 1
                 return
         if link.is_oversize:
@@ -310,17 +333,17 @@ class MQTTClient(Publisher):
                 self.on_message(self._message)
         # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
         if first & 4:
-            held.add(packet_id, now)
-            self._ack(packet.PUBREC, packet_id)
+            session.hold(packet_id, now)
+            self._ack(_PACKET_PUBREC, packet_id)
         elif first & 2:
-            self._ack(packet.PUBACK, packet_id)
+            self._ack(_PACKET_PUBACK, packet_id)
 
     def _ack(self, first, packet_id):
         # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
         if self._acks_end >= _ACK_BYTES:
             self._send_acks(self._rx_at)
         # If that had to wait, there is room for this one, and no more is received.
-        self._acks_end = packet.write_ack(self._acks, self._acks_end, first, packet_id)
+        self._acks_end = write_ack(self._acks, self._acks_end, first, packet_id)
 
     def _send_acks(self, now):
         # A packet that a handler published may be half out: then they wait for it.
@@ -334,24 +357,25 @@ class MQTTClient(Publisher):
 
     def _check_starved(self, now):
         # RT-AWAITREL: what was not taken comes again on a new connection only.
-        held = self._session.held
-        if held.is_starved and not held.count:
+        session = self._session
+        if session.is_starved and not session.held_count:
             self._send_acks(now)
-            self._link.fail(AWAITING_REL)
+            self._link.fail(_AWAITING_REL)
 
     def _check_timers(self, now):
         session = self._session
-        k = session.find_expired(now)
-        while k >= 0:
-            self._give_up(k, TIMEOUT)
-            k = session.find_expired(now)
-        session.held.expire(now, self._await_rel_ms)
+        while session.expires_in(now, 1) <= 0:
+            self._give_up(session.expired, _TIMEOUT)
+        while session.held_in(now, self._await_rel_ms, 1) <= 0:  # RT-AWAITREL-T
+            session.release(session.held[0])
         self._check_starved(now)
         self._send_control(now)
         if session.retry_in(now, self._retry_ms, 1) <= 0:
             session.rewind(1)
-        if self._link.pending is None:
-            self._keep_alive(now)
+        if self._link.pending is None and self._ping_in(now, 1) <= 0:
+            if self._is_pinging:  # 31-2.2-KATIMEOUT
+                self._link.fail(_TIMEOUT)
+            self._ping()
         # No interval is under a second, so none that begins later is missed.
         self._wake_at = time.ticks_add(now, max(0, self._due_in(now, _WAKE_MS)))
 

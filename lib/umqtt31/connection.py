@@ -10,17 +10,8 @@ import time
 
 from micropython import const
 
-from . import packet
-from .errors import (
-    BUSY,
-    CLOSED,
-    NETWORK,
-    PROTOCOL,
-    REFUSED_UNAVAILABLE,
-    TIMEOUT,
-    TOO_LARGE,
-    MQTTError,
-)
+from .errors import MQTTError
+from .packet import PROTOCOLS, write_connect
 from .stream import Link, open_socket
 from .topic import check
 
@@ -28,6 +19,17 @@ from .topic import check
 _OPENING = const(1)  # CONNECT is on its way
 _WAIT_CONNACK = const(2)
 _ONLINE = const(3)
+
+_PACKET_PINGREQ = const(0xC0)
+_PACKET_DISCONNECT = const(0xE0)
+
+_REFUSED_UNAVAILABLE = const(3)
+_NETWORK = const(256)
+_TIMEOUT = const(257)
+_CLOSED = const(258)
+_PROTOCOL = const(259)
+_TOO_LARGE = const(260)
+_BUSY = const(263)
 
 _FIRST_PAUSE_MS = const(1000)
 _LAST_DOUBLING = const(7)  # 128 s
@@ -56,29 +58,25 @@ class Connection:
 
     def __init__(self, client_id, server, port, user, password, keepalive, ssl, level, size):
         client_id = as_bytes(client_id)
-        if level not in packet.PROTOCOLS:
+        if level not in PROTOCOLS:
             raise ValueError("level must be 3 (MQTT 3.1), not %r" % level)
         # 31-3.1-CLIENTID: 1 to 23 characters, before a socket is opened.
-        check_range("length of client_id", len(client_id.decode()), 1, 23)
+        check_range("length of client_id", len(str(client_id, "utf-8")), 1, 23)
         check_range("keepalive", keepalive, 0, 65535)
         check_range("buffer_size", size, 16, 65535)
         if password is not None and user is None:
             raise ValueError("password without user")  # 31-2.2-USER
         self._id = client_id
-        self._server = server
-        self._port = port or (8883 if ssl else 1883)
-        self._user = user
-        self._password = password
+        self._address = server, port or (8883 if ssl else 1883), ssl
+        self._login = user, password
         self._keepalive = keepalive
-        self._ssl = ssl
         self._level = level
         self._link = Link(size)
         self._will = None
-        self._clean = False
-        self._is_busy = False
-        self._tries = 0  # attempts to connect since one succeeded
-        self._has_pause = self._is_pinging = self._is_present = False
-        self._tx_at = self._rx_at = self._ping_at = self._attempt_at = 0
+        self._clean = self._is_busy = self._is_pinging = self._is_present = False
+        self._attempts = 0  # to connect since one succeeded
+        self._attempt_at = None  # ticks of the next one, when that is known
+        self._tx_at = self._rx_at = self._ping_at = 0
 
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost (§3.1)."""
@@ -100,7 +98,8 @@ class Connection:
         reset.  `stream`: any MicroPython stream, instead of a socket.  Allocates.
         Raises MQTTError within `connect_timeout`.
         """
-        self._check_free()
+        if self._is_busy:
+            raise MQTTError(_BUSY)
         self._link.close()
         if clean_session:
             self._start_over()
@@ -116,36 +115,55 @@ class Connection:
         Raises MQTTError only if the broker refuses for good; else `last_error`
         is why it is not connected yet.  Allocates.
         """
-        self._check_free()
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        link = self._link
         start = time.ticks_ms()
-        while self._link.state != _ONLINE:
+        while link.state != _ONLINE:
             pause_ms = 1
             try:
-                pause_ms = self._try_connect()
+                if link.state:
+                    self._advance()
+                else:
+                    pause_ms = self._pause_in()
+                    if pause_ms <= 0:
+                        self._attempt_at = None
+                        self._begin(self._clean, None)
             except MQTTError as error:
                 self.last_error = error
-                if error.code < NETWORK and error.code != REFUSED_UNAVAILABLE:
+                if error.code < _NETWORK and error.code != _REFUSED_UNAVAILABLE:
                     raise
             left_ms = timeout_ms - since(start)
             if left_ms <= 0:
                 break
             time.sleep_ms(min(max(pause_ms, 1), left_ms))
-        return self._link.state == _ONLINE
+        return link.state == _ONLINE
+
+    def _pause_in(self):
+        # Ticks until the next attempt to connect.
+        now = time.ticks_ms()
+        if self._attempt_at is None:
+            # Full jitter, from the first attempt on: a fleet that lost its broker
+            # must not come back in one moment.
+            most = _FIRST_PAUSE_MS << min(self._attempts, _LAST_DOUBLING)
+            self._attempt_at = time.ticks_add(now, random.getrandbits(24) % (most + 1))
+            self._attempts += 1
+        return time.ticks_diff(self._attempt_at, now)
 
     def disconnect(self):
         """Say goodbye, so that no will is published, and close (§3.14)."""
         link = self._link
-        if self._link.state == _ONLINE:
+        if link.state == _ONLINE:
             try:
                 if self._drain():
                     self._send_acks(time.ticks_ms())
                     if self._drain():
-                        self._send_two(packet.DISCONNECT, time.ticks_ms())
+                        self._send_two(_PACKET_DISCONNECT)
                         self._drain()
             except MQTTError:
                 pass  # it is closed either way
         link.close()
-        self._end()
+        self._session.store.sync()
 
     def _drain(self):
         # Wait until what was written is out -> is it?
@@ -156,48 +174,28 @@ class Connection:
             time.sleep_ms(1)
         return True
 
-    def _try_connect(self):
-        # One step of reconnecting -> ticks until the next is due.
-        if self._link.state:
-            self._advance()
-            return 1
-        now = time.ticks_ms()
-        if not self._has_pause:
-            # Full jitter, from the first attempt on: a fleet that lost its broker
-            # must not come back in one moment.
-            most = _FIRST_PAUSE_MS << min(self._tries, _LAST_DOUBLING)
-            self._attempt_at = time.ticks_add(now, random.getrandbits(24) % (most + 1))
-            self._has_pause = True
-            self._tries += 1
-        wait_ms = time.ticks_diff(self._attempt_at, now)
-        if wait_ms > 0:
-            return wait_ms
-        self._has_pause = False
-        self._begin(self._clean, None)
-        return 1
-
     def _begin(self, clean, stream):
         flags = clean << 1
         fields = [self._id]
         if self._will:
             fields.extend(self._will[:2])
             flags |= self._will[2]
-        for bit, text in ((0x80, self._user), (0x40, self._password)):
+        for text in self._login:
             if text is not None:
-                flags |= bit
+                flags |= 0x40 if flags & 0x80 else 0x80
                 fields.append(as_bytes(text))
         link = self._link
-        n = packet.write_connect(link.tx, link.size, self._level, flags, self._keepalive, fields)
+        n = write_connect(link.tx, link.size, self._level, flags, self._keepalive, fields)
         if not n:
-            raise MQTTError(TOO_LARGE)
+            raise MQTTError(_TOO_LARGE)
         self._clean = clean
         self._tx_at = time.ticks_ms()
         if stream is None:
             try:
-                stream = open_socket(self._server, self._port, self._ssl)
+                stream = open_socket(*self._address)
             except OSError as error:
-                text = "cannot reach %s port %d: %s" % (self._server, self._port, error)
-                raise MQTTError(NETWORK, text) from error
+                text = "cannot reach %s port %d: %s" % (self._address[:2] + (error,))
+                raise MQTTError(_NETWORK, text) from error
         link.attach(stream)
         link.write(link.tx, n)
 
@@ -210,7 +208,7 @@ class Connection:
             first = link.receive()
             if first:
                 if first >> 4 != 2 or link.length != 2:
-                    link.fail(PROTOCOL)  # 31-3.2-CONNACK
+                    link.fail(_PROTOCOL)  # 31-3.2-CONNACK
                 if link.rx[1]:
                     link.fail(link.rx[1])  # 31-2.2-RC
                 self._is_present = self._level > 3 and bool(link.rx[0] & 1)
@@ -220,19 +218,15 @@ class Connection:
                 self._start()
                 return True
         if since(self._tx_at) >= self._timeout_ms:
-            link.fail(TIMEOUT)  # 31-3.1-CONNACK
+            link.fail(_TIMEOUT)  # 31-3.1-CONNACK
         return False
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes in time."""
         if self._link.state != _ONLINE:
-            raise MQTTError(CLOSED)
+            raise MQTTError(_CLOSED)
         if self._drain():
-            self._ping(time.ticks_ms())
-
-    def _check_free(self):
-        if self._is_busy:
-            raise MQTTError(BUSY)
+            self._ping()
 
     def _ping_in(self, now, most):
         # Ticks until PINGREQ is due or, after one, its answer is overdue.
@@ -247,21 +241,15 @@ class Connection:
             )
         return min(left, most)
 
-    def _keep_alive(self, now):
-        if self._ping_in(now, 1) <= 0:
-            if self._is_pinging:  # 31-2.2-KATIMEOUT
-                self._link.fail(TIMEOUT, "no PINGRESP: connection lost, reconnect()")
-            self._ping(now)
-
-    def _ping(self, now):
+    def _ping(self):
         self._is_pinging = True
-        self._ping_at = now
         self.stats.pings += 1
-        self._send_two(packet.PINGREQ, now)
+        self._send_two(_PACKET_PINGREQ)
+        self._ping_at = self._tx_at
 
-    def _send_two(self, first, now):
+    def _send_two(self, first):
         link = self._link
         link.tx[0] = first
         link.tx[1] = 0
-        self._tx_at = now
+        self._tx_at = time.ticks_ms()
         link.write(link.tx, 2)

@@ -91,6 +91,24 @@ def wrap_tls(context, sock, server):
     return sock
 
 
+class BytesReader:
+    """MicroPython's BytesIO over a buffer: `readinto()` takes a number of bytes."""
+
+    def __init__(self, buf):
+        self._view = memoryview(buf)
+        self._pos = 0
+
+    def seek(self, pos):
+        self._pos = pos
+
+    def write(self, buf):
+        """The buffer itself is read here, so nothing is to be copied."""
+
+    def readinto(self, target, n):
+        target[:n] = self._view[self._pos : self._pos + n]
+        return n
+
+
 class socket:  # stands in for the module of that name
     """The names of the socket module that `stream` uses."""
 

@@ -22,27 +22,19 @@ JOURNAL = 262
 BUSY = 263
 AWAITING_REL = 264
 
-_TEXTS = {
-    1: "broker refused MQTT 3.1: check that it speaks this version",
-    2: "broker refused the client id: use another one of 1 to 23 characters",
-    3: "broker unavailable: try again later",
-    4: "broker refused user name or password: check both",
-    5: "broker says not authorized: check the broker's access rules",
-    256: "no network connection to the broker: check address, port and link",
-    257: "no answer in time: reconnect()",
-    258: "connection closed: connect() or reconnect()",
-    259: "broker broke the protocol: reconnect()",
-    260: "larger than buffer_size: send less or raise buffer_size",
-    261: "queue full: poll() until there is room",
-    262: "journal unusable: check the block device",
-    263: "already inside this client: call it from one task, not from a handler",
-    264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
-}
-
 
 class MQTTError(OSError):
     """`code`: one of this module's numbers, or the broker's return code 6 to 255."""
 
     def __init__(self, code, text=None):
-        super().__init__(code, text or _TEXTS.get(code) or "broker refused: %d" % code)
+        if not text:
+            text = "error %d of the connection or the broker" % code
+            try:
+                # Only loaded when something goes wrong: a good day needs no texts.
+                from .texts import TEXTS
+
+                text = TEXTS.get(code, text)
+            except MemoryError:
+                pass
+        super().__init__(code, text)
         self.code = code

@@ -7,27 +7,12 @@ returns.  Only `topic` and `payload` allocate.  MQTT 3.1 §3.3.
 import io
 import sys
 
-from . import topic as _topic
-from .packet import read_id
+from .topic import matches
 
 if sys.implementation.name == "cpython":
-    _Reader = memoryview
-
-    def _copy_part(reader, buf, start, n, target):
-        n = min(n, len(target))
-        target[:n] = reader[start : start + n]
-        return n
-
+    from .cpython import BytesReader as _Reader
 else:
-    # A BytesIO reads from its middle without making a slice, but it keeps a copy of
-    # a bytearray, so that what it reads has to be written to it first.
     _Reader = io.BytesIO
-
-    def _copy_part(reader, buf, start, n, target):
-        reader.seek(0)
-        reader.write(buf)
-        reader.seek(start)
-        return reader.readinto(target, min(n, len(target))) if n else 0
 
 
 class Message:
@@ -37,6 +22,8 @@ class Message:
     def __init__(self, buf):
         # All attributes exist from the start: a new one would allocate.
         self._buf = buf
+        # A BytesIO reads from its middle without making a slice, but it keeps a copy of
+        # a bytearray, so that what it reads has to be written to it first.
         self._reader = _Reader(buf)
         self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
         self.retain = self.dup = False
@@ -55,7 +42,7 @@ class Message:
         if qos:
             if n + 2 > length:
                 return False
-            packet_id = read_id(buf, n)
+            packet_id = buf[n] << 8 | buf[n + 1]
             if not packet_id:  # 31-2.4-ID
                 return False
             n += 2
@@ -77,15 +64,22 @@ class Message:
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern` (bytes)?"""
-        return _topic.matches(pattern, self._buf, 2, 2 + self.topic_len)
+        return matches(pattern, self._buf, 2, 2 + self.topic_len)
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
-        return _copy_part(self._reader, self._buf, 2, self.topic_len, target)
+        return self._copy(2, self.topic_len, target)
 
     def payload_into(self, target):
         """Copy the payload to the start of `target` -> bytes copied (what fits)."""
-        return _copy_part(self._reader, self._buf, self._start, self.payload_len, target)
+        return self._copy(self._start, self.payload_len, target)
+
+    def _copy(self, start, n, target):
+        reader = self._reader
+        reader.seek(0)
+        reader.write(self._buf)
+        reader.seek(start)
+        return reader.readinto(target, min(n, len(target))) if n else 0
 
     def __getitem__(self, index):
         if not 0 <= index < self.payload_len:
@@ -95,9 +89,10 @@ class Message:
     def __getattr__(self, name):
         """`topic` and `payload`: new bytes, the only ones that allocate."""
         # Not properties, which would slow every store to an attribute down.
+        view = memoryview(self._buf)
+        start = self._start
         if name == "topic":
-            return bytes(memoryview(self._buf)[2 : 2 + self.topic_len])
+            return bytes(view[2 : 2 + self.topic_len])
         if name == "payload":
-            start = self._start
-            return bytes(memoryview(self._buf)[start : start + self.payload_len])
+            return bytes(view[start : start + self.payload_len])
         raise AttributeError(name)

@@ -23,17 +23,11 @@ class RamStore:
         (window and queue), `slot_bytes` the largest packet, `held_slots` how
         many received QoS 2 packet ids there may be at once.
         """
-        self._data = [bytearray(slot_bytes) for _ in range(slots)]
+        self._data = data = []
+        for _ in range(slots):
+            data.append(bytearray(slot_bytes))
         self._used = [0] * slots
         self._format = "%ds" % slot_bytes
-
-    def recover(self, session):
-        """Hand over what an earlier life left, oldest message first.
-
-        Calls `session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)`
-        for each message, choosing the slots, and `session.restore_held(id)` for
-        each received QoS 2 id.  RAM remembers nothing, so nothing happens.
-        """
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
         """Keep the packet `buf[:n]` in a free slot -> False when there is no room.
@@ -51,27 +45,27 @@ class RamStore:
         struct.pack_into(self._format, buf, 0, self._data[slot])
         return self._used[slot]
 
-    def pubrec(self, slot):
-        """PUBREC was seen: from now on the flow goes on with PUBREL only."""
+    # RAM has nothing to do for the rest: two empty methods stand for all of them.
 
-    def remove(self, slot):
-        """The message is done or given up.  Lazy: need not survive a reset."""
+    def recover(self, session):
+        """Hand over what an earlier life left, oldest message first.
 
-    def hold(self, packet_id):
-        """A QoS 2 message with this id was received and handed over."""
+        Calls `session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)` for
+        each message, choosing the slots, `session.restore_held(id)` for each
+        received QoS 2 id, and `session.restore_last_id(id)`.
+        """
 
-    def release(self, packet_id):
-        """Its PUBREL came: the id is a new message from now on."""
+    # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
+    # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
+    # hold(packet_id): a QoS 2 message with this id was received and handed over.
+    # release(packet_id): its PUBREL came; the id is a new message from now on.
+    pubrec = remove = hold = release = recover
 
     def online(self):
         """A connection is open: from now on every message may have been sent."""
 
-    def commit(self):
-        """Make everything so far durable.  A packet that must not overtake its
-        record is sent after this returned."""
-
-    def sync(self):
-        """As `commit()`, and what was lazy too: before a planned switch-off."""
-
-    def clear(self):
-        """Forget everything (clean session)."""
+    # commit(): make everything so far durable.  A packet that must not overtake its
+    # record is sent after this returned.
+    # sync(): as commit(), and what was lazy too: before a planned switch-off.
+    # clear(): forget everything (clean session).
+    commit = sync = clear = online

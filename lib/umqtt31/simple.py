@@ -42,7 +42,7 @@ class MQTTClient(_client.MQTTClient):
             raise MQTTException(CLOSED)
         packet_id = super().publish(topic, msg, retain, qos)
         start = _client.time.ticks_ms()
-        while packet_id and self._session.has_id(packet_id):
+        while packet_id and packet_id in self._session.ids:
             if _since(start) >= self._timeout_ms:
                 self._link.fail(TIMEOUT)
             self.poll(10)

@@ -6,11 +6,12 @@ what is needed to acknowledge it is kept.  MQTT 3.1 §2.1.
 """
 
 import sys
+from struct import pack_into
 
 from micropython import const
 
-from .errors import CLOSED, NETWORK, PROTOCOL, MQTTError
-from .packet import new_buffer, put
+from .errors import MQTTError
+from .packet import new_buffer
 
 if sys.implementation.name == "cpython":
     from .cpython import socket, wrap_tls
@@ -26,6 +27,9 @@ else:
 
 _PIECE_BYTES = const(64)
 _OPENING = const(1)
+_NETWORK = const(256)
+_CLOSED = const(258)
+_PROTOCOL = const(259)
 
 # What a socket that is still connecting answers: EAGAIN, EINPROGRESS, EALREADY,
 # ENOTCONN as numbered by Linux, macOS and lwIP (ESP32, RP2040).
@@ -145,22 +149,22 @@ class Link:
         rx = self.rx
         left = self._left
         while left:
-            got = 0
+            # How much to read next, and where to.
             buf = rx
+            got = 0
             if left < 0:
                 n = 1 if self._first else 2
-            elif self.is_oversize:
-                if not self._drain():
-                    return 0
-                break
             else:
-                # A stream fills a buffer from its start only, so what follows the
-                # first piece of a body comes through a buffer of its own.
                 n = left
                 got = self.length - left
-                if got:
+                if self.is_oversize:
+                    n = self._until_next_field(got)
+                elif got:
+                    # A stream fills a buffer from its start only, so what follows the
+                    # first piece of a body comes through a buffer of its own.
                     buf = self._piece
-                    n = min(n, _PIECE_BYTES)
+                    if n > _PIECE_BYTES:
+                        n = _PIECE_BYTES
             try:
                 n = self._raw.readinto(buf, n)
             except OSError as error:
@@ -168,80 +172,59 @@ class Link:
                 return 0
             if not n:
                 if n == 0:
-                    self._on_end()
+                    self.fail(_CLOSED)
                 return 0
             if left > 0:
-                if got:
-                    put("64s", rx, got, buf)
                 self._left = left = left - n
+                if self.is_oversize:
+                    if got < 2:
+                        self.topic_len = self.topic_len << 8 | rx[0]
+                    elif self._first & 6 and 0 <= got - 2 - self.topic_len < 2:
+                        self.packet_id = self.packet_id << 8 | rx[0]
+                elif got:
+                    pack_into("64s", rx, got, buf)
                 continue
+            byte = rx[0]
             if not self._first:
-                self._first = rx[0]
-                if not rx[0]:
-                    self.fail(PROTOCOL)
-                if n == 2 and rx[1] < 128 and rx[1] <= self.size:  # the common case
-                    self.length = self._left = left = rx[1]
-                    self.is_oversize = False
-                    continue
+                if not byte:
+                    self.fail(_PROTOCOL)
+                self._first = byte
                 self.length = self._shift = 0
-                if n == 2:
-                    self._add_length(rx[1])
-            else:
-                self._add_length(rx[0])
-            left = self._left
+                if n == 1:
+                    continue
+                byte = rx[1]
+            # 31-2.1-LEN: four groups of seven bits at most.
+            self.length |= (byte & 127) << self._shift
+            if byte < 128:
+                self._left = left = self.length
+                self.is_oversize = left > self.size
+                if self.is_oversize:
+                    self.topic_len = self.packet_id = 0
+                    if self._first & 0xF0 != 0x30:
+                        self.fail(_PROTOCOL)
+            elif self._shift == 21:
+                self.fail(_PROTOCOL)
+            self._shift += 7
         first = self._first
         self._left = -1
         self._first = 0
         return first
 
-    def _add_length(self, byte):
-        # 31-2.1-LEN: four groups of seven bits at most.
-        self.length |= (byte & 127) << self._shift
-        self._shift += 7
-        if byte < 128:
-            self._left = self.length
-            self.is_oversize = self.length > self.size
-            if self.is_oversize:
-                self.topic_len = self.packet_id = 0
-                if self._first & 0xF0 != 0x30:
-                    self.fail(PROTOCOL)
-        elif self._shift == 28:
-            self.fail(PROTOCOL)
-
-    def _drain(self):
-        # An oversize PUBLISH: two bytes of length, topic, packet id, payload.
-        while self._left:
-            pos = self.length - self._left
-            id_pos = 2 + self.topic_len
-            body = id_pos + 2 if self._first & 6 else id_pos
-            if pos == 2 and body > self.length:
-                self.fail(PROTOCOL)
-            in_id = id_pos <= pos < body
-            n = self._left
-            if pos < 2 or in_id:
-                n = 1
-            elif pos < id_pos:
-                n = id_pos - pos
-            try:
-                n = self._raw.readinto(self.rx, min(n, self.size))
-            except OSError as error:
-                self._on_error(error)
-                return False
-            if not n:
-                if n == 0:
-                    self._on_end()
-                return False
-            self._left -= n
-            if pos < 2:
-                self.topic_len = self.topic_len << 8 | self.rx[0]
-            elif in_id:
-                self.packet_id = self.packet_id << 8 | self.rx[0]
-            self.payload_len = self.length - body
-        return True
-
-    def _on_end(self):
-        self.fail(CLOSED, "broker closed the connection: reconnect()")
+    def _until_next_field(self, pos):
+        # An oversize PUBLISH: two bytes of length, topic, packet id, payload; of these
+        # the length and the id are read byte by byte, the rest goes as it comes.
+        n = self.length - pos
+        id_pos = 2 + self.topic_len
+        body = id_pos + 2 if self._first & 6 else id_pos
+        self.payload_len = self.length - body
+        if pos == 2 and self.payload_len < 0:
+            self.fail(_PROTOCOL)
+        if pos < 2 or id_pos <= pos < body:
+            return 1
+        if pos < id_pos:
+            n = id_pos - pos
+        return n if n < self.size else self.size
 
     def _on_error(self, error):
         if self.state != _OPENING or error.errno not in _CONNECTING:
-            self.fail(NETWORK, "connection to the broker lost: %s" % error)
+            self.fail(_NETWORK, "connection to the broker lost: %s" % error)

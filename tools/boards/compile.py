@@ -14,8 +14,8 @@ from .places import BOARDS, BUILD, FIRMWARE, LIBRARY, shown
 
 # Started by name: MicroPython looks for the source only.
 STARTED_BY_NAME = ("boot.py", "main.py")
-# Only there for CPython; a board never imports it.
-HOST_ONLY = ("cpython.py",)
+# Only there for CPython; a board never imports them.
+HOST_ONLY = ("cpython.py", "packettypes.py")
 # What all boards of an MCU family share; their board.py imports it as `port`.
 _PORTS = {"esp": "esp32.py", "rp2": "rp2.py"}
 

@@ -74,7 +74,6 @@ def test_acknowledgements_are_written_and_read_as_the_table_says():
             assert packet.write_ack(buf, pos, first, packet_id) == pos + 4
             assert bytes(buf[pos : pos + 4]) == data, name
         check_reading(data, first, data[2:])
-    assert packet.PUBREL == 0x62
 
 
 def test_what_else_a_broker_sends_is_read_as_the_table_says():

@@ -1,0 +1,239 @@
+"""PubSub: what a program asks of the broker: publish, subscribe, unsubscribe.
+
+`publish()` never waits: it encodes the packet once, has the session keep it and
+writes it if nothing precedes it.  The filters are remembered, since at level 3 a
+broker cannot say that it kept the session.  One SUBSCRIBE or UNSUBSCRIBE at a time
+waits for its answer.  MQTT 3.1 §3.3, §3.8 to §3.11, §4.3.
+"""
+
+import time
+
+from micropython import const
+
+from .connection import Connection, as_bytes, check_range, since
+from .errors import MQTTError
+from .packet import write_publish, write_strings
+from .topic import check
+
+_ONLINE = const(3)
+_PACKET_SUBSCRIBE = const(0x82)
+_PACKET_UNSUBSCRIBE = const(0xA2)
+_DUP = const(0x08)
+_TIMEOUT = const(257)
+_CLOSED = const(258)
+_PROTOCOL = const(259)
+_TOO_LARGE = const(260)
+_FULL = const(261)
+_BUSY = const(263)
+_MAX_TRIES = const(6)
+
+
+# A builtin is found only behind a miss in the module and a linear search.
+_type = type
+_str = str
+
+
+class PubSub(Connection):
+    """The part of a client that publishes and subscribes; the settings are the client's.
+
+    A request is (first byte, filters, their QoS); `_granted` has one byte for each
+    filter there may be.
+    """
+
+    on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
+
+    def __init__(self, granted, *args):
+        super().__init__(*args)
+        self._granted = granted
+        self._filters = []  # one request for each
+        self._control = None  # the request that waits
+        self._control_tries = self._control_at = 0
+        self._control_head = bytearray(2)  # its packet id
+        self._resubscribed = 0  # filters sent on this connection
+
+    def publish(self, topic, msg, retain=False, qos=0, *, max_age=0):
+        """Accept a message, without waiting -> packet id, 0 at QoS 0.
+
+        QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
+        `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up
+        if it still waits in the queue, 0 for never (never after a reset).
+        Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
+        offline).  Nothing changes then.
+        """
+        if self._ordered and max_age is not None:
+            return self._ordered(self, topic, msg, retain, qos, max_age)
+        session = self._session
+        link = self._link
+        if topic is not self._checked:
+            name = as_bytes(topic)
+            check(name)  # 31-3.3-WILD
+            # What cannot change need not be checked again.
+            self._checked = topic if _type(topic) is bytes else None
+            topic = name
+        if _type(msg) is _str:
+            msg = msg.encode()
+        if not 0 <= qos <= 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
+            raise ValueError("qos must be 0 to 2, max_age 0 to 86400")
+        is_online = link.state == _ONLINE
+        is_free = is_online and (link.pending is None or link.flush())
+        packet_id = 0
+        if qos:
+            packet_id = session.last_id + 1
+            if session.free_ids <= 0 or packet_id > 65535:
+                packet_id = session.next_id()
+        flags = qos << 1 | 1 if retain else qos << 1
+        n = write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        if not n:
+            raise MQTTError(_TOO_LARGE)
+        now = time.ticks_ms()
+        if not qos:
+            # 31-4.3-WINDOW: not past one that waits.
+            if is_free and not (self._store_qos0 and session.inflight < session.count):
+                session.stats.sent += 1
+                self._tx_at = now
+                link.write(link.tx, n)
+                return 0
+            if not self._store_qos0:
+                raise MQTTError(_FULL if is_online else _CLOSED)
+        is_next = session.cursor == session.count < session.window and not session.owed
+        if not (is_online and is_next) and not self._has_room(is_online):
+            k = self._find_victim(session, topic, link.tx) if self._find_victim else -1
+            if k < 0:
+                raise MQTTError(_FULL)
+            self._give_up(k, _FULL)
+            write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        expiry = time.ticks_add(now, max_age * 1000) if max_age else None
+        is_next = is_next and is_free and not session.store.is_deferred
+        if not session.add(link.tx, n, packet_id, qos, is_online, expiry, now, is_next):
+            raise MQTTError(_FULL)
+        if is_next:
+            self._tx_at = now
+            try:
+                link.write(link.tx, n)
+            except MQTTError:
+                pass  # it is accepted; poll() tells that the connection is lost
+        return packet_id
+
+    def _has_room(self, is_online):
+        # Is there a place in the queue or, on a connection, in the window?
+        session = self._session
+        room = session.window - session.inflight if is_online else 0
+        if room < session.queue:
+            room = session.queue
+        return session.count - session.inflight < room and session.count < len(session.ids)
+
+    def _give_up(self, k, reason):
+        self.stats.dropped += 1
+        packet_id = self._session.remove(k)
+        if self.on_drop:
+            self.on_drop(packet_id, reason)
+
+    def subscribe(self, topic, qos=0):
+        """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
+
+        Waits for the broker's answer, `connect_timeout` at most.  The filters are
+        remembered and sent again on every connection.  Raises ValueError,
+        MQTTError: CLOSED, FULL (`max_subscriptions`), TOO_LARGE, TIMEOUT.
+        """
+        return self._request(
+            _PACKET_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),)
+        )
+
+    def unsubscribe(self, topic):
+        """Unsubscribe from a filter or a list of filters; waits for the answer."""
+        names = topic if isinstance(topic, (list, tuple)) else (topic,)
+        self._request(_PACKET_UNSUBSCRIBE, [(name, 0) for name in names])
+
+    def _request(self, first, pairs):
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        names = []
+        levels = bytearray()
+        for name, qos in pairs:
+            check_range("qos", qos, 0, 2)
+            name = bytes(as_bytes(name))
+            check(name, True)
+            names.append(name)
+            levels.append(qos)
+        if not names:
+            raise ValueError("no filter given")
+        request = first, names, levels if first == _PACKET_SUBSCRIBE else b""
+        if not self._write_request(request):
+            raise MQTTError(_TOO_LARGE)
+        self._await_control()
+        kept = [one for one in self._filters if one[1][0] not in names]
+        if first == _PACKET_SUBSCRIBE:
+            if len(kept) + len(names) > len(self._granted):
+                raise MQTTError(_FULL, "too many filters: raise max_subscriptions")
+            for k in range(len(names)):
+                kept.append((first, names[k : k + 1], levels[k : k + 1]))
+        self._filters = kept
+        self._resubscribed = len(kept)
+        self._control = request
+        self._wake_at = time.ticks_ms()
+        self._await_control()
+        return list(self._granted[: len(names)])
+
+    def _write_request(self, request):
+        link = self._link
+        return write_strings(
+            link.tx, link.size, request[0], self._control_head, request[1], request[2]
+        )
+
+    def _await_control(self):
+        # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
+        start = time.ticks_ms()
+        while (
+            self._link.state != _ONLINE or self._control or self._resubscribed < len(self._filters)
+        ):
+            if since(start) >= self._timeout_ms:
+                self._link.fail(_TIMEOUT)
+            self.poll(1)
+
+    def _on_control(self, first, packet_id):
+        # SUBACK or UNSUBACK; what answers no request of this connection is stray.
+        link = self._link
+        control = self._control
+        if not control or packet_id != self._session.control_id:
+            return
+        granted = control[2]
+        if (first ^ control[0]) & 0xF0 != 0x10 or link.length - 2 != len(granted):
+            link.fail(_PROTOCOL)
+        for k in range(len(granted)):
+            self._granted[k] = link.rx[2 + k]  # 31-3.9-SUBACK: in order
+        self._control = None
+        self._session.control_id = 0
+        self._wake_at = self._tx_at  # there may be more to send
+
+    def _send_control(self, now):
+        session = self._session
+        again = session.control_id
+        if again:
+            if self._control_in(now, 1) > 0:
+                return
+            self._control_tries = min(self._control_tries + 1, _MAX_TRIES)
+        else:
+            if not self._control:
+                # At level 3 the broker cannot say that it kept them.
+                if self._resubscribed == len(self._filters):
+                    return
+                self._control = self._filters[self._resubscribed]
+                self._resubscribed += 1
+            session.control_id = session.last_id = packet_id = session.next_id()
+            session.free_ids -= 1
+            self._control_head[0] = packet_id >> 8
+            self._control_head[1] = packet_id & 255
+            self._control_tries = 0
+        link = self._link
+        n = self._write_request(self._control)
+        if again:
+            link.tx[0] |= _DUP  # 31-2.1-DUP, RT-OBJECTS
+        self._control_at = self._tx_at = now
+        link.write(link.tx, n)
+
+    def _control_in(self, now, most):
+        # Ticks until the request that waits is sent again, `most` at most.
+        if not self._retry_ms or not self._session.control_id:
+            return most
+        wait_ms = self._retry_ms << self._control_tries
+        return min(most, wait_ms - time.ticks_diff(now, self._control_at))

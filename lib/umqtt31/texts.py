@@ -1,0 +1,21 @@
+"""What MQTTError says to a person: what happened, and what to do about it.
+
+A module of its own, because only an error needs it.
+"""
+
+TEXTS = {
+    1: "broker refused MQTT 3.1: check that it speaks this version",
+    2: "broker refused the client id: use another one of 1 to 23 characters",
+    3: "broker unavailable: try again later",
+    4: "broker refused user name or password: check both",
+    5: "broker says not authorized: check the broker's access rules",
+    256: "no network connection to the broker: check address, port and link",
+    257: "no answer in time: reconnect()",
+    258: "no connection, or the broker closed it: connect() or reconnect()",
+    259: "broker broke the protocol: reconnect()",
+    260: "larger than buffer_size: send less or raise buffer_size",
+    261: "queue full: poll() until there is room",
+    262: "journal unusable: check the block device",
+    263: "already inside this client: call it from one task, not from a handler",
+    264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
+}
