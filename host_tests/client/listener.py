@@ -31,6 +31,7 @@ class Listener:
         return self
 
     def __exit__(self, *_):
+        self._thread.join(3)  # ends by itself when the last client has closed
         self._is_ending = True
         for connection in list(self._held):
             with contextlib.suppress(OSError):
@@ -58,6 +59,11 @@ class Listener:
         for step in script:
             if step == RESET:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if step == CLOSE:
+                # Closing with unread bytes would be a reset: wait for the client's end.
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
             if step in (RESET, CLOSE):
                 self._held.remove(connection)
                 connection.close()
