@@ -26,6 +26,9 @@ test: setup ## run all tests, or those of TESTS=host_tests/folder
 lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 
+powercut: setup ## cut the journal's power at all pairs of flash operations; ARGS=--help
+	@$(TOOLS) powercut $(ARGS)
+
 bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
 	@$(TOOLS) bench $(ARGS)
 

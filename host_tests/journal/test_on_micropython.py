@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 DEVICE = Path(__file__).parent / "device"
-HEAP_BYTES = 256 * 1024
+HEAP_BYTES = 1024 * 1024
 
 
 @pytest.mark.parametrize("way", ["at once", "deferred"])
@@ -22,3 +22,16 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(micropyth
         print(f"\nlittlefs, MicroPython {micropython.id}: {done.stdout.strip()}")
     assert done.stdout.splitlines()[-1].endswith("cuts 0 wrong")
     assert int(done.stdout.split()[0]) > 200
+
+
+def test_recovery_of_a_full_64_kb_journal_takes_2_kb_at_most(micropython, capsys):
+    done = micropython.run(DEVICE / "memory.py", heap_bytes=HEAP_BYTES)
+    assert done.returncode == 0, done.stderr
+    kept, recovery, per_message = map(int, done.stdout.split())
+    with capsys.disabled():
+        print(
+            f"\njournal, MicroPython {micropython.id}: {kept} bytes kept with 20 messages of"
+            f" room, {per_message} for each more, {recovery} more while it recovers"
+        )
+    assert recovery <= 2048
+    assert per_message <= 13

@@ -13,7 +13,6 @@ SCALE = 3
 TORN = 12
 
 
-
 @pytest.mark.parametrize("scenario", [*scenarios(SCALE)], ids=lambda scenario: scenario.name)
 def test_journal_cut_at_any_operation_recovers_the_state_before_or_after(scenario, capsys):
     checker = Checker(torn=TORN)

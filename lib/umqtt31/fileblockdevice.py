@@ -28,9 +28,9 @@ class FileBlockDevice:
         self._block_count = block_count
         self._block_bytes = block_size
         try:
-            self._file = open(path, "r+b")  # noqa: SIM115 - as long as the device lives
+            self._file = open(path, "r+b")
         except OSError:
-            self._file = open(path, "w+b")  # noqa: SIM115
+            self._file = open(path, "w+b")
         size = self._file.seek(0, 2)
         if size > block_count * block_size:
             raise ValueError("%s is larger than %d blocks" % (path, block_count))

@@ -208,7 +208,7 @@ class Ring:
         newest = -1
         self._bad = 0
         for block in range(self.blocks):
-            for buf, at, _, page in self._groups(block):
+            for buf, at, _, _ in self._groups(block):
                 number = _u32(buf, at + 7)
                 if number >= newest:
                     newest = number

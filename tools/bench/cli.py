@@ -7,18 +7,19 @@ from rich.console import Console
 
 from tools.micropython import MicroPythonError
 
-from . import code, heap, instructions, peer, smallest, throughput
+from . import code, heap, instructions, journal, peer, smallest, throughput
 from .figures import BenchError
 from .subjects import Bench
 from .table import make_table
 
-# Each has a TITLE and `measure(bench)`, which yields figures.
+# Each has a TITLE and `measure(bench)`, which yields figures, and may name the PEER.
 _MEASURES = {
     "heap": heap,
     "smallest": smallest,
     "code": code,
     "instructions": instructions,
     "throughput": throughput,
+    "journal": journal,
 }
 
 
@@ -43,7 +44,8 @@ def cli(measures: tuple[str, ...], peer_folder: Path | None) -> None:
         for name in measures or _MEASURES:
             with console.status(f"measuring {name}"):
                 figures = list(_MEASURES[name].measure(bench))
-            console.print(make_table(_MEASURES[name].TITLE, figures))
+            other = getattr(_MEASURES[name], "PEER", "simple")
+            console.print(make_table(_MEASURES[name].TITLE, figures, other))
     except (BenchError, MicroPythonError) as error:
         raise click.ClickException(str(error)) from error
 

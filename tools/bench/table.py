@@ -8,11 +8,12 @@ from rich.table import Table
 from .figures import Figure
 
 
-def make_table(title: str, figures: Sequence[Figure]) -> Table:
-    """A rich table; the published figures of umqtt.simple 1.8 stand in brackets."""
+def make_table(title: str, figures: Sequence[Figure], peer: str = "simple") -> Table:
+    """A rich table; `peer` heads the other's figures, those published for umqtt.simple
+    1.8 stand in brackets."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True, min_width=22)
-    for heading in ("umqtt31", "budget", "met", "simple", "\\[1.8]", "bare"):
+    for heading in ("umqtt31", "budget", "met", peer, "\\[1.8]", "bare"):
         table.add_column(heading, justify="right", no_wrap=True)
     for figure in figures:
         table.add_row(

@@ -35,7 +35,7 @@ class State(NamedTuple):
 class Model:
     """The states that a store went through, beginning with what recovery found."""
 
-    def __init__(self, state: State = State(), is_deferred: bool = False) -> None:
+    def __init__(self, state: State, is_deferred: bool) -> None:
         self.states = [state]
         self.required = 0
         self._due = 0  # the newest state that commit() makes durable

@@ -102,12 +102,8 @@ def main():
     buf = bytearray(b"packet" * 10)
     state = []
 
-    def mark():
-        state[-1] += 1
-
-    def do(name, change, *args):
-        # What the call will lead to is allowed as soon as it begins.
-        change()
+    def do(name, *args):
+        # What the call will lead to, already in `state`, is allowed as it begins.
         cutter.states.append(list(state))
         getattr(journal, name)(*args)
         journal.commit()
@@ -119,11 +115,15 @@ def main():
             state.remove(packet_id + (k % 2))
             journal.remove((k - 4) % 6)
             cutter.states.append(list(state))
-        do("put", lambda: state.append(k * 2), k % 6, k, 2, buf, 30, False)
+        state.append(k * 2)
+        do("put", k % 6, k, 2, buf, 30, False)
         if k % 2:
-            do("pubrec", mark, k % 6)
-        do("hold", lambda: state.append(-k), k)
-        do("release", lambda: state.remove(-k), k)
+            state[-1] += 1
+            do("pubrec", k % 6)
+        state.append(-k)
+        do("hold", k)
+        state.pop()
+        do("release", k)
     print(cutter.cuts, "cuts", cutter.wrong, "wrong")
 
 

@@ -1,0 +1,109 @@
+"""FileBlockDevice under CPython: the protocol, and a process killed at any moment."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.powercut.life import Collector
+from umqtt31 import FileBlockDevice, Journal
+
+LIBRARY = Path(__file__).parents[2] / "lib"
+
+# Tells the id of each message when it is accepted, and again when it is done.
+NODE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from umqtt31 import FileBlockDevice, Journal
+
+class Found:
+    last_id = 0
+    def restore(self, slot, packet_id, *rest):
+        slots.append(slot)
+    def restore_held(self, packet_id):
+        pass
+    def restore_last_id(self, packet_id):
+        self.last_id = packet_id
+
+slots = []
+journal = Journal(FileBlockDevice(sys.argv[2], 6, 4096))
+journal.open(b"node", 8, 64, 2)
+found = Found()
+journal.recover(found)
+buf = bytearray(64)
+packet_id = found.last_id
+while True:
+    if len(slots) == 8:
+        journal.remove(slots.pop(0))
+    slot = next(i for i in range(8) if i not in slots)
+    slots.append(slot)
+    packet_id += 1
+    buf[0] = packet_id & 255
+    assert journal.put(slot, packet_id, 1, buf, 40, True)
+    sys.stdout.write("%d\\n" % packet_id)
+    sys.stdout.flush()
+"""
+
+
+def test_new_file_is_erased_flash_of_the_size_asked_for(tmp_path):
+    device = FileBlockDevice(str(tmp_path / "f"), 3, 512)
+    assert (device.ioctl(4, 0), device.ioctl(5, 0)) == (3, 512)
+    device.close()
+    assert (tmp_path / "f").read_bytes() == b"\xff" * 1536
+
+
+def test_file_cut_short_while_it_was_made_is_filled_up_and_kept(tmp_path):
+    (tmp_path / "f").write_bytes(b"begun")
+    FileBlockDevice(str(tmp_path / "f"), 2, 512).close()
+    assert (tmp_path / "f").read_bytes() == b"begun" + b"\xff" * 1019
+
+
+def test_larger_file_is_refused_untouched(tmp_path):
+    (tmp_path / "f").write_bytes(bytes(2000))
+    with pytest.raises(ValueError, match="larger than 3 blocks"):
+        FileBlockDevice(str(tmp_path / "f"), 3, 512)
+    assert (tmp_path / "f").read_bytes() == bytes(2000)
+
+
+def test_write_read_erase_and_sync_reach_the_file(tmp_path):
+    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
+    device.writeblocks(1, b"written", 5)
+    assert (tmp_path / "f").read_bytes()[517:524] == b"written"
+    buf = bytearray(9)
+    device.readblocks(1, buf, 4)
+    assert bytes(buf) == b"\xffwritten\xff"
+    assert device.ioctl(3, 0) == 0
+    assert device.ioctl(6, 1) == 0
+    device.close()
+    assert (tmp_path / "f").read_bytes() == b"\xff" * 1024
+
+
+def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
+    moments = random.Random(31)
+    file = tmp_path / "journal.img"
+    newest = 0
+    for _ in range(12):
+        node = subprocess.Popen(
+            [sys.executable, "-c", NODE, str(LIBRARY), str(file)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(moments.randrange(1, 60)):
+            newest = int(node.stdout.readline())
+        os.kill(node.pid, signal.SIGKILL)
+        rest = node.stdout.read().split()
+        node.wait()
+        newest = int(rest[-1]) if rest else newest
+        journal = Journal(FileBlockDevice(str(file), 6, 4096))
+        journal.open(b"node", 8, 64, 2)
+        found = Collector()
+        journal.recover(found)
+        ids = [message[1] for message in found.messages]
+        # One more may have been accepted without being told.
+        assert found.last_id in (newest, newest + 1)
+        assert ids == [*range(ids[0], found.last_id + 1)]
+        assert len(ids) >= min(7, newest)
