@@ -51,11 +51,15 @@ def _check_ports(ports):
 @click.option("--seed", default=1, show_default=True)
 @click.option("--faults", default=0.0, show_default=True, help="faults per reading, 0 to 1")
 @click.option("--kind", "kinds", multiple=True, help="only these faults; see `kinds`")
-@click.option("--rough", default=0.0, show_default=True, help="of segments split, swapped, repeated")
+@click.option(
+    "--rough", default=0.0, show_default=True, help="of segments split, swapped, repeated"
+)
 @click.option("--gaps", default=0.0, show_default=True, help="of PUBLISHes missing in the capture")
 @click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels")
 @click.option("--qos", type=click.IntRange(0, 2), help="of all readings; default a mixture")
-def simulate(out, devices, readings, days, interval, seed, faults, kinds, rough, gaps, levels, qos):
+def simulate(
+    out, devices, readings, days, interval, seed, faults, kinds, rough, gaps, levels, qos
+):
     """Write the traffic of a synthetic fleet to OUT (.pcap or .jsonl), and OUT.truth.json."""
     from .simulate.run import Plan, write
 

@@ -106,7 +106,11 @@ MESSAGES = _schema(
         ("answer_ms", pa.float64(), "first PUBLISH to PUBACK or PUBREC"),
         ("complete_ms", pa.float64(), "first PUBLISH to PUBACK or PUBCOMP"),
         ("is_complete", pa.bool_(), "was the last acknowledgement seen"),
-        ("state", pa.string(), "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)"),
+        (
+            "state",
+            pa.string(),
+            "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)",
+        ),
         ("session", pa.int32(), "number of the client's session"),
         ("position", pa.int64(), "order of the client's packets"),
         ("capture", pa.string(), "file of the first PUBLISH"),

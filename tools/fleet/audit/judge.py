@@ -8,6 +8,7 @@ from .sessions import Sessions
 from .subscriptions import subscriptions
 from .violations import violations
 
+
 def judge(table):
     """`schemas.EVENTS` of whole clients -> {name: Arrow table}."""
     rows = Rows(table)

@@ -168,9 +168,7 @@ class Flows:
         np.maximum.at(last, rows.client_of, sessions.number)
         is_over = sessions.number[connection] < last[rows.client_of[connection]]
         given_up = self.is_reused | is_over
-        return np.select(
-            [self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1
-        )
+        return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
 
 
 STATES = ("complete", "open", "abandoned", "unknown")

@@ -206,9 +206,9 @@ class _Pairs:
 
     def duplicates(self):
         """Deliveries of a payload beyond the number of times that it was published."""
-        published = np.bincount(
-            self.expected_group, minlength=int(self.group.max(initial=0)) + 1
-        )[self.group]
+        published = np.bincount(self.expected_group, minlength=int(self.group.max(initial=0)) + 1)[
+            self.group
+        ]
         return self.row[(published > 0) & (self.rank >= published) & (self.message < 0)]
 
     def overtaking(self, exempt):
@@ -300,6 +300,15 @@ def _violations(messages, extra, late):
         "ts": chosen["first_sent"],
         "detail": texts,
     }
-    for name in ("site", "client_id", "connection", "topic", "packet_id", "capture", "offset", "number"):
+    for name in (
+        "site",
+        "client_id",
+        "connection",
+        "topic",
+        "packet_id",
+        "capture",
+        "offset",
+        "number",
+    ):
         columns[name] = chosen[name]
     return table(columns, schemas.VIOLATIONS)

@@ -177,7 +177,9 @@ def _repeats(rows, sessions, gaps, flows):
     clear = known & ~gaps.any_since(since, flows.publish_row)
 
     # A message that takes the id of one that is still in flight.
-    later = 1 + np.flatnonzero(flows.is_reused[:-1] & ~flows.is_complete[:-1] & flows.is_known[:-1])
+    later = 1 + np.flatnonzero(
+        flows.is_reused[:-1] & ~flows.is_complete[:-1] & flows.is_known[:-1]
+    )
     reuse = first[later]
     is_reuse = np.zeros(len(first), bool)
     is_reuse[later] = True
@@ -202,8 +204,11 @@ def _released(flows):
     # For each packet: was a PUBREL of its message sent before?
     count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
     at_start = np.concatenate(([0], count))[flows.first]
-    return (flows.flow >= 0) & (count > at_start[np.maximum(flows.flow, 0)] if len(
-        flows.first) else np.zeros(len(flows.row), bool))
+    return (flows.flow >= 0) & (
+        count > at_start[np.maximum(flows.flow, 0)]
+        if len(flows.first)
+        else np.zeros(len(flows.row), bool)
+    )
 
 
 def _session_starts(rows, sessions):
@@ -235,12 +240,30 @@ def _orders(rows, flows):
     puback, pubrec = flows.stage_row["puback"], flows.stage_row["pubrec"]
     pubrel = flows.stage_row["pubrel"]
     found = [
-        _order(rows, once & from_broker & (flows.qos == 1), flows.publish_row, puback,
-               "MQTT-4.6.0-2", "PUBACK before that of an earlier PUBLISH"),
-        _order(rows, once & from_broker & (flows.qos == 2), flows.publish_row, pubrec,
-               "MQTT-4.6.0-3", "PUBREC before that of an earlier PUBLISH"),
-        _order(rows, once & ~from_broker & (flows.qos == 2), pubrec, pubrel,
-               "MQTT-4.6.0-4", "PUBREL before that of an earlier PUBREC"),
+        _order(
+            rows,
+            once & from_broker & (flows.qos == 1),
+            flows.publish_row,
+            puback,
+            "MQTT-4.6.0-2",
+            "PUBACK before that of an earlier PUBLISH",
+        ),
+        _order(
+            rows,
+            once & from_broker & (flows.qos == 2),
+            flows.publish_row,
+            pubrec,
+            "MQTT-4.6.0-3",
+            "PUBREC before that of an earlier PUBLISH",
+        ),
+        _order(
+            rows,
+            once & ~from_broker & (flows.qos == 2),
+            pubrec,
+            pubrel,
+            "MQTT-4.6.0-4",
+            "PUBREL before that of an earlier PUBREC",
+        ),
     ]
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
     again = np.flatnonzero(flows.is_repeat & flows._is_moved() & (flows.flow >= 0))

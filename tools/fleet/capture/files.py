@@ -141,9 +141,14 @@ def ranges(path, range_bytes):
         header = pcap.read_header(start)
         cuts = [0]
         for goal in range(range_bytes, size - range_bytes // 2, range_bytes):
-            stream.seek(goal)
-            data = stream.read(pcap.SYNC_BYTES + pcap.MAX_FRAME_BYTES)
-            found = pcap.resync(data, header, 0, goal + len(data) == size, pcap.SYNC_BYTES)
-            if found >= 0 and goal + found > cuts[-1]:
-                cuts.append(goal + found)
+            # A record inside a recorded payload may lead into the true chain, so the
+            # search begins farther ahead than a false start can last.
+            begin = max(pcap.HEADER_BYTES, goal - pcap.SYNC_BYTES)
+            stream.seek(begin)
+            data = stream.read(3 * pcap.SYNC_BYTES)
+            found = pcap.resync(data, header, 0, begin + len(data) == size, pcap.SYNC_BYTES)
+            if found >= 0:
+                _, place, is_bad = pcap.walk(data, goal - begin, header, found)
+                if not is_bad and begin + place > cuts[-1]:
+                    cuts.append(begin + place)
     return list(zip(cuts, [*cuts[1:], None]))

@@ -191,9 +191,10 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
     from_known, to_known = np.isin(sport, known), np.isin(dport, known)
     keep = np.flatnonzero(is_whole & (from_known | to_known))
     tally.add("other_ports", np.count_nonzero(is_whole) - len(keep))
+    keeps_all = len(keep) == len(at)
 
     def pick(array):
-        return array if len(keep) == len(at) else array[keep]
+        return array if keeps_all else array[keep]
 
     sport, dport, at, end_ip, end = map(pick, (sport, dport, at, end_ip, end))
     source, target = [pick(half) for half in source], [pick(half) for half in target]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..capture.frames import padded
 from . import plausible
-from .plausible import INCOMPLETE
+from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 
 _NEW, _SYNCED, _LOST, _FOREIGN = 0, 1, 2, 3
@@ -106,7 +106,8 @@ class Framer:
         direct, rest = self._direct(pieces, is_opened)
         slow = _to_parts(rest)
         for stream, more in parts.items():
-            slow.setdefault(stream, []).extend(more)
+            if more:
+                slow.setdefault(stream, []).extend(more)
         joined = _Joined()
         for stream, run in slow.items():
             self._frame(stream, run, bool(is_opened[stream]), joined)
@@ -164,12 +165,9 @@ class Framer:
         return is_fit & ~np.isin(streams, list(self._tail))
 
     def _frame(self, stream, parts, is_opened, joined):
-        tail = self._tail.pop(stream, None)
-        if tail and not parts[0].missing:
-            data, ordinal, ts, offset = tail
+        if stream in self._tail and not parts[0].missing:
+            data, ordinal, ts, offset = self._tail.pop(stream)
             parts = [Part(data, ordinal, ts, offset, 0), *parts]
-        elif tail:
-            joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
         begin = 0
         for place in range(1, len(parts) + 1):
             if place == len(parts) or parts[place].missing:
@@ -218,7 +216,7 @@ class Framer:
         if sync == _NEW and is_opened:
             # The first bytes of a connection are a packet, or this is not MQTT.
             after = plausible.check(data, 0, len(data), stream & 1)
-            if after == INCOMPLETE and len(data) < 16:
+            if after == SHORT:
                 self._tail[stream] = (data, *marks.at(0))
                 return -1
             self._sync[stream] = _SYNCED if after else _FOREIGN

@@ -9,6 +9,8 @@ import re
 from ..mqtt import packet, topic
 
 _AUTH = 0xF0  # level 5 only
+# How much of each type's body must be there before it can be judged.
+_SHOWN = (0, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0)
 
 # First bytes that are right in each direction (0: from the client, 1: from the server);
 # DUP on PUBREL, SUBSCRIBE and UNSUBSCRIBE is level 3's.
@@ -26,7 +28,7 @@ _FIRST = (
 )
 _SEARCH = tuple(re.compile(b"[" + re.escape(firsts) + b"]") for firsts in _FIRST)
 
-INCOMPLETE = -1
+INCOMPLETE, SHORT = -1, -2
 
 
 def header(data, pos, end):
@@ -46,17 +48,20 @@ def header(data, pos, end):
 
 
 def check(data, pos, end, direction):
-    """The end of the packet at `pos`, INCOMPLETE when `data[:end]` ends before, or 0.
+    """The end of the packet at `pos`, or INCOMPLETE, SHORT or 0.
 
-    0 means that no packet starts here.  A PUBLISH that goes on behind `end` must
-    show its whole topic to be taken for one.
+    0 means that no packet starts here.  INCOMPLETE is a packet that goes on behind
+    `end` but shows what it is, SHORT one that does not even show that.  A PUBLISH
+    shows it by its whole topic.
     """
     first = data[pos]
     if first not in _FIRST[direction]:
         return 0
     body, after = header(data, pos, end)
     if after <= 0:
-        return after
+        return SHORT if after else 0
+    if after > end and body + _SHOWN[first >> 4] > end:
+        return SHORT
     if not _is_body_right(data, first & 0xF0, first, body, after, end):
         return 0
     return after if after <= end else INCOMPLETE
@@ -116,20 +121,19 @@ def find(data, start, end, direction, is_thorough):
     two in all.
     """
     count, _, last = _chain(data, start, end, direction)
-    if last == end and count or last == INCOMPLETE and (count or data[start] >> 4 == 3):
+    if (count and last) or (last == INCOMPLETE and data[start] >> 4 == 3):
         return start
     if not is_thorough:
         return -1
     for match in _SEARCH[direction].finditer(data, start + 1, end - 1):
         count, has_publish, last = _chain(data, match.start(), end, direction)
-        is_filled = last == end or (last == INCOMPLETE and count)
-        if is_filled and (count > 1 or has_publish):
+        if last and (count > 1 or has_publish):
             return match.start()
     return -1
 
 
 def _chain(data, pos, end, direction):
-    # -> (whole packets, is there a PUBLISH, `end`, INCOMPLETE or 0 for nonsense).
+    # -> (whole packets, is there a PUBLISH, `end`, INCOMPLETE, SHORT, or 0 for nonsense).
     count, has_publish = 0, False
     while pos < end:
         after = check(data, pos, end, direction)

@@ -2,8 +2,9 @@
 
 A file is named by the number of its first message; numbers go on for ever.  Beside
 them `released` says which QoS 2 packet ids were released after which message, so
-that a restart knows the ids that may come again.  A line that a kill cut short was
-never acknowledged: it is cut off, and the broker sends its message again.
+that a restart knows the ids that may come again.  A line that a kill or a power cut
+damaged was never acknowledged: it is cut off, with all behind it, and the broker
+sends these messages again.
 """
 
 import datetime
@@ -99,16 +100,13 @@ class Spool:
         self.count = 0
         taken = []  # (number, packet id) of the QoS 2 messages
         for path, first in spool_files(self._folder):
-            lines = _whole_lines(path)
-            self._files[first] = len(lines)
-            self.count = first + len(lines)
-            for number, line in enumerate(lines, first):
-                fields = json.loads(line)
-                if fields["qos"] == 2:
-                    taken.append((number, fields["mid"]))
+            found = _repaired(path, _packet_id)
+            self._files[first] = len(found)
+            self.count = first + len(found)
+            taken += [(number, one) for number, one in enumerate(found, first) if one]
         path = self._folder / _RELEASED
         path.touch()
-        released = [tuple(map(int, line.split())) for line in _whole_lines(path)]
+        released = _repaired(path, _release)
         for number, packet_id in taken:
             self.held[packet_id] = number
         for packet_id, before in released:
@@ -135,13 +133,36 @@ def spool_files(folder):
     return [(path, int(path.stem)) for path in sorted(Path(folder).glob("*.jsonl"))]
 
 
-def _whole_lines(path):
-    # All lines; one without an end is cut off the file.
-    data = path.read_bytes()
-    end = data.rfind(b"\n") + 1
-    if end < len(data):
+def _repaired(path, read):
+    # `read` of all lines; at the first that is not whole the file is cut off.
+    found, end = [], 0
+    with open(path, "rb") as file:
+        for line in file:
+            try:
+                found.append(read(line))
+            except (ValueError, KeyError):
+                break
+            end += len(line)
+    if end < path.stat().st_size:
         os.truncate(path, end)
-    return data[:end].splitlines()
+    return found
+
+
+def _packet_id(line):
+    # Of a message at QoS 2, else 0.
+    fields = json.loads(_whole(line))
+    return fields["mid"] if fields["qos"] == 2 else 0
+
+
+def _release(line):
+    packet_id, before = map(int, _whole(line).split())
+    return packet_id, before
+
+
+def _whole(line):
+    if not line.endswith(b"\n"):
+        raise ValueError("line cut short")
+    return line
 
 
 def _sync_folder(folder):

@@ -13,6 +13,7 @@ from umqtt31.ram import RamStore
 _PACKET_BYTES = 65535
 _WINDOW = 1000  # QoS 2 messages of a broker under way; mosquitto's default is 20
 _PAUSE_MS = 500
+_REFUSED = 128  # instead of a granted QoS
 
 
 class _SpoolStore(RamStore):
@@ -44,6 +45,7 @@ class Subscriber:
         self._spool = spool
         self._filters = [(name.encode(), 2) for name in filters]
         self._is_stopping = threading.Event()
+        self.is_subscribed = False  # did the broker confirm it, on any connection
         self.last_error = None  # why there is no connection just now
         self.client = MQTTClient(
             client_id,
@@ -79,15 +81,23 @@ class Subscriber:
 
     def _run(self):
         client = self.client
-        is_subscribed = False
         while not self._is_stopping.is_set():
             try:
-                if client.is_connected:
+                if not client.is_connected:
+                    client.reconnect(_PAUSE_MS)
+                    self.last_error = client.last_error
+                elif not self.is_subscribed:
+                    self._subscribe()
+                else:
+                    self.last_error = None
                     client.poll(_PAUSE_MS)
-                elif client.reconnect(_PAUSE_MS) and not is_subscribed:
-                    client.subscribe(self._filters)
-                    is_subscribed = True
-                self.last_error = None
             except MQTTError as error:
                 self.last_error = error
         client.disconnect()
+
+    def _subscribe(self):
+        granted = self.client.subscribe(self._filters)
+        if _REFUSED in granted:
+            name, _ = self._filters[granted.index(_REFUSED)]
+            raise MQTTError(_REFUSED, "the broker refuses the filter %s" % name.decode())
+        self.is_subscribed = True

@@ -90,7 +90,10 @@ class World:
             device.subscriber, group = collector, b"all"
             if number % 4 == 3:
                 # Its own subscriber, so that a lost connection hits one device only.
-                device.subscriber, group = self._client(number, b"watch-%06d" % number, 4, 2), b"own"
+                device.subscriber, group = (
+                    self._client(number, b"watch-%06d" % number, 4, 2),
+                    b"own",
+                )
                 self.subscribers.append(device.subscriber)
             device.topic = b"%b/%b/%b/reading/1" % (site, group, device.name)
 

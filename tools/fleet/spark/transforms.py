@@ -188,8 +188,12 @@ def sequences(judged, routed):
     found = table(routed, "routes", schemas.ROUTES).groupBy(*keys)
     counts = ("lost", "duplicates", "overtaking")
     found = found.agg(*(F.sum(name).alias("found_" + name) for name in counts))
-    found = found.select("found_lost", "found_duplicates", "found_overtaking",
-                         *(F.col(k).alias("route_" + k) for k in keys))
+    found = found.select(
+        "found_lost",
+        "found_duplicates",
+        "found_overtaking",
+        *(F.col(k).alias("route_" + k) for k in keys),
+    )
     same = F.col("direction") == "s2c"
     for key in keys:
         same = same & F.col(key).eqNullSafe(F.col("route_" + key))

@@ -1,0 +1,161 @@
+"""Captures made by hand: a few packets of a few connections, and the pipeline on them.
+
+`Capture` writes frames with the simulator's wire module, whose packets are written
+apart from everything that decodes them.
+"""
+
+import io
+
+import pyarrow as pa
+
+from tools.fleet.audit.judge import judge
+from tools.fleet.audit.readings import readings
+from tools.fleet.audit.routes import routes
+from tools.fleet.capture import files, link
+from tools.fleet.capture.frames import Tally
+from tools.fleet.decode.decoder import Decoder
+from tools.fleet.simulate import wire
+
+SERVER = bytes((10, 0, 0, 1))
+START_US = 1_700_000_000_000_000
+C2S, S2C = 0, 1
+
+
+class Capture:
+    """A pcap file in the making; time goes on by a millisecond with each frame."""
+
+    def __init__(self):
+        self.frames = [wire.PCAP_HEADER]
+        self.now = START_US
+        self.ports = 40_000
+
+    def connection(self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, **more):
+        """Open a connection: handshake, CONNECT, CONNACK -> `Talk`."""
+        talk = self.middle(name, level=level, **more)
+        talk.segment(C2S, b"", wire.SYN)
+        talk.segment(S2C, b"", wire.SYN | wire.ACK)
+        talk.send(C2S, wire.connect(name, level, clean, keep_alive_s))
+        talk.send(S2C, wire.connack(level, present))
+        return talk
+
+    def middle(self, name=b"c1", level=4, port=None, isn=1000):
+        """A connection of which the capture did not see the beginning."""
+        self.ports += 1
+        client = bytes((10, 1, 0, sum(name) % 250 + 1))
+        connection = wire.Connection(client, SERVER, port or self.ports, isn, 7000)
+        return Talk(self, connection, level)
+
+    def write(self, path):
+        """Write the file -> its path."""
+        path.write_bytes(b"".join(self.frames))
+        return path
+
+
+class Talk:
+    """One connection of a `Capture`."""
+
+    def __init__(self, capture, connection, level):
+        self.capture = capture
+        self.wire = connection
+        self.level = level
+
+    def segment(self, direction, payload, flags=wire.PSH | wire.ACK, after_ms=1, seq=None):
+        """One TCP segment."""
+        self.capture.now += after_ms * 1000
+        frame = self.wire.frame(self.capture.now, direction, payload, flags, seq)
+        self.capture.frames.append(frame)
+
+    def send(self, direction, packet, after_ms=1):
+        """One MQTT packet in a segment of its own."""
+        self.segment(direction, packet, after_ms=after_ms)
+
+    def publish(self, direction, topic, payload, qos=0, packet_id=None, dup=0, after_ms=1):
+        """A PUBLISH."""
+        first = 0x30 | dup << 3 | qos << 1
+        packet = wire.publish(first, topic, packet_id, payload, self.level)
+        self.send(direction, packet, after_ms)
+
+    def ack(self, direction, first, packet_id, after_ms=1):
+        """PUBACK 0x40, PUBREC 0x50, PUBREL 0x62, PUBCOMP 0x70."""
+        self.send(direction, wire.acknowledge(first, packet_id), after_ms)
+
+    def subscribe(self, name, qos=2, packet_id=1):
+        """SUBSCRIBE and SUBACK."""
+        self.send(C2S, wire.subscribe(packet_id, name, qos, self.level))
+        self.send(S2C, wire.suback(packet_id, qos, self.level))
+
+    def reset(self):
+        """The connection breaks."""
+        self.segment(C2S, b"", wire.RST | wire.ACK)
+
+
+def decode(path, ports=(1883,), chunk_bytes=1 << 24, site="default"):
+    """-> (events as an Arrow table or None, tally) of one capture file."""
+    return decode_all([path], ports, chunk_bytes, site)
+
+
+def decode_all(paths, ports=(1883,), chunk_bytes=1 << 24, site="default"):
+    """As `decode`, the files of one site, in order of their time."""
+    tally, decoder, batches = Tally(), Decoder(site), []
+    for path in paths:
+        for frames in files.read_frames(path, tally, chunk_bytes=chunk_bytes):
+            batches += decoder.feed(link.segments(frames, set(ports), tally), path.name)
+    batches += decoder.finish()
+    if not batches:
+        return None, tally
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks(), tally
+
+
+def audit(events, exempt=()):
+    """All tables of the audit, without Spark: {name: Arrow table}."""
+    found = judge(events)
+    messages = found["messages"]
+    routed = routes(messages, found["subscriptions"], exempt)
+    collected = readings(messages.filter(messages["envelope"].is_valid()))
+    found["violations"] = _joined(found["violations"], routed["violations"])
+    found["losses"] = _joined(routed["losses"], collected["losses"])
+    found["readings"] = collected["readings"]
+    found["routes"] = routed["routes"]
+    return found
+
+
+def _joined(one, other):
+    plain = [table.cast(_plain(table.schema)) for table in (one, other)]
+    return pa.concat_tables(plain)
+
+
+def _plain(schema):
+    fields = []
+    for field in schema:
+        coded = pa.types.is_dictionary(field.type)
+        fields.append(field.with_type(field.type.value_type) if coded else field)
+    return pa.schema(fields)
+
+
+def simulated(plan):
+    """-> (bytes of a simulated capture, its truth)."""
+    from tools.fleet.simulate.run import pcap
+
+    stream = io.BytesIO()
+    truth = pcap(plan, stream)
+    return stream.getvalue(), truth
+
+
+def types(events):
+    """{packet type: count} of the MQTT packets in events."""
+    counts = {}
+    for name in events["packet_type"].to_pylist() if events is not None else ():
+        counts[name] = counts.get(name, 0) + 1
+    return {name: n for name, n in counts.items() if name in _NAMES}
+
+
+_NAMES = {
+    *("CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK").split(),
+    *("UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH").split(),
+}
+
+
+def rows(table, *names):
+    """The columns `names` of a table as a list of tuples."""
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))

@@ -1,0 +1,203 @@
+"""TCP streams -> packets, however the network treats the segments."""
+
+import random
+
+import pytest
+
+from host_tests.fleet.dialogue import C2S, S2C, Capture, decode, decode_all, rows, simulated, types
+from tools.fleet.simulate import wire
+from tools.fleet.simulate.run import Plan
+
+_COLUMNS = ("packet_type", "topic", "packet_id", "payload_bytes", "payload_hash")
+
+
+def _packets(rng, count=30):
+    packets = [wire.connect(b"c1", 4, True, 60)]
+    for number in range(count):
+        size = rng.choice([0, 1, 20, 100, 130, 2000, 20_000])
+        payload = rng.randbytes(size)
+        packets.append(wire.publish(0x32, b"t/%d" % number, number + 1, payload, 4))
+        packets.append(wire.acknowledge(0x40, number + 1))
+    return packets
+
+
+def _segments(rng, data, most):
+    cuts, pos = [], 0
+    while pos < len(data):
+        size = min(rng.randint(1, most), len(data) - pos)
+        cuts.append((pos, data[pos : pos + size]))
+        pos += size
+    return cuts
+
+
+def _write(tmp_path, segments, isn, has_syn=True):
+    capture = Capture()
+    talk = capture.middle(isn=isn)
+    if has_syn:
+        talk.segment(C2S, b"", wire.SYN, seq=isn)
+    for place, payload in segments:
+        talk.segment(C2S, payload, seq=isn + 1 + place)
+    return capture.write(tmp_path / "one.pcap")
+
+
+def _rows(events):
+    return [row for row in rows(events, *_COLUMNS) if not row[0].startswith("TCP")]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_stream_when_segments_are_cut_repeated_overlapped_and_swapped_gives_all(seed, tmp_path):
+    rng = random.Random(seed)
+    packets = _packets(rng)
+    segments = _segments(rng, b"".join(packets), rng.choice([5, 100, 1460, 30_000]))
+    straight = _rows(decode(_write(tmp_path, segments, 1000))[0])
+    assert len(straight) == len(packets)
+    rough = []
+    data = b"".join(packets)
+    for place, payload in segments:
+        more = rng.randrange(0, 40)
+        rough.append((place, data[place : place + len(payload) + more]))
+        if rng.random() < 0.2:
+            back = max(0, place - rng.randrange(200))
+            rough.append((back, data[back : place + len(payload)]))
+    for place in range(0, len(rough) - 5, 5):
+        some = rough[place : place + 5]
+        rng.shuffle(some)
+        rough[place : place + 5] = some
+    isn = rng.choice([0, 1000, (1 << 32) - 3000, (1 << 31) - 2000])
+    events, _ = decode(_write(tmp_path, rough, isn), chunk_bytes=rng.choice([3_000, 1 << 24]))
+    assert _rows(events) == straight
+    assert events["packet_type"].to_pylist().count("GAP") == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_stream_when_bytes_are_missing_invents_nothing(seed, tmp_path):
+    rng = random.Random(seed)
+    packets = _packets(rng)
+    segments = _segments(rng, b"".join(packets), rng.choice([20, 300, 1460]))
+    whole = _rows(decode(_write(tmp_path, segments, 1000))[0])
+    lost = set(rng.sample(range(1, len(segments) - 1), max(1, len(segments) // 15)))
+    kept = [one for place, one in enumerate(segments) if place not in lost]
+    events, _ = decode(_write(tmp_path, kept, 1000))
+    found = [row for row in _rows(events) if row[0] in ("CONNECT", "PUBLISH", "PUBACK")]
+    left = list(whole)
+    for row in found:
+        assert row in left, "a packet that was never sent"
+        left = left[left.index(row) + 1 :]
+    missing = sum(n for kind, n in rows(events, "packet_type", "payload_bytes") if kind == "GAP")
+    assert missing == sum(len(segments[place][1]) for place in lost)
+
+
+def test_stream_after_a_gap_goes_on_at_the_next_packet(tmp_path):
+    """The tail of a cut packet and a whole packet share a segment."""
+    capture = Capture()
+    talk = capture.connection()
+    first = wire.publish(0x30, b"one", None, b"x" * 300, 4)
+    second = wire.publish(0x32, b"two", 5, b"y" * 50, 4)
+    start = talk.wire.seq[C2S]
+    talk.segment(C2S, first[:100])
+    talk.segment(C2S, first[150:] + second, seq=start + 150)
+    talk.wire.seq[C2S] = start + len(first) + len(second)
+    talk.publish(C2S, b"three", b"z", 1, 6)
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert [t for t in events["topic"].to_pylist() if t] == ["two", "three"]
+    assert ("GAP", 50) in rows(events, "packet_type", "payload_bytes")
+
+
+def test_connection_that_began_before_the_capture_is_decoded_from_its_first_packet(tmp_path):
+    capture = Capture()
+    talk = capture.middle()
+    talk.segment(C2S, b"\xff\x00tail of something")
+    talk.publish(C2S, b"t", b"1", 1, 7)
+    talk.ack(S2C, 0x40, 7)
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert types(events) == {"PUBLISH": 1, "PUBACK": 1}
+    assert set(events["client_id"].to_pylist()) == {None}
+
+
+@pytest.mark.parametrize("isn", [5, (1 << 32) - 1])
+def test_port_used_again_is_a_new_connection(isn, tmp_path):
+    capture = Capture()
+    one = capture.connection(b"first", port=45_000, isn=100)
+    one.publish(C2S, b"t", b"1")
+    two = capture.connection(b"second", port=45_000, isn=isn)
+    two.wire._heads = one.wire._heads
+    capture.frames = capture.frames[:6]
+    two = capture.middle(b"first", port=45_000, isn=isn)
+    two.segment(C2S, b"", wire.SYN)
+    two.send(C2S, wire.connect(b"second", 4, True, 60))
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    names = dict(rows(events, "connection", "client_id"))
+    assert sorted(names.values()) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "first", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"]
+)
+def test_other_protocols_on_the_port_are_noted_once_and_left_alone(first, tmp_path):
+    capture = Capture()
+    rng = random.Random(3)
+    talk = capture.middle()
+    talk.segment(C2S, b"", wire.SYN)
+    talk.segment(S2C, b"", wire.SYN | wire.ACK)
+    talk.segment(C2S, first)
+    for _ in range(300):
+        talk.segment(rng.randrange(2), rng.randbytes(rng.randrange(2, 300)))
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert types(events) == {}
+    kinds = events["packet_type"].to_pylist()
+    assert 1 <= kinds.count("NOT_MQTT") <= 2
+
+
+def test_length_of_five_bytes_is_malformed_and_the_next_segment_goes_on(tmp_path):
+    """31-2.1-LEN"""
+    capture = Capture()
+    talk = capture.connection()
+    talk.send(C2S, b"\x30\xff\xff\xff\xff\x01" + bytes(20))
+    talk.publish(C2S, b"t", b"1")
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert events["packet_type"].to_pylist().count("MALFORMED") == 1
+    assert types(events)["PUBLISH"] == 1
+
+
+def test_hostile_length_that_is_never_filled_is_reported_incomplete(tmp_path):
+    capture = Capture()
+    talk = capture.connection()
+    talk.send(C2S, b"\x30\xff\xff\xff\x7f\x00\x01t" + bytes(1000))
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert ("INCOMPLETE", 1008) in rows(events, "packet_type", "payload_bytes")
+    assert "PUBLISH" not in types(events)
+
+
+def _comparable(events, names):
+    order = ("connection", "number", "direction", "packet_type")
+    return sorted(rows(events, *order, *names), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_are_the_same_however_the_file_is_read_or_split(seed, tmp_path):
+    """Any chunk size, and any split into files at frames."""
+    plan = Plan(devices=6, readings=200, seed=seed, fault_rate=0.2, wire_rate=0.3, gap_rate=0.01)
+    data, _ = simulated(plan)
+    path = tmp_path / "whole.pcap"
+    path.write_bytes(data)
+    names = ("client_id", "ts", "topic", "packet_id", "payload_hash", "detail", "level")
+    whole = _comparable(decode(path)[0], names)
+    rng = random.Random(seed)
+    for chunk in (700, 5_000, rng.randrange(200, 100_000)):
+        assert _comparable(decode(path, chunk_bytes=chunk)[0], names) == whole
+    parts = _split(data, rng, 5, tmp_path)
+    assert _comparable(decode_all(parts)[0], names) == whole
+
+
+def _split(data, rng, count, tmp_path):
+    pos, starts = 24, []
+    while pos < len(data):
+        starts.append(pos)
+        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
+    cuts = [24, *sorted(rng.sample(starts[1:], count - 1)), len(data)]
+    paths = []
+    for number, (begin, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+        path = tmp_path / ("part-%d.pcap" % number)
+        path.write_bytes(data[:24] + data[begin:end])
+        paths.append(path)
+    return paths

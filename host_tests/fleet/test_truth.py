@@ -1,0 +1,116 @@
+"""The audit finds what the simulator did, all of it and nothing else.
+
+Shows for captures, by the names of the faults that the simulator puts in:
+31-2.1-DUP 31-2.1-QOS3 31-2.2-KA 31-2.4-ID 31-3.3-WILD 31-3.6-PUBREL MQTT-4.3.1-1
+MQTT-4.3.2-1 MQTT-4.3.2-2 MQTT-4.3.2-4 MQTT-4.3.3-1 MQTT-4.3.3-2 MQTT-4.3.3-6
+MQTT-4.3.3-10 MQTT-4.6.0-1 MQTT-4.6.0-2 MQTT-4.6.0-3 MQTT-4.6.0-4 MQTT-4.6.0-5 RT-SEQ
+"""
+
+from collections import Counter
+
+import pytest
+
+from host_tests.fleet.dialogue import audit, decode, rows, simulated, types
+from tools.fleet.simulate.faults import KINDS
+from tools.fleet.simulate.run import Plan
+
+_READING = ("device", "boot", "stream")
+
+
+def _numbers(losses, kind):
+    found = Counter()
+    columns = (*_READING, "first_sequence", "last_sequence", "kind")
+    for device, boot, stream, first, last, one in rows(losses, *columns):
+        if one == kind:
+            found.update((device, boot, stream, n) for n in range(first, last + 1))
+    return found
+
+
+def _readings(table, keep):
+    columns = (*_READING, "sequence", "times_delivered", "redelivered")
+    return Counter(row[:4] for row in rows(table, *columns) if keep(*row[4:]))
+
+
+def found_in(tables):
+    """What an audit found, in the words of `Truth`."""
+    routes = rows(tables["routes"], "client_id", "topic", "overtaking")
+    return {
+        "violations": Counter(rows(tables["violations"], "requirement", "client_id")),
+        "not_delivered": _numbers(tables["losses"], "not_delivered"),
+        "never_sent": _numbers(tables["losses"], "never_seen"),
+        "duplicated": _readings(tables["readings"], lambda times, _: times > 1),
+        "redelivered": _readings(tables["readings"], lambda _, again: again),
+        "overtaken": Counter({(c, t): n for c, t, n in routes if n}),
+        "incomplete": sum(tables["sequences"]["incomplete"].to_pylist()),
+        "readings": tables["readings"].num_rows,
+    }
+
+
+def expected(truth):
+    """The same from the simulator's truth."""
+    wanted = {
+        name: Counter(map(tuple, getattr(truth, name)))
+        for name in (
+            "violations",
+            "not_delivered",
+            "never_sent",
+            "duplicated",
+            "redelivered",
+            "overtaken",
+        )
+    }
+    return wanted | {"incomplete": len(truth.incomplete), "readings": truth.readings}
+
+
+def _check(plan, path):
+    data, truth = simulated(plan)
+    path.write_bytes(data)
+    events, tally = decode(path)
+    assert not tally.errors
+    assert types(events) == {name: n for name, n in truth.packets.items() if n}
+    gaps = [kind for kind in events["packet_type"].to_pylist() if kind == "GAP"]
+    assert len(gaps) == truth.gaps
+    found = found_in(audit(events))
+    for name, wanted in expected(truth).items():
+        assert found[name] == wanted, (plan, name)
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_truth_of_mixed_faults_over_many_seeds_is_recovered_exactly(group, tmp_path):
+    """60 fleets each: all kinds of faults at once, segments split, swapped, repeated."""
+    for seed in range(group * 60, group * 60 + 60):
+        plan = Plan(
+            devices=8, readings=160, seed=seed, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5)
+        )
+        _check(plan, tmp_path / "fleet.pcap")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_truth_of_one_kind_of_fault_is_recovered_exactly(kind, tmp_path):
+    for seed in range(4):
+        plan = Plan(devices=8, readings=200, seed=seed, fault_rate=0.3, kinds=(kind,))
+        _, truth = simulated(plan)
+        assert truth.faults[kind] > 2
+        _check(plan, tmp_path / "fleet.pcap")
+
+
+def test_truth_when_the_capture_missed_packets_raises_no_false_alarm(tmp_path):
+    gaps = 0
+    for seed in range(60):
+        plan = Plan(devices=8, readings=160, seed=seed, gap_rate=0.03, levels=(3, 4, 5))
+        data, truth = simulated(plan)
+        path = tmp_path / "fleet.pcap"
+        path.write_bytes(data)
+        events, _ = decode(path)
+        found = found_in(audit(events))
+        gaps += truth.gaps
+        assert not found["violations"]
+        assert not found["not_delivered"]
+        assert not found["never_sent"]
+        assert not found["overtaken"]
+        assert found["incomplete"] == 0
+    assert gaps > 200
+
+
+def test_truth_of_a_fleet_without_faults_has_no_findings(tmp_path):
+    _check(Plan(devices=40, readings=2000, seed=7), tmp_path / "fleet.pcap")
