@@ -92,7 +92,7 @@ class Spool:
 
     def _open_file(self):
         self._newest = self.count
-        self._file = open(self._path(self.count), "ab")  # noqa: SIM115 - closed by close()
+        self._file = open(self._path(self.count), "ab")
         self._files.setdefault(self.count, 0)
         _sync_folder(self._folder)
 
@@ -125,7 +125,7 @@ class Spool:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
-        self._released = open(path, "ab")  # noqa: SIM115 - closed by close()
+        self._released = open(path, "ab")
 
 
 def spool_files(folder):
