@@ -264,9 +264,7 @@ class MQTTClient(PubSub):
             return max(0, time.ticks_diff(self._attempt_at, now))
         return 0
 
-    def check_msg(self):
-        """`poll()` by its name in umqtt.simple; never waits."""
-        return self.poll()
+    check_msg = poll  # by its name in umqtt.simple
 
     def wait_msg(self):
         """Wait for a packet, `connect_timeout` at most."""
@@ -318,8 +316,9 @@ class MQTTClient(PubSub):
                 stats.duplicates += 1
                 self._ack(_PACKET_PUBREC, packet_id)
                 return
-            if session.held_count == len(session.held):
-                # RT-AWAITREL: not taken, so the broker has to send it again.
+            if session.is_starved or session.held_count == len(session.held):
+                # RT-AWAITREL: not taken, so the broker has to send it again, and none
+                # after it, or it would come out of its order.
                 session.is_starved = True
                 stats.refused += 1
                 return
