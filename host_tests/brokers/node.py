@@ -1,0 +1,152 @@
+"""The two ends of a broker in these tests: umqtt31, and paho-mqtt, which is not ours."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from paho.mqtt.client import Client as Paho
+from paho.mqtt.client import MQTTv31
+from paho.mqtt.enums import CallbackAPIVersion
+
+from umqtt31 import MQTTClient, MQTTError
+
+_DEADLINE_S = 30
+_numbers = itertools.count(1)
+
+
+class Got(NamedTuple):
+    """A message as its receiver saw it."""
+
+    topic: str
+    payload: bytes
+    qos: int
+    is_retained: bool
+
+
+def new_name(kind: str) -> str:
+    """A client id or topic that no other test uses; at most 23 characters."""
+    return f"{kind}{next(_numbers)}"
+
+
+class Node:
+    """umqtt31's client, with everything that its handler saw in `received`."""
+
+    def __init__(self, port: int, client_id: str | None = None, **options) -> None:
+        options = {"retry_interval": 0, "keepalive": 60} | options
+        self.client = MQTTClient(client_id or new_name("node"), "127.0.0.1", port, **options)
+        self.client.on_message = self._keep
+        self.received: list[Got] = []
+
+    def _keep(self, message) -> None:
+        got = Got(message.topic.decode(), message.payload, message.qos, message.retain)
+        self.received.append(got)
+
+    def __enter__(self) -> "Node":
+        self.client.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.disconnect()
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [got.payload for got in self.received]
+
+    def until(self, is_reached: Callable[[], object], deadline_s: float = _DEADLINE_S) -> None:
+        """Poll, and connect again when the connection is lost, until it is so."""
+        end = time.monotonic() + deadline_s
+        while not is_reached():
+            assert time.monotonic() < end, f"not reached; received {len(self.received)}"
+            self.step()
+
+    def step(self) -> None:
+        """Poll for a moment; a lost connection is opened again, session and all."""
+        try:
+            if self.client.is_connected:
+                self.client.poll(5)
+            else:
+                self.client.connect(False)
+        except MQTTError:
+            time.sleep(0.02)
+
+    def publish(self, topic: str, payload: bytes, **options) -> None:
+        """Publish and wait until the broker has answered all."""
+        self.client.publish(topic, payload, **options)
+        assert self.client.flush(_DEADLINE_S * 1000)
+
+
+class Other:
+    """paho-mqtt at level 3, in a thread of its own, with what it got in `received`."""
+
+    def __init__(self, port: int, client_id: str | None = None, *, is_clean: bool = True) -> None:
+        self.received: list[Got] = []
+        self._changed = threading.Condition()
+        self._answered: set[int] = set()
+        self._paho = paho = Paho(
+            CallbackAPIVersion.VERSION2,
+            client_id or new_name("other"),
+            clean_session=is_clean,
+            protocol=MQTTv31,
+        )
+        self._port = port
+        paho.max_queued_messages_set(0)
+        paho.reconnect_delay_set(0.05, 0.2)
+        paho.on_message = self._on_message
+        paho.on_subscribe = lambda _c, _u, mid, *_: self._note(mid)
+        paho.on_unsubscribe = lambda _c, _u, mid, *_: self._note(mid)
+        paho.on_connect = lambda *_: self._note(0)
+
+    def _on_message(self, _client, _userdata, message) -> None:
+        got = Got(message.topic, message.payload, message.qos, bool(message.retain))
+        with self._changed:
+            self.received.append(got)
+            self._changed.notify_all()
+
+    def _note(self, mid: int) -> None:
+        with self._changed:
+            self._answered.add(mid)
+            self._changed.notify_all()
+
+    def __enter__(self) -> "Other":
+        self._paho.connect("127.0.0.1", self._port)
+        self._paho.loop_start()
+        self._wait(lambda: 0 in self._answered)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._paho.disconnect()
+        self._paho.loop_stop()
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [got.payload for got in self.received]
+
+    def subscribe(self, topic: str, qos: int = 0) -> None:
+        """Subscribe, and return when the broker has answered."""
+        _, mid = self._paho.subscribe(topic, qos)
+        self._wait(lambda: mid in self._answered)
+
+    def publish(self, topic: str, payload: bytes, qos: int = 0, retain: bool = False) -> None:
+        """Publish, and return when the broker has answered."""
+        self._paho.publish(topic, payload, qos, retain).wait_for_publish(_DEADLINE_S)
+
+    def publish_all(self, topic: str, payloads: list[bytes], qos: int) -> None:
+        """Publish all, and return when the broker has answered all."""
+        infos = [self._paho.publish(topic, payload, qos) for payload in payloads]
+        for info in infos:
+            info.wait_for_publish(_DEADLINE_S)
+
+    def wait(self, count: int, deadline_s: float = _DEADLINE_S) -> list[Got]:
+        """Wait until `count` messages are there -> all that are."""
+        self._wait(lambda: len(self.received) >= count, deadline_s)
+        return self.received
+
+    def wait_for_all(self, count: int, deadline_s: float) -> None:
+        """Wait until `count` different payloads are there."""
+        self._wait(lambda: len(set(self.payloads)) >= count, deadline_s)
+
+    def _wait(self, is_reached: Callable[[], bool], deadline_s: float = _DEADLINE_S) -> None:
+        with self._changed:
+            assert self._changed.wait_for(is_reached, deadline_s), f"{len(self.received)} came"

@@ -1,0 +1,91 @@
+"""Sessions that outlive a connection, and two clients that claim the same one."""
+
+import pytest
+
+from host_tests.brokers.node import Node, Other, new_name
+from umqtt31 import MQTTError
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_b2c_messages_while_offline_wait_in_the_broker(family, broker, qos):
+    """31-3.1-CLEAN: a session that is not clean is kept."""
+    qos = min(qos, family.publish_qos)
+    topic = new_name("offline")
+    sent = [b"%d" % number for number in range(30)]
+    with Other(broker.port) as other:
+        node = Node(broker.port)
+        node.client.connect(False)
+        node.client.subscribe(topic, qos)
+        node.client.disconnect()
+        other.publish_all(topic, sent, qos)
+        node.client.connect(False)
+        node.until(lambda: len(node.received) >= len(sent))
+        node.client.disconnect()
+    assert node.payloads == sent
+
+
+def test_b2c_clean_session_forgets_what_waited(broker):
+    topic = new_name("offline")
+    with Other(broker.port) as other:
+        node = Node(broker.port)
+        node.client.connect(False)
+        node.client.subscribe(topic, 1)
+        node.client.disconnect()
+        other.publish(topic, b"forgotten", 1)
+        with node:
+            node.until(lambda: node.client.subscribe(topic, 1))
+            other.publish(topic, b"new", 1)
+            node.until(lambda: b"new" in node.payloads)
+    assert node.payloads == [b"new"]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_c2b_messages_accepted_while_offline_go_out_in_order(family, broker, qos):
+    qos = min(qos, family.publish_qos)
+    topic = new_name("queue")
+    sent = [b"%d" % number for number in range(16)]
+    with Other(broker.port) as other:
+        other.subscribe(topic, qos)
+        node = Node(broker.port)
+        for payload in sent:
+            node.client.publish(topic, payload, qos=qos)
+        with node:
+            node.until(lambda: not node.client.inflight + node.client.queued)
+        other.wait(len(sent))
+        assert other.payloads == sent
+
+
+def test_second_client_with_the_same_id_takes_over(broker):
+    """31-3.1-CLIENTID: the broker lets the older one go; it hears of it as a lost link."""
+    topic, client_id = new_name("take"), new_name("twin")
+    older = Node(broker.port, client_id)
+    older.client.connect()
+    with Node(broker.port, client_id) as newer:
+        with pytest.raises(MQTTError):
+            while True:
+                older.client.poll(1000)
+        assert not older.client.is_connected
+        newer.client.subscribe(topic, 1)
+        newer.publish(topic, b"x", qos=1)
+        newer.until(lambda: newer.received)
+
+
+def test_client_id_of_23_characters_is_taken(broker):
+    """31-3.1-CLIENTID"""
+    with Node(broker.port, "x" * 23) as node:
+        assert node.client.is_connected
+
+
+def test_b2c_qos2_window_of_the_broker_larger_than_ours_keeps_all_in_order(family, broker):
+    """31-RT-AWAITREL: what is refused for want of room comes again, once, in its place."""
+    qos = family.publish_qos
+    topic = new_name("window")
+    sent = [b"%d" % number for number in range(60)]
+    with Other(broker.port) as other:
+        node = Node(broker.port, max_awaiting_rel=1)
+        node.client.connect(False)
+        node.client.subscribe(topic, qos)
+        other.publish_all(topic, sent, qos)
+        node.until(lambda: len(set(node.payloads)) == len(sent))
+        node.client.disconnect()
+    assert node.payloads == sent
