@@ -18,26 +18,29 @@ from .files import open_stream
 _BATCH_ROWS = 50_000
 
 
-def read_events(source, tally):
-    """Yield batches of the lines of `source`."""
-    rows, offset, number = [], 0, 0
+def read_events(source, tally, begin=0, until=None):
+    """Yield batches of the lines of `source` that start from byte `begin` to `until`."""
+    rows, offset, count = [], begin, 0
     with open_stream(source.path) as stream:
+        stream.seek(begin)
         for line in stream:
+            if until is not None and offset >= until:
+                break
             if line.strip():
-                number += 1
-                row = _row(line, offset, number, tally)
+                count += 1
+                row = _row(line, offset, tally)
                 if row:
                     rows.append(row)
             offset += len(line)
             if len(rows) >= _BATCH_ROWS:
                 yield _batch(source, rows)
                 rows = []
-    tally.add("lines", number)
+    tally.add("lines", count)
     if rows:
         yield _batch(source, rows)
 
 
-def _row(line, offset, number, tally):
+def _row(line, offset, tally):
     try:
         fields = json.loads(line)
         moment = datetime.datetime.fromisoformat(fields["tst"])
@@ -52,11 +55,10 @@ def _row(line, offset, number, tally):
             fields.get("mid"),
             str(fields["topic"]),
             int(fields.get("payloadlen", len(payload))),
-            number,
             payload,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        tally.error(offset, "line %d: %s" % (number, error))
+        tally.error(offset, "line not understood: %s" % error)
         return None
 
 
@@ -78,7 +80,7 @@ def _payload(fields):
 
 def _batch(source, rows):
     columns = [list(column) for column in zip(*rows, strict=True)]
-    offset, ts, qos, retain, packet_id, topic, size, number, payload = columns
+    offset, ts, qos, retain, packet_id, topic, size, payload = columns
     count = len(rows)
     data = np.frombuffer(b"".join(payload) + bytes(64), np.uint8)
     sizes = np.array([len(part) for part in payload], np.int64)
@@ -101,7 +103,8 @@ def _batch(source, rows):
         "payload_bytes": size,
         "packet_bytes": [0] * count,
         "payload_hash": identity.payload_hash(data, start, sizes).tolist(),
-        "number": number,
+        # Lines are in order of their place, wherever the file is cut.
+        "number": offset,
         "envelope": [p if is_one else None for p, is_one in zip(payload, is_reading, strict=True)],
     }
     arrays = []

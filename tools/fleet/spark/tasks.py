@@ -23,7 +23,7 @@ def read_segments(source, part, ports, buckets):
     tally = Tally()
     if files.is_json(source):
         gathered = _Gathered(buckets)
-        yield from gathered.add(jsonl.read_events(source, tally))
+        yield from gathered.add(jsonl.read_events(source, tally, part.begin, part.until))
         yield from gathered.flush()
     else:
         name = "\0".join(
