@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from . import explore, script
-from .faults import Fault, parse, text
+from .faults import Fault, text
 from .rules import Violation
 
 RANDOM_PER_JOB = 500
@@ -48,10 +48,13 @@ class Result:
         self.failures += other.failures[: _MOST_FAILURES - len(self.failures)]
 
 
-def exhaustive_jobs() -> list[str]:
-    """Every single fault of the small scripts, every pair of the smallest."""
-    singles = [f"single {item}" for item in explore.single_scripts()]
-    return singles + [f"pair {item}" for item in explore.pair_scripts()]
+def exhaustive_jobs(kinds: int | None = None) -> list[str]:
+    """Every single fault of the small scripts, every reset over the journal, every pair
+    of places of the smallest scripts with `kinds` kinds of the first fault (None: all)."""
+    jobs = [f"pair{kinds or ''} {item}" for item in explore.pair_scripts()]
+    jobs += [f"flash {item}" for item in explore.flash_scripts()]
+    jobs += [f"reset {item}" for item in explore.reset_scripts()]
+    return jobs + [f"single {item}" for item in explore.single_scripts()]
 
 
 def random_jobs(first_seed: int, seeds: int) -> Iterator[str]:
@@ -73,9 +76,13 @@ def run_job(job: str) -> Result:
     world = _try(result, item, ())
     if world is None:
         return result
-    for first in explore.single_faults(world.places()):
+    is_pair = kind.startswith("pair")
+    kinds = int(kind[4:] or 0) or None if is_pair else None
+    for first in explore.first_faults(world.places(), kinds):
+        if kind in ("reset", "flash") and kind not in (first.kind, first.place):
+            continue
         struck = _try(result, item, (first,))
-        if kind == "pair" and struck is not None:
+        if is_pair and struck is not None:
             places = struck.places()
             for second in explore.second_faults(first, struck.places_at_first, places):
                 _try(result, item, (first, second))
@@ -123,5 +130,3 @@ def run_jobs(
             if deadline is not None and time.monotonic() >= deadline:
                 return
 
-
-__all__ = ["Failure", "Result", "attempt", "exhaustive_jobs", "parse", "random_jobs", "run_jobs"]

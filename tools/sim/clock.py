@@ -4,11 +4,11 @@ Its ticks have MicroPython's 32-bit range and start just before they wrap.  Slee
 turns the world on; no real time passes.
 """
 
-import importlib
 import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -69,7 +69,6 @@ _NAMES = ("time", "random", "socket")
 @contextmanager
 def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
     """Replace `time`, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
-    importlib.import_module("umqtt31")
     stand_ins = {
         "time": world.clock,
         "random": random.Random(world.seed),
@@ -88,6 +87,7 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
             setattr(module, name, original)
 
 
+@cache
 def _simulated() -> tuple[ModuleType, ...]:
     return tuple(
         module

@@ -17,7 +17,6 @@ from umqtt31 import CLOSED, Journal, MQTTClient, MQTTError  # isort: skip
 
 _WINDOW = 4
 _QUEUE = 16
-_BLOCKS = 8
 _BLOCK_BYTES = 1024
 _PROGRAM_BYTES = 128
 
@@ -79,7 +78,7 @@ class Client(MQTTClient):
             return super().publish(topic, msg, retain, qos, **more)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
         outgoing = self._rules.outgoing
-        flow = outgoing.on_accepting(key, qos)
+        flow = outgoing.on_accepting(key, qos, self.is_connected)
         self._is_in_publish = True
         try:
             packet_id = super().publish(topic, msg, retain, qos, **more)
@@ -89,7 +88,7 @@ class Client(MQTTClient):
         finally:
             self._is_in_publish = False
         is_deferred = getattr(self._store, "is_deferred", False)
-        outgoing.on_accepted(flow, packet_id, self.is_connected, is_deferred)
+        outgoing.on_accepted(flow, packet_id, is_deferred)
         self._check_bounds()
         return packet_id
 
@@ -119,9 +118,9 @@ class Device:
     def __init__(self, world: Any):
         self._world = world
         self.medium = Medium()
-        self.flash = Flash(_BLOCKS, _BLOCK_BYTES, _PROGRAM_BYTES)
-        self.flash.watch = self._on_flash
+        self.flash: Flash | None = None
         self.store_kind = "log"
+        self.blocks = 8  # of the journal's flash
         self.is_deferred = False
 
     def store(self) -> Any:
@@ -130,6 +129,9 @@ class Device:
             return None
         if self.store_kind == "log":
             return SurvivingStore(self._world, self.medium, self.is_deferred)
+        if not self.flash:
+            self.flash = Flash(self.blocks, _BLOCK_BYTES, _PROGRAM_BYTES)
+            self.flash.watch = self._on_flash
         return Journal(
             self.flash,
             program_bytes=_PROGRAM_BYTES,
@@ -143,7 +145,7 @@ class Device:
         if world.is_dead:
             raise DeviceReset
         struck = world.flash.step()
-        if struck:
+        if struck and self.flash:
             seed, mode = divmod(struck.value, len(MODES))
             torn = cut(before, after, MODES[mode], seed)
             self.flash.data[address : address + len(torn)] = torn

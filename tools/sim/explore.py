@@ -7,6 +7,9 @@ place is passed; a run with the first fault tells where a second one can strike.
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
+
+from tools.flash import MODES
 
 from .faults import NEVER, PLACES, Fault
 from .script import Script
@@ -17,8 +20,8 @@ _KINDS = {
     place: [Fault(place, 0, kind, value) for kind, value in kinds.items()]
     for place, kinds in PLACES.items()
 }
-
 _OVERFLOWS = ("refuse", "refuse", "drop_oldest", "latest")
+_TORN = 2  # variants of each way in which a flash operation is torn
 
 
 def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
@@ -37,8 +40,23 @@ def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
                     yield Script(up=qos * count, window=window, start="offline", deferred=True)
 
 
+def reset_scripts() -> Iterator[Script]:
+    """Up to four messages over the real journal, where resets are tried at every place."""
+    for script in single_scripts(longest=4):
+        if "0" not in script.up + script.down:
+            yield replace(script, store="journal")
+
+
+def flash_scripts() -> Iterator[Script]:
+    """Scripts that make the journal reclaim blocks; a reset at each operation of the flash."""
+    yield Script(up="12" * 20, down="2" * 8, size=40, spread_ms=2, queue=4, held=2, serve=2,
+                 store="journal", blocks=5)  # fmt: skip
+    yield Script(up="2" * 30, down="1" * 4, size=50, window=2, queue=2, store="journal",
+                 blocks=4)  # fmt: skip
+
+
 def pair_scripts() -> Iterator[Script]:
-    """Two messages, each way and both ways, for every pair of faults."""
+    """Two messages, each way and both ways, for every pair of places."""
     for qos in "12":
         for window in (1, 2):
             yield Script(up=qos * 2, window=window)
@@ -48,14 +66,26 @@ def pair_scripts() -> Iterator[Script]:
 
 
 def single_faults(places: dict[str, int]) -> Iterator[Fault]:
-    """Every fault that can strike a run that passes `places`."""
+    """Every fault that can strike a run that passes `places`, place by place."""
     for place, count in places.items():
-        for kind in _KINDS[place]:
-            for at in range(count):
+        for at in range(count):
+            for kind in _KINDS[place]:
                 yield kind._replace(at=at)
-                if place == "store":
-                    # All that was lazy is there after all.
-                    yield kind._replace(at=at, value=NEVER)
+            if place == "store":  # or all that was lazy is there after all
+                yield Fault(place, at, "reset", NEVER)
+            if place == "flash":
+                for value in range(1, _TORN * len(MODES)):
+                    yield Fault(place, at, "reset", value)
+
+
+def first_faults(places: dict[str, int], kinds: int | None) -> Iterator[Fault]:
+    """Single faults, at each place only so many `kinds` of them, which take turns."""
+    turn = 0
+    for _, group in groupby(single_faults(places), key=lambda item: item[:2]):
+        faults = list(group)
+        for k in range(min(kinds or len(faults), len(faults))):
+            yield faults[(turn + k) % len(faults)]
+        turn += kinds or 0
 
 
 def second_faults(first: Fault, before: dict[str, int], places: dict[str, int]) -> Iterator[Fault]:
@@ -68,37 +98,43 @@ def second_faults(first: Fault, before: dict[str, int], places: dict[str, int]) 
         kinds = _KINDS[place]
         for at in range(before[place], count):
             turn += 1
-            kind = kinds[turn % len(kinds)]
             if (place, at) != (first.place, first.at):
-                yield kind._replace(at=at)
+                yield kinds[turn % len(kinds)]._replace(at=at)
 
 
 def random_schedule(seed: int) -> Schedule:
     """A script of up to 12 messages each way and up to 6 faults, all from `seed`."""
     rng = random.Random(seed)
     script = _random_script(rng)
-    messages = len(script.up) + len(script.down)
     faults = {}
     for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 5, 6))):
-        place = rng.choice(("up", "up", "up", "down", "down", *_KINDS))
-        if place == "flash":
-            continue
-        reach = 30 + messages * (14 + script.size) if place in ("up", "down", "read") else 3 * messages
-        at = rng.randrange(reach + 2)
-        kind = rng.choice(_KINDS[place])
-        value = kind.value
-        if kind.kind in ("stall", "late", "jump", "jam"):
-            value = rng.choice((1, 7, 900, value))
-        elif place == "store":
-            value = rng.choice((0, 0, 1, 2, NEVER))
-        faults[place, at] = Fault(place, at, kind.kind, value)
-    if any(item.kind in ("lose", "late") for item in faults.values()):
+        fault = _random_fault(rng, script)
+        if script.store != "ram" or fault.kind != "reset":
+            faults[fault.place, fault.at] = fault
+    kinds = {fault.kind for fault in faults.values()}
+    if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
         script = replace(script, retry=script.retry or 30)
-    if any(item.kind == "forget" for item in faults.values()):
+    if "forget" in kinds:
         # Ids that the broker forgot may block the way until they time out.
         script = replace(script, await_rel=300)
     return script, tuple(faults.values())
+
+
+def _random_fault(rng: random.Random, script: Script) -> Fault:
+    place = rng.choice(("up", "up", "up", "down", "down", *_KINDS))
+    messages = len(script.up) + len(script.down)
+    reach = 3 * messages
+    if place in ("up", "down", "read"):
+        reach = 30 + messages * (14 + script.size)
+    fault = rng.choice(_KINDS[place])._replace(at=rng.randrange(reach + 2))
+    if fault.kind in ("stall", "late", "jump", "jam"):
+        return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
+    if place == "store":
+        return fault._replace(value=rng.choice((0, 0, 1, 2, NEVER)))
+    if place == "flash":
+        return fault._replace(value=rng.randrange(100))
+    return fault
 
 
 def _random_script(rng: random.Random) -> Script:
@@ -118,13 +154,14 @@ def _random_script(rng: random.Random) -> Script:
         pace=rng.choice((0, 0, 1, 2)),
         spread_ms=rng.choice((0, 0, 1, 5, 400)),
         size=rng.choice((1, 1, 9, 40, 130)),
-        buffer=rng.choice((160, 300)),
+        buffer=rng.choice((100, 160, 300)),
         keepalive=rng.choice((60, 60, 20, 100)),
         retry=rng.choice((30, 30, 5, 0)),
         held=rng.choice((4, 4, 2, 1)),
         serve=rng.choice((1, 2, 3, 4)),
         latency_ms=rng.choice((0, 1, 1, 3, 20)),
         ordered=ordered,
+        store=rng.choice(("log", "log", "log", "journal", "ram")),
         deferred=rng.random() < 0.5,
         late=rng.random() < 0.3,
         subscribe=rng.random() < 0.2,

@@ -76,7 +76,7 @@ class Incoming:
         qos, packet_id, topic, payload = p.publish_fields(packet)
         message = self.messages[topic + b"\0" + payload]
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
-        duty = self._duty(message, packet_id)
+        duty = self._duty(link, message, packet_id)
         arrival = Arrival(message, packet_id, bool(packet[0] & 8), duty)
         self._current = arrival
         if qos:
@@ -84,7 +84,7 @@ class Incoming:
         if qos == 2 and duty == _MUST_NOT:
             self._held[packet_id] = self._held.get(packet_id, message)
 
-    def _duty(self, message: Message, packet_id: int) -> int:
+    def _duty(self, link: Link, message: Message, packet_id: int) -> int:
         if message.qos == 2:
             if self._rules.sessions_lost:
                 return _MAY  # ids of the lost session may be in the way until they time out
@@ -92,7 +92,10 @@ class Incoming:
                 return _MUST_NOT
             if packet_id in self._unsure:
                 return _MAY
+            # RT-AWAITREL: behind one without room none is taken, so as to keep the order.
             if len(self._held) + len(self._unsure) >= self.most_held:
+                link.notes.is_starved = True
+            if link.notes.is_starved:
                 return _MAY
         return _MUST_NOT if message.is_oversize else _MUST
 

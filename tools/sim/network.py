@@ -21,8 +21,8 @@ class Link:
     """A connection of `world`; closed by either side, or by a fault."""
 
     __slots__ = (
-        "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_delay",
-        "down_delay", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
+        "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_stalled_until",
+        "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
         "is_dropped",
     )  # fmt: skip
@@ -36,7 +36,7 @@ class Link:
         self.is_deaf = False  # what the client writes vanishes
         self.is_mute = False  # what the broker writes vanishes
         self.was_jammed = False
-        self.up_delay = self.down_delay = self.jam_until = 0
+        self.up_stalled_until = self.down_stalled_until = self.jam_until = 0
         self.arrivals: deque[tuple[int, bytes]] = deque()  # b"": the end of the stream
         self.ready = bytearray()  # arrived, not yet read
         self.said = bytearray()  # written by the client, not yet a whole packet
@@ -119,7 +119,9 @@ class Link:
 
     def _depart(self, item: Any) -> None:
         world = self.world
-        self.last_up = when = max(self.last_up, world.now + world.latency_up + self.up_delay)
+        self.last_up = when = max(
+            self.last_up, world.now + world.latency_up, self.up_stalled_until
+        )
         world.schedule(when, self, item)
 
     def _strike_up(self, fault: Fault, data: bytes, n: int) -> int | None:
@@ -134,7 +136,7 @@ class Link:
             self.was_jammed = True
             return n or None
         if kind == "stall":
-            self.up_delay += fault.value
+            self.up_stalled_until = self.world.now + fault.value
             rest = self._send(data[n:])
             return n + (rest or 0)
         self._break(fault)
@@ -173,7 +175,8 @@ class Link:
             if fault.kind not in ("split", "stall"):
                 self._break(fault)
                 return
-            self.down_delay += fault.value
+            since = max(self.last_down, self.world.now + self.world.latency_down)
+            self.down_stalled_until = since + fault.value
             packet = packet[n:]
         counter.count += len(packet)
         self._arrive(packet)
@@ -188,7 +191,7 @@ class Link:
     def _arrive(self, piece: bytes) -> None:
         world = self.world
         self.last_down = when = max(
-            self.last_down, world.now + world.latency_down + self.down_delay
+            self.last_down, world.now + world.latency_down, self.down_stalled_until
         )
         self.arrivals.append((when, piece))
 

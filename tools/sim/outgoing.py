@@ -62,23 +62,21 @@ class Outgoing:
 
     # --- what the program does ------------------------------------------------------
 
-    def on_accepting(self, key: bytes, qos: int) -> Flow:
+    def on_accepting(self, key: bytes, qos: int, is_online: bool) -> Flow:
         """publish() was called."""
         if key in self.flows:
             raise ValueError(f"simulated messages must differ: {key!r} was published before")
         flow = self.flows[key] = Flow(len(self.flows), key, qos)
+        flow.was_online = is_online
         return flow
 
-    def on_accepted(
-        self, flow: Flow, packet_id: int, is_online: bool, is_deferred: bool
-    ) -> None:
+    def on_accepted(self, flow: Flow, packet_id: int, is_deferred: bool) -> None:
         """publish() returned; a deferred store keeps the message from the next poll() on."""
         flow.is_accepted = True
         if is_deferred:
             self._unpromised.append(flow)
         else:
             flow.is_promised = True
-        flow.was_online = flow.was_online or is_online
         if flow.qos:
             if not packet_id or flow.packet_id not in (0, packet_id):
                 self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
@@ -110,12 +108,17 @@ class Outgoing:
 
     def _find_waiting(self, packet_id: int) -> Flow:
         flow = self._by_id.get(packet_id)
-        if not packet_id:  # of several at QoS 0 it is the oldest
-            flows = (item for item in self.flows.values() if not (item.qos or item.is_sent))
-            flow = next((item for item in flows if item.drop_life < self._rules.life), None)
+        if not flow or flow.drop_life == self._rules.life:
+            # Of several at QoS 0 the oldest; else one whose publish() a reset ended.
+            flow = next((item for item in self.flows.values() if self._may_wait(item)), None)
         if flow is None or flow.drop_life == self._rules.life:
             self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
+
+    def _may_wait(self, flow: Flow) -> bool:
+        if flow.is_sent or flow.drop_life == self._rules.life:
+            return False
+        return not flow.qos or not flow.is_accepted
 
     def on_online(self) -> None:
         """A connection was accepted."""

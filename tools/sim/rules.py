@@ -26,13 +26,14 @@ class Notes:
 
     __slots__ = (
         "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
-        "controls",
+        "controls", "is_starved",
     )  # fmt: skip
 
     def __init__(self, now: int):
         self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
         self.wrote_at = now
         self.has_connect = self.is_online = False
+        self.is_starved = False  # a QoS 2 message found no room
         self.owed: dict[int, list] = {p.PUBACK: [], p.PUBREC: [], p.PUBCOMP: []}
         self.pubrecs: set[int] = set()  # PUBRECs for nothing in flight
         self.controls: dict[int, int] = {}  # ids of SUBSCRIBE and UNSUBSCRIBE -> kind

@@ -42,6 +42,7 @@ class Script:
     latency_ms: int = 1
     ordered: bool = False
     store: str = "log"  # or "journal", or "ram"
+    blocks: int = 8  # of the journal's flash
     deferred: bool = False
     late: bool = False
     subscribe: bool = False
@@ -123,7 +124,7 @@ class Program:
             return
         end = self._published + (script.pace or len(script.up))
         for number in range(self._published, min(end, len(script.up))):
-            payload = payload_of(number, script.size)
+            payload = payload_of(number, min(script.size, script.buffer - 16))
             self._published = number + 1  # a reset inside publish() does not repeat it
             try:
                 client.publish(b"u", payload, False, int(script.up[number]))
@@ -171,6 +172,7 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
         is_traced=is_traced,
     )
     world.device.store_kind = script.store
+    world.device.blocks = script.blocks
     world.device.is_deferred = script.deferred
     for number, qos in enumerate(script.down):
         payload = payload_of(number, script.size)
