@@ -17,6 +17,7 @@ class BadInput(Exception):
 def run(folder, out, options, master=None, memory="3g"):
     """Audit `folder` into `out` -> exit code."""
     sources = _sources(folder, out)
+    from .report import collect, page
     from .spark import job, session
 
     try:
@@ -31,10 +32,11 @@ def run(folder, out, options, master=None, memory="3g"):
         for frame in kept:
             frame.unpersist()
         result = job.summarise(spark, out)
+        page.write(collect.collect(spark, out, result), out / "report.html")
     console = Console(stderr=True, highlight=False)
     _show(console, result, len(sources))
     _show_errors(console, job.load(spark, out, "captures"))
-    console.print("tables: %s" % out, soft_wrap=True)
+    console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
         return BAD_INPUT

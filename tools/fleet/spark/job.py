@@ -107,6 +107,9 @@ def _write(name, frame, out):
         frame = frame.withColumn("day", F.to_date(_DAYS[name]))
         columns.append("day")
     frame.write.partitionBy(*columns).parquet(str(target))
+    if not any(target.rglob("*.parquet")):
+        # Nothing was found; the folder still shows the table's columns.
+        frame.limit(0).coalesce(1).write.mode("append").parquet(str(target))
 
 
 def summarise(session, out):

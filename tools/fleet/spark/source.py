@@ -38,7 +38,9 @@ class MqttPcapSource(DataSource):
         return _Reader(dict(self.options))
 
 
-class _Range(InputPartition):
+class Range(InputPartition):
+    """The files of `sources`; of a single one the bytes from `begin` to `until`."""
+
     def __init__(self, sources, begin=0, until=None, first_ts=0):
         self.sources = sources
         self.begin = begin
@@ -60,14 +62,14 @@ class _Reader(DataSourceReader):
 
         found = files.find(self._path)
         if self._mode != "segments":
-            return [_Range([source]) for source in found] or [_Range([])]
+            return [Range([source]) for source in found] or [Range([])]
         parts = []
         for source in found:
             is_json = files.is_json(source)
             first = 0 if is_json else files.first_ts(source.path) or 0
             cuts = [(0, None)] if is_json else files.ranges(source.path, self._range_bytes)
-            parts += [_Range([source], begin, until, first) for begin, until in cuts]
-        return parts or [_Range([])]
+            parts += [Range([source], begin, until, first) for begin, until in cuts]
+        return parts or [Range([])]
 
     def read(self, partition):
         from . import tasks

@@ -4,6 +4,7 @@ Names of packed parts: `segments:SITE\\0CAPTURE\\0FIRST_TS\\0BEGIN`, `events`, `
 """
 
 import itertools
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -40,24 +41,35 @@ def read_segments(source, part, ports, buckets):
     yield pack.rows([("captures", 0, tally_table(source, tally))])
 
 
-def decode_segments(batches, buckets):
-    """Packed segments of whole connections -> packed events; everything else as it is."""
-    parts, rest = [], []
+def decode_segments(batches, buckets, goes_on=False):
+    """Packed segments of whole connections -> packed events; everything else as it is.
+
+    With `goes_on` more segments will come: the rows `decoder:SITE` hold what is open
+    and are taken back the next time; `tail` rows are the events if nothing came.
+    """
+    parts, rest, decoders, own = [], [], {}, 0
     for batch in batches:
         for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
             if name.startswith("segments:"):
                 parts.append(_Part(name, part))
+                own = bucket
+            elif name.startswith("decoder:"):
+                decoders[name.removeprefix("decoder:")] = pickle.loads(part)
+                own = bucket
             else:
                 rest.append((name, bucket, part))
     yield from _as_they_are(rest)
-    decoders = {}
     gathered = _Gathered(buckets)
     for site, capture, found in _runs(sorted(parts, key=lambda part: part.order)):
         decoder = decoders.setdefault(site, Decoder(site))
         yield from gathered.add(decoder.feed(found, capture))
+    if goes_on:
+        yield from gathered.flush()
+        kept = [("decoder:" + site, own, pickle.dumps(one)) for site, one in decoders.items()]
+        yield from _as_they_are(kept)
     for decoder in decoders.values():
         yield from gathered.add(decoder.finish())
-    yield from gathered.flush()
+    yield from gathered.flush("tail" if goes_on else "events")
 
 
 class _Part:
@@ -96,11 +108,12 @@ class _Gathered:
             if self._count >= _RUN_ROWS:
                 yield from self.flush()
 
-    def flush(self):
+    def flush(self, name="events"):
         if self._tables:
             table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
             self._tables, self._count = [], 0
-            yield pack.rows(events_by_client(table, self._buckets))
+            entries = events_by_client(table, self._buckets)
+            yield pack.rows((name, bucket, some) for _, bucket, some in entries)
 
 
 def _as_they_are(rest):

@@ -1,0 +1,106 @@
+"""`mqtt_growing`: a folder of captures that grows, as a streaming source of Spark.
+
+Gives packed rows (module `pack`): segments of pcap files, events of JSON lines, and
+what was counted; `stream` decodes them.  The options, in any case:
+
+    path, ports, buckets, rangebytes  as for `mqtt_pcap`
+    maxbytes  about how much a micro-batch takes
+    settle    seconds after which a file counts as complete that can only be read whole
+
+An offset is {file: byte up to which it was read}.
+"""
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+
+from .pack import PACKED
+from .source import PORTS, RANGE_BYTES, Range
+
+MAX_BYTES = 256 << 20
+SETTLE_S = 60
+
+
+class MqttGrowingSource(DataSource):
+    """The data source; see the module."""
+
+    @classmethod
+    def name(cls):
+        return "mqtt_growing"
+
+    def schema(self):
+        return PACKED
+
+    def streamReader(self, schema):
+        return GrowingReader(dict(self.options))
+
+
+class GrowingReader(DataSourceStreamReader):
+    """Reads what was added to the files of `path` since an offset."""
+
+    # Tasks construct it too, so nothing happens here.
+    def __init__(self, options):
+        self.path = options.get("path", "")
+        self._ports = {int(port) for port in options.get("ports", PORTS).split(",")}
+        self._buckets = int(options.get("buckets", 8))
+        self._range_bytes = int(options.get("rangebytes", RANGE_BYTES))
+        self._max_bytes = int(options.get("maxbytes", MAX_BYTES))
+        self._settle_s = float(options.get("settle", SETTLE_S))
+        self._first_ts = {}
+
+    def initialOffset(self):
+        return {}
+
+    def getDefaultReadLimit(self):
+        return ReadMaxBytes(self._max_bytes)
+
+    def latestOffset(self, start, limit):
+        from ..capture import growth
+
+        left = 1 << 62 if isinstance(limit, ReadAllAvailable) else limit.max_bytes
+        end = {}
+        for source in sorted(self._sources(), key=self._order):
+            begin = start.get(source.capture, 0)
+            end[source.capture] = begin
+            if left > 0:
+                end[source.capture] = self.end_of(growth, source, begin, left)
+                left -= end[source.capture] - begin
+        # The same place is always the same text.
+        return {name: end[name] for name in sorted(end) if end[name]}
+
+    def end_of(self, growth, source, begin, most_bytes):
+        """Up to which byte a file can be read now."""
+        return growth.end_of(source, begin, most_bytes, self._settle_s)
+
+    def partitions(self, start, end):
+        from ..capture import growth
+
+        parts = []
+        for source in self._sources():
+            begin, until = start.get(source.capture, 0), end.get(source.capture, 0)
+            if until > begin:
+                first_ts, _ = self._order(source)
+                for one in growth.ranges(source, begin, until, self._range_bytes):
+                    parts.append(Range([source], *one, first_ts))
+        return parts
+
+    def read(self, partition):
+        from . import tasks
+
+        for source in partition.sources:
+            yield from tasks.read_segments(source, partition, self._ports, self._buckets)
+
+    def _sources(self):
+        from ..capture import files
+
+        return files.find(self.path)
+
+    def _order(self, source):
+        # As in a batch: by the time the capture begins, then by name.
+        from ..capture import files
+
+        if source.path not in self._first_ts:
+            first_ts = None if files.is_json(source) else files.first_ts(source.path)
+            if first_ts is None:
+                return 0, source.capture
+            self._first_ts[source.path] = first_ts
+        return self._first_ts[source.path], source.capture
