@@ -502,3 +502,22 @@ def test_handler_that_publishes():
     finally:
         heap_unlock()
     b.expect(wire.publish(b"echo", PAYLOAD, 2, 1), wire.puback(5))
+
+
+def test_any_number_of_places():
+    for window in (1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33):
+        b = Bench(max_inflight=window, max_mqueue_len=0, max_awaiting_rel=window)
+        client, stream = b.client, b.stream
+        answers = b"".join([wire.puback(k) for k in range(window, 0, -1)])
+        incoming = b"".join([wire.publish(b"t", b"x", 2, k + 1) for k in range(window)])
+        client.on_message = None
+        heap_lock()
+        try:
+            for _ in range(window):
+                client.publish(b"t", b"x", qos=1)
+            stream.feed(answers)
+            stream.feed(incoming)
+            poll_all(client)
+        finally:
+            heap_unlock()
+        assert client.inflight == 0 and client.stats.refused == 0

@@ -87,6 +87,29 @@ def test_c2b_callback_check_msg_ping_and_disconnect_are_those_of_umqtt_simple():
     assert stream.take() == puback(9) + PINGREQ + DISCONNECT
 
 
+def test_connect_timeout_can_be_given_to_connect():
+    """C: CONNECT; B: nothing.  umqtt.simple's `timeout`, in seconds."""
+    clock = Clock()
+    for module in clocked_modules():
+        module.time = clock
+    client = MQTTClient(b"dev", "broker")
+    error = error_of(client.connect, timeout=2, stream=ScriptedStream())
+    assert error.code == TIMEOUT and 2000 <= clock.now_ms <= 2010
+
+
+def test_wait_msg_waits_until_something_comes():
+    """B: nothing for longer than connect_timeout, then PUBLISH; then the stream's end."""
+    client, stream = new_client(connect_timeout=1)
+    stream.feed(*[None] * 2500)
+    stream.feed(publish(b"t", b"x"))
+    seen = []
+    client.set_callback(lambda topic, msg: seen.append(msg))
+    client.wait_msg()
+    assert seen == [b"x"]
+    stream.feed(b"")
+    assert error_of(client.wait_msg).code == CLOSED
+
+
 def test_ssl_params_are_refused_with_a_hint():
     error = error_of(MQTTClient, b"dev", "broker", 0, None, None, 0, None, {"cert": "x"})
     assert isinstance(error, ValueError) and "SSLContext" in str(error)
