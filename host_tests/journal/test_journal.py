@@ -167,7 +167,7 @@ def test_journal_of_another_client_is_refused_untouched_unless_told_to_erase():
     flash = board_flash()
     put(opened(flash, b"other"), 0, 1)
     image = bytes(flash.data)
-    with pytest.raises(MQTTError, match="belongs to client b'other'") as caught:
+    with pytest.raises(MQTTError, match="is of client b'other'") as caught:
         opened(flash)
     assert caught.value.code == JOURNAL
     assert bytes(flash.data) == image
@@ -180,7 +180,7 @@ def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monke
     with monkeypatch.context() as patch:
         patch.setattr("umqtt31.ring.FORMAT_VERSION", 9)
         put(opened(flash), 0, 1)
-    with pytest.raises(MQTTError, match="format version 9, not 1"):
+    with pytest.raises(MQTTError, match="format version 9"):
         opened(flash)
     assert recovered(opened(flash, erase_foreign=True)).messages == []
 
@@ -286,7 +286,7 @@ def test_smaller_packets_than_stored_are_refused_with_the_size_needed():
         (3, {}, {}, "journal needs 4 to 255 blocks, not 3"),
         (4, {"held_slots": 20}, {}, "journal needs 5 to 255 blocks"),
         (16, {"slot_bytes": 2100}, {}, "need larger erase_bytes"),
-        (16, {}, {"program_bytes": 100}, "multiple of cell_bytes"),
+        (16, {}, {"program_bytes": 100}, "must divide each other"),
         (16, {}, {"program_bytes": 16}, "32 or more"),
         (16, {}, {"erase_bytes": 2048}, "the device's 4096"),
     ],

@@ -17,7 +17,7 @@ from struct import pack_into
 from micropython import const
 
 from .errors import JOURNAL, MQTTError
-from .ring import Ring
+from .ring import Ring, u32
 
 # An entry: kind with QoS and flags, number, packet id, length, packet.
 _ENTRY = const(0x80)
@@ -83,12 +83,12 @@ class Journal:
         self._format = "%ds" % slot_bytes
         self._packet = bytearray(slot_bytes)
         none = [0] * (slots + held_slots)
-        self._kind = bytearray(none)  # 0: free
-        self._number = array("I", none)  # gives the order
-        self._packet_id = array("H", none)
-        self._length = array("H", none)
-        self._page = array("H", none)  # in which its group begins
-        self._offset = array("H", none)  # of the packet, from the start of that page
+        tables = [bytearray(none)] + [array(code, none) for code in "IHHHH"]
+        # A kind of 0 means free; the number gives the order; the group begins in the
+        # page; the offset of the packet counts from the start of that page.
+        self._kind, self._number, self._packet_id = tables[:3]
+        self._length, self._page, self._offset = tables[3:]
+        self._tables = tables
         self._next_number = self._used = 0
         self._is_due = self._is_reclaiming = False
         ring = self._ring
@@ -121,7 +121,7 @@ class Journal:
         # Take in the records of a group.
         while i < end and buf[i] != _END:
             kind = buf[i]
-            number = buf[i + 1] | buf[i + 2] << 8 | buf[i + 3] << 16 | buf[i + 4] << 24
+            number = u32(buf, i + 1)
             entry = self._find(number)
             if kind & _ENTRY:
                 if entry < 0:
@@ -152,19 +152,9 @@ class Journal:
         entry = self._free(held)
         if entry < 0:
             entry = len(self._kind)
-            for table in self._tables():
+            for table in self._tables:
                 table.append(0)
         return entry
-
-    def _tables(self):
-        return (
-            self._kind,
-            self._number,
-            self._packet_id,
-            self._length,
-            self._page,
-            self._offset,
-        )
 
     def _settle(self, size):
         # Bring all entries that are left into the places that there are.
@@ -173,17 +163,15 @@ class Journal:
             if kind:
                 entry = self._free(kind & _HELD)
                 if not 0 <= entry < size:
-                    name = "max_awaiting_rel" if kind & _HELD else "max_mqueue_len"
-                    raise MQTTError(JOURNAL, "journal holds more messages: raise " + name)
-                for table in self._tables():
+                    _refuse("max_awaiting_rel" if kind & _HELD else "max_mqueue_len")
+                for table in self._tables:
                     table[entry] = table[extra]
                 self._kind[extra] = 0
         for entry in range(size):
             if self._kind[entry]:
                 self._used += self._cost(entry)
                 if self._length[entry] > len(self._packet):
-                    text = "journal holds a larger message: raise buffer_size to %d"
-                    raise MQTTError(JOURNAL, text % self._length[entry])
+                    _refuse("buffer_size to %d" % self._length[entry])
 
     def recover(self, session):
         """As RamStore; and `session.restore_last_id(id)`, the newest id recorded."""
@@ -320,23 +308,18 @@ class Journal:
         self._is_clear = False
 
     def _append(self, entry, buf):
-        n = _ENTRY_BYTES + self._length[entry]
-        self._make_room(n)
+        n = self._length[entry]
+        self._make_room(_ENTRY_BYTES + n)
         ring = self._ring
-        end = ring.end
-        pack_into(
-            "<BIHH",
-            ring.buf,
-            end,
-            self._kind[entry],
-            self._number[entry],
-            self._packet_id[entry],
-            self._length[entry],
-        )
-        pack_into(self._format, ring.buf, end + _ENTRY_BYTES, buf)
+        at = ring.end
+        number = self._number[entry]
+        packet_id = self._packet_id[entry]
+        pack_into("<BIHH", ring.buf, at, self._kind[entry], number, packet_id, n)
+        at += _ENTRY_BYTES
+        pack_into(self._format, ring.buf, at, buf)
         self._page[entry] = _PENDING
-        self._offset[entry] = end + _ENTRY_BYTES - ring.start
-        ring.end = end + n
+        self._offset[entry] = at - ring.start
+        ring.end = at + n
 
     def _note(self, kind, entry):
         self._make_room(_NOTE_BYTES)
@@ -410,3 +393,7 @@ class Journal:
 
     def _is_on(self, entry, page, pages):
         return self._kind[entry] != 0 and page <= self._page[entry] < page + pages
+
+
+def _refuse(name):
+    raise MQTTError(JOURNAL, "journal holds more than fits: raise " + name)

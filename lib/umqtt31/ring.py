@@ -33,13 +33,10 @@ class Ring:
 
     def __init__(self, device, page_bytes, cell_bytes, erase_bytes):
         device_bytes = device.ioctl(5, 0)
-        if cell_bytes < _LEAST_BYTES or page_bytes % cell_bytes:
-            raise ValueError("program_bytes must be a multiple of cell_bytes, 32 or more")
-        if erase_bytes % page_bytes or erase_bytes % device_bytes:
-            raise ValueError(
-                "erase_bytes must be a multiple of program_bytes and of the device's %d"
-                % device_bytes
-            )
+        whole = not (erase_bytes % device_bytes or erase_bytes % page_bytes)
+        if not whole or page_bytes % cell_bytes or cell_bytes < _LEAST_BYTES:
+            text = "cell_bytes (32 or more), program_bytes and erase_bytes, and the"
+            raise ValueError(text + " device's %d, must divide each other" % device_bytes)
         self.page_bytes = page_bytes
         self.block_pages = erase_bytes // page_bytes
         self.blocks = device.ioctl(4, 0) * device_bytes // erase_bytes
@@ -149,18 +146,19 @@ class Ring:
             return _CRC_BYTES
         block = self.next_page // self.block_pages
         if block - self.oldest >= self.blocks:
-            raise MQTTError(JOURNAL, "journal has no spare block")
-        try:
-            self.erase(block)
-        except OSError:
-            raise MQTTError(JOURNAL)
+            raise MQTTError(JOURNAL, "no spare block")
+        self.erase(block)
         return self._tail_bytes
 
     def erase(self, block):
-        """Erase one block of the ring."""
+        """Erase one block of the ring.  Raises MQTTError (JOURNAL)."""
         n = self.block_pages * self.page_bytes // self._device_bytes
-        for i in range(n):
-            self._device.ioctl(6, block % self.blocks * n + i)
+        first = block % self.blocks * n
+        try:
+            for i in range(first, first + n):
+                self._device.ioctl(6, i)
+        except OSError:
+            raise MQTTError(JOURNAL)
 
     def _seal(self, length, tail_bytes, pages, page):
         buf = self.buf
@@ -209,7 +207,7 @@ class Ring:
         self._bad = 0
         for block in range(self.blocks):
             for buf, at, _, _ in self._groups(block):
-                number = _u32(buf, at + 7)
+                number = u32(buf, at + 7)
                 if number >= newest:
                     newest = number
                     self.oldest = number // self.block_pages - buf[at + 4]
@@ -269,31 +267,33 @@ class Ring:
             self.read((page + i) % self.pages * n, view[i * n : i * n + n])
 
     def _is_current(self, buf, at, page):
-        version = buf[at + 1]
-        if version != FORMAT_VERSION:
-            text = "journal has format version %d, not %d: give erase_foreign=True"
-            raise MQTTError(JOURNAL, text % (version, FORMAT_VERSION))
+        if buf[at + 1] != FORMAT_VERSION:
+            _refuse("has format version %d" % buf[at + 1])
         # A page number of an earlier turn of the ring, or of another ring, is none.
-        number = _u32(buf, at + 7)
+        number = u32(buf, at + 7)
         return number == page or page < self.pages and number % self.pages == page
 
     def _check_title(self, buf, end):
         # -> where the title begins.
         start = end - buf[end - 1]
         title = bytes(buf[start:end])
-        if title == self._title:
-            return start
-        text = "journal has another layout"
         if title[8:] != self._title[8:]:
-            text = "journal belongs to client %s" % title[8:-1]
-        raise MQTTError(JOURNAL, text + ": use another region or give erase_foreign=True")
+            _refuse("is of client %s" % title[8:-1])
+        if title != self._title:
+            _refuse("has another layout")
+        return start
 
 
-def _u32(buf, at):
+def _refuse(text):
+    raise MQTTError(JOURNAL, "journal %s: erase_foreign=True would erase it" % text)
+
+
+def u32(buf, at):
+    """The number at `buf[at]`, little-endian."""
     return buf[at] | buf[at + 1] << 8 | buf[at + 2] << 16 | buf[at + 3] << 24
 
 
 def _is_sealed(buf, start, end):
-    crc = _u32(buf, end - 4)
+    crc = u32(buf, end - 4)
     pack_into("<I", buf, end - 4, crc & 0xC0000000)
     return crc32(memoryview(buf)[start:end]) == crc & 0x3FFFFFFF
