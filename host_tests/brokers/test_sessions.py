@@ -77,7 +77,7 @@ def test_client_id_of_23_characters_is_taken(broker):
 
 
 def test_b2c_qos2_window_of_the_broker_larger_than_ours_keeps_all_in_order(family, broker):
-    """31-RT-AWAITREL: what is refused for want of room comes again, once, in its place."""
+    """RT-AWAITREL: what is refused for want of room comes again, once, in its place."""
     qos = family.publish_qos
     topic = new_name("window")
     sent = [b"%d" % number for number in range(60)]

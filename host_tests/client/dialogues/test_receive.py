@@ -377,20 +377,31 @@ def test_b2c_packet_id_0_is_a_protocol_error():
 
 
 def test_b2c_more_qos2_than_there_is_room_for_are_not_taken():
-    """RT-AWAITREL.
+    """RT-AWAITREL: nor any that follows on this connection, so that none overtakes.
 
     B: PUBLISH QoS 2 id 1, 2, 3 with max_awaiting_rel 2
     C: PUBREC 1, PUBREC 2
     B: PUBREL 1, C: PUBCOMP 1
-    B: PUBLISH 3 DUP, C: PUBREC 3
+    B: PUBLISH 4, PUBLISH 3 DUP, PUBLISH 2 DUP
+    C: PUBREC 2
+    B: PUBREL 2, C: PUBCOMP 2, closes; CONNECT
+    B: PUBLISH 3 DUP, PUBLISH 4 DUP, C: PUBREC 3, PUBREC 4
     """
     d = Dialogue(max_awaiting_rel=2)
     d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in (1, 2, 3)])
     d.c2b(pubrec(1), pubrec(2))
-    d.b2c(pubrel(1), publish(b"t", b"3", 2, 3, 1))
-    d.c2b(pubcomp(1), pubrec(3))
-    assert [message[1] for message in d.messages] == [b"1", b"2", b"3"]
-    assert d.client.stats.refused == 1
+    d.b2c(pubrel(1))
+    d.c2b(pubcomp(1))
+    d.b2c(publish(b"t", b"4", 2, 4), publish(b"t", b"3", 2, 3, 1), publish(b"t", b"2", 2, 2, 1))
+    d.c2b(pubrec(2))
+    assert d.client.stats.refused == 3
+    d.stream.feed(pubrel(2))
+    assert code_of(d.work) == AWAITING_REL
+    d.c2b(pubcomp(2))
+    d.connect(False)
+    d.b2c(publish(b"t", b"3", 2, 3, 1), publish(b"t", b"4", 2, 4, 1))
+    d.c2b(pubrec(3), pubrec(4))
+    assert [message[1] for message in d.messages] == [b"1", b"2", b"3", b"4"]
 
 
 def test_b2c_refused_qos2_makes_the_broker_send_again():
