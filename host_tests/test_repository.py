@@ -23,8 +23,8 @@ MOST_BYTES_TRACKED = 2_000_000
 # Each module of the library: which others it may import.  `errors` is for all, the
 # package's `__init__` may import all, and nobody imports it.  A new module needs a row.
 MAY_IMPORT = {
-    "errors": {"texts"},
-    "texts": set(),
+    "errors": {"codes"},
+    "codes": set(),
     "packettypes": set(),
     "packet": {"packettypes"},
     "topic": set(),
@@ -172,7 +172,7 @@ def test_private_constant_of_one_name_has_one_value():
 def test_private_constant_of_a_public_number_has_its_value():
     """Modules have their own `_PACKET_X` and `_X`, which cost nothing on a board."""
     public = {}
-    for name, prefix in (("packettypes", "_PACKET_"), ("errors", "_")):
+    for name, prefix in (("packettypes", "_PACKET_"), ("codes", "_")):
         for node in tree(LIBRARY / f"{name}.py").body:
             if isinstance(node, ast.Assign):
                 public[prefix + node.targets[0].id] = ast.literal_eval(node.value)

@@ -51,6 +51,7 @@ class MQTTClient(PubSub):
     time, all of one QoS above 0, none ever given up.  Raises ValueError.
     """
 
+    _find_victim = None
     on_message = None  # handler(message), allocation-free
     on_oversize = None  # handler(topic_len, payload_len)
 
@@ -96,44 +97,44 @@ class MQTTClient(PubSub):
         check_range("retry_interval", retry_interval, 0, 3600)
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
         check_range("connect_timeout", connect_timeout, 1, 3600)
-        self._find_victim = self._ordered = None
         if overflow != "refuse":
             from .giveup import POLICIES
 
             self._find_victim = POLICIES.get(overflow)
             if ordered or not self._find_victim:  # SIB-NOEXC: nothing is ever skipped
                 raise ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
+        self._ordered = None
         if ordered:
-            from .ordered import publish
+            from .ordered import Ordered
 
-            self._ordered = publish
+            self._ordered = Ordered()
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
-        self._is_publishing = False
         self._store_qos0 = mqueue_store_qos0
-        self._await_rel_ms = await_rel_timeout * 1000
         self._retry_ms = retry_interval * 1000
         self._timeout_ms = connect_timeout * 1000
-        self._wake_at = 0
+        self._wake_at = None  # until there was a connection
         self._checked = None  # the topic that was found valid last
-        self._was_connected = False
         self._acks = bytearray(_ACK_BYTES + 4)
         self._acks_end = 0
         self._message = Message(self._link.rx)
         memory = store or RamStore()
-        memory.open(self._id, max_inflight + max_mqueue_len, buffer_size, max_awaiting_rel)
+        memory.open(
+            self._identity[1], max_inflight + max_mqueue_len, buffer_size, max_awaiting_rel
+        )
         self._session = session = Session(
             memory, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
         )
+        session.held_ms = await_rel_timeout * 1000
         if store:
             from .recovery import Recovery
 
             store.recover(Recovery(session))
-        self.stats = session.stats
 
     def __getattr__(self, name):
         """`is_connected`: is there a connection that the broker accepted?
         `inflight`: messages sent and not yet acknowledged.  `queued`: messages
-        accepted that wait for the window or a connection."""
+        accepted that wait for the window or a connection.  `stats`: counters, see
+        `session.Stats`."""
         # Not properties: they make MicroPython search all classes at every store
         # to an attribute, which then takes seven times as long.
         if name == "is_connected":
@@ -142,6 +143,8 @@ class MQTTClient(PubSub):
             return self._session.inflight
         if name == "queued":
             return self._session.count - self._session.inflight
+        if name == "stats":
+            return self._session.stats
         raise AttributeError(name)
 
     def set_callback(self, f):
@@ -173,8 +176,8 @@ class MQTTClient(PubSub):
         # All filters are to be sent again.
         self._control = None
         session.control_id = self._resubscribed = self._attempts = 0
-        self.stats.reconnects += self._was_connected
-        self._was_connected = True
+        if self._wake_at is not None:
+            session.stats.reconnects += 1
         self._check_timers(self._tx_at)
         if self._link.pending is None:
             self._send_due(self._tx_at)
@@ -275,7 +278,7 @@ class MQTTClient(PubSub):
         session = self._session
         due = self._control_in(now, self._ping_in(now, most))
         due = session.expires_in(now, session.retry_in(now, self._retry_ms, due))
-        return session.held_in(now, self._await_rel_ms, due)
+        return session.held_in(now, due)
 
     def _handle(self, first, now):
         link = self._link
@@ -302,7 +305,7 @@ class MQTTClient(PubSub):
     def _on_publish(self, first, now):
         link = self._link
         session = self._session
-        stats = self.stats
+        stats = session.stats
         if link.is_oversize:
             packet_id = link.packet_id
             is_valid = link.topic_len and (not first & 6 or packet_id and first & 6 != 6)
@@ -365,7 +368,7 @@ class MQTTClient(PubSub):
         session = self._session
         while session.expires_in(now, 1) <= 0:
             self._give_up(session.expired, _TIMEOUT)
-        while session.held_in(now, self._await_rel_ms, 1) <= 0:  # RT-AWAITREL-T
+        while session.held_in(now, 1) <= 0:  # RT-AWAITREL-T
             session.release(session.held[0])
         self._check_starved(now)
         self._send_control(now)

@@ -54,6 +54,8 @@ def since(start):
 class Connection:
     """What of a client opens, watches and closes connections."""
 
+    # Seldom set, so that a client needs a smaller table of attributes.
+    _will = None
     last_error = None  # why the last attempt of reconnect() failed: an MQTTError
 
     def __init__(self, client_id, server, port, user, password, keepalive, ssl, level, size):
@@ -66,14 +68,11 @@ class Connection:
         check_range("buffer_size", size, 16, 65535)
         if password is not None and user is None:
             raise ValueError("password without user")  # 31-2.2-USER
-        self._id = client_id
         self._address = server, port or (8883 if ssl else 1883), ssl
-        self._login = user, password
+        self._identity = level, client_id, user, password
         self._keepalive = keepalive
-        self._level = level
         self._link = Link(size)
-        self._will = None
-        self._clean = self._is_busy = self._is_pinging = self._is_present = False
+        self._clean = self._is_busy = self._is_pinging = False
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
         self._tx_at = self._rx_at = self._ping_at = 0
@@ -106,7 +105,7 @@ class Connection:
         self._begin(clean_session, stream)
         while not self._advance():
             time.sleep_ms(1)
-        return self._is_present
+        return self._identity[0] > 3 and bool(self._link.rx[0] & 1)
 
     def reconnect(self, timeout_ms=0):
         """Connect, or go on connecting, in at most `timeout_ms` -> connected?
@@ -176,16 +175,17 @@ class Connection:
 
     def _begin(self, clean, stream):
         flags = clean << 1
-        fields = [self._id]
+        level, client_id, user, password = self._identity
+        fields = [client_id]
         if self._will:
             fields.extend(self._will[:2])
             flags |= self._will[2]
-        for text in self._login:
+        for text in (user, password):
             if text is not None:
                 flags |= 0x40 if flags & 0x80 else 0x80
                 fields.append(as_bytes(text))
         link = self._link
-        n = write_connect(link.tx, link.size, self._level, flags, self._keepalive, fields)
+        n = write_connect(link.tx, link.size, level, flags, self._keepalive, fields)
         if not n:
             raise MQTTError(_TOO_LARGE)
         self._clean = clean
@@ -211,7 +211,6 @@ class Connection:
                     link.fail(_PROTOCOL)  # 31-3.2-CONNACK
                 if link.rx[1]:
                     link.fail(link.rx[1])  # 31-2.2-RC
-                self._is_present = self._level > 3 and bool(link.rx[0] & 1)
                 link.state = _ONLINE
                 self._is_pinging = False
                 self._tx_at = self._rx_at = time.ticks_ms()
@@ -243,7 +242,7 @@ class Connection:
 
     def _ping(self):
         self._is_pinging = True
-        self.stats.pings += 1
+        self._session.stats.pings += 1
         self._send_two(_PACKET_PINGREQ)
         self._ping_at = self._tx_at
 

@@ -91,7 +91,7 @@ def wrap_tls(context, sock, server):
     return sock
 
 
-class BytesReader:
+class BytesIO:
     """MicroPython's BytesIO over a buffer: `readinto()` takes a number of bytes."""
 
     def __init__(self, buf):

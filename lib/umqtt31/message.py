@@ -4,15 +4,14 @@ One object serves every message of a client and is valid until the handler
 returns.  Only `topic` and `payload` allocate.  MQTT 3.1 §3.3.
 """
 
-import io
 import sys
 
 from .topic import matches
 
 if sys.implementation.name == "cpython":
-    from .cpython import BytesReader as _Reader
+    from .cpython import BytesIO
 else:
-    _Reader = io.BytesIO
+    from io import BytesIO
 
 
 class Message:
@@ -24,7 +23,7 @@ class Message:
         self._buf = buf
         # A BytesIO reads from its middle without making a slice, but it keeps a copy of
         # a bytearray, so that what it reads has to be written to it first.
-        self._reader = _Reader(buf)
+        self._reader = BytesIO(buf)
         self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
         self.retain = self.dup = False
 

@@ -40,12 +40,12 @@ class PubSub(Connection):
     filter there may be.
     """
 
+    _filters = ()  # one request for each
     on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
 
     def __init__(self, granted, *args):
         super().__init__(*args)
         self._granted = granted
-        self._filters = []  # one request for each
         self._control = None  # the request that waits
         self._control_tries = self._control_at = 0
         self._control_head = bytearray(2)  # its packet id
@@ -61,7 +61,7 @@ class PubSub(Connection):
         offline).  Nothing changes then.
         """
         if self._ordered and max_age is not None:
-            return self._ordered(self, topic, msg, retain, qos, max_age)
+            return self._ordered.publish(self, topic, msg, retain, qos, max_age)
         session = self._session
         link = self._link
         if topic is not self._checked:
@@ -123,7 +123,7 @@ class PubSub(Connection):
         return session.count - session.inflight < room and session.count < len(session.ids)
 
     def _give_up(self, k, reason):
-        self.stats.dropped += 1
+        self._session.stats.dropped += 1
         packet_id = self._session.remove(k)
         if self.on_drop:
             self.on_drop(packet_id, reason)
@@ -141,15 +141,17 @@ class PubSub(Connection):
 
     def unsubscribe(self, topic):
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
-        names = topic if isinstance(topic, (list, tuple)) else (topic,)
-        self._request(_PACKET_UNSUBSCRIBE, [(name, 0) for name in names])
+        self._request(_PACKET_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
 
     def _request(self, first, pairs):
         if self._is_busy:
             raise MQTTError(_BUSY)
         names = []
         levels = bytearray()
-        for name, qos in pairs:
+        for name in pairs:
+            qos = 0
+            if first == _PACKET_SUBSCRIBE:
+                name, qos = name
             check_range("qos", qos, 0, 2)
             name = bytes(as_bytes(name))
             check(name, True)
@@ -161,7 +163,10 @@ class PubSub(Connection):
         if not self._write_request(request):
             raise MQTTError(_TOO_LARGE)
         self._await_control()
-        kept = [one for one in self._filters if one[1][0] not in names]
+        kept = []
+        for one in self._filters:
+            if one[1][0] not in names:
+                kept.append(one)
         if first == _PACKET_SUBSCRIBE:
             if len(kept) + len(names) > len(self._granted):
                 raise MQTTError(_FULL, "too many filters: raise max_subscriptions")

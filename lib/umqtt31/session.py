@@ -110,6 +110,7 @@ class Session:
         self.is_due = self.is_starved = False
         self.held = [0] * held
         self._held_at = [now] * held
+        self.held_ms = 0  # how long one may wait
         self.held_count = 0
 
     # --- outgoing -------------------------------------------------------------
@@ -321,8 +322,8 @@ class Session:
         while self.held_count:
             self.release(self.held[0])
 
-    def held_in(self, now, timeout_ms, most):
+    def held_in(self, now, most):
         """RT-AWAITREL-T: ticks until the oldest id has waited too long, `most` at most."""
         if not self.held_count:
             return most
-        return min(most, timeout_ms - ticks_diff(now, self._held_at[0]))
+        return min(most, self.held_ms - ticks_diff(now, self._held_at[0]))

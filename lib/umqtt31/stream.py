@@ -84,8 +84,9 @@ class Link:
         self._piece = bytearray(_PIECE_BYTES)
         self._raw = self.pending = None
         self.is_oversize = False
-        self.state = self._pos = self._end = self._first = self._shift = 0
-        self._left = -1  # bytes of the body to come; -1: still in the header
+        self.state = self._pos = self._end = self._first = 0
+        # Bytes of the body to come; in the header -1 - the bytes of its length so far.
+        self._left = -1
         self.length = self.topic_len = self.packet_id = self.payload_len = 0
 
     def attach(self, raw):
@@ -189,22 +190,23 @@ class Link:
                 if not byte:
                     self.fail(_PROTOCOL)
                 self._first = byte
-                self.length = self._shift = 0
+                self.length = 0
                 if n == 1:
                     continue
                 byte = rx[1]
             # 31-2.1-LEN: four groups of seven bits at most.
-            self.length |= (byte & 127) << self._shift
+            self.length |= (byte & 127) << 7 * (-1 - left)
+            left -= 1
             if byte < 128:
-                self._left = left = self.length
+                left = self.length
                 self.is_oversize = left > self.size
                 if self.is_oversize:
                     self.topic_len = self.packet_id = 0
                     if self._first & 0xF0 != 0x30:
                         self.fail(_PROTOCOL)
-            elif self._shift == 21:
+            elif left == -5:
                 self.fail(_PROTOCOL)
-            self._shift += 7
+            self._left = left
         first = self._first
         self._left = -1
         self._first = 0

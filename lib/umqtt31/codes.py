@@ -1,7 +1,25 @@
-"""What MQTTError says to a person: what happened, and what to do about it.
+"""The codes of MQTTError, and what it says to a person: what happened, what to do.
 
-A module of its own, because only an error needs it.
+A module of its own, since on a good day no board needs it: it is loaded with the first
+error, or by a program that asks for one of the names.
 """
+
+# 1 to 255 are the broker's own words: the return code of CONNACK (MQTT 3.1 §3.2).
+REFUSED_VERSION = 1
+REFUSED_CLIENT_ID = 2
+REFUSED_UNAVAILABLE = 3
+REFUSED_CREDENTIALS = 4
+REFUSED_NOT_AUTHORIZED = 5
+
+NETWORK = 256
+TIMEOUT = 257
+CLOSED = 258
+PROTOCOL = 259
+TOO_LARGE = 260
+FULL = 261
+JOURNAL = 262
+BUSY = 263
+AWAITING_REL = 264
 
 TEXTS = {
     1: "broker refused MQTT 3.1: check that it speaks this version",
