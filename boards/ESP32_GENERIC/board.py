@@ -1,6 +1,6 @@
 """ESP32 DevKitC and its many relatives; their LED is usually on GPIO 2."""
 
-from port import halt, journal, reset
+from port import halt, journal, journal_area, reset
 
 NAME = "ESP32_GENERIC"
 NETWORK = "wifi"

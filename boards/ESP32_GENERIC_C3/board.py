@@ -1,6 +1,6 @@
 """ESP32-C3 boards with the usual LED on GPIO 8, lit by a low level."""
 
-from port import halt, journal, reset
+from port import halt, journal, journal_area, reset
 
 NAME = "ESP32_GENERIC_C3"
 NETWORK = "wifi"

@@ -1,6 +1,6 @@
 """ESP32-S3-DevKitC-1; its LED is an RGB chip, so there is no plain one."""
 
-from port import halt, journal, reset
+from port import halt, journal, journal_area, reset
 
 NAME = "ESP32_GENERIC_S3"
 NETWORK = "wifi"

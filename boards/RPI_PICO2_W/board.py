@@ -1,6 +1,6 @@
 """Raspberry Pi Pico 2 W; the LED hangs on the radio, not on a pin."""
 
-from port import halt, journal, reset
+from port import halt, journal, journal_area, reset
 
 NAME = "RPI_PICO2_W"
 NETWORK = "wifi"

@@ -21,9 +21,16 @@ def sensors():
 
 def journal():
     """The place for messages that survive a reset -> store for MQTTClient."""
-    from umqtt31 import FileBlockDevice, Journal
+    from umqtt31 import Journal
 
-    return Journal(FileBlockDevice(_JOURNAL_FILE, _JOURNAL_BLOCKS, _BLOCK_BYTES))
+    return Journal(journal_area())
+
+
+def journal_area():
+    """Where the journal lies -> block device."""
+    from umqtt31 import FileBlockDevice
+
+    return FileBlockDevice(_JOURNAL_FILE, _JOURNAL_BLOCKS, _BLOCK_BYTES)
 
 
 def reset():

@@ -9,14 +9,19 @@ _LABEL = "journal"
 
 def journal():
     """The journal on its own data partition; MQTTError if the flash has none."""
-    from esp32 import Partition
-
     from umqtt31 import Journal
+
+    return Journal(journal_area())
+
+
+def journal_area():
+    """Where the journal lies -> block device; MQTTError if there is none."""
+    from esp32 import Partition
 
     found = Partition.find(Partition.TYPE_DATA, label=_LABEL)
     if not found:
         raise MQTTError(JOURNAL, "no partition named journal: flash a file of `make image`")
-    return Journal(found[0])
+    return found[0]
 
 
 def reset():

@@ -10,16 +10,21 @@ _PLACE = "/journal/place"
 
 def journal():
     """The journal in the blocks kept for it; MQTTError if none are."""
-    import rp2
-
     from umqtt31 import Journal
+
+    return Journal(journal_area())
+
+
+def journal_area():
+    """Where the journal lies -> block device; MQTTError if there is none."""
+    import rp2
 
     try:
         with open(_PLACE) as file:
             start, length = map(int, file.read().split())
     except (OSError, ValueError):
         raise MQTTError(JOURNAL, "no blocks kept for the journal: run `make deploy`")
-    return Journal(rp2.Flash(start=start, len=length))
+    return rp2.Flash(start=start, len=length)
 
 
 def reset():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from . import options
+from . import options, watch
 from .places import shown
 from .profile import board_names, load_profile
 
@@ -67,6 +67,7 @@ def deploy(board, port, config, no_check, no_start):
     files = tree_files(build_tree(profile)) | files
     with options.progress("copying", None) as advance:
         plan = deployment.deploy(port, files, on_file=advance)
+    deployment.keep_journal_blocks(port, profile)
     click.echo(f"{len(plan.changed)} of {len(files)} files copied, {len(plan.removed)} removed")
     if not no_check:
         for key, value in deployment.check_itself(port).items():
@@ -192,11 +193,5 @@ def romfs(board, port):
         click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
 
 
-@cli.command()
-@options.port
-@click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
-def monitor(port, restart):
-    """Show what the board prints, until Ctrl-C."""
-    from .monitor import monitor as watch
-
-    watch(port, restart)
+for command in (watch.monitor, watch.journal, watch.advise):
+    cli.add_command(command)

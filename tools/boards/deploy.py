@@ -90,6 +90,17 @@ def deploy(port, files, on_file=lambda path: None):
     return plan
 
 
+def keep_journal_blocks(port, profile):
+    """Give a board whose journal lies inside the filesystem its blocks, once.
+
+    An image brings them; a board that was set up by hand does not have them.
+    """
+    if profile.journal.place == "reserved":
+        count = profile.journal.size // profile.journal.erase_unit
+        script = device.source("reserve") + device.source("reserve_here", count=count)
+        Remote(port).execute(script)
+
+
 def check_itself(port):
     """Let the board import and check what it holds -> its report, a dict."""
     report = device.answer(Remote(port).execute(device.source("selfcheck")))

@@ -4,6 +4,7 @@ Sizes are of the .mpy files for armv6m; they hold no native code, so they are th
 same for every architecture.  The last commit is compiled the same way.
 """
 
+import ast
 import io
 import subprocess
 import tarfile
@@ -21,8 +22,6 @@ from .romfs import make_romfs
 _ARCH = "armv6m"
 # What every user of the client imports, and what the journal adds; bytes of .mpy.
 BUDGETS = {"core": 9000, "journal": 4500}
-_JOURNAL = ("journal", "ring")
-_EXTRAS = ("simple", "aio", "v5", "fileblockdevice")
 _HEAP_BYTES = 256 * 1024
 FORMS = (".py", ".mpy", "ROMFS")
 
@@ -56,18 +55,44 @@ class Module:
     before: int | None
 
 
-def group_of(name):
-    """Which budget a module of the library counts against."""
-    if name in _JOURNAL:
-        return "journal"
-    return "extra" if name in _EXTRAS else "core"
+def groups(library=LIBRARY):
+    """{module: budget it counts against}: what `client` imports, what `journal` adds, the rest.
+
+    Only imports at the top of a module count; those inside functions are for options.
+    """
+    imports = {path.stem: _imports_of(path) for path in library_sources(library)}
+    core = _closure("client", imports)
+    journal = _closure("journal", imports) - core
+    return {
+        name: "core" if name in core else "journal" if name in journal else "extra"
+        for name in imports
+    }
+
+
+def _imports_of(path):
+    # The library's own modules that are imported at the top of this one.
+    tree = ast.parse(path.read_text())
+    own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1]
+    named = {node.module for node in own if node.module}
+    return named | {alias.name for node in own if not node.module for alias in node.names}
+
+
+def _closure(start, imports):
+    found, waiting = set(), [start]
+    while waiting:
+        name = waiting.pop()
+        if name in imports and name not in found:
+            found.add(name)
+            waiting += imports[name]
+    return found
 
 
 def measure_modules():
     """The library's modules with their sizes, those of the last commit beside them."""
     now = _sizes(LIBRARY)
     before = _committed_sizes()
-    return [Module(name, group_of(name), now[name], before.get(name)) for name in now]
+    group = groups()
+    return [Module(name, group[name], now[name], before.get(name)) for name in now]
 
 
 def group_totals(modules):

@@ -57,7 +57,9 @@ class FlashArea:
             # NOR flash: programming only clears bits.
             old = bytearray(len(buf))
             self.readblocks(block, old, offset)
-            _undisturbed(self._write, block, bytes(a & b for a, b in zip(old, buf)), offset)
+            if old != b"\xff" * len(buf):
+                buf = bytes(a & b for a, b in zip(old, buf))
+            _undisturbed(self._write, block, buf, offset)
 
     def ioctl(self, op, arg):
         if op == 4:

@@ -47,8 +47,10 @@ def run_file(name, names):
         return
     try:
         exec(compile(source, name, "exec"), names)
-    except SystemExit:
-        soft_reset(False)
+    except SystemExit as end:
+        # The desk's halt() ends with a status; a board would be left at its REPL.
+        if not (end.args and end.args[0]):
+            soft_reset(False)
     except BaseException as error:
         sys.print_exception(error)
 

@@ -1,0 +1,73 @@
+"""Commands that look at a device or its settings: monitor, journal, advise."""
+
+from pathlib import Path
+
+import click
+
+from . import options
+from .places import BUILD, shown
+from .profile import load_profile
+
+
+@click.command()
+@options.port
+@click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
+def monitor(port, restart):
+    """Show what the board prints, until Ctrl-C."""
+    from .monitor import monitor as watch
+
+    watch(port, restart)
+
+
+@click.command()
+@options.port
+@click.option("--out", type=click.Path(path_type=Path), help="Default: build/journal.img.")
+@click.pass_context
+def journal(context, port, out):
+    """Read the journal area back from the board and show what is in it."""
+    from tools.journal.cli import dump
+
+    from .journal_area import read_area
+    from .provision import write_private
+
+    out = out or BUILD / "journal.img"
+    data = read_area(port)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_private(out, data)
+    click.echo(f"{shown(out)}: {len(data):,} bytes")
+    if set(data) == {0xFF}:
+        click.echo("the journal is empty: nothing was written yet")
+    else:
+        context.invoke(dump, file=out)
+
+
+@click.command()
+@options.board
+@options.config
+@click.option("--ordered", is_flag=True, help="The client has ordered=True.")
+@click.option(
+    "--overflow", type=click.Choice(["refuse", "drop_oldest", "latest"]), default="refuse"
+)
+@click.option("--max-age", is_flag=True, help="Messages have an age limit.")
+@click.option("--clean-session", is_flag=True, help="The client connects with a clean session.")
+@click.option("--tasks", default=1, show_default=True, help="Tasks or threads that publish.")
+def advise(board, config, ordered, overflow, max_age, clean_session, tasks):
+    """Say which order receivers can count on, and which rule breaks a stronger one."""
+    from . import advise as advice
+    from .config import keys, read_config
+
+    profile = load_profile(board)
+    settings = keys.complete(
+        read_config(config, profile) if config else profile.defaults.model_dump()
+    )
+    client = advice.Client(ordered, overflow, max_age, clean_session, tasks)
+    if wrong := advice.refusals(settings, client):
+        raise click.ClickException("; ".join(wrong))
+    for one in advice.advise(settings, client):
+        click.echo(f"stream {one.stream}, QoS {one.qos}: {advice.ORDERS[one.order]}")
+        for rule, what in one.broken:
+            click.echo(f"    {rule}: {what}")
+    for text in advice.notes(settings, client):
+        click.echo(f"  {text}")
+    for name, text in advice.load(profile, settings).items():
+        click.echo(f"  {name}: {text}")
