@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from tools.flash import Flash
+from tools.flash import TORN_BITS, Flash, PowerCut
 from tools.powercut.life import Collector, Life, Setting
+from tools.powercut.scenarios import walk
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal
@@ -238,6 +239,43 @@ def test_any_single_wrong_byte_never_stops_recovery():
         broken[at] ^= 1 + at % 255
         state = Life(SMALL, SMALL.flash(broken)).state
         assert {m.packet_id for m in state.messages} <= known
+
+
+def test_erasing_a_foreign_journal_can_be_cut_and_done_again():
+    flash = board_flash()
+    other = opened(flash, b"other")
+    for k in range(200):
+        put(other, 0, k + 1)
+        other.remove(0)
+    for operation in (0, 1, 5, 15):
+        copy = Flash(16, 4096, 256, flash.data)
+        copy.cut_at(operation, TORN_BITS, operation)
+        with pytest.raises(PowerCut):
+            opened(copy, erase_foreign=True)
+        again = Flash(16, 4096, 256, copy.data)
+        assert recovered(opened(again, erase_foreign=True)).messages == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shuffled_and_damaged_blocks_end_in_a_journal_or_a_clear_error(seed):
+    source = random.Random(seed)
+    flash = SMALL.flash()
+    life = Life(SMALL, flash)
+    for call in walk(seed, SMALL, 60):
+        life.do(call)
+    size = SMALL.block_bytes
+    blocks = [flash.data[i : i + size] for i in range(0, len(flash.data), size)]
+    if source.random() < 0.5:
+        source.shuffle(blocks)
+    image = bytearray(b"".join(blocks))
+    for _ in range(source.randrange(40)):
+        image[source.randrange(len(image))] = source.randrange(256)
+    try:
+        state = Life(SMALL, SMALL.flash(image)).state
+    except MQTTError as error:
+        assert error.code == JOURNAL
+    else:
+        assert len(state.messages) <= SMALL.slots
 
 
 def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():

@@ -116,7 +116,8 @@ def find_layout(image: bytes) -> Layout:
         title = image[end - image[end - 1] : end]
         if len(title) < _TITLE.size + 1:
             continue
-        layout = Layout(*_TITLE.unpack_from(title), title[_TITLE.size : -1])
+        page, cell, pages, blocks = _TITLE.unpack_from(title)
+        layout = Layout(page, cell, pages, blocks, title[_TITLE.size : -1])
         if layout.block_bytes * layout.blocks == len(image) and not at % layout.block_bytes:
             return layout
     raise NotAJournal(f"no journal in these {len(image)} bytes")

@@ -4,7 +4,7 @@
 that changes something; `required` is the newest that must have reached the flash.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Message(NamedTuple):
@@ -94,14 +94,14 @@ class Model:
         self._append(messages=(), held=())
         self.sync()
 
-    def _replaced(self, packet_id: int, **fields: bool) -> tuple[Message, ...]:
+    def _replaced(self, packet_id: int, **fields: Any) -> tuple[Message, ...]:
         return tuple(
             m._replace(**fields) if m.packet_id == packet_id else m for m in self.state.messages
         )
 
-    def _change(self, **fields: object) -> None:
+    def _change(self, **fields: Any) -> None:
         self._append(**fields)
         self._due = len(self.states) - 1
 
-    def _append(self, **fields: object) -> None:
+    def _append(self, **fields: Any) -> None:
         self.states.append(self.state._replace(**fields))

@@ -14,6 +14,7 @@ _SMALL = Setting()
 _ONCE = replace(_SMALL, page_bytes=64, cell_bytes=64, blocks=6)
 _LONG = replace(_SMALL, block_bytes=512, slot_bytes=90, blocks=5)  # packets over pages
 _FEW = replace(_SMALL, blocks=4, slots=2, held_slots=1)
+_BOARD = Setting(4, 4096, 256, 64, slots=6, slot_bytes=256)
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class Scenario:
 def scenarios(scale: int = 1) -> Iterator[Scenario]:
     """All scenarios; `scale` makes the random ones longer."""
     yield Scenario("fill up and empty", _SMALL, tuple(_fill(_SMALL)))
-    yield Scenario("one message stays while the ring turns", _SMALL, tuple(_stay()))
+    yield Scenario("one message stays while the ring turns", _SMALL, tuple(_stay(60, 9)))
     yield Scenario("received ids stay while the ring turns", _SMALL, tuple(_hold_long()))
     yield Scenario("clear in all places", _ONCE, tuple(_clear_often()))
     yield Scenario("nearly full all the time", _FEW, tuple(_nearly_full(_FEW, 30 * scale)))
     long = replace(_LONG, slots=10)
     yield Scenario("large packets, nearly full", long, tuple(_nearly_full(long, 20 * scale)))
+    yield Scenario("sizes of a board", _BOARD, tuple(_stay(70, 170)))
     for seed, setting in enumerate((_SMALL, _ONCE, _LONG, _FEW)):
         for is_deferred in (False, True):
             name = f"walk {seed}" + (", group commit" if is_deferred else "")
@@ -95,13 +97,13 @@ def _fill(setting: Setting) -> Iterator[Call]:
     yield ("sync",)
 
 
-def _stay() -> Iterator[Call]:
+def _stay(count: int, size: int) -> Iterator[Call]:
     yield ("put", 1, 2, b"the one that stays", False)
     yield ("online",)
     yield ("pubrec", 1)
     yield ("commit",)
-    for packet_id in range(2, 60):
-        yield ("put", packet_id, 1, b"passes by", True)
+    for packet_id in range(2, count):
+        yield ("put", packet_id, 1, bytes([packet_id] * size), True)
         yield ("remove", packet_id)
     yield ("check",)
 
