@@ -1,4 +1,4 @@
-"""Nothing allocates between two connections: every path of `locked.py` under every
+"""Nothing allocates between two connections: every path of `locked/` under every
 real MicroPython, with the heap locked.  The design's §5."""
 
 import functools
@@ -7,14 +7,18 @@ import pytest
 
 from host_tests.client.boards import FOLDER, ROOT, functions_of, run_module
 
-PATHS = FOLDER / "locked.py"
+PATHS = [
+    (module, name)
+    for module in ("sending", "receiving", "waiting", "staying")
+    for name in functions_of(FOLDER / "locked" / f"{module}.py")
+]
 results_of = functools.cache(run_module)
 
 
-@pytest.mark.parametrize("path", functions_of(PATHS))
-def test_path_with_locked_heap_allocates_nothing(micropython, path):
-    results = results_of(micropython, PATHS, 1_000_000)
-    assert results.get(path, "was not run") == ""
+@pytest.mark.parametrize(("module", "name"), PATHS)
+def test_path_with_locked_heap_allocates_nothing(micropython, module, name):
+    results = results_of(micropython, FOLDER / "locked" / f"{module}.py", 1_000_000)
+    assert results.get(name, "was not run") == ""
 
 
 def test_heap_lock_is_real_on_every_interpreter(micropython):
@@ -31,7 +35,7 @@ def test_heap_lock_is_real_on_every_interpreter(micropython):
 
 def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto):
     done = micropython.run(
-        FOLDER / "locked_socket.py",
+        FOLDER / "locked" / "socket_run.py",
         args=[mosquitto.port, "locked"],
         micropypath=[ROOT / "lib"],
         heap_bytes=512 * 1024,

@@ -1,17 +1,9 @@
 """Messages from the broker.  MQTT 3.1 §3.3 to §3.7; MQTT 5 §4.3, §4.6 (receiver)."""
 
-from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import AWAITING_REL, CLOSED, PROTOCOL
-
-
-class HandlerError(Exception):
-    pass
-
-
-def failing(message):
-    raise HandlerError("application")
+from umqtt31 import AWAITING_REL, PROTOCOL
 
 
 def test_b2c_qos0_is_handed_over_and_not_answered():
@@ -39,16 +31,6 @@ def test_b2c_qos1_is_handed_over_and_answered():
     d.b2c(b"\x32\x07\x00\x01t\x02\x05hi")
     d.c2b(b"\x40\x02\x02\x05")
     assert d.messages == [(b"t", b"hi", 1, False, False)]
-
-
-def test_b2c_qos1_is_answered_after_the_handler_returned():
-    """MQTT-4.3.2-4, MQTT-4.3.3-8: ownership is accepted by the handler's return."""
-    d = Dialogue()
-    seen = []
-    d.client.on_message = lambda message: seen.append(d.stream.sent)
-    d.b2c(publish(b"t", b"a", 1, 5), publish(b"t", b"b", 2, 6))
-    assert seen == [b"", b""]
-    d.c2b(puback(5), pubrec(6))
 
 
 def test_b2c_qos1_same_id_again_is_a_new_message_whatever_dup_says():
@@ -186,171 +168,6 @@ def test_b2c_pubacks_and_pubrecs_leave_in_the_order_of_the_publishes():
     answers = [None, puback, pubrec]
     d.c2b(*[answers[qos](packet_id) for qos, packet_id in packets if qos])
     assert [message[2] for message in d.messages] == [qos for qos, _ in packets]
-
-
-def test_b2c_handler_that_raises_leaves_the_message_unacknowledged():
-    """MQTT-4.3.2-4, MQTT-4.3.3-8: the exception reaches the caller of poll().
-
-    B: PUBLISH QoS 1 id 5, PUBLISH QoS 2 id 6; the handler raises on each
-    C: nothing
-    B: PUBLISH QoS 1 id 5 DUP, PUBLISH QoS 2 id 6 DUP, PUBLISH QoS 1 id 7
-    C: PUBACK 5, PUBREC 6, PUBACK 7
-    """
-    d = Dialogue()
-    d.client.on_message = failing
-    d.stream.feed(publish(b"t", b"a", 1, 5), publish(b"t", b"b", 2, 6))
-    for _ in range(2):
-        assert isinstance(error_of(d.client.poll), HandlerError)
-    d.c2b()
-    assert d.client.is_connected
-    d.client.on_message = d.keep
-    d.b2c(publish(b"t", b"a", 1, 5, 1), publish(b"t", b"b", 2, 6, 1), publish(b"t", b"c", 1, 7))
-    d.c2b(puback(5), pubrec(6), puback(7))
-    assert [message[1] for message in d.messages] == [b"a", b"b", b"c"]
-
-
-def test_b2c_handler_that_raises_does_not_hold_up_earlier_answers():
-    """B: PUBLISH QoS 1 id 5, id 6; the handler raises on the second.  C: PUBACK 5."""
-    d = Dialogue()
-    payloads = []
-
-    def handler(message):
-        payloads.append(message.payload)
-        if message.payload == b"b":
-            raise HandlerError("b")
-
-    d.client.on_message = handler
-    d.stream.feed(publish(b"t", b"a", 1, 5) + publish(b"t", b"b", 1, 6))
-    assert isinstance(error_of(d.work), HandlerError)
-    d.work()
-    d.c2b(puback(5))
-    assert payloads == [b"a", b"b"]
-
-
-def test_b2c_handler_that_polls_gets_a_clear_error_and_breaks_nothing():
-    """poll(), subscribe(), connect() and reconnect() inside a handler are refused."""
-    d = Dialogue()
-    codes = []
-    calls = (
-        lambda: d.client.poll(),
-        lambda: d.client.subscribe(b"a"),
-        lambda: d.client.unsubscribe(b"a"),
-        lambda: d.client.connect(),
-        lambda: d.client.reconnect(),
-        lambda: d.client.wait_msg(),
-    )
-    d.client.on_message = lambda message: codes.extend([code_of(call) for call in calls])
-    d.b2c(publish(b"t", b"x", 1, 5))
-    assert len(codes) == len(calls) and len(set(codes)) == 1
-    d.c2b(puback(5))
-    d.wait(1)
-    d.c2b()
-    assert d.client.is_connected
-
-
-def test_b2c_handler_that_publishes_answers_in_order():
-    """B: PUBLISH QoS 1 id 5; the handler publishes QoS 0 and 1.  C: both, PUBACK 5."""
-    d = Dialogue()
-
-    def handler(message):
-        d.client.publish(b"echo", message.payload)
-        d.client.publish(b"echo", message.payload, qos=1)
-
-    d.client.on_message = handler
-    d.b2c(publish(b"t", b"x", 1, 5))
-    d.c2b(publish(b"echo", b"x"), publish(b"echo", b"x", 1, 1), puback(5))
-
-
-def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
-    """Half a PUBLISH is finished before the PUBACK begins, for every stream width.
-
-    B: PUBLISH QoS 1 id 101 … 120; the handler publishes at QoS 1 each time
-    C: PUBLISH 1 … 20 and PUBACK 101 … 120, none of them torn
-    """
-    for most in range(1, 40):
-        d = Dialogue(max_inflight=20)
-        d.client.on_message = lambda message, d=d: d.client.publish(b"echo", b"y", qos=1)
-        d.stream.write_most = most
-        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
-        for _ in range(1000):
-            d.client.poll()
-        sent = d.stream.take()
-        echoes = [publish(b"echo", b"y", 1, k) for k in range(1, 21)]
-        assert len(sent) == 20 * (len(echoes[0]) + 4), (most, sent)
-        for packet in echoes + [puback(100 + k) for k in range(1, 21)]:
-            assert sent.count(packet) == 1, (most, sent)
-
-
-def test_b2c_handler_whose_publish_finds_no_room_holds_up_the_answers():
-    """The k-th publish of a handler is stuck: answers wait for it and lose nothing.
-
-    B: PUBLISH QoS 1 id 101 … 120
-    C: PUBACK 101 … 120, in this order, and 20 PUBLISHes
-    """
-    for stuck in range(1, 21):
-        d = Dialogue(max_inflight=20)
-        calls = []
-
-        def handler(message, d=d, calls=calls, stuck=stuck):
-            calls.append(message.packet_id)
-            d.stream.is_blocked = len(calls) == stuck
-            d.client.publish(b"echo", b"y", qos=1)
-
-        d.client.on_message = handler
-        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
-        d.work()
-        assert len(calls) == stuck
-        d.stream.is_blocked = False
-        for _ in range(50):
-            d.client.poll()
-        sent = d.stream.take()
-        for k in range(1, 21):
-            sent = sent.replace(publish(b"echo", b"y", 1, k), b"")
-        assert sent == b"".join([puback(100 + k) for k in range(1, 21)])
-
-
-def test_b2c_handler_that_publishes_keeps_its_message():
-    """The message stays readable after the handler's own publish gave up another."""
-    d = Dialogue(overflow="drop_oldest", max_inflight=1, max_mqueue_len=1)
-    dropped, payloads = [], []
-    d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
-    d.publish(b"in flight")
-    d.publish(b"waits")
-
-    def handler(message):
-        d.client.publish(b"echo", b"new", qos=1)
-        payloads.append((message.topic, message.payload, message.packet_id))
-
-    d.client.on_message = handler
-    d.b2c(publish(b"t", b"x", 1, 5))
-    assert dropped == [2]
-    assert payloads == [(b"t", b"x", 5)]
-
-
-def test_b2c_handler_that_disconnects_ends_the_poll():
-    """B: PUBLISH QoS 1 id 5, id 6; the handler disconnects.  The second is not read."""
-    d = Dialogue()
-    d.client.on_message = lambda message: d.client.disconnect()
-    d.stream.feed(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 1, 6))
-    d.client.poll()
-    assert d.stream.is_closed and not d.client.is_connected
-    assert code_of(d.client.poll) == CLOSED
-
-
-def test_b2c_no_handler_answers_all_the_same():
-    """B: PUBLISH QoS 1, QoS 2 without a handler set.  C: PUBACK, PUBREC."""
-    d = Dialogue()
-    d.client.on_message = None
-    d.b2c(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 2, 6))
-    d.c2b(puback(5), pubrec(6))
-
-
-def test_b2c_callback_of_umqtt_simple_gets_bytes():
-    d = Dialogue()
-    seen = []
-    d.client.set_callback(lambda topic, msg: seen.append((topic, msg)))
-    d.b2c(publish(b"t/1", b"payload", 1, 5))
-    assert seen == [(b"t/1", b"payload")] and type(seen[0][0]) is type(seen[0][1]) is bytes
 
 
 def test_b2c_qos3_is_a_protocol_error():

@@ -1,6 +1,6 @@
 """Messages through a real broker over a real socket, the heap locked.  MicroPython.
 
-Usage: micropython locked_socket.py PORT CLIENT_ID.  Prints what was received at
+Usage: micropython socket_run.py PORT CLIENT_ID.  Prints what was received at
 each QoS, and what is left in flight.
 """
 

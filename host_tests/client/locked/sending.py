@@ -1,0 +1,61 @@
+"""Publishing, the short and the long way, with the heap locked from `connect()` on.
+
+Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
+"""
+
+from micropython import heap_lock, heap_unlock
+
+from host_tests.client import wire
+from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
+
+
+def test_publish_at_each_qos():
+    b = Bench()
+    client = b.client
+    heap_lock()
+    try:
+        client.publish(TOPIC, PAYLOAD)
+        client.publish(TOPIC, PAYLOAD, True, 0)
+        client.publish(TOPIC, PAYLOAD, False, 1)
+        client.publish(TOPIC, PAYLOAD, qos=2)
+    finally:
+        heap_unlock()
+    b.expect(
+        wire.publish(TOPIC, PAYLOAD),
+        wire.publish(TOPIC, PAYLOAD, retain=1),
+        wire.publish(TOPIC, PAYLOAD, 1, 1),
+        wire.publish(TOPIC, PAYLOAD, 2, 2),
+    )
+
+
+def test_publish_from_every_kind_of_buffer():
+    b = Bench()
+    client = b.client
+    kinds = (bytes, bytearray, memoryview)
+    values = [(kind(TOPIC), kind(PAYLOAD)) for kind in kinds]
+    heap_lock()
+    try:
+        for topic, payload in values:
+            client.publish(topic, payload)
+            client.publish(topic, payload, qos=1)
+    finally:
+        heap_unlock()
+    assert b.client.inflight == 3
+    sent = b.stream.take()
+    assert sent.count(wire.publish(TOPIC, PAYLOAD)) == 3
+
+
+def test_publish_and_receive_long_payloads():
+    b = Bench(buffer_size=1500)
+    client, stream = b.client, b.stream
+    incoming = wire.publish(TOPIC, LONG, 1, 9)
+    heap_lock()
+    try:
+        client.publish(TOPIC, LONG)
+        client.publish(TOPIC, LONG, qos=2)
+        stream.feed(incoming)
+        poll_all(client)
+    finally:
+        heap_unlock()
+    b.expect(wire.publish(TOPIC, LONG), wire.publish(TOPIC, LONG, 2, 1), wire.puback(9))
+    assert b.handler.length == len(LONG) and bytes(b.handler.payload[: len(LONG)]) == LONG

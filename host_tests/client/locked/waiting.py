@@ -1,0 +1,121 @@
+"""Window, queue and what is given up, with the heap locked from `connect()` on.
+
+Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
+"""
+
+from micropython import heap_lock, heap_unlock
+
+from host_tests.client import wire
+from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from umqtt31 import FULL, TIMEOUT
+
+
+def test_window_and_queue():
+    b = Bench(max_inflight=2, max_mqueue_len=4)
+    client, stream = b.client, b.stream
+    answers = [wire.puback(k) for k in range(1, 7)]
+    heap_lock()
+    try:
+        for _ in range(6):
+            client.publish(TOPIC, PAYLOAD, qos=1)
+        for answer in answers:
+            stream.feed(answer)
+            poll_all(client)
+    finally:
+        heap_unlock()
+    assert client.inflight == client.queued == 0
+    b.expect(*[wire.publish(TOPIC, PAYLOAD, 1, k) for k in range(1, 7)])
+
+
+def test_overflow_drop_oldest():
+    b = Bench(max_inflight=1, max_mqueue_len=2, overflow="drop_oldest")
+    client = b.client
+    heap_lock()
+    try:
+        for _ in range(5):
+            client.publish(TOPIC, PAYLOAD, qos=1)
+    finally:
+        heap_unlock()
+    assert client.stats.dropped == 2 and (b.handler.dropped, b.handler.reason) == (3, FULL)
+
+
+def test_overflow_latest():
+    b = Bench(max_inflight=1, max_mqueue_len=2, overflow="latest")
+    client = b.client
+    heap_lock()
+    try:
+        client.publish(b"other", PAYLOAD, qos=1)
+        client.publish(b"other", PAYLOAD, qos=1)
+        for _ in range(3):
+            client.publish(TOPIC, PAYLOAD, qos=2)
+    finally:
+        heap_unlock()
+    assert client.stats.dropped == 2 and (b.handler.dropped, b.handler.reason) == (4, FULL)
+
+
+def test_messages_too_old():
+    b = Bench(max_inflight=1, keepalive=0)
+    client = b.client
+    heap_lock()
+    try:
+        client.publish(TOPIC, PAYLOAD, qos=1)
+        client.publish(TOPIC, PAYLOAD, qos=1, max_age=5)
+        client.next_due_ms()
+        b.pass_ms(5000)
+        client.poll()
+    finally:
+        heap_unlock()
+    assert client.queued == 0 and (b.handler.dropped, b.handler.reason) == (2, TIMEOUT)
+
+
+def test_stored_qos_0():
+    b = Bench(mqueue_store_qos0=True)
+    client, stream = b.client, b.stream
+    stream.room = 3
+    heap_lock()
+    try:
+        client.publish(TOPIC, PAYLOAD)
+        client.publish(TOPIC, PAYLOAD)
+        client.publish(TOPIC, PAYLOAD)
+        stream.room = 1000
+        poll_all(client)
+        poll_all(client)
+    finally:
+        heap_unlock()
+    b.expect(wire.publish(TOPIC, PAYLOAD) * 3)
+
+
+def test_any_number_of_places():
+    for window in (1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33):
+        b = Bench(max_inflight=window, max_mqueue_len=0, max_awaiting_rel=window)
+        client, stream = b.client, b.stream
+        answers = b"".join([wire.puback(k) for k in range(window, 0, -1)])
+        incoming = b"".join([wire.publish(b"t", b"x", 2, k + 1) for k in range(window)])
+        client.on_message = None
+        heap_lock()
+        try:
+            for _ in range(window):
+                client.publish(b"t", b"x", qos=1)
+            stream.feed(answers)
+            stream.feed(incoming)
+            poll_all(client)
+        finally:
+            heap_unlock()
+        assert client.inflight == 0 and client.stats.refused == 0
+
+
+def test_ordered_publishing():
+    b = Bench(ordered=True)
+    client, stream = b.client, b.stream
+    answers = wire.puback(1) + wire.puback(2)
+    heap_lock()
+    try:
+        client.publish(TOPIC, PAYLOAD, qos=1)
+        client.publish(TOPIC, PAYLOAD, qos=1)
+        stream.feed(answers)
+        poll_all(client)
+        poll_all(client)
+    finally:
+        heap_unlock()
+    sent = b.stream.take()
+    assert sent == wire.publish(TOPIC, PAYLOAD, 1, 1) + wire.publish(TOPIC, PAYLOAD, 1, 2)
