@@ -8,6 +8,9 @@ TOOLS := $(RUN) -m tools
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 
+# $(call opt,NAME,name): --name "value" if NAME= was given.
+opt = $(if $($(1)),--$(2) "$($(1))")
+
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 
@@ -37,6 +40,36 @@ fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the c
 
 conformance: setup ## write docs/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
+
+size: setup ## bytes of bytecode per module, budgets, heap after import
+	@$(TOOLS) boards size $(ARGS)
+
+build: setup ## compile library and firmware: BOARD=
+	@$(TOOLS) boards build $(call opt,BOARD,board)
+
+romfs: setup ## the same as a ROMFS image: BOARD= [PORT=]
+	@$(TOOLS) boards romfs $(call opt,BOARD,board) $(call opt,PORT,port)
+
+image: setup ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
+	@$(TOOLS) boards image $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,CONFIG,config) $(call opt,OUT,out)
+
+provision: setup ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
+	@$(TOOLS) boards provision $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,BATCH,batch) $(call opt,CONFIG,config) $(call opt,OUT,out)
+
+flash: setup ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
+	@$(TOOLS) boards flash $(call opt,BOARD,board) $(call opt,IMAGE,image) $(call opt,PORT,port) $(call opt,DRIVE,drive)
+
+deploy: setup ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
+	@$(TOOLS) boards deploy $(call opt,BOARD,board) $(call opt,PORT,port) $(call opt,CONFIG,config)
+
+monitor: setup ## show what a board prints: PORT=
+	@$(TOOLS) boards monitor $(call opt,PORT,port) $(ARGS)
+
+journal: setup ## read a board's journal back and show it: PORT=
+	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)
+
+advise: setup ## which order receivers can count on: BOARD= [CONFIG=]
+	@$(TOOLS) boards advise $(call opt,BOARD,board) $(call opt,CONFIG,config) $(ARGS)
 
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -1,5 +1,6 @@
 """Flashing: esptool run for real against a stand-in ROM, RP2 through its drive."""
 
+import os
 import stat
 
 import pytest
@@ -128,3 +129,15 @@ def test_flash_of_desk_says_deploy(tmp_path):
     (tmp_path / "x.bin").write_bytes(b"x")
     with pytest.raises(BoardError, match="make deploy"):
         flash(load_profile("desk"), tmp_path / "x.bin")
+
+
+def test_newest_image_is_the_last_one_made(tmp_path):
+    profile = load_profile("RPI_PICO_W")
+    with pytest.raises(BoardError, match="make image"):
+        flashing.newest_image(profile, tmp_path)
+    folder = tmp_path / profile.name
+    folder.mkdir()
+    for age, name in enumerate(["new.uf2", "old.uf2"]):
+        (folder / name).touch()
+        os.utime(folder / name, ns=(0, 10**9 * (10 - age)))
+    assert flashing.newest_image(profile, tmp_path).name == "new.uf2"

@@ -1,7 +1,6 @@
 """The virtual board behaves as hardware does towards the real mpremote."""
 
 import contextlib
-import functools
 import http.server
 import json
 import subprocess
@@ -72,8 +71,6 @@ def test_mpremote_run_starts_a_local_file(board, tmp_path):
 @contextlib.contextmanager
 def serve(folder):
     """An HTTP server on `folder` -> its URL."""
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
-    handler.log_message = None
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _quiet(folder))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

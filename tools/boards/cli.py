@@ -143,14 +143,15 @@ def provision(board, firmware, batch, config, out):
 @options.board
 @click.option("--port", help="Serial port (ESP32).")
 @click.option("--drive", type=click.Path(), help="Mount point of the boot loader (RP2).")
-@click.option(
-    "--image", type=click.Path(path_type=Path), required=True, help="Made by `boards image`."
-)
+@click.option("--image", type=click.Path(path_type=Path), help="Default: the newest of this board.")
 def flash(board, port, drive, image):
     """Write an image to the board."""
     from . import flash as flashing
 
-    flashing.flash(load_profile(board), image, port, drive, on_text=click.echo)
+    profile = load_profile(board)
+    image = image or flashing.newest_image(profile)
+    click.echo(f"writing {shown(image)}")
+    flashing.flash(profile, image, port, drive, on_text=click.echo)
     click.echo("done; see it start with: make monitor PORT=…")
 
 
@@ -191,6 +192,14 @@ def romfs(board, port):
     click.echo(f"{shown(out)}: {len(data):,} bytes")
     if port:
         click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
+
+
+@cli.command()
+def package():
+    """Write package.json, package-full.json and manifest.py from the library's modules."""
+    from .packaging import write_packages
+
+    click.echo(", ".join(write_packages()))
 
 
 for command in (watch.monitor, watch.journal, watch.advise):

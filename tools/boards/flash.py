@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .errors import BoardError
 from .esp_image import check_chip
-from .places import shown
+from .places import BUILD, shown
 from .port import check_port
 from .uf2 import FAMILIES, family_name, read_uf2
 
@@ -36,6 +36,14 @@ def flash(profile, image, port=None, drive=None, on_text=lambda text: None):
         _flash_rp2(profile, image, data, drive, on_text)
     else:
         raise BoardError(f"{profile.name} has no flash to write; use make deploy")
+
+
+def newest_image(profile, folder=BUILD):
+    """The image that `make image` made last for this board; BoardError if there is none."""
+    found = [path for end in ("bin", "uf2") for path in (folder / profile.name).glob(f"*.{end}")]
+    if not found:
+        raise BoardError(f"no image for {profile.name} yet; make one with make image")
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
 
 
 def _flash_esp(profile, image, data, port, on_text):

@@ -1,0 +1,33 @@
+"""Freezes umqtt31 into firmware: `include("path/to/manifest.py")` in the board's manifest.
+
+`package-full.json` is the same for mip, `package.json` the client without extras.
+Written by `python -m tools boards package`.
+"""
+# ruff: noqa: F821 - both are names of MicroPython's build
+
+metadata(description='MQTT 3.1 client: no allocation, QoS 2, survives resets', version='0.1.0')
+package(
+    "umqtt31",
+    (
+        "__init__.py",
+        "client.py",
+        "codes.py",
+        "connection.py",
+        "errors.py",
+        "fileblockdevice.py",
+        "giveup.py",
+        "journal.py",
+        "message.py",
+        "ordered.py",
+        "packet.py",
+        "pubsub.py",
+        "ram.py",
+        "recovery.py",
+        "ring.py",
+        "session.py",
+        "simple.py",
+        "stream.py",
+        "topic.py",
+    ),
+    base_path="lib",
+)

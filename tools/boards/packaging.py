@@ -1,0 +1,68 @@
+"""package.json, package-full.json and manifest.py: which files a board installs.
+
+mip takes the first two (client alone, and with journal and the other extras),
+MicroPython's build the third, for freezing.  They are written from the library's
+folder, so that a new module cannot be forgotten.
+"""
+
+import ast
+import json
+
+from .places import LIBRARY, ROOT
+from .size import groups
+
+_MANIFEST = '''\
+"""Freezes umqtt31 into firmware: `include("path/to/manifest.py")` in the board's manifest.
+
+`package-full.json` is the same for mip, `package.json` the client without extras.
+Written by `python -m tools boards package`.
+"""
+# ruff: noqa: F821 - both are names of MicroPython's build
+
+metadata(description={description!r}, version={version!r})
+package(
+    "umqtt31",
+    (
+{files}
+    ),
+    base_path="lib",
+)
+'''
+_DESCRIPTION = "MQTT 3.1 client: no allocation, QoS 2, survives resets"
+
+
+def version():
+    """The library's version, from its `__init__.py`."""
+    tree = ast.parse((LIBRARY / "__init__.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__version__":
+            return ast.literal_eval(node.value)
+    raise ValueError("umqtt31 has no __version__")
+
+
+def package_files():
+    """{file name in the project: content} of the three."""
+    group = groups()
+    optional = {name for name in group if group[name] != "core"} - {"__init__"}
+    everything = sorted(f"{name}.py" for name in group)
+    client = [name for name in everything if name.removesuffix(".py") not in optional]
+    lines = "\n".join(f'        "{name}",' for name in everything)
+    manifest = _MANIFEST.format(description=_DESCRIPTION, version=version(), files=lines)
+    return {
+        "package.json": _package(client),
+        "package-full.json": _package(everything),
+        "manifest.py": manifest,
+    }
+
+
+def write_packages():
+    """Write the three files -> their names."""
+    files = package_files()
+    for name, content in files.items():
+        (ROOT / name).write_text(content)
+    return list(files)
+
+
+def _package(names):
+    urls = [[f"umqtt31/{name}", f"lib/umqtt31/{name}"] for name in names]
+    return json.dumps({"version": version(), "deps": [], "urls": urls}, indent=1) + "\n"
