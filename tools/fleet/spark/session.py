@@ -8,8 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
-# Little logging, and no long compilation for jobs that mostly wait for Python.
-_JAVA_OPTIONS = "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1" % (
+# Little logging, and no long compilation for jobs that mostly wait for Python.  With one
+# compiler Java keeps room for 48 MB of code only; a long session fills that and fails.
+_JAVA_OPTIONS = (
+    "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+) % (
     Path(__file__).with_name("log4j2.properties").as_uri()
 )
 
@@ -44,6 +47,7 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.sources.partitionOverwriteMode": "static",
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
     }
     for key, value in settings.items():
