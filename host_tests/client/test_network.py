@@ -108,6 +108,24 @@ def test_stream_cut_into_odd_segments_arrives_whole(client):
     assert broker.received[0] == acks + wire.DISCONNECT
 
 
+def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
+    """`import umqtt31` and connect(stream=…) need no socket; connect() says what is missing."""
+    (tmp_path / "socket.py").write_text('raise ImportError("no module named socket")\n')
+    program = (
+        "from host_tests.client import wire\n"
+        "from host_tests.client.scripted import ScriptedStream\n"
+        "from umqtt31 import MQTTClient, MQTTError\n"
+        "client = MQTTClient('dev', 'broker')\n"
+        "stream = ScriptedStream()\n"
+        "stream.answer(wire.connect(), wire.connack())\n"
+        "client.connect(stream=stream)\n"
+        "print(client.is_connected)\n"
+        'try:\n    client.connect()\nexcept MQTTError as error:\n    print(error.code, "no sockets" in str(error))\n'
+    )
+    done = micropython.run(program, micropypath=[tmp_path, ROOT, ROOT / "lib"])
+    assert done.stdout == f"True\n{NETWORK} True\n", done.stdout + done.stderr
+
+
 def compile_library(folder):
     """Compile the library and the script, as for a board."""
     for source in [*(ROOT / "lib").rglob("*.py"), SCRIPT]:
