@@ -5,7 +5,7 @@ Written by `python -m tools boards package`.
 """
 # ruff: noqa: F821 - both are names of MicroPython's build
 
-metadata(description='MQTT 3.1 client: no allocation, QoS 2, survives resets', version='0.1.0')
+metadata(description="MQTT 3.1 client: no allocation, QoS 2, survives resets", version="0.1.0")
 package(
     "umqtt31",
     (

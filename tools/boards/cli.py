@@ -143,7 +143,9 @@ def provision(board, firmware, batch, config, out):
 @options.board
 @click.option("--port", help="Serial port (ESP32).")
 @click.option("--drive", type=click.Path(), help="Mount point of the boot loader (RP2).")
-@click.option("--image", type=click.Path(path_type=Path), help="Default: the newest of this board.")
+@click.option(
+    "--image", type=click.Path(path_type=Path), help="Default: the newest of this board."
+)
 def flash(board, port, drive, image):
     """Write an image to the board."""
     from . import flash as flashing

@@ -19,7 +19,7 @@ Written by `python -m tools boards package`.
 """
 # ruff: noqa: F821 - both are names of MicroPython's build
 
-metadata(description={description!r}, version={version!r})
+metadata(description="{description}", version="{version}")
 package(
     "umqtt31",
     (
