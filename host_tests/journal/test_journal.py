@@ -346,21 +346,45 @@ def test_erase_unit_of_several_device_blocks_makes_room_for_large_packets():
     assert recovered(opened(flash, slot_bytes=3000, erase_bytes=8192)).messages == []
 
 
-def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch):
+def fail(*_):
+    raise OSError(5)
+
+
+@pytest.mark.parametrize("operation", ["writeblocks", "readblocks"])
+def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation):
     flash = board_flash()
     journal = opened(flash)
     put(journal, 0, 1)
-
-    def fail(*_):
-        raise OSError(5)
-
     with monkeypatch.context() as patch:
-        patch.setattr(flash, "writeblocks", fail)
+        patch.setattr(flash, operation, fail)
         with pytest.raises(MQTTError) as caught:
             put(journal, 1, 2)
+            journal.get(0, bytearray(256))
         assert caught.value.code == JOURNAL
+    if operation == "readblocks":
+        journal.remove(1)
     assert put(journal, 1, 3)
     assert [m[1] for m in recovered(opened(flash)).messages] == [1, 3]
+
+
+def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch):
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1)
+    write = flash.writeblocks
+
+    def tear(block, buf, offset):
+        write(block, buf, offset)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(flash, "writeblocks", tear)
+        with pytest.raises(KeyboardInterrupt):
+            put(journal, 1, 2)
+    journal.hold(7)
+    journal.commit()
+    found = recovered(opened(flash))
+    assert ([m[1] for m in found.messages], found.held) == ([1], [7])
 
 
 def test_recovery_of_a_full_journal_reads_each_page_at_most_twice():

@@ -64,8 +64,7 @@ class Journal:
         group_commit=False,
         erase_foreign=False,
     ):
-        cell_bytes = min(cell_bytes, program_bytes)
-        self._ring = Ring(block_device, program_bytes, cell_bytes, erase_bytes)
+        self._ring = Ring(block_device, program_bytes, min(cell_bytes, program_bytes), erase_bytes)
         self.is_deferred = group_commit
         self._erase_foreign = erase_foreign
 
@@ -75,8 +74,8 @@ class Journal:
         """As RamStore; then read the log and, after a cut, finish reclaiming.
 
         Raises ValueError if the device is too small for these sizes; MQTTError
-        (JOURNAL) if it holds another client's journal, or more than fits these
-        sizes; nothing on flash has changed then.
+        (JOURNAL) if it holds another client's journal or more than fits, unchanged;
+        OSError if it cannot be read.
         """
         self._set_capacity(client_id, slot_bytes, held_slots)
         self._slots = slots
@@ -181,8 +180,7 @@ class Journal:
                 session.restore_held(self._packet_id[i])
             elif kind:
                 has_pubrec = bool(kind & _PUBREC)
-                was_sent = bool(kind & _SENT)
-                session.restore(i, self._packet_id[i], kind & _QOS, has_pubrec, was_sent)
+                session.restore(i, self._packet_id[i], kind & _QOS, has_pubrec, bool(kind & _SENT))
         session.restore_last_id(self._ring.last_id)
 
     # --- the face of a store ------------------------------------------------------
@@ -200,7 +198,7 @@ class Journal:
                 self._ring.last_id = packet_id
             if not self.is_deferred:
                 self.commit()
-        except MQTTError:
+        except BaseException:
             self.remove(slot)
             raise
         return True
@@ -343,7 +341,10 @@ class Journal:
         else:
             # A whole buffer is read, but not beyond the end of the device.
             skip = max(0, at + len(packet) - ring.pages * ring.page_bytes)
-            ring.read(at - skip, packet)
+            try:
+                ring.read(at - skip, packet)
+            except OSError:
+                raise MQTTError(JOURNAL)
         if skip:
             for i in range(self._length[entry]):
                 packet[i] = source[skip + i]

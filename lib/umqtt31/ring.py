@@ -125,10 +125,12 @@ class Ring:
         at = place * self.page_bytes
         try:
             self._device.writeblocks(at // self._device_bytes, view, at % self._device_bytes)
-        except OSError:
-            # It may be half programmed: never again with other bytes.
+        except BaseException as error:
+            # The page may be half programmed: never again with other bytes.
             self._leave_page(pages)
-            raise MQTTError(JOURNAL)
+            if isinstance(error, OSError):
+                raise MQTTError(JOURNAL)
+            raise
         self.start += length
         if self.start >= self.page_bytes:
             self.start = 0
