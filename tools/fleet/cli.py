@@ -1,5 +1,6 @@
 """Audit captures of a whole fleet; simulate fleets to try it on."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,6 +32,39 @@ def audit(folder, out, ports, whole_files, exempt, master, memory):
     try:
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
         sys.exit(batch.run(Path(folder), Path(out), options, master, memory))
+    except batch.BadInput as error:
+        click.echo("Error: %s" % error, err=True)
+        sys.exit(batch.BAD_INPUT)
+
+
+@cli.command()
+@click.argument("source")
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="tables and state")
+@click.option("--once", is_flag=True, help="read what is there to its end, then stop")
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
+@click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
+@click.option("--trigger", default=5.0, show_default=True, help="seconds between batches")
+@click.option("--refresh", default=60.0, show_default=True, help="seconds between tables")
+@click.option(
+    "--settle", default=60.0, show_default=True, help="seconds until an untouched file is complete"
+)
+@click.option("--buckets", default=16, show_default=True, type=click.IntRange(1, 4096))
+@click.option("--master", help="Spark master; default local[*]")
+@click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
+def stream(source, out, once, ports, exempt, trigger, refresh, settle, buckets, master, memory):
+    """Follow SOURCE, a folder that grows or a broker as mqtt://user@host:port/filter.
+
+    The tables under --out are those of `audit`.  After a kill the same command goes
+    on where it was.  A broker's password is read from FLEET_PASSWORD.
+    """
+    from . import batch, streaming
+
+    _check_ports(ports)
+    settings = streaming.Settings(source, ports, buckets)
+    pace = streaming.Pace(trigger, refresh, settle)
+    password = os.environ.get("FLEET_PASSWORD")
+    try:
+        sys.exit(streaming.run(settings, Path(out), exempt, pace, once, master, memory, password))
     except batch.BadInput as error:
         click.echo("Error: %s" % error, err=True)
         sys.exit(batch.BAD_INPUT)

@@ -71,6 +71,12 @@ class Spool:
                 file.flush()
                 os.fsync(file.fileno())
             self._is_dirty = False
+            self._synced_bytes = self._file.tell()
+
+    def synced_bytes(self, path):
+        """How much of one of the spool's files is on disk."""
+        newest, synced_bytes = self._newest, self._synced_bytes
+        return synced_bytes if int(Path(path).stem) >= newest else Path(path).stat().st_size
 
     def prune(self, number):
         """Delete files whose messages are all before `number`, and not held."""
@@ -91,6 +97,8 @@ class Spool:
         return self._folder / f"{first:016d}.jsonl"
 
     def _open_file(self):
+        # In this order, as another thread asks `synced_bytes`.
+        self._synced_bytes = 0
         self._newest = self.count
         self._file = open(self._path(self.count), "ab")
         self._files.setdefault(self.count, 0)
@@ -145,6 +153,8 @@ def _repaired(path, read):
             end += len(line)
     if end < path.stat().st_size:
         os.truncate(path, end)
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())  # it may be read and used from now on
     return found
 
 

@@ -6,13 +6,15 @@ at QoS 2.  It publishes nothing.
 """
 
 import threading
+import time
 
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.ram import RamStore
 
 _PACKET_BYTES = 65535
 _WINDOW = 1000  # QoS 2 messages of a broker under way; mosquitto's default is 20
-_PAUSE_MS = 500
+_PAUSE_MS = 200
+_SYNC_S = 0.2
 _REFUSED = 128  # instead of a granted QoS
 
 
@@ -46,6 +48,8 @@ class Subscriber:
         self._filters = [(name.encode(), 2) for name in filters]
         self._is_stopping = threading.Event()
         self.is_subscribed = False  # did the broker confirm it, on any connection
+        self._prune_before = 0
+        self._synced_at = 0.0
         self.last_error = None  # why there is no connection just now
         self.client = MQTTClient(
             client_id,
@@ -64,6 +68,14 @@ class Subscriber:
         self.client.on_message = self._take
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
+    def prune(self, number):
+        """Delete from the spool what is before message `number`, soon."""
+        self._prune_before = number
+
+    def synced_bytes(self, path):
+        """How much of a file of the spool is on disk."""
+        return self._spool.synced_bytes(path)
+
     def start(self):
         """Start to subscribe."""
         self._thread.start()
@@ -72,7 +84,7 @@ class Subscriber:
         """Disconnect and wait for the thread; the session stays at the broker."""
         self._is_stopping.set()
         self._thread.join()
-        self._spool.sync()
+        self._spool.close()
 
     def _take(self, message):
         self._spool.append(
@@ -82,6 +94,7 @@ class Subscriber:
     def _run(self):
         client = self.client
         while not self._is_stopping.is_set():
+            self._keep_house()
             try:
                 if not client.is_connected:
                     client.reconnect(_PAUSE_MS)
@@ -94,6 +107,14 @@ class Subscriber:
             except MQTTError as error:
                 self.last_error = error
         client.disconnect()
+
+    def _keep_house(self):
+        # Messages at QoS 0 are not acknowledged, so they do not reach the disk by that.
+        now = time.monotonic()
+        if now - self._synced_at > _SYNC_S:
+            self._synced_at = now
+            self._spool.sync()
+            self._spool.prune(self._prune_before)
 
     def _subscribe(self):
         granted = self.client.subscribe(self._filters)

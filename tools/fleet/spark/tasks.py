@@ -65,11 +65,12 @@ def decode_segments(batches, buckets, goes_on=False):
         yield from gathered.add(decoder.feed(found, capture))
     if goes_on:
         yield from gathered.flush()
+        gathered = _Gathered(buckets, "tail")
         kept = [("decoder:" + site, own, pickle.dumps(one)) for site, one in decoders.items()]
         yield from _as_they_are(kept)
     for decoder in decoders.values():
         yield from gathered.add(decoder.finish())
-    yield from gathered.flush("tail" if goes_on else "events")
+    yield from gathered.flush()
 
 
 class _Part:
@@ -97,8 +98,8 @@ def _runs(parts):
 
 class _Gathered:
     # Events of several batches, split by client when there are enough of them.
-    def __init__(self, buckets):
-        self._buckets = buckets
+    def __init__(self, buckets, name="events"):
+        self._buckets, self._name = buckets, name
         self._tables, self._count = [], 0
 
     def add(self, batches):
@@ -108,12 +109,12 @@ class _Gathered:
             if self._count >= _RUN_ROWS:
                 yield from self.flush()
 
-    def flush(self, name="events"):
+    def flush(self):
         if self._tables:
             table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
             self._tables, self._count = [], 0
             entries = events_by_client(table, self._buckets)
-            yield pack.rows((name, bucket, some) for _, bucket, some in entries)
+            yield pack.rows((self._name, bucket, some) for bucket, some in entries)
 
 
 def _as_they_are(rest):
@@ -156,7 +157,7 @@ def read_packets(source, ports):
 
 
 def events_by_client(table, count):
-    """Entries (`events`, bucket, table) that bring each client's events together."""
+    """(bucket, table) that bring each client's events together."""
     site, sites = dictionary(table["site"])
     client, clients = dictionary(table["client_id"])
     connection, connections = dictionary(table["connection"])
@@ -168,7 +169,7 @@ def events_by_client(table, count):
         by_connection = pack.text_buckets(connections.to_pylist(), count)
         bucket = np.where(np.array(unknown)[client], by_connection[connection], bucket)
     bucket = (bucket + pack.text_buckets(sites.to_pylist(), count)[site]) % count
-    return [("events", number, some) for number, some in pack.split(table, bucket)]
+    return pack.split(table, bucket)
 
 
 def tally_table(source, tally):

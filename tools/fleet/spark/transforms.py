@@ -22,10 +22,13 @@ from ..audit.rows import dictionary
 from . import pack, tasks
 
 
-def decode(segments, buckets):
-    """Packed segments (by connection) -> packed events (by client)."""
+def decode(segments, buckets, goes_on=False):
+    """Packed segments (by connection) -> packed events (by client).
+
+    `goes_on`: more of the same connections will come; see `tasks.decode_segments`.
+    """
     return segments.repartitionById(buckets, "bucket").mapInArrow(
-        lambda batches: tasks.decode_segments(batches, buckets), pack.PACKED
+        lambda batches: tasks.decode_segments(batches, buckets, goes_on), pack.PACKED
     )
 
 
@@ -34,8 +37,9 @@ def by_client(events, buckets):
 
     def run(batches):
         for batch in batches:
-            coded = _coded(pa.Table.from_batches([batch]).cast(schemas.EVENTS))
-            yield pack.rows(tasks.events_by_client(coded, buckets))
+            coded = _coded(pa.Table.from_batches([batch]))
+            entries = tasks.events_by_client(coded, buckets)
+            yield pack.rows(("events", bucket, some) for bucket, some in entries)
 
     return events.mapInArrow(run, pack.PACKED)
 
@@ -43,7 +47,7 @@ def by_client(events, buckets):
 def _coded(table):
     arrays = []
     for field in schemas.CODED_EVENTS:
-        column = table[field.name].combine_chunks()
+        column = table[field.name].combine_chunks().cast(schemas.EVENTS.field(field.name).type)
         arrays.append(column.dictionary_encode() if field.type == schemas.CODED else column)
     return pa.table(arrays, schema=schemas.CODED_EVENTS)
 

@@ -1,0 +1,181 @@
+"""The streaming job: what arrives is decoded once, the tables follow at intervals.
+
+Theory of operation.  A micro-batch takes packed segments and events, decodes them
+together with what the batch before left open (`decoder` rows), and writes all it
+found into a folder named by its number, over whatever an earlier try left there.
+Only then `manifest.json` is replaced, which says which folders count; a batch that
+stands in it already is passed over.  So a kill at any moment loses and repeats
+nothing.  `refresh` runs the audit of the batch job over all events so far, beside
+the batches that go on; its tables are those a batch over the same input would give.
+"""
+
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from . import job, pack, transforms
+from .growing import MqttGrowingSource
+from .live import MqttSource
+
+_FEW_PARTS = 32  # more folders than that are put together
+# Events that only hold if nothing more comes, as a part of the table `packets`.
+_OPEN = "open"
+
+
+class Stream:
+    """State and tables of one stream in the folder `out`.
+
+    `buckets` must stay what it was at the first start; `exempt` as for the audit.
+    """
+
+    def __init__(self, session, out, buckets, exempt=()):
+        self._session = session
+        self._out = Path(out)
+        self._buckets = buckets
+        self._exempt = exempt
+        self._parts = state_folder(out) / "parts"
+        self._manifest = _Manifest(state_folder(out) / "manifest.json")
+        self._refreshed = None
+
+    @property
+    def is_behind(self):
+        """Has anything arrived since the last `refresh`?"""
+        return self._manifest.batch >= 0 and self._manifest.batch != self._refreshed
+
+    def take(self, frame, number):
+        """One micro-batch, for `foreachBatch`."""
+        if number <= self._manifest.batch:
+            return
+        name = "b-%08d" % number
+        frame = self._with_state(frame)
+        decoded = transforms.decode(frame, self._buckets, goes_on=True)
+        kind = F.substring_index("name", ":", 1)
+        decoded = decoded.withColumn("kind", kind)
+        decoded.write.mode("overwrite").partitionBy("kind").parquet(str(self._parts / name))
+        self._write_packets(self._read([name], "events"), "%08d" % number)
+        self._manifest.add(number, name)
+
+    def _with_state(self, frame):
+        if not self._manifest.state:
+            return frame
+        return frame.unionByName(self._read([self._manifest.state], "decoder"))
+
+    def _read(self, names, *kinds):
+        folders = [self._parts / name / ("kind=" + kind) for name in names for kind in kinds]
+        paths = [str(folder) for folder in folders if folder.is_dir()]
+        if not paths:
+            return self._session.createDataFrame([], pack.PACKED)
+        return self._session.read.schema(pack.PACKED).parquet(*paths)
+
+    def _write_packets(self, events, part):
+        cores = self._session.sparkContext.defaultParallelism
+        rows = transforms.packets(events.coalesce(cores)).withColumn("day", F.to_date("ts"))
+        target = self._out / "packets" / ("part=" + part)
+        rows.write.mode("overwrite").partitionBy("site", "day").parquet(str(target))
+
+    def refresh(self, progress=None):
+        """Write all tables anew -> `job.Result`; `progress(done, total)` after each step."""
+        batch, parts, state = self._manifest.snapshot()
+        tail = self._read([state], "tail").withColumn("name", F.lit("events"))
+        events = self._read(parts, "events", "captures").unionByName(tail)
+        found, kept = job.audit(events, self._buckets, self._exempt)
+        del found["packets"]
+        fresh = state_folder(self._out) / "next"
+        job.write(found, kept, fresh, progress)
+        for frame in kept:
+            frame.unpersist()
+        self._write_packets(tail, _OPEN)
+        for name in found:
+            _replace(fresh / name, self._out / name)
+        self._refreshed = batch
+        self._merge(parts)
+        return job.summarise(self._session, self._out)
+
+    def _merge(self, parts):
+        # Few large folders are read faster than many small ones.
+        small = [name for name in parts if name.startswith("b-")]
+        if len(small) > _FEW_PARTS:
+            name = "m-" + small[-1].removeprefix("b-")
+            packed = self._read(small, "events", "captures")
+            packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, pack.PACKED)
+            packed = packed.withColumn("kind", F.col("name"))
+            packed.write.mode("overwrite").partitionBy("kind").parquet(str(self._parts / name))
+            self._manifest.merge(small, name)
+        for folder in self._parts.iterdir():
+            if self._manifest.is_past(folder.name):
+                shutil.rmtree(folder)
+
+
+def merge(batches):
+    """Packed rows of one name and bucket put together, one bucket after the other."""
+    found = {}
+    for batch in batches:
+        for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
+            found.setdefault((name, bucket), []).append(part)
+    for (name, bucket), parts in sorted(found.items()):
+        yield pack.rows([(name, bucket, pack.load(parts))])
+
+
+def sources():
+    """The streaming data sources, to be registered with a session."""
+    return [MqttGrowingSource, MqttSource]
+
+
+def state_folder(out):
+    """Where a stream keeps its state; Spark passes over names with an underscore."""
+    return Path(out) / "_stream"
+
+
+def _replace(fresh, target):
+    old = fresh.with_name(fresh.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.replace(old)
+    fresh.replace(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+class _Manifest:
+    # `batch`: the last that counts; `parts`: folders with its and all earlier events;
+    # `state`: the folder with what it left open.  Batches and `refresh` are two threads.
+    def __init__(self, path):
+        self._path = path
+        self._lock = threading.Lock()
+        self.batch, self.parts, self.state = -1, [], None
+        if path.exists():
+            saved = json.loads(path.read_text())
+            self.batch, self.parts, self.state = saved["batch"], saved["parts"], saved["state"]
+
+    def snapshot(self):
+        with self._lock:
+            return self.batch, list(self.parts), self.state
+
+    def add(self, batch, name):
+        with self._lock:
+            self.batch, self.state = batch, name
+            self.parts.append(name)
+            self._save()
+
+    def merge(self, names, into):
+        with self._lock:
+            self.parts = [into, *(name for name in self.parts if name not in names)]
+            self._save()
+
+    def is_past(self, name):
+        # A folder from before the last batch that does not count any more.
+        with self._lock:
+            number = int(name[2:])
+            return number < self.batch and name not in (*self.parts, self.state)
+
+    def _save(self):
+        fresh = self._path.with_suffix(".new")
+        saved = {"batch": self.batch, "parts": self.parts, "state": self.state}
+        with open(fresh, "w") as file:
+            json.dump(saved, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
