@@ -6,35 +6,9 @@ Prints the number of blocks erased under the lock and what a new life recovers.
 import sys
 
 import micropython
+from ram_flash import RamFlash
 
 from umqtt31.journal import Journal
-
-
-class RamFlash:
-    """A block device that allocates nothing either."""
-
-    def __init__(self, blocks):
-        self.blocks = blocks
-        self.erased = 0
-        self.data = bytearray(b"\xff" * (blocks * 4096))
-
-    def readblocks(self, block, buf, offset=0):
-        at = block * 4096 + offset
-        for i in range(len(buf)):
-            buf[i] = self.data[at + i]
-
-    def writeblocks(self, block, buf, offset=0):
-        at = block * 4096 + offset
-        for i in range(len(buf)):
-            self.data[at + i] &= buf[i]
-
-    def ioctl(self, op, arg):
-        if op == 6:
-            self.erased += 1
-            at = arg * 4096
-            for i in range(at, at + 4096):
-                self.data[i] = 0xFF
-        return self.blocks if op == 4 else 4096
 
 
 class Found:

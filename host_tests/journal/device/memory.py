@@ -5,33 +5,18 @@ The device collects garbage before each read and notes what is in use.
 
 import gc
 
+from ram_flash import RamFlash
+
 from umqtt31.journal import Journal
 
 
-class RamFlash:
-    def __init__(self, blocks):
-        self.blocks = blocks
-        self.most = 0
-        self.data = bytearray(b"\xff" * (blocks * 4096))
+class Watched(RamFlash):
+    most = 0
 
     def readblocks(self, block, buf, offset=0):
         gc.collect()
         self.most = max(self.most, gc.mem_alloc())
-        at = block * 4096 + offset
-        for i in range(len(buf)):
-            buf[i] = self.data[at + i]
-
-    def writeblocks(self, block, buf, offset=0):
-        at = block * 4096 + offset
-        for i in range(len(buf)):
-            self.data[at + i] &= buf[i]
-
-    def ioctl(self, op, arg):
-        if op == 6:
-            at = arg * 4096
-            for i in range(at, at + 4096):
-                self.data[i] = 0xFF
-        return self.blocks if op == 4 else 4096
+        super().readblocks(block, buf, offset)
 
 
 def opened(flash, slots):
@@ -41,7 +26,7 @@ def opened(flash, slots):
 
 
 def main():
-    flash = RamFlash(16)
+    flash = Watched(16)
     journal = opened(flash, 20)
     buf = bytearray(256)
     for k in range(600):
