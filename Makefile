@@ -71,6 +71,9 @@ journal: setup ## read a board's journal back and show it: PORT=
 advise: setup ## which order receivers can count on: BOARD= [CONFIG=]
 	@$(TOOLS) boards advise $(call opt,BOARD,board) $(call opt,CONFIG,config) $(ARGS)
 
+sim: setup ## break the client in simulation, deterministically: SECONDS=600
+	@$(TOOLS) sim run $(call opt,SECONDS,seconds)
+
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

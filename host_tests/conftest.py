@@ -23,6 +23,14 @@ def pytest_report_header() -> str:
     return "micropython: " + (", ".join(one.id for one in interpreters()) or "none")
 
 
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print the figures that tests counted: `record_property("figure", text)`."""
+    for report in terminalreporter.getreports("passed"):
+        for name, text in report.user_properties:
+            if name == "figure":
+                terminalreporter.write_line(text)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `micropython` runs once under each interpreter ("1.26-64")."""
     if "micropython" in metafunc.fixturenames:

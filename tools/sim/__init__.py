@@ -3,3 +3,9 @@
 The real device library runs in one process with everything around it under control;
 docs/simulator.md says how to test your own program with it.
 """
+
+from .faults import parse
+from .rules import Violation
+from .world import World
+
+__all__ = ["Violation", "World", "parse"]

@@ -1,8 +1,7 @@
 """Campaigns: runs many schedules on all cores and counts the distinct ones.
 
-A job is a few words of text and runs in any process: the single faults of one script,
-the pairs of one, or a range of random seeds.  What a job finds is the same wherever
-and whenever it runs.
+A job runs in any process: the single faults of one script, some pairs of one, or a
+range of random seeds.  What it finds is the same wherever and whenever it runs.
 """
 
 import hashlib
@@ -10,13 +9,17 @@ import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 from . import explore, script
 from .faults import Fault, text
 from .rules import Violation
+from .world import World
 
 RANDOM_PER_JOB = 500
 _MOST_FAILURES = 20
+_PARTS = 8  # of the pairs of one script
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Result:
     runs: int = 0
     schedules: set[bytes] = field(default_factory=set)
     failures: list[Failure] = field(default_factory=list)
+    is_exhaustive: bool = False
 
     def add(self, other: "Result") -> None:
         self.runs += other.runs
@@ -48,48 +52,67 @@ class Result:
         self.failures += other.failures[: _MOST_FAILURES - len(self.failures)]
 
 
-def exhaustive_jobs(kinds: int | None = None) -> list[str]:
+class Job(NamedTuple):
+    """`kind`: "single" faults, "pair"s, "reset"s or cuts of the "flash" of a script, or
+    "random" schedules.  `part` of `parts`: every so-manieth first fault only."""
+
+    kind: str
+    script: str = ""
+    kinds: int = 0  # of the first fault at one place, which take turns; 0: all
+    part: int = 0
+    parts: int = 1
+    seed: int = 0  # the first
+    seeds: int = 0
+
+
+def exhaustive_jobs(kinds: int = 0) -> list[Job]:
     """Every single fault of the small scripts, every reset over the journal, every pair
-    of places of the smallest scripts with `kinds` kinds of the first fault (None: all)."""
-    jobs = [f"pair{kinds or ''} {item}" for item in explore.pair_scripts()]
-    jobs += [f"flash {item}" for item in explore.flash_scripts()]
-    jobs += [f"reset {item}" for item in explore.reset_scripts()]
-    return jobs + [f"single {item}" for item in explore.single_scripts()]
+    of places of the smallest scripts with `kinds` kinds of the first fault (0: all)."""
+    jobs = [
+        Job("pair", str(item), kinds, part, _PARTS)
+        for item in explore.pair_scripts()
+        for part in range(_PARTS)
+    ]
+    jobs += [Job("flash", str(item)) for item in explore.flash_scripts()]
+    jobs += [Job("reset", str(item)) for item in explore.reset_scripts()]
+    return jobs + [Job("single", str(item)) for item in explore.single_scripts()]
 
 
-def random_jobs(first_seed: int, seeds: int) -> Iterator[str]:
+def random_jobs(first_seed: int, seeds: int) -> Iterator[Job]:
     """Random schedules of the seeds from `first_seed` on."""
-    for start in range(first_seed, first_seed + seeds, RANDOM_PER_JOB):
-        yield f"random {start} {min(RANDOM_PER_JOB, first_seed + seeds - start)}"
+    end = first_seed + seeds
+    for start in range(first_seed, end, RANDOM_PER_JOB):
+        yield Job("random", seed=start, seeds=min(RANDOM_PER_JOB, end - start))
 
 
-def run_job(job: str) -> Result:
+def run_job(job: Job) -> Result:
     """Run one job to its end."""
-    kind, _, rest = job.partition(" ")
     result = Result()
-    if kind == "random":
-        start, count = map(int, rest.split())
-        for seed in range(start, start + count):
+    if job.kind == "random":
+        for seed in range(job.seed, job.seed + job.seeds):
             _try(result, *explore.random_schedule(seed))
         return result
-    item = script.parse(rest)
+    result.is_exhaustive = True
+    item = script.parse(job.script)
     world = _try(result, item, ())
     if world is None:
         return result
-    is_pair = kind.startswith("pair")
-    kinds = int(kind[4:] or 0) or None if is_pair else None
-    for first in explore.first_faults(world.places(), kinds):
-        if kind in ("reset", "flash") and kind not in (first.kind, first.place):
-            continue
+    for first in islice(_first_faults(job, world), job.part, None, job.parts):
         struck = _try(result, item, (first,))
-        if is_pair and struck is not None:
+        if job.kind == "pair" and struck is not None:
             places = struck.places()
             for second in explore.second_faults(first, struck.places_at_first, places):
                 _try(result, item, (first, second))
     return result
 
 
-def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> script.World | None:
+def _first_faults(job: Job, world: World) -> Iterator[Fault]:
+    for first in explore.first_faults(world.places(), job.kinds):
+        if job.kind in ("single", "pair", first.kind, first.place):
+            yield first
+
+
+def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> World | None:
     failure, world = attempt(item, faults)
     result.runs += 1
     if faults and world.struck:
@@ -104,7 +127,7 @@ def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> scri
 
 def attempt(
     item: script.Script, faults: tuple[Fault, ...], is_traced: bool = False
-) -> tuple[Failure | None, script.World]:
+) -> tuple[Failure | None, World]:
     """Run one schedule -> what it broke, if anything, and the world afterwards."""
     world = script.world_of(item, faults, is_traced)
     try:
@@ -119,14 +142,13 @@ def attempt(
 
 
 def run_jobs(
-    jobs: Iterable[str], cores: int | None = None, seconds: float | None = None
+    jobs: Iterable[Job], cores: int | None = None, seconds: float | None = None
 ) -> Iterator[Result]:
     """Run jobs on `cores` (all, if None) until they or the `seconds` are over; the
     results come as they are ready."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    with multiprocessing.get_context("fork").Pool(cores) as pool:
+    with multiprocessing.get_context("spawn").Pool(cores) as pool:
         for result in pool.imap_unordered(run_job, jobs):
             yield result
             if deadline is not None and time.monotonic() >= deadline:
                 return
-

@@ -57,7 +57,7 @@ class Client(MQTTClient):
             raise
         incoming.on_handled()
 
-    @property
+    @property  # type: ignore[override]
     def on_drop(self) -> Callable:
         return self._give_away
 
@@ -186,6 +186,12 @@ class Device:
         if link and link.jam_until > world.now:
             due_ms = link.jam_until - world.now
         world.advance(max(1, world.next_event_in(due_ms)))
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since the simulation began, resets included."""
+        now: int = self._world.now
+        return now
 
     def sleep_ms(self, ms: int) -> None:
         """Sleep, whatever arrives."""

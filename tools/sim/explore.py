@@ -38,13 +38,27 @@ def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
                 yield Script(down=qos * count, serve=window)
                 if qos != "0":
                     yield Script(up=qos * count, window=window, start="offline", deferred=True)
+    yield from _special_scripts()
+
+
+def _special_scripts() -> Iterator[Script]:
+    for qos in "12":
+        yield Script(up=qos * 3, ordered=True)
+        yield Script(up=qos * 3, ordered=True, start="offline")
+    yield Script(up="1020", window=1, start="offline", keep_qos0=True)
+    yield Script(up="222", window=3, late=True)
+    yield Script(up="1212", down="212", window=2)
+    yield Script(up="1112", window=1, queue=1, overflow="drop_oldest")
+    yield Script(up="2212", window=1, queue=1, overflow="latest", start="offline")
+    yield Script(down="2222", serve=3, held=1)
+    yield Script(down="021", subscribe=True)
+    yield Script(down="12", size=80)
 
 
 def reset_scripts() -> Iterator[Script]:
     """Up to four messages over the real journal, where resets are tried at every place."""
     for script in single_scripts(longest=4):
-        if "0" not in script.up + script.down:
-            yield replace(script, store="journal")
+        yield replace(script, store="journal")
 
 
 def flash_scripts() -> Iterator[Script]:
@@ -78,14 +92,14 @@ def single_faults(places: dict[str, int]) -> Iterator[Fault]:
                     yield Fault(place, at, "reset", value)
 
 
-def first_faults(places: dict[str, int], kinds: int | None) -> Iterator[Fault]:
-    """Single faults, at each place only so many `kinds` of them, which take turns."""
+def first_faults(places: dict[str, int], kinds: int) -> Iterator[Fault]:
+    """Single faults, at each place only so many `kinds` of them, which take turns; 0: all."""
     turn = 0
     for _, group in groupby(single_faults(places), key=lambda item: item[:2]):
         faults = list(group)
         for k in range(min(kinds or len(faults), len(faults))):
             yield faults[(turn + k) % len(faults)]
-        turn += kinds or 0
+        turn += kinds
 
 
 def second_faults(first: Fault, before: dict[str, int], places: dict[str, int]) -> Iterator[Fault]:

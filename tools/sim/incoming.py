@@ -4,10 +4,13 @@ Handed over once at QoS 2, at least once at QoS 1, in order; acknowledged after 
 handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import packets as p
 from .network import Link
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 _MUST = 1  # be handed over
 _MAY = 2
@@ -51,7 +54,7 @@ class Arrival:
 class Incoming:
     """Judges what is handed over and acknowledged.  `buffer_bytes`, `most_held`: settings."""
 
-    def __init__(self, rules: Any):
+    def __init__(self, rules: "Rules"):
         self._rules = rules
         self.buffer_bytes = 65535
         self.most_held = 65535
@@ -117,7 +120,8 @@ class Incoming:
         if now is None or now.duty == _MUST_NOT or now.is_handled:
             rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
         assert now.message
-        if (now.message.key, now.message.qos, now.dup, now.packet_id) != (key, qos, dup, packet_id):
+        read = now.message.key, now.message.qos, now.dup, now.packet_id
+        if read != (key, qos, dup, packet_id):
             rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
         message = now.message
         if message.number < self._newest[qos] and not message.handled and not now.dup:

@@ -48,8 +48,8 @@ class Link:
 
     # --- the client's side ----------------------------------------------------------
 
-    def setblocking(self, flag: bool) -> None:
-        pass
+    def setblocking(self, *_: Any) -> None:
+        """Sockets have it; nothing blocks here anyway."""
 
     setsockopt = connect = setblocking
 
@@ -91,7 +91,7 @@ class Link:
             return None
         if n is None:
             off, n = 0, len(buf) if off is None else off
-        data = bytes(buf[off : off + n])
+        data = bytes(buf[off or 0 : (off or 0) + n])
         # What the client wanted to send counts as sent, whatever becomes of it.
         world.rules.on_write(self, data[self.to_skip :])
         self.to_skip = 0

@@ -5,19 +5,22 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 §4.3 and §4.6.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import packets as p
 from .network import Link
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 
 class Flow:
     """One message on its way out."""
 
     __slots__ = (
-        "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online", "may_be_sent",
-        "is_sent", "link", "has_pubrec", "may_have_pubrec", "is_pubrec_new", "is_released",
-        "rel_link", "done_life", "drop_life", "delivered",
+        "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online",
+        "may_be_sent", "is_sent", "link", "has_pubrec", "may_have_pubrec",
+        "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
     )  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
@@ -47,7 +50,7 @@ class Flow:
 class Outgoing:
     """Judges the client's PUBLISHes and PUBRELs.  `window`, `is_ordered`: its settings."""
 
-    def __init__(self, rules: Any):
+    def __init__(self, rules: "Rules"):
         self._rules = rules
         self.window = 65535
         self.is_ordered = False

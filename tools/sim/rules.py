@@ -50,6 +50,7 @@ class Rules:
         self.incoming = Incoming(self)
         self.sessions_lost = 0
         self.life = 0
+        self.delivered: list[tuple[bytes, bytes]] = []  # (topic, payload) in order
         self._written = {
             p.PUBLISH: self.outgoing.on_publish,
             p.PUBREL: self.outgoing.on_pubrel,
@@ -154,7 +155,9 @@ class Rules:
 
     def on_delivered(self, key: bytes, dup: bool) -> None:
         """The broker passes a message of the client on."""
-        self._world.note(f"broker delivers {key[-24:]!r}" + (" DUP" if dup else ""))
+        topic, _, payload = key.partition(b"\0")
+        self.delivered.append((topic, payload))
+        self._world.note(f"broker delivers {payload[-24:]!r}" + (" DUP" if dup else ""))
         self.outgoing.on_delivered(key)
 
     def check_end(self) -> None:

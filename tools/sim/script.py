@@ -6,6 +6,7 @@ sends one at QoS 1.  It is what the exhaustive and the random campaigns run.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from .device import Client, Device
@@ -15,6 +16,7 @@ from .world import World
 from umqtt31 import CLOSED, FULL, MQTTError  # isort: skip
 
 _PAUSE_MS = 200
+_SETTLE_MS = 900_000  # the time-outs of a retry double six times
 
 
 class HandlerError(Exception):
@@ -169,6 +171,7 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
         serve=script.serve,
         is_late=script.late,
         needs_subscription=script.subscribe,
+        settle_ms=_SETTLE_MS,
         is_traced=is_traced,
     )
     world.device.store_kind = script.store
@@ -176,10 +179,7 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
     world.device.is_deferred = script.deferred
     for number, qos in enumerate(script.down):
         payload = payload_of(number, script.size)
-        world.call(
-            number * script.spread_ms,
-            lambda payload=payload, qos=qos: world.send(b"d", payload, int(qos)),
-        )
+        world.call(number * script.spread_ms, partial(world.send, b"d", payload, int(qos)))
     return world
 
 

@@ -43,7 +43,8 @@ class SurvivingStore:
 
     def recover(self, session: Any) -> None:
         puts, held, last_id = self._replay()
-        self._medium.log = log = []
+        log: list[tuple] = []
+        self._medium.log = log
         self._next_key = 1 + max((put[0] for put in puts), default=0)
         self._on_flash = len(puts)
         for packet_id in held:

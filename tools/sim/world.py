@@ -17,7 +17,6 @@ from .network import DeviceReset, Link
 from .rules import Rules
 
 _LONGEST_DROWSE_MS = 256
-_SETTLE_MS = 900_000  # after the last fault; time-outs of a retry double six times
 _MOST_TURNS = 4000
 _MOST_RESETS = 50
 
@@ -29,7 +28,8 @@ class Over(BaseException):
 class World:
     """`seed`: for the client's jitter.  `faults`: see `faults.parse()`.  `latency_ms`: one
     way.  `serve`: the broker's window.  `is_late`: it passes QoS 2 on at PUBREL.
-    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `is_traced`: keep a log."""
+    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `settle_ms`: when all has
+    to be done after the last fault, None: whenever.  `is_traced`: keep a log."""
 
     def __init__(
         self,
@@ -40,10 +40,12 @@ class World:
         serve: int = 4,
         is_late: bool = False,
         needs_subscription: bool = False,
+        settle_ms: int | None = None,
         is_traced: bool = False,
     ):
         self.seed = seed
         self.now = 0
+        self._settle_ms = settle_ms
         self.latency_up = self.latency_down = latency_ms
         self.trace: list[str] | None = [] if is_traced else None
         self.struck: list[Fault] = []
@@ -81,6 +83,11 @@ class World:
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
         return {place: getattr(self, place).count for place in PLACES}
+
+    @property
+    def delivered(self) -> list[tuple[bytes, bytes]]:
+        """What the receivers of the client's messages saw: (topic, payload) in order."""
+        return self.rules.delivered
 
     # --- running --------------------------------------------------------------------
 
@@ -195,8 +202,8 @@ class World:
         self.now = target
         if self._end_ms is not None and target >= self._end_ms:
             raise Over
-        if target - self._quiet_since > _SETTLE_MS or self.turn.count > _MOST_TURNS:
-            if self._end_ms is None:
+        if self._settle_ms is not None:
+            if target - self._quiet_since > self._settle_ms or self.turn.count > _MOST_TURNS:
                 self.rules.fail("termination", "faults are over, and still not all is done")
 
     def _happen(self, link: Link | None, item: Any) -> None:

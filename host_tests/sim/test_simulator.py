@@ -1,0 +1,180 @@
+"""The simulator itself: same seed, same run; faults strike where they say; users' programs."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from wrong_clients import WRONG
+
+import umqtt31
+from tools.sim import Violation, World, campaign, explore, faults, packets, parse, script
+from tools.sim.cli import cli
+from tools.sim.shrink import shrink
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _trace(item, schedule):
+    _, world = campaign.attempt(item, schedule, is_traced=True)
+    return world.trace
+
+
+@pytest.mark.parametrize("seed", [3, 12, 47, 101])
+def test_schedule_when_run_twice_then_both_traces_are_equal(seed):
+    first = _trace(*explore.random_schedule(seed))
+    assert len(first) > 5
+    random.seed(99)  # nothing may depend on what other code did to the generator
+    assert _trace(*explore.random_schedule(seed)) == first
+
+
+def test_faults_when_written_as_text_then_read_back_equal():
+    for seed in range(200):
+        _, schedule = explore.random_schedule(seed)
+        assert faults.parse(faults.text(schedule)) == schedule
+
+
+def test_script_when_written_as_text_then_read_back_equal():
+    for seed in range(200):
+        item, _ = explore.random_schedule(seed)
+        assert script.parse(str(item)) == item
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("close@here1", "no place 'here': use one of up, down"),
+        ("burn@up1", "no fault 'burn' at 'up': use one of close"),
+        ("close up 1", "not a fault: 'close'; write it like close@up37"),
+    ],
+)
+def test_fault_when_misspelt_then_says_what_is_allowed(text, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        faults.parse(text)
+
+
+def test_single_faults_when_enumerated_then_each_strikes():
+    item = script.parse("up=21 down=2 window=1 store=journal")
+    places = script.run(item).places()
+    kinds = set()
+    for fault in explore.single_faults(places):
+        assert script.run(item, (fault,)).struck == [fault]
+        kinds.add((fault.place, fault.kind))
+    every = {(place, kind) for place, table in faults.PLACES.items() for kind in table}
+    assert kinds == every - {("store", "reset")}  # the journal has flash in its place
+
+
+def test_window_when_wider_than_the_messages_then_changes_nothing():
+    # That is why the exhaustive campaign leaves such windows out.
+    for up in ("1", "22", "111"):
+        narrow = script.Script(up=up, window=len(up))
+        wide = script.Script(up=up, window=4)
+        assert _trace(narrow, ()) == _trace(wide, ())
+
+
+def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch):
+    wrong = WRONG["dup forgotten"]
+    original = getattr(wrong.owner, wrong.name)
+    monkeypatch.setattr(wrong.owner, wrong.name, wrong.change(original))
+    schedule = parse("split@down3 tear@up70 stall@down12:7 jump@turn5")
+    failure, _ = campaign.attempt(script.parse("up=121212 down=22 window=3 size=9"), schedule)
+    assert failure and failure.rule == "31-2.1-DUP"
+    small = shrink(failure)
+    assert len(small.faults) == 1
+    assert len(small.script.up + small.script.down) == 1
+    words = re.findall(r'"([^"]*)"', small.command)
+    result = CliRunner().invoke(cli, ["replay", *words])
+    assert result.exit_code == 1
+    assert f"broken: {small.message}" in result.output
+    assert "FAULT" in result.output
+
+
+def test_replay_when_all_is_well_then_prints_the_trace():
+    result = CliRunner().invoke(cli, ["replay", "up=2 window=1", "close@up27"])
+    assert result.exit_code == 0
+    assert "client > PUBREL id 1 DUP" in result.output
+    assert "every promise held" in result.output
+
+
+def test_replay_when_a_setting_is_wrong_then_one_line_and_exit_2():
+    result = CliRunner().invoke(cli, ["replay", "upp=2"])
+    assert result.exit_code == 2
+    assert "no setting 'upp' of a script: use one of up, down" in result.output
+
+
+def test_packets_when_long_then_taken_whole_from_any_pieces():
+    packet = packets.publish(b"t", b"x" * 20000, 1, 7)
+    buffer = bytearray()
+    for at in range(0, len(packet) - 1, 999):
+        buffer[at:] = packet[at : min(at + 999, len(packet) - 1)]
+        assert packets.take(buffer) is None
+    buffer.append(packet[-1])
+    buffer += b"\xd0\x00"
+    assert packets.take(buffer) == packet
+    assert packets.take(buffer) == b"\xd0\x00"
+    assert packets.publish_fields(packet) == (1, 7, b"t", b"x" * 20000)
+
+
+# --- programs of users -------------------------------------------------------------------
+
+
+def test_program_that_reconnects_by_itself_when_links_break_then_all_arrives():
+    """reconnect() opens its sockets in the simulated network, with back-off and jitter."""
+    sent = []
+
+    def program(device):
+        client = device.client("node", keepalive=20)
+        while True:
+            if not client.reconnect(5000):
+                continue
+            try:
+                if len(sent) < 20:
+                    sent.append(b"reading %d" % len(sent))
+                    client.publish(b"readings", sent[-1], qos=2)
+                client.poll(700)
+            except umqtt31.MQTTError:
+                pass
+
+    world = World(seed=4, faults=parse("tear@up90 hang@up200 restart@down70 reset@read60"))
+    world.run(program, duration_ms=400_000)
+    assert len(world.struck) == 4
+    assert {payload for _, payload in world.delivered} >= set(sent)
+
+
+def test_program_that_forgets_to_poll_when_run_then_a_promise_breaks():
+    def program(device):
+        client = device.client("node", keepalive=10)
+        device.connect(client)
+        client.publish(b"readings", b"1", qos=1)
+        device.sleep_ms(60_000)
+        client.poll()
+
+    with pytest.raises(Violation, match="31-2.2-KA"):
+        World().run(program)
+
+
+def test_program_with_its_own_time_when_given_as_module_then_its_clock_is_turned():
+    import time
+    import types
+
+    module = types.ModuleType("program")
+    module.time = time
+    seen = []
+
+    def program(device):
+        module.time.sleep(3600)
+        seen.append(device.now_ms)
+
+    World().run(program, modules=(module,))
+    assert seen == [3_600_000]
+    assert module.time is time
+
+
+def test_documented_program_when_run_then_prints_what_the_page_says(capsys):
+    """docs/simulator.md: its example is run as it stands."""
+    page = (ROOT / "docs" / "simulator.md").read_text()
+    source = re.search(r"```python\n(.*?)```", page, re.S).group(1)
+    printed = re.search(r"```text\n(.*?)```", page, re.S).group(1)
+    exec(compile(source, "docs/simulator.md", "exec"), {})
+    assert capsys.readouterr().out == printed

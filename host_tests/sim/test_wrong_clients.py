@@ -1,0 +1,21 @@
+"""Every wrong client is caught by a part of the default run, the right one passes it.
+
+Shows nothing about the client and all about the simulator's rules.
+"""
+
+import pytest
+from wrong_clients import WRONG
+
+from tools.sim import campaign
+from tools.sim.default import jobs
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_client_is_caught_by_the_default_run(name, monkeypatch):
+    wrong = WRONG[name]
+    assert wrong.job in jobs()
+    assert not campaign.run_job(wrong.job).failures
+    original = getattr(wrong.owner, wrong.name)
+    monkeypatch.setattr(wrong.owner, wrong.name, wrong.change(original))
+    failures = campaign.run_job(wrong.job).failures
+    assert {failure.rule for failure in failures} & set(wrong.rules), failures[:3]

@@ -1,0 +1,114 @@
+"""Command line of the simulator: campaigns, and one schedule again with its trace."""
+
+import time
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from . import campaign, faults, script
+from .shrink import shrink
+
+_SEEDS = 1 << 40
+
+
+@click.group()
+def cli() -> None:
+    """Run the client against faults at every place, deterministically."""
+
+
+@cli.command()
+@click.option("--seconds", default=60.0, show_default=True, help="stop after so long")
+@click.option("--seed", default=0, show_default=True, help="first seed of the random schedules")
+@click.option("--cores", type=int, default=None, help="processes; all cores if not given")
+def run(seconds: float, seed: int, cores: int | None) -> None:
+    """Every single fault, every pair of places, then random schedules."""
+    total = campaign.Result()
+    start = time.monotonic()
+    jobs = campaign.exhaustive_jobs()
+    whole = len(jobs)
+    console = Console()
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("schedules", total=seconds)
+        for result in campaign.run_jobs(_chain(jobs, seed), cores, seconds):
+            total.add(result)
+            whole -= result.is_exhaustive
+            passed = time.monotonic() - start
+            text = f"{len(total.schedules):,} schedules"
+            progress.update(task, completed=passed, description=text)
+            if total.failures:
+                break
+    passed = time.monotonic() - start
+    rate = len(total.schedules) / passed
+    console.print(
+        f"{len(total.schedules):,} distinct fault schedules in {passed:.0f} s, {rate:,.0f}/s"
+    )
+    if whole:
+        console.print(f"the exhaustive part is not finished: {whole} scripts left")
+    _tell(console, total)
+
+
+def _chain(jobs, seed):
+    yield from jobs
+    yield from campaign.random_jobs(seed, _SEEDS)
+
+
+def _tell(console: Console, total: campaign.Result) -> None:
+    if not total.failures:
+        console.print("every promise held")
+        return
+    failure = shrink(total.failures[0])
+    console.print(f"broken: {failure.message}", markup=False)
+    console.print("smallest schedule that shows it:")
+    console.print(failure.command, markup=False, soft_wrap=True)
+    raise SystemExit(1)
+
+
+@cli.command()
+@click.argument("settings")
+@click.argument("schedule", default="")
+@click.option("--small", is_flag=True, help="shrink it first")
+def replay(settings: str, schedule: str, small: bool) -> None:
+    """Run the script SETTINGS with the faults SCHEDULE and print all that happens.
+
+    For example: replay "up=22 window=2" "close@up37 reset@store4"
+    """
+    try:
+        item = script.parse(settings)
+        struck = faults.parse(schedule)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    failure, world = campaign.attempt(item, struck, is_traced=True)
+    if failure and small:
+        failure = shrink(failure)
+        _, world = campaign.attempt(failure.script, failure.faults, is_traced=True)
+        click.echo(failure.command)
+    for line in world.trace or ():
+        click.echo(line)
+    missed = [str(fault) for fault in struck if fault not in world.struck]
+    if missed and not small:
+        click.echo(f"never reached: {' '.join(missed)}")
+    if failure:
+        click.echo(f"broken: {failure.message}")
+        raise SystemExit(1)
+    click.echo("every promise held; places passed: " + _counts(world.places()))
+
+
+def _counts(places: dict[str, int]) -> str:
+    return ", ".join(f"{place} {count}" for place, count in places.items() if count)
+
+
+@cli.command()
+@click.argument("first", type=int)
+@click.option("--count", default=1, show_default=True)
+def seed(first: int, count: int) -> None:
+    """Run the random schedules of COUNT seeds from FIRST on, say what they are."""
+    total = campaign.Result()
+    for number in range(first, first + count):
+        item, struck = campaign.explore.random_schedule(number)
+        failure, _ = campaign.attempt(item, struck)
+        verdict = failure.message if failure else "held"
+        click.echo(f'{number}: "{item}" "{faults.text(struck)}": {verdict}')
+        if failure:
+            total.failures.append(failure)
+    _tell(Console(), total)
