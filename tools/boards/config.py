@@ -5,18 +5,20 @@ the board's profile fills in the buffer sizes.  Secrets appear in no message.
 """
 
 import difflib
-import importlib.util
 import json
 import tomllib
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 
 from .errors import BoardError
 from .places import FIRMWARE, shown
 
 
 def _load_firmware_settings():
-    spec = importlib.util.spec_from_file_location("firmware_settings", FIRMWARE / "settings.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Not by an import: the firmware's folder is no package, and its names are short.
+    loader = SourceFileLoader("firmware_settings", str(FIRMWARE / "settings.py"))
+    module = ModuleType(loader.name)
+    loader.exec_module(module)
     return module
 
 

@@ -113,7 +113,8 @@ def run_tool(command, on_text):
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    lines = []
+    lines: list[str] = []
+    assert process.stdout
     with process.stdout:
         for line in process.stdout:
             lines.append(line.rstrip())

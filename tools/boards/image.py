@@ -11,6 +11,7 @@ from .errors import BoardError
 from .esp_image import check_chip, merge, plan_partitions
 from .filesystem import Filesystem, make_filesystem
 from .places import shown
+from .profile import Profile
 from .uf2 import FAMILIES, PAYLOAD_BYTES, Uf2, family_name, read_uf2, write_uf2
 
 _SECTOR = 4096
@@ -20,7 +21,7 @@ _SECTOR = 4096
 class EspBase:
     """An ESP32 image with the files that all devices share."""
 
-    profile: object
+    profile: Profile
     merged: bytes
     offset: int
     shared: Filesystem = field(repr=False)
@@ -37,7 +38,7 @@ class EspBase:
 class Rp2Base:
     """A UF2 image with the files that all devices share."""
 
-    profile: object
+    profile: Profile
     uf2: Uf2
     shared: Filesystem = field(repr=False)
 

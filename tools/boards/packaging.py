@@ -35,7 +35,7 @@ def version():
     """The library's version, from its `__init__.py`."""
     tree = ast.parse((LIBRARY / "__init__.py").read_text())
     for node in tree.body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "__version__":
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__":
             return ast.literal_eval(node.value)
     raise ValueError("umqtt31 has no __version__")
 

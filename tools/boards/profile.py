@@ -7,7 +7,7 @@ offsets are bytes; `boards/README.md` explains each key.
 
 import difflib
 import tomllib
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -177,7 +177,7 @@ def _explain(entry):
 
 
 def _table_at(loc):
-    table = Profile
+    table: Any = Profile
     for part in loc:
         table = table.model_fields[part].annotation
     return table.model_fields

@@ -11,14 +11,15 @@ import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import Any
 
 from .config import settings_json
 from .errors import BoardError
 from .places import shown
 
 MANIFEST = "manifest.json"
-_base = None
-_folder = None
+_base: Any = None
+_folder: Any = None
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ def _run(command, timeout_s, on_line):
     limit = threading.Timer(timeout_s, process.kill)
     limit.start()
     lines = []
+    assert process.stdout
     try:
         for line in process.stdout:
             lines.append(line)

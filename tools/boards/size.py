@@ -120,8 +120,8 @@ def measure_heap(also=""):
     `also` is a further line of Python whose heap counts, e.g. importing the journal.
     """
     interpreter = choose(bits=32)
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         image = folder / "umqtt31.romfs"
         files = {}
         for source in library_sources():

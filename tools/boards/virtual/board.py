@@ -15,6 +15,7 @@ import threading
 import time
 import tty
 from pathlib import Path
+from typing import Any
 
 REPL = Path(__file__).with_name("repl.py")
 _MODE_AFTER = {80: "raw", 81: "friendly"}
@@ -42,7 +43,7 @@ class VirtualBoard:
         self._environment = interpreter.environment(
             [], {"CUT_AT_OPERATION": str(cut_at_operation)}
         )
-        self._process = None
+        self._process: Any = None  # the running subprocess.Popen
         self._is_ready = False
         self._held = b""
         self._interrupted_at = 0.0
