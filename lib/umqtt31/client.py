@@ -80,7 +80,6 @@ class MQTTClient(PubSub):
         connect_timeout=10,
     ):
         super().__init__(
-            bytearray(max_subscriptions),
             client_id,
             server,
             port,
@@ -91,6 +90,7 @@ class MQTTClient(PubSub):
             level,
             buffer_size,
         )
+        self._granted = bytearray(max_subscriptions)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
@@ -110,7 +110,6 @@ class MQTTClient(PubSub):
             self._ordered = Ordered()
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
         self._store_qos0 = mqueue_store_qos0
-        self._retry_ms = retry_interval * 1000
         self._timeout_ms = connect_timeout * 1000
         self._wake_at = None  # until there was a connection
         self._checked = None  # the topic that was found valid last
@@ -124,6 +123,7 @@ class MQTTClient(PubSub):
         self._session = session = Session(
             memory, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
         )
+        session.retry_ms = retry_interval * 1000
         session.held_ms = await_rel_timeout * 1000
         if store:
             from .recovery import Recovery
@@ -213,7 +213,7 @@ class MQTTClient(PubSub):
                     handled += 1
                     self._rx_at = now
                     if first == _PACKET_PUBACK and link.length == 2:  # PUBACK, the common case
-                        session.on_ack(4, link.rx[0] << 8 | link.rx[1])
+                        session.on_ack(first, link.rx[0] << 8 | link.rx[1])
                     else:
                         self._handle(first, now)
                         if not link.state:
@@ -277,7 +277,7 @@ class MQTTClient(PubSub):
         # Ticks until a timer ends, `most` at most.
         session = self._session
         due = self._control_in(now, self._ping_in(now, most))
-        due = session.expires_in(now, session.retry_in(now, self._retry_ms, due))
+        due = session.expires_in(now, session.retry_in(now, due))
         return session.held_in(now, due)
 
     def _handle(self, first, now):
@@ -299,7 +299,7 @@ class MQTTClient(PubSub):
                 self._check_starved(now)
             elif kind > 7:
                 self._on_control(first, packet_id)
-            elif not session.on_ack(kind, packet_id) and kind == 5:
+            elif not session.on_ack(first, packet_id) and kind == 5:
                 self._ack(_PACKET_PUBREL, packet_id)
 
     def _on_publish(self, first, now):
@@ -372,7 +372,7 @@ class MQTTClient(PubSub):
             session.release(session.held[0])
         self._check_starved(now)
         self._send_control(now)
-        if session.retry_in(now, self._retry_ms, 1) <= 0:
+        if session.retry_in(now, 1) <= 0:
             session.rewind(1)
         if self._link.pending is None and self._ping_in(now, 1) <= 0:
             if self._is_pinging:  # 31-2.2-KATIMEOUT

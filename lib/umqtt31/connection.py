@@ -40,10 +40,10 @@ def as_bytes(text):
     return text.encode() if isinstance(text, str) else text
 
 
-def check_range(name, value, low, high):
-    """Raise ValueError unless `low <= value <= high`."""
-    if not low <= value <= high:
-        raise ValueError("%s must be %d to %d, not %r" % (name, low, high, value))
+def check_range(name, value, least, most):
+    """Raise ValueError unless `least <= value <= most`."""
+    if not least <= value <= most:
+        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
 
 
 def since(start):
@@ -124,7 +124,15 @@ class Connection:
                 if link.state:
                     self._advance()
                 else:
-                    pause_ms = self._pause_in()
+                    now = time.ticks_ms()
+                    if self._attempt_at is None:
+                        # Full jitter, from the first attempt on: a fleet that lost its
+                        # broker must not come back in one moment.
+                        most = _FIRST_PAUSE_MS << min(self._attempts, _LAST_DOUBLING)
+                        pause_ms = random.getrandbits(24) % (most + 1)
+                        self._attempt_at = time.ticks_add(now, pause_ms)
+                        self._attempts += 1
+                    pause_ms = time.ticks_diff(self._attempt_at, now)
                     if pause_ms <= 0:
                         self._attempt_at = None
                         self._begin(self._clean, None)
@@ -137,17 +145,6 @@ class Connection:
                 break
             time.sleep_ms(min(max(pause_ms, 1), left_ms))
         return link.state == _ONLINE
-
-    def _pause_in(self):
-        # Ticks until the next attempt to connect.
-        now = time.ticks_ms()
-        if self._attempt_at is None:
-            # Full jitter, from the first attempt on: a fleet that lost its broker
-            # must not come back in one moment.
-            most = _FIRST_PAUSE_MS << min(self._attempts, _LAST_DOUBLING)
-            self._attempt_at = time.ticks_add(now, random.getrandbits(24) % (most + 1))
-            self._attempts += 1
-        return time.ticks_diff(self._attempt_at, now)
 
     def disconnect(self):
         """Say goodbye, so that no will is published, and close (§3.14)."""

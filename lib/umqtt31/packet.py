@@ -63,10 +63,10 @@ def _write_header(buf, size, first, length):
     return pos + 1
 
 
-def write_connect(buf, size, level, flags, keepalive, fields):
-    """CONNECT; `fields` are its payload's strings in order, as bytes (§3.1)."""
+def write_connect(buf, size, level, flags, keepalive, strings):
+    """CONNECT; `strings` are its payload's strings in order, as bytes (§3.1)."""
     head = PROTOCOLS[level] + bytes((flags, keepalive >> 8, keepalive & 255))
-    return write_strings(buf, size, _PACKET_CONNECT, head, fields)
+    return write_strings(buf, size, _PACKET_CONNECT, head, strings)
 
 
 def write_strings(buf, size, first, head, strings, qos=b""):

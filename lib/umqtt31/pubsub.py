@@ -41,11 +41,11 @@ class PubSub(Connection):
     """
 
     _filters = ()  # one request for each
+    _is_dropping = False  # inside on_drop
     on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
 
-    def __init__(self, granted, *args):
+    def __init__(self, *args):
         super().__init__(*args)
-        self._granted = granted
         self._control = None  # the request that waits
         self._control_tries = self._control_at = 0
         self._control_head = bytearray(2)  # its packet id
@@ -60,6 +60,8 @@ class PubSub(Connection):
         Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
         offline).  Nothing changes then.
         """
+        if self._is_dropping:
+            raise MQTTError(_BUSY)
         if self._ordered and max_age is not None:
             return self._ordered.publish(self, topic, msg, retain, qos, max_age)
         session = self._session
@@ -96,12 +98,16 @@ class PubSub(Connection):
             if not self._store_qos0:
                 raise MQTTError(_FULL if is_online else _CLOSED)
         is_next = session.cursor == session.count < session.window and not session.owed
-        if not (is_online and is_next) and not self._has_room(is_online):
-            k = self._find_victim(session, topic, link.tx) if self._find_victim else -1
-            if k < 0:
-                raise MQTTError(_FULL)
-            self._give_up(k, _FULL)
-            write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        if not (is_online and is_next):
+            # Is there a place in the queue or, on a connection, in the window?
+            room = session.window - session.inflight if is_online else 0
+            room = max(room, session.queue) + session.inflight
+            if session.count >= min(room, len(session.ids)):
+                k = self._find_victim(session, topic, link.tx) if self._find_victim else -1
+                if k < 0:
+                    raise MQTTError(_FULL)
+                self._give_up(k, _FULL)
+                write_publish(link.tx, link.size, flags, topic, msg, packet_id)
         expiry = time.ticks_add(now, max_age * 1000) if max_age else None
         is_next = is_next and is_free and not session.store.is_deferred
         if not session.add(link.tx, n, packet_id, qos, is_online, expiry, now, is_next):
@@ -114,19 +120,18 @@ class PubSub(Connection):
                 pass  # it is accepted; poll() tells that the connection is lost
         return packet_id
 
-    def _has_room(self, is_online):
-        # Is there a place in the queue or, on a connection, in the window?
-        session = self._session
-        room = session.window - session.inflight if is_online else 0
-        if room < session.queue:
-            room = session.queue
-        return session.count - session.inflight < room and session.count < len(session.ids)
-
     def _give_up(self, k, reason):
         self._session.stats.dropped += 1
         packet_id = self._session.remove(k)
         if self.on_drop:
-            self.on_drop(packet_id, reason)
+            # Inside, nothing may change the queue that the caller is about to use.
+            was_busy = self._is_busy
+            self._is_busy = self._is_dropping = True
+            try:
+                self.on_drop(packet_id, reason)
+            finally:
+                self._is_busy = was_busy
+                self._is_dropping = False
 
     def subscribe(self, topic, qos=0):
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
@@ -143,12 +148,12 @@ class PubSub(Connection):
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
         self._request(_PACKET_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
 
-    def _request(self, first, pairs):
+    def _request(self, first, topic):
         if self._is_busy:
             raise MQTTError(_BUSY)
         names = []
         levels = bytearray()
-        for name in pairs:
+        for name in topic:
             qos = 0
             if first == _PACKET_SUBSCRIBE:
                 name, qos = name
@@ -238,7 +243,7 @@ class PubSub(Connection):
 
     def _control_in(self, now, most):
         # Ticks until the request that waits is sent again, `most` at most.
-        if not self._retry_ms or not self._session.control_id:
+        if not self._session.retry_ms or not self._session.control_id:
             return most
-        wait_ms = self._retry_ms << self._control_tries
+        wait_ms = self._session.retry_ms << self._control_tries
         return min(most, wait_ms - time.ticks_diff(now, self._control_at))

@@ -16,18 +16,18 @@ class RamStore:
     # sends nothing before the next `poll()`, where one commit serves many.
     is_deferred = False
 
-    def open(self, client_id, slots, slot_bytes, held_slots):
+    def open(self, client_id, slots, size, held):
         """Allocate everything; called once by the client's constructor.
 
         `client_id` is bytes; `slots` how many messages there may be at once
-        (window and queue), `slot_bytes` the largest packet, `held_slots` how
+        (window and queue), `size` the largest packet in bytes, `held` how
         many received QoS 2 packet ids there may be at once.
         """
         self._data = data = []
         for _ in range(slots):
-            data.append(bytearray(slot_bytes))
+            data.append(bytearray(size))
         self._used = [0] * slots
-        self._format = "%ds" % slot_bytes
+        self._format = "%ds" % size
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
         """Keep the packet `buf[:n]` in a free slot -> False when there is no room.

@@ -91,7 +91,6 @@ class Session:
     def __init__(self, store, window, queue, held, level, now):
         n = window + queue
         self.store = store
-        self._forget = store.remove
         self.stats = Stats()
         self.window = window
         self.queue = queue
@@ -110,7 +109,9 @@ class Session:
         self.is_due = self.is_starved = False
         self.held = [0] * held
         self._held_at = [now] * held
-        self.held_ms = 0  # how long one may wait
+        # Both 0 to 86400000, set by the client: when to send again (0: never), and how
+        # long a received id may wait.
+        self.retry_ms = self.held_ms = 0
         self.held_count = 0
 
     # --- outgoing -------------------------------------------------------------
@@ -129,11 +130,11 @@ class Session:
                     self.free_ids = min(self.free_ids, (used - i) % 65535)
         return i
 
-    def add(self, buf, n, packet_id, qos, is_online, expiry, now, is_sent):
+    def add(self, buf, n, packet_id, qos, is_online, when, now, sent):
         """Accept the packet `buf[:n]` at the end of the queue -> False: store full.
 
-        `expiry`: ticks when it may be given up if it still waits, or None.
-        `is_sent`: nothing precedes it, and it is sent right now.
+        `when`: ticks when it may be given up if it still waits, or None.
+        `sent`: nothing precedes it, and it is sent right now.
         """
         slot = self.order[self.count]
         if not self.store.put(slot, packet_id, qos, buf, n, is_online):
@@ -145,15 +146,15 @@ class Session:
         self.state[slot] = qos
         self._tries[slot] = 0
         self.count += 1
-        if is_sent:
+        if sent:
             self.cursor = self.inflight = self.count
             self.stats.sent += 1
             self.when[slot] = now
             qos |= _WAS_SENT
         else:
             self.is_due = True
-            if expiry is not None:
-                self.when[slot] = expiry
+            if when is not None:
+                self.when[slot] = when
                 self._aged += 1
                 qos |= _AGED
         self.flags[slot] = qos
@@ -217,8 +218,8 @@ class Session:
                 return n
         return 0
 
-    def on_ack(self, kind, packet_id):
-        """PUBACK, PUBREC or PUBCOMP (`kind` 4, 5, 7) -> False if it is a stray."""
+    def on_ack(self, first, packet_id):
+        """PUBACK, PUBREC or PUBCOMP by its first byte -> False if it is a stray."""
         k = 0
         ids = self.ids
         for slot in self.order:
@@ -226,7 +227,7 @@ class Session:
                 break
             k += 1
         state = self.state[slot]
-        after = _STRAY if k >= self.inflight else _NEXT[kind - 4][state]
+        after = _STRAY if k >= self.inflight else _NEXT[(first >> 4) - 4][state]
         if after == _DONE:
             # 31-3.4-PUBACK, 31-3.7-PUBCOMP; MQTT-4.3.2-3, MQTT-4.3.3-5: id free now
             self.remove(k)
@@ -244,24 +245,24 @@ class Session:
                 self.is_due = True
         return True
 
-    def rewind(self, tries):
-        """Send all in flight again, in order: a new connection (`tries` 0) or a
-        time-out (1 more try)."""
+    def rewind(self, count):
+        """Send all in flight again, in order: a new connection (`count` 0) or a
+        time-out (`count` 1: one more try)."""
         self.cursor = self.owed = 0
         self.is_due = True
         for k in range(self.inflight):
             slot = self.order[k]
             if self.state[slot] == _WAIT_PUBCOMP:
                 self.state[slot] = _OWE_PUBREL
-            self._tries[slot] = min(self._tries[slot] + 1, _MAX_TRIES) if tries else 0
+            self._tries[slot] = min(self._tries[slot] + 1, _MAX_TRIES) if count else 0
 
-    def retry_in(self, now, interval_ms, most):
+    def retry_in(self, now, most):
         """Ticks until the oldest message in flight is sent again, `most` at most."""
-        if not interval_ms or not 0 < self.inflight == self.cursor:
+        if not self.retry_ms or not 0 < self.inflight == self.cursor:
             return most
         slot = self.order[0]
         # 31-4.2-RETRY: the time-out doubles with each try of one message.
-        return min(most, (interval_ms << self._tries[slot]) - ticks_diff(now, self.when[slot]))
+        return min(most, (self.retry_ms << self._tries[slot]) - ticks_diff(now, self.when[slot]))
 
     def expires_in(self, now, most):
         """Ticks until the first waiting message is too old, `most` at most; `expired`
@@ -291,7 +292,7 @@ class Session:
             self.inflight -= 1
         self.count -= 1
         self.ids[slot] = 0
-        self._forget(slot)
+        self.store.remove(slot)
         return packet_id
 
     # --- incoming ---------------------------------------------------------------

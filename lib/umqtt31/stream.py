@@ -21,8 +21,8 @@ else:
     except ImportError:  # a build without a network: connect(stream=…) works
         socket = None
 
-    def wrap_tls(context, sock, server):
-        return context.wrap_socket(sock, server_hostname=server, do_handshake_on_connect=False)
+    def wrap_tls(ssl, stream, server):
+        return ssl.wrap_socket(stream, server_hostname=server, do_handshake_on_connect=False)
 
 
 _PIECE_BYTES = const(64)
@@ -36,10 +36,10 @@ _PROTOCOL = const(259)
 _CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
-def open_socket(server, port, tls):
+def open_socket(server, port, ssl):
     """Start to connect, waiting for nothing but the name look-up -> a stream.
 
-    `tls` is an ssl.SSLContext or None.  Raises OSError.
+    `ssl` is an ssl.SSLContext or None.  Raises OSError.
     """
     if socket is None:
         raise OSError("no sockets in this build: give connect() a stream")
@@ -58,7 +58,7 @@ def open_socket(server, port, tls):
         except OSError as error:
             if error.errno not in _CONNECTING:
                 raise
-        return wrap_tls(tls, sock, server) if tls else sock
+        return wrap_tls(ssl, sock, server) if ssl else sock
     except Exception:
         sock.close()
         raise
@@ -84,9 +84,8 @@ class Link:
         self._piece = bytearray(_PIECE_BYTES)
         self._raw = self.pending = None
         self.is_oversize = False
-        self.state = self._pos = self._end = self._first = 0
-        # Bytes of the body to come; in the header -1 - the bytes of its length so far.
-        self._left = -1
+        self.state = self._pos = self._end = self._first = self._shift = 0
+        self._left = -1  # bytes of the body to come; -1: still in the header
         self.length = self.topic_len = self.packet_id = self.payload_len = 0
 
     def attach(self, raw):
@@ -190,23 +189,22 @@ class Link:
                 if not byte:
                     self.fail(_PROTOCOL)
                 self._first = byte
-                self.length = 0
+                self.length = self._shift = 0
                 if n == 1:
                     continue
                 byte = rx[1]
             # 31-2.1-LEN: four groups of seven bits at most.
-            self.length |= (byte & 127) << 7 * (-1 - left)
-            left -= 1
+            self.length |= (byte & 127) << self._shift
             if byte < 128:
-                left = self.length
+                self._left = left = self.length
                 self.is_oversize = left > self.size
                 if self.is_oversize:
                     self.topic_len = self.packet_id = 0
                     if self._first & 0xF0 != 0x30:
                         self.fail(_PROTOCOL)
-            elif left == -5:
+            elif self._shift == 21:
                 self.fail(_PROTOCOL)
-            self._left = left
+            self._shift += 7
         first = self._first
         self._left = -1
         self._first = 0
