@@ -70,14 +70,14 @@ def _show(console, result, count):
     table.add_column("table")
     table.add_column("rows", justify="right")
     for name, rows in result.rows.items():
-        table.add_row(name, "{:,}".format(rows))
+        table.add_row(name, f"{rows:,}")
     console.print(table)
     table = Table(title="findings", title_justify="left")
     table.add_column("what")
     table.add_column("number", justify="right")
     for name, number in result.findings.items():
         style = "bold red" if number else None
-        table.add_row(name, "{:,}".format(number), style=style)
+        table.add_row(name, f"{number:,}", style=style)
     console.print(table)
 
 

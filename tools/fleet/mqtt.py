@@ -10,7 +10,7 @@ from pathlib import Path
 if importlib.util.find_spec("umqtt31") is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from umqtt31 import packet, topic  # noqa: E402
+from umqtt31 import packet, topic
 
 __all__ = ["matches", "packet", "topic"]
 

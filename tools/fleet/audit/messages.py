@@ -200,10 +200,11 @@ def messages(rows, sessions, gaps, flows):
     extra = len(plain)
     state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
     ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
-    stage = {n: _times(ts, np.append(r, [FAR] * extra)) for n, r in flows.stage_row.items()}
+    none, once = np.full(extra, FAR), np.ones(extra, np.int64)
+    stage = {n: _times(ts, np.append(r, none)) for n, r in flows.stage_row.items()}
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
-    done = _times(ts, np.append(flows.done_row, [FAR] * extra))
+    done = _times(ts, np.append(flows.done_row, none))
     columns = {
         "direction": pa.DictionaryArray.from_arrays(
             pa.array(rows.direction[at].astype(np.int32)), pa.array(schemas.DIRECTIONS)
@@ -214,9 +215,9 @@ def messages(rows, sessions, gaps, flows):
         "payload_hash": rows.payload_hash[at],
         "retain": rows.flags[at] & 1 != 0,
         "first_sent": sent,
-        "times_sent": np.append(flows.sent, [1] * extra),
+        "times_sent": np.append(flows.sent, once),
         "times_dup": np.append(flows.dups, rows.dup[plain]),
-        "connections": np.append(flows.moves + 1, [1] * extra),
+        "connections": np.append(flows.moves + 1, once),
         "answer_ms": _milliseconds(sent, answer),
         "complete_ms": _milliseconds(sent, done),
         "is_complete": pa.array(

@@ -10,14 +10,13 @@ SIB-NONDURABLE; never for topics that are exempt (MQTT-4.6.0-6) or shared.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
 from ..mqtt import matches
 from .readings import decode
-from .rows import dictionary, running_max_breaks
+from .rows import dictionary, grouped, running_max_breaks
 from .sessions import table
 
 # A message may be under way when the capture ends; what is published later than this
@@ -109,7 +108,7 @@ class _Expected:
         place = names.place[rows]
         first = np.flatnonzero(np.diff(place, prepend=-1))
         parts = []
-        for begin, end in zip(first, np.append(first[1:], len(rows)), strict=True):
+        for begin, end in zip(first, [*first[1:], len(rows)], strict=False):
             mine = rows[begin:end]
             for subscriber in _merged(by_topic.get(int(place[begin]), ())):
                 number = names.client_number(subscriber["site"], subscriber["client_id"])
@@ -183,7 +182,7 @@ class _Pairs:
         client = np.concatenate((names.client[row], expected.client))
         place = np.concatenate((names.place[row], names.place[expected.message]))
         payload = np.concatenate((self.hash[row], self.hash[expected.message]))
-        group, _ = pd.factorize(pd.MultiIndex.from_arrays((client, place, payload)))
+        group = grouped(client, place, payload)
         here, there = group[: len(row)], group[len(row) :]
         self.group, self.expected_group = here, there
         self.rank, rank = _rank(here), _rank(there)
@@ -220,7 +219,7 @@ class _Pairs:
         row, message = row[keep], message[keep]
         session = _ints(messages, "session")[row]
         keys = (names.place[row], names.client[row], session, names.client[message])
-        group, _ = pd.factorize(pd.MultiIndex.from_arrays((*keys, self.qos[row])))
+        group = grouped(*keys, self.qos[row])
         order = np.lexsort((self.position[row], group))
         late = running_max_breaks(group[order], self.position[message][order])
         return row[order[late]]

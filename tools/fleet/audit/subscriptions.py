@@ -27,7 +27,7 @@ def subscriptions(rows, sessions, gaps):
         if rows.kind[row] == kinds[0]:
             asked[key] = detail.get("filters", [])
         elif rows.kind[row] == kinds[1]:
-            granted = zip(asked.pop(key, ()), detail.get("codes", ()))  # noqa: B905
+            granted = zip(asked.pop(key, ()), detail.get("codes", ()))
             for (name, _), code in granted:
                 if code < 3 and (session, name) not in active:
                     active[session, name] = (row, code)

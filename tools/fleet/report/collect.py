@@ -140,11 +140,15 @@ def _hours(table):
     def hour(column):
         return F.date_format(F.date_trunc("hour", column), "yyyy-MM-dd'T'HH:mm:ss").alias("hour")
 
-    readings = table("readings").groupBy(hour("ts")).agg(
-        F.count("*").alias("readings"),
-        F.round(F.percentile_approx("latency_ms", 0.5), 2).alias("p50"),
-        F.round(F.percentile_approx("latency_ms", 0.95), 2).alias("p95"),
-        F.round(F.max("latency_ms"), 2).alias("max"),
+    readings = (
+        table("readings")
+        .groupBy(hour("ts"))
+        .agg(
+            F.count("*").alias("readings"),
+            F.round(F.percentile_approx("latency_ms", 0.5), 2).alias("p50"),
+            F.round(F.percentile_approx("latency_ms", 0.95), 2).alias("p95"),
+            F.round(F.max("latency_ms"), 2).alias("max"),
+        )
     )
     losses = table("losses").groupBy(hour("ts")).agg(F.sum("messages").alias("lost"))
     broken = table("violations").groupBy(hour("ts")).agg(F.count("*").alias("violations"))
@@ -170,8 +174,10 @@ def _hot(table):
 
 
 def _violations(table):
-    frame = table("violations").groupBy("requirement", "by").agg(
-        F.count("*").alias("number"), F.countDistinct("site", "client_id").alias("clients")
+    frame = (
+        table("violations")
+        .groupBy("requirement", "by")
+        .agg(F.count("*").alias("number"), F.countDistinct("site", "client_id").alias("clients"))
     )
     return _dicts(frame.orderBy(F.desc("number"), "requirement"))
 

@@ -12,9 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # compiler Java keeps room for 48 MB of code only; a long session fills that and fails.
 _JAVA_OPTIONS = (
     "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-) % (
-    Path(__file__).with_name("log4j2.properties").as_uri()
-)
+) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
 
 class NoJava(Exception):

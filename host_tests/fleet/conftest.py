@@ -1,0 +1,20 @@
+"""One Spark for all tests of the pipeline that need it."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A local session with two cores; the tests that use it share one process."""
+    from tools.fleet.spark import session
+
+    started = session.start("local[2]", memory="1g", partitions=2)
+    yield started
+    started.stop()
+
+
+def pytest_collection_modifyitems(items):
+    """pytest-xdist keeps a group together, so that Spark starts once."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

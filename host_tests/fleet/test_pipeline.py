@@ -1,0 +1,182 @@
+"""The whole pipeline on Spark gives what its parts give without it, in any arrangement."""
+
+import gzip
+import random
+import re
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from host_tests.fleet.dialogue import audit, decode, rows, simulated
+from host_tests.fleet.test_truth import expected, found_in
+from tools.fleet import schemas
+from tools.fleet.simulate.run import Plan, json_lines
+from tools.fleet.spark import job, transforms
+
+PLAN = Plan(devices=8, readings=300, seed=5, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5))
+_KEYS = {
+    "packets": ("connection", "number", "direction", "packet_type", "ts", "client_id", "topic"),
+    "connections": ("connection", "client_id", "session", "end_reason", "packets_c2s"),
+    "flows": ("client_id", "direction", "topic", "packet_id", "first_sent", "times_sent", "state"),
+    "sequences": ("client_id", "direction", "topic", "qos", "messages", "latency_p99_ms"),
+    "violations": ("requirement", "client_id", "connection", "number", "by", "detail"),
+    "keepalive": ("connection", "keep_alive_s", "longest_silence_s", "late", "pings"),
+    "readings": ("device", "boot", "stream", "sequence", "ts", "times_delivered", "redelivered"),
+    "losses": ("kind", "client_id", "device", "boot", "first_sequence", "last_sequence"),
+    "gaps": ("connection", "direction", "kind", "bytes", "ts"),
+}
+
+
+@pytest.fixture(scope="module")
+def capture():
+    """-> (bytes, truth) of a small fleet with all kinds of faults."""
+    return simulated(PLAN)
+
+
+def _split(data, folder, parts):
+    pos, starts = 24, []
+    while pos < len(data):
+        starts.append(pos)
+        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
+    cuts = [24, *sorted(random.Random(1).sample(starts, parts - 1)), len(data)]
+    names = ["m.pcap", "a.pcap.gz", "z.cap"]
+    for name, begin, end in zip(names, cuts, cuts[1:], strict=False):
+        part = data[:24] + data[begin:end]
+        (folder / name).write_bytes(gzip.compress(part) if name.endswith("gz") else part)
+
+
+def _run(spark, folder, out, **options):
+    events, buckets = job.read(spark, folder, job.Options(**options))
+    found, kept = job.audit(events, buckets)
+    job.write(found, kept, out)
+    for frame in kept:
+        frame.unpersist()
+    return job.summarise(spark, out)
+
+
+def _written(out, name):
+    return pq.read_table(out / name)
+
+
+def _sorted(table, name):
+    return sorted(rows(table, *_KEYS[name]), key=repr)
+
+
+@pytest.fixture(scope="module")
+def audited(spark, capture, tmp_path_factory):
+    """-> (folder of tables, result), from a capture split into three files."""
+    folder = tmp_path_factory.mktemp("captures")
+    out = tmp_path_factory.mktemp("tables")
+    _split(capture[0], folder, 3)
+    (folder / "broken.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 no capture")
+    return out, _run(spark, folder, out, buckets=3)
+
+
+def test_tables_of_a_split_capture_equal_those_made_without_spark(audited, capture, tmp_path):
+    """Order of files, splitting and partitions change nothing."""
+    out, _ = audited
+    path = tmp_path / "whole.pcap"
+    path.write_bytes(capture[0])
+    events, _ = decode(path)
+    plain = audit(events)
+    plain["flows"] = plain["messages"].filter(pa.compute.greater(plain["messages"]["qos"], 0))
+    for name in _KEYS:
+        if name in plain:
+            assert _sorted(_written(out, name), name) == _sorted(plain[name], name), name
+    packets = events.filter(
+        pa.compute.is_in(events["packet_type"], pa.array(schemas.PACKET_TYPES))
+    )
+    assert _sorted(_written(out, "packets"), "packets") == _sorted(packets, "packets")
+
+
+def test_tables_hold_what_the_simulator_did(audited, capture):
+    out, result = audited
+    tables = {name: _written(out, name) for name in schemas.TABLES}
+    sequences = tables["sequences"]
+    tables["routes"] = sequences.filter(pa.compute.equal(sequences["direction"], "s2c"))
+    found = found_in(tables)
+    for name, wanted in expected(capture[1]).items():
+        assert found[name] == wanted, name
+    assert result.findings["violations"] == len(capture[1].violations)
+
+
+def test_tables_have_the_columns_of_the_schemas(audited):
+    out, _ = audited
+    for name, schema in schemas.TABLES.items():
+        names = set(_written(out, name).column_names) - {"day"}
+        assert names == set(schema.names), name
+
+
+def test_damaged_file_is_named_with_its_byte_and_the_job_goes_on(audited):
+    out, result = audited
+    captures = _written(out, "captures").to_pylist()
+    errors = [row for row in captures if row["counter"] == "error"]
+    assert [(row["capture"], row["offset"]) for row in errors] == [("broken.pcap", 15)]
+    assert result.findings["damaged places in files"] == 1
+
+
+def test_whole_files_in_another_number_of_buckets_give_the_same_tables(
+    spark, audited, capture, tmp_path
+):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.pcap").write_bytes(capture[0])
+    out = tmp_path / "out"
+    _run(spark, tmp_path / "in", out, whole_files=True, buckets=5)
+    for name in _KEYS:
+        assert _sorted(_written(out, name), name) == _sorted(_written(audited[0], name), name)
+
+
+def test_source_gives_packets_as_rows(spark, capture, tmp_path):
+    (tmp_path / "north").mkdir()
+    (tmp_path / "north" / "one.pcap").write_bytes(capture[0])
+    frame = spark.read.format("mqtt_pcap").load(str(tmp_path))
+    counts = dict(frame.groupBy("packet_type").count().collect())
+    for name, number in capture[1].packets.items():
+        assert counts.get(name, 0) == number
+    assert {row.site for row in frame.select("site").distinct().collect()} == {"north"}
+
+
+def test_packets_table_read_back_gives_the_same_flows(spark, audited):
+    out, _ = audited
+    # What ended a connection, and gaps, are not packets; flows need neither here.
+    events = job.load(spark, out, "packets").drop("day")
+    judged = transforms.judge(transforms.by_client(events, 2), 2)
+    assert transforms.flows(judged).count() == _written(out, "flows").num_rows
+
+
+def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
+    with (tmp_path / "seen.jsonl").open("w") as stream:
+        truth = json_lines(
+            Plan(devices=4, readings=200, fault_rate=0.1, kinds=("never_sent",)), stream
+        )
+        stream.write("{ no json\n")
+    result = _run(spark, tmp_path, tmp_path / "out", buckets=2)
+    assert result.rows["readings"] == truth.readings
+    losses = _written(tmp_path / "out", "losses").to_pylist()
+    found = sorted((row["device"], row["first_sequence"]) for row in losses)
+    assert found == sorted((device, number) for device, _, _, number in truth.never_sent)
+    assert result.findings["damaged places in files"] == 1
+
+
+def test_command_when_findings_are_there_exits_1_and_writes_the_report(
+    spark, capture, tmp_path, monkeypatch
+):
+    from tools.fleet import batch
+    from tools.fleet.spark import session
+
+    monkeypatch.setattr(session, "start", lambda *_: spark)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.pcap").write_bytes(capture[0])
+    options = {"ports": "1883", "whole_files": False, "exempt": ()}
+    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.FINDINGS
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "MQTT-4.6.0-5" in page
+    assert not re.search(r'(src|href)\s*=\s*"(https?:)?//', page), "loads something"
+    shutil.rmtree(tmp_path / "in")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.pcap").write_bytes(simulated(Plan(devices=2, readings=20))[0])
+    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.CLEAN
+    (tmp_path / "in" / "one.pcap").write_bytes(b"not a capture")
+    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.BAD_INPUT
