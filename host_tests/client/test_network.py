@@ -120,7 +120,10 @@ def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
         "stream.answer(wire.connect(), wire.connack())\n"
         "client.connect(stream=stream)\n"
         "print(client.is_connected)\n"
-        'try:\n    client.connect()\nexcept MQTTError as error:\n    print(error.code, "no sockets" in str(error))\n'
+        "try:\n"
+        "    client.connect()\n"
+        "except MQTTError as error:\n"
+        "    print(error.code, 'no sockets' in str(error))\n"
     )
     done = micropython.run(program, micropypath=[tmp_path, ROOT, ROOT / "lib"])
     assert done.stdout == f"True\n{NETWORK} True\n", done.stdout + done.stderr

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, publish, pubrec
-from umqtt31 import CLOSED
+from umqtt31 import BUSY, CLOSED
 
 
 class HandlerError(Exception):
@@ -186,3 +186,31 @@ def test_b2c_callback_of_umqtt_simple_gets_bytes():
     d.client.set_callback(lambda topic, msg: seen.append((topic, msg)))
     d.b2c(publish(b"t/1", b"payload", 1, 5))
     assert seen == [(b"t/1", b"payload")] and type(seen[0][0]) is type(seen[0][1]) is bytes
+
+
+def test_on_drop_that_publishes_or_polls_gets_a_clear_error_and_breaks_nothing():
+    """31-2.4-ID: the queue stays as it was found, no id is used twice.
+
+    C: PUBLISH 1; 2 waits; publish 3 gives up 2; on_drop publishes, polls, subscribes
+    """
+    for overflow in ("drop_oldest", "latest"):
+        d = Dialogue(max_inflight=1, max_mqueue_len=1, overflow=overflow)
+        codes = []
+
+        def hook(packet_id, reason, d=d, codes=codes):
+            for call in (
+                lambda: d.publish(b"in hook", 1),
+                lambda: d.publish(b"in hook", 0),
+                lambda: d.client.poll(),
+                lambda: d.client.subscribe(b"a"),
+            ):
+                codes.append(code_of(call))
+
+        d.client.on_drop = hook
+        assert [d.publish(b"1"), d.publish(b"2")] == [1, 2]
+        third = d.publish(b"3")
+        assert codes == [BUSY] * 4
+        assert (d.client.inflight, d.client.queued) == (1, 1)
+        d.client.on_drop = None
+        d.b2c(puback(1))
+        d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"3", 1, third))
