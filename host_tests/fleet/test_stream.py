@@ -1,0 +1,178 @@
+"""The stream: killed after every step, it loses and repeats nothing, and its tables are
+those of the batch audit over the same input; also from a live broker."""
+
+import json
+import time
+
+import paho.mqtt.client as paho
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from host_tests.fleet.dialogue import simulated
+from tools.fleet import schemas
+from tools.fleet.live.spool import spool_files
+from tools.fleet.simulate.run import Plan, write
+from tools.fleet.spark import job, stream
+
+_BUCKETS = 2
+_PLAN = Plan(devices=6, readings=150, seed=11, fault_rate=0.2, wire_rate=0.2, gap_rate=0.01)
+
+
+class _Killed(Exception):
+    """Stands for SIGKILL: nothing after it is done."""
+
+
+@pytest.fixture(scope="module")
+def streaming(spark):
+    """The session, with the streaming sources."""
+    for source in stream.sources():
+        spark.dataSource.register(source)
+    return spark
+
+
+def _query(spark, target, out, name, take=None, **options):
+    reader = spark.readStream.format(name).options(buckets=_BUCKETS, **options)
+    writer = reader.load().writeStream.foreachBatch(take or target.take)
+    return writer.option("checkpointLocation", str(out / "_stream" / "checkpoint")).start()
+
+
+def _rows(out, name):
+    table = pq.read_table(out / name)
+    columns = [one for one in table.column_names if one != "part"]
+    return sorted(table.select(sorted(columns)).to_pylist(), key=repr)
+
+
+def _batch(spark, folder, out):
+    events, buckets = job.read(spark, folder, job.Options(buckets=_BUCKETS))
+    found, kept = job.audit(events, buckets)
+    job.write(found, kept, out)
+    for frame in kept:
+        frame.unpersist()
+
+
+def _dying(target, name, after):
+    # The method that dies before or after it did its work, the first time only.
+    function = getattr(target, name)
+
+    def run(*args):
+        if after:
+            function(*args)
+        raise _Killed(name)
+
+    return run
+
+
+def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
+    streaming, tmp_path
+):
+    folder, out = tmp_path / "captures", tmp_path / "out"
+    (folder / "north").mkdir(parents=True)
+    data, _ = simulated(_PLAN)
+    growing = folder / "north" / "a.pcap"
+    size = 0
+    steps = [("_with_state", False), ("_write_packets", False), ("_write_packets", True)]
+    for number, (name, after) in enumerate(steps, 1):
+        size = len(data) * number // 5 + 1  # in the middle of a record, of a packet
+        growing.write_bytes(data[:size])
+        target = stream.Stream(streaming, out, _BUCKETS)
+        setattr(target, name, _dying(target, name, after))
+        query = _query(streaming, target, out, "mqtt_growing", path=str(folder))
+        with pytest.raises(StreamingQueryException):
+            query.processAllAvailable()
+    # Killed between its own record and Spark's: the batch comes once more.
+    growing.write_bytes(data[: len(data) * 4 // 5])
+    target = stream.Stream(streaming, out, _BUCKETS)
+
+    def take(frame, number):
+        target.take(frame, number)
+        if number == 1:
+            raise _Killed("before the commit")
+
+    query = _query(streaming, target, out, "mqtt_growing", take, path=str(folder))
+    with pytest.raises(StreamingQueryException):
+        query.processAllAvailable()
+    growing.write_bytes(data)
+    write(Plan(devices=3, readings=40, seed=2), folder / "b.jsonl")
+    (folder / "b.jsonl.truth.json").unlink(missing_ok=True)
+    target = stream.Stream(streaming, out, _BUCKETS)
+    query = _query(streaming, target, out, "mqtt_growing", path=str(folder), settle=0)
+    query.processAllAvailable()
+    query.stop()
+    target.refresh()
+    _batch(streaming, folder, tmp_path / "batch")
+    for name in schemas.TABLES:
+        assert _rows(out, name) == _rows(tmp_path / "batch", name), name
+    assert len(_rows(out, "packets")) > 500
+    assert _rows(out, "gaps") and _rows(out, "losses")
+    assert not target.is_behind
+
+
+def test_merge_when_parts_are_put_together_then_rows_stay_in_their_buckets():
+    import pyarrow as pa
+
+    from tools.fleet.spark import pack
+
+    one, two = pa.table({"a": [1, 2]}), pa.table({"a": [3]})
+    batches = [
+        pack.rows([("events", 1, one), ("captures", 0, two)]),
+        pack.rows([("events", 1, two), ("events", 3, one)]),
+    ]
+    found = {}
+    for batch in stream.merge(batches):
+        for row in batch.to_pylist():
+            found[row["name"], row["bucket"]] = pack.load([row["part"]])["a"].to_pylist()
+    assert found == {("events", 1): [1, 2, 3], ("events", 3): [1, 2], ("captures", 0): [3]}
+
+
+def _numbers(folder):
+    lines = [line for path, _ in spool_files(folder) for line in path.read_bytes().splitlines()]
+    return [bytes.fromhex(json.loads(line)["payload"]).decode() for line in lines]
+
+
+def test_live_broker_when_query_stops_and_starts_then_each_message_is_a_row_once(
+    streaming, mosquitto, tmp_path
+):
+    out, spool = tmp_path / "out", tmp_path / "spool"
+    target = stream.Stream(streaming, out, _BUCKETS)
+    options = {
+        "path": str(spool),
+        "server": mosquitto.host,
+        "port": mosquitto.port,
+        "filter": "live/# other",
+        "clientid": "fleet-live",
+        "keep": "true",
+    }
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="fleet-live-publisher")
+    client.connect(mosquitto.host, mosquitto.port)
+    client.loop_start()
+    sent = []
+
+    def publish(count):
+        for _ in range(count):
+            number = str(len(sent))
+            client.publish("live/%s" % (len(sent) % 3), number, 1 + len(sent) % 2)
+            sent.append(number)
+
+    def wait(condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, "nothing more arrives"
+            time.sleep(0.05)
+
+    query = _query(streaming, target, out, "mqtt", **options)
+    wait(lambda: mosquitto.log_text().count("fleet-live 2 live/#"))
+    publish(40)
+    wait(lambda: len(_numbers(spool)) == len(sent))
+    query.processAllAvailable()
+    query.stop()
+    publish(40)  # while nobody is there: the session keeps them
+    query = _query(streaming, target, out, "mqtt", **options)
+    wait(lambda: len(_numbers(spool)) == len(sent))
+    query.processAllAvailable()
+    query.stop()
+    client.disconnect()
+    client.loop_stop()
+    packets = [row for row in _rows(out, "packets") if row["packet_type"] == "PUBLISH"]
+    assert len(packets) == len(sent)
+    assert sorted(_numbers(spool)) == sorted(sent)
