@@ -8,13 +8,16 @@ import time
 
 from micropython import const
 
-from .connection import check_range, since
-from .errors import MQTTError
-from .message import Message
-from .packet import write_ack
-from .pubsub import PubSub
-from .ram import RamStore
+# The largest first: from source, compiling them takes most memory at once.
+# isort: off
 from .session import Session
+from .pubsub import PubSub
+from .connection import check_range, since
+from .message import Message
+from .errors import MQTTError
+from .packet import write_ack
+from .ram import RamStore
+# isort: on
 
 _PACKET_PUBACK = const(0x40)
 _PACKET_PUBREC = const(0x50)
