@@ -74,6 +74,31 @@ def _check_ports(ports):
     for port in ports.split(","):
         if not port.strip().isdigit() or not 0 < int(port) < 65536:
             raise click.BadParameter("%r is no TCP port" % port, param_hint="--ports")
+    return {int(port) for port in ports.split(",")}
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
+def decode(folder, out, ports):
+    """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
+    from .capture import files
+    from .convert import convert
+
+    numbers = _check_ports(ports)
+    errors = 0
+    for source in files.find(folder):
+        if files.is_json(source):
+            continue
+        target = out / (source.capture + ".parquet")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tally = convert(source, target, numbers)
+        click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
+        for offset, text in tally.errors:
+            errors += 1
+            click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
+    sys.exit(1 if errors else 0)
 
 
 @cli.command()
@@ -133,3 +158,12 @@ def kinds():
 
     for name, (function, *_) in KINDS.items():
         click.echo("%-22s %s" % (name, function.__doc__.strip().split("\n")[0]))
+
+
+@cli.command()
+@click.argument("path", type=click.Path(dir_okay=False), default="build/fleet.zip")
+def package(path):
+    """Write the pipeline as a zip file for a cluster's workers (docs/fleet-cluster.md)."""
+    from . import package as packing
+
+    click.echo("%s: %d files" % (path, packing.write(Path(path))))

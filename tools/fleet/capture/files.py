@@ -5,6 +5,7 @@ the folder that is audited (`capture`), and by the sub-folder it lies in (`site`
 """
 
 import gzip
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,27 +65,25 @@ def open_stream(path):
     return gzip.GzipFile(fileobj=stream) if start == b"\x1f\x8b" else stream
 
 
-class _Forgiving:
+class _Forgiving(io.RawIOBase):
     # A gzip file that is cut short or damaged yields what can be unpacked.
     def __init__(self, stream, tally):
-        self.stream, self.tally, self.count = stream, tally, 0
+        self._stream, self._tally, self._count, self._is_done = stream, tally, 0, False
 
-    def read(self, size):
-        try:
+    def readinto(self, view):
+        got = 0
+        while got < len(view) and not self._is_done:
             # read1 keeps what was unpacked before the damage; read would lose it.
-            parts, want = [], size
-            while want > 0:
-                part = self.stream.read1(min(want, 1 << 20))
-                if not part:
-                    break
-                parts.append(part)
-                want -= len(part)
-        except (EOFError, OSError, zlib.error) as error:
-            self.tally.error(self.count + sum(map(len, parts)), "gzip: %s" % error)
-            self.read = lambda size: b""
-        data = b"".join(parts)
-        self.count += len(data)
-        return data
+            try:
+                part = self._stream.read1(min(len(view) - got, 1 << 20))
+            except (EOFError, OSError, zlib.error) as error:
+                self._tally.error(self._count + got, "gzip: %s" % error)
+                part = b""
+            view[got : got + len(part)] = part
+            got += len(part)
+            self._is_done = not part
+        self._count += got
+        return got
 
 
 def read_frames(path, tally, begin=0, until=None, chunk_bytes=CHUNK_BYTES):
@@ -112,12 +111,14 @@ def read_frames(path, tally, begin=0, until=None, chunk_bytes=CHUNK_BYTES):
 
 
 class _Rejoined:
+    # A stream of which the first bytes were read already.
     def __init__(self, start, stream):
-        self.start, self.stream = start, stream
+        self._start, self._stream = start, stream
 
-    def read(self, size):
-        start, self.start = self.start, b""
-        return start + self.stream.read(size)
+    def readinto(self, view):
+        start, self._start = self._start, b""
+        view[: len(start)] = start
+        return len(start) + self._stream.readinto(view[len(start) :])
 
 
 def first_ts(path):

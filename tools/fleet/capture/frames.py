@@ -53,6 +53,20 @@ class CaptureError(Exception):
     """A file that is no capture at all: `args` are byte offset and text."""
 
 
+def refill(stream, rest, chunk_bytes):
+    """A new buffer with `rest` and up to `chunk_bytes` more of `stream` -> (array, end).
+
+    `PAD_BYTES` zeros stand behind `end`.
+    """
+    kept = len(rest)
+    array = np.empty(kept + chunk_bytes + PAD_BYTES, np.uint8)
+    memoryview(array)[:kept] = memoryview(rest)
+    got = stream.readinto(memoryview(array)[kept : kept + chunk_bytes])
+    end = kept + got
+    array[end : end + PAD_BYTES] = 0
+    return array[: end + PAD_BYTES], end
+
+
 def padded(data):
     """A uint8 array of `data` (bytes) with `PAD_BYTES` zeros behind it."""
     array = np.empty(len(data) + PAD_BYTES, np.uint8)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .frames import CaptureError, Frames, padded, words
+from .frames import CaptureError, Frames, padded, refill, words
 
 HEADER_BYTES = 24
 RECORD_BYTES = 16
@@ -127,28 +127,29 @@ def frames(stream, header, tally, base, until, chunk_bytes):
     """
     rest = b""
     while True:
-        more = stream.read(chunk_bytes)
-        data = rest + more
-        limit = len(data) if until is None else min(len(data), until - base)
+        array, end = refill(stream, rest, chunk_bytes)
+        is_last = end == len(rest)
+        data = memoryview(array)[:end]
+        limit = end if until is None else min(end, until - base)
         pos = 0
         while True:
             starts, pos, is_bad = walk(data, limit, header, pos)
             if starts:
-                yield _frames(data, base, starts, header)
+                yield _frames(array, base, starts, header)
                 tally.add("frames", len(starts))
             # A chain is looked for only in enough bytes, or at the file's end.
-            if not is_bad or (more and len(data) - pos < SYNC_BYTES):
+            if not is_bad or (not is_last and end - pos < SYNC_BYTES):
                 break
-            pos = _skip_damage(data, header, pos, not more, tally, base)
+            pos = _skip_damage(data, header, pos, is_last, tally, base)
         if until is not None and base + pos >= until:
             if base + pos > until:
                 tally.error(until, "two ranges of the file do not meet here")
             return
-        if not more:
-            if pos < len(data):
+        if is_last:
+            if pos < end:
                 tally.error(base + pos, "record cut short at the end of the file")
             return
-        rest = data[pos:]
+        rest = array[pos:end]
         base += pos
 
 
@@ -161,8 +162,7 @@ def _skip_damage(data, header, pos, is_last, tally, base):
     return found
 
 
-def _frames(data, base, starts, header):
-    array = padded(data)
+def _frames(array, base, starts, header):
     u32 = words(array, header.order + "u4")
     at = np.array(starts, np.int64)
     seconds = u32[at].astype(np.int64)

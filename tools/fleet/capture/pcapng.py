@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-from .frames import Frames, padded
+from .frames import Frames, refill
 
 _SECTION = 0x0A0D0D0A
 _INTERFACE = 1
@@ -110,24 +110,19 @@ def frames(stream, tally, chunk_bytes):
     rest = b""
     base = 0
     while True:
-        more = stream.read(chunk_bytes)
-        data = rest + more
-        rows, pos, is_bad = walker.walk(data, base)
+        array, end = refill(stream, rest, chunk_bytes)
+        rows, pos, is_bad = walker.walk(memoryview(array)[:end], base)
         if rows:
-            yield _frames(data, base, rows)
+            start, size, ts, link = np.array(rows, np.int64).T
+            yield Frames(array, base, start, size, ts, link)
             tally.add("frames", len(rows))
         if is_bad:
             # Block lengths are the only way forward: without them, nothing is sure.
             tally.error(base + pos, "damaged block: the rest of the file is not read")
             return
-        if not more:
-            if pos < len(data):
+        if end == len(rest):
+            if pos < end:
                 tally.error(base + pos, "block cut short at the end of the file")
             return
-        rest = data[pos:]
+        rest = array[pos:end]
         base += pos
-
-
-def _frames(data, base, rows):
-    start, size, ts, link = np.array(rows, np.int64).T
-    return Frames(padded(data), base, start, size, ts, link)

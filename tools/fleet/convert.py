@@ -1,0 +1,55 @@
+"""Captures -> Parquet files of packets, one for each capture, in this process.
+
+For a look at single files without Spark and Java.  Every file is taken to hold
+whole connections; judging is left to the audit.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from . import schemas
+from .capture import files, link
+from .capture.frames import Tally
+from .decode.decoder import Decoder
+
+# Dictionaries pay for columns that repeat; building them for the others costs more
+# time than all the rest of writing.
+_DICTIONARIES = [
+    *("site", "capture", "connection", "client_id", "direction", "packet_type", "topic"),
+    *("level", "flags", "qos", "packet_id", "payload_bytes", "packet_bytes", "reason_code"),
+]
+_KINDS = pa.array(schemas.PACKET_TYPES)
+
+
+def convert(source, target, ports):
+    """Write the packets of one `files.Source` to the Parquet file `target` -> `Tally`.
+
+    `ports` is a set; the tally counts the packets written as `packets`.
+    """
+    tally = Tally()
+    decoder = Decoder(source.site)
+    with _writer(target) as writer:
+        for frames in files.read_frames(source.path, tally):
+            _write(writer, decoder.feed(link.segments(frames, ports, tally), source.capture), tally)
+        _write(writer, decoder.finish(), tally)
+    return tally
+
+
+def _writer(target):
+    return pq.ParquetWriter(
+        target,
+        schemas.CODED_EVENTS,
+        use_dictionary=_DICTIONARIES,
+        compression="zstd",
+        compression_level=1,
+    )
+
+
+def _write(writer, batches, tally):
+    for batch in batches:
+        kinds = pc.is_in(batch["packet_type"].dictionary, _KINDS)
+        is_packet = kinds.take(batch["packet_type"].indices)
+        packets = batch if pc.all(is_packet).as_py() else batch.filter(is_packet)
+        tally.add("packets", packets.num_rows)
+        writer.write_batch(packets)
