@@ -136,7 +136,8 @@ class Session:
         `when`: ticks when it may be given up if it still waits, or None.
         `sent`: nothing precedes it, and it is sent right now.
         """
-        slot = self.order[self.count]
+        count = self.count
+        slot = self.order[count]
         if not self.store.put(slot, packet_id, qos, buf, n, is_online):
             return False
         if packet_id:
@@ -145,9 +146,9 @@ class Session:
         self.ids[slot] = packet_id
         self.state[slot] = qos
         self._tries[slot] = 0
-        self.count += 1
+        self.count = count = count + 1
         if sent:
-            self.cursor = self.inflight = self.count
+            self.cursor = self.inflight = count
             self.stats.sent += 1
             self.when[slot] = now
             qos |= _WAS_SENT
@@ -279,10 +280,12 @@ class Session:
 
     def remove(self, k):
         """The message with index `k` is done or given up -> its packet id."""
-        slot = self.order.pop(k)
-        self.order.append(slot)  # its slot is now the last free one
-        packet_id = self.ids[slot]
-        if self.flags[slot] & _AGED:
+        order = self.order
+        slot = order.pop(k)
+        order.append(slot)  # its slot is now the last free one
+        ids = self.ids
+        packet_id = ids[slot]
+        if self._aged and self.flags[slot] & _AGED:
             self._aged -= 1
         if k < self.cursor:
             self.cursor -= 1
@@ -291,7 +294,7 @@ class Session:
         if k < self.inflight:
             self.inflight -= 1
         self.count -= 1
-        self.ids[slot] = 0
+        ids[slot] = 0
         self.store.remove(slot)
         return packet_id
 

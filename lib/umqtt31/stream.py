@@ -189,6 +189,10 @@ class Link:
                 if not byte:
                     self.fail(_PROTOCOL)
                 self._first = byte
+                if n == 2 and rx[1] < 128 and rx[1] <= self.size:  # the common case
+                    self.length = self._left = left = rx[1]
+                    self.is_oversize = False
+                    continue
                 self.length = self._shift = 0
                 if n == 1:
                     continue
