@@ -8,6 +8,7 @@ import random
 import sys
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ import umqtt31.client
 import umqtt31.message
 import umqtt31.stream
 from host_tests.client.boards import FOLDER, ROOT
+from tools.fuzz.cli import cli
 from tools.fuzz.inputs import generate
 from tools.fuzz.target import Finding, check, hostile_world
 
@@ -119,3 +121,15 @@ def test_planted_faults_are_found(monkeypatch, module, name, fault):
     with hostile_world(), pytest.raises(Finding):
         for _ in range(200):
             check(generate(dice))
+
+
+def test_replay_of_a_sound_input_says_so():
+    done = CliRunner().invoke(cli, ["replay", str(CORPUS[0])])
+    assert (done.exit_code, done.output) == (0, f"{CORPUS[0].name}: nothing wrong\n")
+
+
+def test_replay_of_a_finding_names_it_in_one_line(monkeypatch):
+    monkeypatch.setattr(umqtt31.message.Message, "read", raising)
+    done = CliRunner().invoke(cli, ["replay", str(FOLDER / "corpus" / "qos1")])
+    assert done.exit_code == 1
+    assert done.output == "qos1: raised IndexError('planted')\n"

@@ -32,6 +32,8 @@ def run(seconds: int, seed: int) -> None:
     if status:
         click.echo(f"finding: python -m tools fuzz replay {WORK}/crash-…", err=True)
         raise SystemExit(1)
+    if not any(grown.iterdir()):
+        raise click.ClickException("no input was worth keeping: is the client instrumented?")
     click.echo(f"no finding in {seconds} s; {len(list(grown.iterdir()))} inputs kept in {grown}")
 
 
