@@ -33,14 +33,15 @@ _LAYOUT = np.dtype(
 def _unpack(envelopes):
     # A structured array, one entry for each envelope; zeros behind short ones.
     column = envelopes.combine_chunks() if isinstance(envelopes, pa.ChunkedArray) else envelopes
-    if not len(column):
-        return np.empty(0, _LAYOUT)
-    column = pc.fill_null(column, b"")
-    size = pc.binary_length(column).to_numpy().astype(np.int64)
-    data = np.frombuffer(b"".join(column.to_pylist()), np.uint8)
     whole = np.zeros((len(column), _SIZE), np.uint8)
-    place = np.repeat(np.arange(len(column)) * _SIZE - (np.cumsum(size) - size), size)
-    whole.reshape(-1)[np.arange(len(data)) + place] = data
+    if isinstance(column, pa.ChunkedArray) or not len(column):
+        return whole.reshape(-1).view(_LAYOUT)
+    size = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    # There are at most nine lengths; those of one length are one block of bytes.
+    for one in np.unique(size[size > 0]).tolist():
+        chosen = np.flatnonzero(size == one)
+        data = column.take(pa.array(chosen)).buffers()[2]
+        whole[chosen, :one] = np.frombuffer(data, np.uint8, len(chosen) * one).reshape(-1, one)
     return whole.reshape(-1).view(_LAYOUT)
 
 

@@ -9,6 +9,8 @@ producer, topic, QoS and subscriber's session: MQTT-4.6.0-5, SIB-ROUTE,
 SIB-NONDURABLE; never for topics that are exempt (MQTT-4.6.0-6) or shared.
 """
 
+import bisect
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,7 +38,7 @@ def routes(messages, subscriptions, exempt=()):
     the filters that can match.  `exempt` are filters of topics without order.
     """
     names = _Names(messages)
-    expected = _Expected(messages, names, _by_topic(subscriptions, names))
+    expected = _Expected(messages, names, _Spans(subscriptions, names))
     pairs = _Pairs(messages, names, expected)
     lost = pairs.lost(expected)
     extra = pairs.duplicates()
@@ -55,15 +57,16 @@ class _Names:
         self.topic, self.topics = _encode(messages["topic"])
         who, self.clients = _encode(messages["client_id"])
         self.place = site * len(self.topics) + self.topic
-        self.client = site * max(1, len(self.clients)) + who
+        self.client = site * len(self.clients) + who
+        self.others = {}
         self.numbers = {name: code for code, name in enumerate(self.clients)}
         self.site_numbers = {name: code for code, name in enumerate(self.sites)}
 
     def client_number(self, site, name):
-        """The number of a client at a site; -1 when it got no message here."""
-        if site not in self.site_numbers or name not in self.numbers:
-            return -1
-        return self.site_numbers[site] * max(1, len(self.clients)) + self.numbers[name]
+        """The number of a client at a site; below 0 when it got no message here."""
+        if site in self.site_numbers and name in self.numbers:
+            return self.site_numbers[site] * len(self.clients) + self.numbers[name]
+        return self.others.setdefault((site, name), -1 - len(self.others))
 
     def exempt(self, filters):
         """For each topic: does one of the filters match it?"""
@@ -76,86 +79,112 @@ def _encode(column):
     return np.where(codes < 0, len(values), codes).astype(np.int64), [*values, ""]
 
 
-def _by_topic(subscriptions, names):
-    # {(site number, topic number): [subscription, …]}, shared ones left out.
+class _Spans:
+    """Subscriptions that match topics here; `place` and `span` are the matching pairs."""
+
+    def __init__(self, subscriptions, names):
+        filters = subscriptions["filter"].to_pylist()
+        matched = _matched(set(filters), [name for name in names.topics[:-1] if name])
+        rows = np.flatnonzero([bool(matched[text]) for text in filters])
+        self.rows = subscriptions.take(pa.array(rows)).to_pylist()
+        codes = {name: code for code, name in enumerate(names.topics)}
+        place, span = [], []
+        for number, one in enumerate(self.rows):
+            site = names.site_numbers.get(one["site"])
+            for name in matched[one["filter"]] if site is not None else ():
+                place.append(site * len(names.topics) + codes[name])
+                span.append(number)
+        self.place, self.span = np.array(place, np.int64), np.array(span, np.int64)
+        self.begin, self.end, self.last = (self._times(n) for n in ("begin", "end", "last_seen"))
+        self.qos = np.array([one["qos"] for one in self.rows], np.int64)
+        who = [names.client_number(one["site"], one["client_id"]) for one in self.rows]
+        self.client = np.array(who, np.int64)
+
+    def names(self, spans):
+        """The client ids of these spans."""
+        return [self.rows[number]["client_id"] for number in spans.tolist()]
+
+    def _times(self, name):
+        return np.array([_us(one[name]) for one in self.rows], np.int64)
+
+
+def _matched(filters, topics):
+    # {filter: the topics that it matches}.  Topics that begin like a filter are
+    # neighbours in order, so each filter is compared with few.
+    topics = sorted(topics)
     found = {}
-    exact = {name: code for code, name in enumerate(names.topics)}
-    for one in subscriptions.to_pylist():
-        pattern = one["filter"]
-        site = names.site_numbers.get(one["site"])
-        if site is None or pattern.startswith("$share/"):
+    for text in filters:
+        if text.startswith("$share/"):
+            found[text] = []
             continue
-        if is_wild(pattern):
-            codes = [code for code, name in enumerate(names.topics) if matches(pattern, name)]
-        else:
-            codes = [exact[pattern]] if pattern in exact else []
-        for code in codes:
-            found.setdefault(site * len(names.topics) + code, []).append(one)
+        start = text[: min((text + "+").index("+"), (text + "#").index("#"))]
+        begin = bisect.bisect_left(topics, start)
+        end = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
+        near = topics[begin:end]
+        if start.endswith("/") and _holds(topics, start[:-1]):
+            near.append(start[:-1])  # "a/#" matches "a" too
+        found[text] = [name for name in near if matches(text, name)]
     return found
 
 
-class _Expected:
-    """Messages that a subscriber had to get: `message` (row), `client`, `qos`, `is_sure`."""
+def _holds(topics, name):
+    at = bisect.bisect_left(topics, name)
+    return at < len(topics) and topics[at] == name
 
-    def __init__(self, messages, names, by_topic):
-        self.subscribed = by_topic
+
+class _Expected:
+    """Messages that a subscriber had to get.
+
+    `message` (row), `client`, `span` (in `_Spans`), `qos`, and `is_sure`: so long
+    before the end, and so far from missing bytes, that it must have been seen.
+    """
+
+    def __init__(self, messages, names, spans):
         published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(published & (messages["qos"].to_numpy() < 3))
+        qos = _ints(messages, "qos")
         sent = _ints(messages, "first_sent")
+        rows = np.flatnonzero(published & (qos < 3))
         keys = (_ints(messages, "position"), names.client, sent, names.place)
         rows = rows[np.lexsort([key[rows] for key in keys])]
-        qos = _ints(messages, "qos")
         place = names.place[rows]
-        first = np.flatnonzero(np.diff(place, prepend=-1))
-        parts = []
-        for begin, end in zip(first, [*first[1:], len(rows)], strict=False):
-            mine = rows[begin:end]
-            for subscriber in _merged(by_topic.get(int(place[begin]), ())):
-                number = names.client_number(subscriber["site"], subscriber["client_id"])
-                parts.append(_expect(subscriber, number, mine, sent[mine], qos[mine]))
-        columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 5
-        self.message, client, self.qos, sure, who = (np.concatenate(c) for c in columns)
-        self.client, self.is_sure = client.astype(np.int64), sure.astype(bool)
-        self.who = who
+        low = np.searchsorted(place, spans.place, "left")
+        count = np.searchsorted(place, spans.place, "right") - low
+        pair = np.repeat(np.arange(len(low)), count)
+        step = np.arange(len(pair)) - np.repeat(np.cumsum(count) - count, count)
+        order = low[pair] + step
+        span, when = spans.span[pair], sent[rows[order]]
+        inside = (when > spans.begin[span]) & (when < spans.end[span])
+        order, span, when = order[inside], span[inside], when[inside]
+        sure = when < np.minimum(spans.last, spans.end)[span] - GRACE_US
+        for number, one in enumerate(spans.rows):
+            for begin, end in zip(one["gap_begins"], one["gap_ends"], strict=True):
+                near = (when > _us(begin) - GRACE_US) & (when < _us(end) + GRACE_US)
+                sure &= ~(near & (span == number))
+        self._merge(order, span, sure, spans)
+        self.message = rows[self._order]
+        self.qos = np.minimum(qos[self.message], self.qos)
+        self._spans = spans
 
+    def subscribers(self, entries):
+        """The client ids of these entries."""
+        return self._spans.names(self.span[entries])
 
-def _merged(subscriptions):
-    # Several filters of one client that match are one: the broker may send one copy.
-    merged = {}
-    for one in subscriptions:
-        key = (one["site"], one["client_id"])
-        entry = merged.setdefault(
-            key, {"site": one["site"], "client_id": one["client_id"], "spans": []}
-        )
-        entry["spans"].append(one)
-    return merged.values()
-
-
-def _expect(subscriber, number, rows, sent, qos):
-    granted = np.full(len(rows), -1)
-    sure = np.zeros(len(rows), bool)
-    for span in subscriber["spans"]:
-        begin, end, last = (_us(span[name]) for name in ("begin", "end", "last_seen"))
-        inside = (sent > begin) & (sent < end)
-        granted = np.where(inside, np.maximum(granted, span["qos"]), granted)
-        known = inside & (sent < min(last, end) - GRACE_US)
-        for first, behind in zip(span["gap_begins"], span["gap_ends"], strict=True):
-            known &= ~((sent > _us(first) - GRACE_US) & (sent < _us(behind) + GRACE_US))
-        sure |= known
-    keep = granted >= 0
-    size = int(keep.sum())
-    who = np.full(size, subscriber["client_id"], object)
-    return (
-        rows[keep],
-        np.full(size, number),
-        np.minimum(qos[keep], granted[keep]),
-        sure[keep],
-        who,
-    )
+    def _merge(self, order, span, sure, spans):
+        # Several filters of one client that match are one: the broker may send one copy.
+        client = spans.client[span]
+        sort = np.lexsort((client, order))
+        order, client = order[sort], client[sort]
+        is_new = np.ones(len(order), bool)
+        is_new[1:] = (order[1:] != order[:-1]) | (client[1:] != client[:-1])
+        first = np.flatnonzero(is_new)
+        self._order, self.client, self.span = order[first], client[first], span[sort][first]
+        some = len(first) > 0
+        self.qos = np.maximum.reduceat(spans.qos[span][sort], first) if some else first
+        self.is_sure = np.logical_or.reduceat(sure[sort], first) if some else first > 0
 
 
 def _us(moment):
-    return int(moment.timestamp() * 1_000_000 + 0.5) if hasattr(moment, "timestamp") else moment
+    return int(moment.timestamp() * 1_000_000 + 0.5)
 
 
 def _ints(messages, name):
@@ -239,7 +268,7 @@ def _routes(messages, names, expected, lost, extra, late):
     rows = {}
     keys = zip(
         (names.place[expected.message[lost]] // len(names.topics)).tolist(),
-        expected.who[lost].tolist(),
+        expected.subscribers(lost),
         names.topic[expected.message[lost]].tolist(),
         expected.qos[lost].tolist(),
         strict=True,
@@ -270,7 +299,7 @@ def _losses(messages, names, expected, lost):
     columns = {
         "site": chosen["site"],
         "kind": ["not_delivered"] * len(row),
-        "client_id": expected.who[lost].tolist(),
+        "client_id": expected.subscribers(lost),
         "topic": chosen["topic"],
         "qos": expected.qos[lost],
         "ts": chosen["first_sent"],
