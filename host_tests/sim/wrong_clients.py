@@ -221,7 +221,7 @@ def _no_ping(ping_in):
 
 
 def _no_retry(retry_in):
-    def wrong(session, now, interval_ms, most):
+    def wrong(session, now, most):
         return most
 
     return wrong

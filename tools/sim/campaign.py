@@ -9,6 +9,7 @@ import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -116,13 +117,18 @@ def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> Worl
     failure, world = attempt(item, faults)
     result.runs += 1
     if faults and world.struck:
-        words = f"{item}|{text(tuple(sorted(world.struck)))}"
+        words = f"{_name(item)}|{sorted(world.struck)}"
         result.schedules.add(hashlib.blake2b(words.encode(), digest_size=8).digest())
     if failure is None:
         return world
     if len(result.failures) < _MOST_FAILURES:
         result.failures.append(failure)
     return None
+
+
+@lru_cache(maxsize=4)
+def _name(item: script.Script) -> str:
+    return str(item)
 
 
 def attempt(

@@ -281,6 +281,8 @@ class Outgoing:
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
             flow.done_life = self._rules.life
             self._in_flight.remove(flow)
+            if flow.is_pubrec_new:  # 31-3.5-PUBREC: it is answered all the same
+                link.notes.pubrecs.add(packet_id)
 
     def on_control_answer(self, link: Link, packet: bytes) -> None:
         """SUBACK or UNSUBACK was read: its id is free."""
