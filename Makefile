@@ -26,6 +26,9 @@ demo: setup ## run the sensor node, break everything around it, show what arrive
 test: setup ## run all tests, or those of TESTS=host_tests/folder
 	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)
 
+test-cluster: setup ## run the pipeline on a Spark cluster on this computer
+	@$(RUN) -m pytest -q -m cluster host_tests/fleet
+
 lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 

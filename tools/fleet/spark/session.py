@@ -20,7 +20,7 @@ class NoJava(Exception):
 
 
 def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
-    """A session; `master` None is `local[*]`.
+    """A session; `master` None is `local[*]`, or what `spark-submit` was told.
 
     `memory` is the driver's (in local mode everything's).  Raises NoJava with what
     to do when Java is missing.
@@ -32,8 +32,12 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName(name).master(master or "local[*]")
+    builder = SparkSession.builder.appName(name)
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if master or not is_submitted:
+        builder = builder.master(master or "local[*]")
+    if not is_submitted and (master or "local").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,

@@ -1,0 +1,93 @@
+"""A standalone Spark cluster on the loopback: one master, two workers, free ports."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from tools.brokers import free_port
+
+_START_S = 90
+_SUBMIT = Path(sys.executable).with_name("spark-submit")
+
+
+def _spark_class():
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "bin" / "spark-class"
+
+
+def environment():
+    """As a worker's machine has it: our Python, none of the project's folders."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {
+        **kept,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+
+
+@contextlib.contextmanager
+def cluster(folder, workers=2):
+    """Yields the address of the master; all processes are ended by their ids."""
+    port, page = free_port(), free_port()
+    started = []
+
+    def start(name, *arguments):
+        with open(folder / ("%s-%d.log" % (name, len(started))), "wb") as log:
+            command = [_spark_class(), "org.apache.spark.deploy." + name, *arguments]
+            process = subprocess.Popen(
+                [str(part) for part in command],
+                cwd=folder,
+                env=environment(),
+                stdout=log,
+                stderr=log,
+            )
+        started.append(process)
+
+    try:
+        host = ("--host", "127.0.0.1")
+        start("master.Master", *host, "--port", port, "--webui-port", page)
+        master = "spark://127.0.0.1:%d" % port
+        _wait(page, "Workers")
+        for number in range(workers):
+            size = ("--cores", 1, "--memory", "1g", "--work-dir", folder / ("work-%d" % number))
+            start("worker.Worker", *host, "--webui-port", 0, *size, master)
+        _wait(page, '"aliveworkers" : %d' % workers)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(30)
+
+
+def _wait(page, text):
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            url = "http://127.0.0.1:%d/json/" % page
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if text.lower() in answer.read().decode().lower():
+                    return
+        time.sleep(0.2)
+    raise TimeoutError("the cluster does not show %s" % text)
+
+
+def submit(master, package, *arguments):
+    """Run `fleet` by spark-submit with the zipped code -> exit code and output."""
+    root = Path(__file__).resolve().parents[2]
+    command = [_SUBMIT, "--master", master, "--executor-memory", "512m", "--py-files", package]
+    command += [root / "tools" / "fleet" / "spark" / "submit.py", *arguments]
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=environment(),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.returncode, done.stdout + done.stderr

@@ -1,0 +1,97 @@
+"""The pipeline on a standalone cluster, and a stream killed as a whole: `make test-cluster`.
+
+These start several Java processes each and take minutes, so `make test` leaves them out.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from host_tests.fleet.cluster import cluster, environment, submit
+from host_tests.fleet.dialogue import simulated
+from tools.fleet import package, schemas
+from tools.fleet.simulate.run import Plan
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
+_PLAN = Plan(devices=8, readings=400, seed=4, fault_rate=0.1, wire_rate=0.1)
+_LIFE_S = 300
+
+
+def _rows(out, name):
+    table = pq.read_table(out / name)
+    columns = sorted(one for one in table.column_names if one != "part")
+    return sorted(table.select(columns).to_pylist(), key=repr)
+
+
+def _assert_same(one, other):
+    for name in schemas.TABLES:
+        assert _rows(one, name) == _rows(other, name), name
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """-> (folder of captures, zipped code, tables made with local[1])."""
+    folder = tmp_path_factory.mktemp("cluster")
+    captures = folder / "captures"
+    captures.mkdir()
+    (captures / "a.pcap").write_bytes(simulated(_PLAN)[0])
+    package.write(folder / "fleet.zip")
+    status, text = submit(
+        "local[1]", folder / "fleet.zip", "audit", captures, "--out", folder / "one"
+    )
+    assert status == 1, text
+    return captures, folder / "fleet.zip", folder / "one"
+
+
+def test_spark_submit_to_a_master_and_two_workers_gives_the_tables_of_local_1(audited, tmp_path):
+    captures, code, one = audited
+    with cluster(tmp_path) as master:
+        out = tmp_path / "out"
+        status, text = submit(master, code, "audit", captures, "--out", out)
+        assert status == 1, text
+    work = [path.name for path in tmp_path.glob("work-*/app-*")]
+    assert len(work) == 2, "both workers took part"
+    _assert_same(out, one)
+
+
+def _stream(captures, out, *arguments):
+    command = [sys.executable, "-m", "tools", "fleet", "stream", captures, "--out", out]
+    return subprocess.Popen(
+        [str(part) for part in [*command, "--buckets", 2, *arguments]],
+        env={**environment(), "PYTHONPATH": os.pathsep.join(sys.path)},
+        start_new_session=True,
+    )
+
+
+def test_stream_when_killed_with_java_and_all_then_started_again_has_the_tables_of_a_batch(
+    audited, tmp_path
+):
+    captures, _, one = audited
+    growing, out = tmp_path / "captures", tmp_path / "out"
+    growing.mkdir()
+    data = (captures / "a.pcap").read_bytes()
+    steps = 4
+    for step in range(1, steps):
+        (growing / "a.pcap").write_bytes(data[: len(data) * step // steps])
+        life = _stream(growing, out, "--trigger", 0, "--refresh", 5)
+        deadline = time.monotonic() + _LIFE_S
+        # Killed at different moments: a batch begun, its rows there, its tables there.
+        sign = ("packets", "_stream/manifest.json", "connections")[step - 1]
+        before = _changed(out / sign)
+        while _changed(out / sign) == before:
+            assert life.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(life.pid, signal.SIGKILL)
+        life.wait()
+    (growing / "a.pcap").write_bytes(data)
+    assert _stream(growing, out, "--once").wait(_LIFE_S) == 1
+    _assert_same(out, one)
+
+
+def _changed(path):
+    return path.stat().st_mtime_ns if path.exists() else 0

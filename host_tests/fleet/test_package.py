@@ -1,0 +1,43 @@
+"""The zipped code stands alone: workers of a cluster need nothing else of this project."""
+
+import subprocess
+import sys
+
+from host_tests.fleet.dialogue import simulated
+from tools.fleet import package
+from tools.fleet.simulate.run import Plan
+
+_DECODE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tools.fleet.capture.files import Source
+from tools.fleet.spark import tasks, growing, live, source
+from tools.fleet import mqtt, report
+assert all(sys.argv[1] in one.__file__ for one in (tasks, growing, mqtt, mqtt.packet))
+assert mqtt.matches("a/+", "a/b")
+rows = sum(batch.num_rows for batch in tasks.read_packets(
+    Source(sys.argv[2], "a.pcap", "default"), {1883}))
+print(rows)
+"""
+
+
+def test_package_when_it_is_all_of_the_project_then_it_decodes_a_capture(tmp_path):
+    code, capture = tmp_path / "fleet.zip", tmp_path / "a.pcap"
+    assert package.write(code) > 50
+    data, truth = simulated(Plan(devices=2, readings=20, seed=1))
+    capture.write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _DECODE, code, capture],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= sum(truth.packets.values())
+
+
+def test_package_when_written_again_then_it_is_the_same_file(tmp_path):
+    package.write(tmp_path / "a.zip")
+    package.write(tmp_path / "b.zip")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
