@@ -14,8 +14,6 @@ import pyarrow as pa
 from .. import schemas
 from .rows import TYPES
 
-_GAPS = [TYPES["GAP"], TYPES["INCOMPLETE"], TYPES["MALFORMED"]]
-
 
 class Sessions:
     """One entry for each connection, in the order of `Rows`."""
@@ -35,11 +33,11 @@ class Sessions:
     def _read(self, kind, into, first_row):
         rows = self.rows
         at = np.flatnonzero(rows.kind == TYPES[kind])
-        for row, text in zip(at.tolist(), rows.strings("detail", at).to_pylist(), strict=True):
-            connection = rows.connection[row]
-            if into[connection] is None:
-                into[connection] = json.loads(text or "{}")
-                first_row[connection] = row
+        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        first_row[rows.connection[at]] = at
+        fields = parsed(rows.strings("detail", at))
+        for connection, one in zip(rows.connection[at].tolist(), fields, strict=True):
+            into[connection] = one
 
     def _keep_alive(self, number):
         answer = self.answer[number] or {}
@@ -74,7 +72,6 @@ class Sessions:
         rows = self.rows
         count = len(rows.client_of)
         first = rows.first_of[:-1]
-        ends = rows.first_of[1:] - 1
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
         hello = [h or {} for h in self.hello]
         answer = [a or {} for a in self.answer]
@@ -99,7 +96,7 @@ class Sessions:
             "session": self.number,
             "start": rows.start_of,
             "end": np.maximum.reduceat(rows.ts, first) if count else [],
-            "end_reason": self._end_reasons(ends),
+            "end_reason": self._end_reasons(count),
             "is_start_seen": [bool(h) for h in hello],
             "gaps": _sums(rows, is_gap, count),
             "missing_bytes": _sums(rows, np.where(is_gap, rows.payload_bytes, 0), count),
@@ -110,26 +107,30 @@ class Sessions:
             columns["bytes_" + name] = _sums(rows, np.where(mine, rows.packet_bytes, 0), count)
         return table(columns, schemas.CONNECTIONS)
 
-    def _end_reasons(self, ends):
+    def _end_reasons(self, count):
+        # The first goodbye of each connection, whoever says it.
         rows = self.rows
-        reasons = []
-        for begin, end in zip(rows.first_of[:-1].tolist(), ends.tolist(), strict=True):
-            # The last few rows tell: who said goodbye, then who closed.
-            kinds = rows.kind[max(begin, end - 7) : end + 1].tolist()
-            sides = rows.direction[max(begin, end - 7) : end + 1].tolist()
-            reasons.append(_end_reason(kinds, sides))
+        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
+        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        reasons = ["open"] * count
+        ends = (rows.connection[at], rows.kind[at], rows.direction[at])
+        for connection, kind, side in zip(*(end.tolist() for end in ends), strict=True):
+            reasons[connection] = _GOODBYES[kind][side]
         return reasons
 
 
-def _end_reason(kinds, sides):
-    for kind, side in zip(kinds, sides, strict=True):
-        if kind == TYPES["DISCONNECT"]:
-            return "disconnect"
-        if kind == TYPES["TCP_RESET"]:
-            return "reset"
-        if kind == TYPES["TCP_FIN"]:
-            return ("closed_by_client", "closed_by_server")[side]
-    return "open"
+_GOODBYES = {
+    TYPES["DISCONNECT"]: ("disconnect", "disconnect"),
+    TYPES["TCP_RESET"]: ("reset", "reset"),
+    TYPES["TCP_FIN"]: ("closed_by_client", "closed_by_server"),
+}
+
+
+def parsed(details):
+    """The dicts of a `detail` column."""
+    # One call for all: most of the time would go into calling.
+    texts = details.to_pylist()
+    return json.loads("[%s]" % ",".join([text or "{}" for text in texts]))
 
 
 def _last_level(rows, count):

@@ -3,26 +3,23 @@
 A subscription begins with its SUBACK and ends with UNSUBSCRIBE or with the session.
 """
 
-import json
-
 import numpy as np
 
 from .. import schemas
 from .rows import TYPES
-from .sessions import table
+from .sessions import parsed, table
 
 
 def subscriptions(rows, sessions, gaps):
     """The `schemas.SUBSCRIPTIONS` table."""
     kinds = [TYPES[name] for name in ("SUBSCRIBE", "SUBACK", "UNSUBSCRIBE")]
     at = np.flatnonzero(np.isin(rows.kind, kinds))
-    details = rows.strings("detail", at).to_pylist()
+    details = parsed(rows.strings("detail", at))
     asked, active, done = {}, {}, []
-    for row, text in zip(at.tolist(), details, strict=True):
+    for row, detail in zip(at.tolist(), details, strict=True):
         connection = int(rows.connection[row])
         client = int(rows.client[row])
         session = (client, int(sessions.number[connection]))
-        detail = json.loads(text or "{}")
         key = (connection, int(rows.packet_id[row]))
         if rows.kind[row] == kinds[0]:
             asked[key] = detail.get("filters", [])
