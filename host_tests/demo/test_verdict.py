@@ -1,14 +1,19 @@
 """The demo says that a promise was broken when one was, and only then."""
 
+import io
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tools.demo import audit
 from tools.demo import cli as demo
 from tools.demo.accounts import Account
 from tools.demo.stage import Outcome
 from tools.demo.verdict import is_kept
+from tools.fleet import batch
+from tools.fleet.spark import job
 from tools.micropython import MicroPythonError
 
 GOOD = Account(
@@ -68,3 +73,33 @@ def test_demo_without_micropython_says_what_to_do_in_one_line(monkeypatch, tmp_p
 
 def test_demo_with_wrong_option_is_wrong_use():
     assert CliRunner().invoke(demo.cli, ["--readings", "0"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ({"lost messages": 0, "places where bytes are missing": 4}, 0),
+        ({"lost messages": 1, "places where bytes are missing": 4}, 1),
+        ({"violations": 2}, 1),
+    ],
+)
+def test_demo_exit_status_follows_the_audit_of_the_capture(
+    monkeypatch, tmp_path, findings, status
+):
+    result = job.Result({"packets": 9, "readings": 3}, findings)
+    monkeypatch.setattr(batch, "audit", lambda *_, **__: (None, result))
+    monkeypatch.setattr(demo, "_play", lambda *_: [Outcome("An act", [GOOD], [])])
+    done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
+    assert done.exit_code == status
+    assert "report.html" in done.output
+
+
+def test_demo_without_java_says_so_in_one_line_and_goes_on(monkeypatch, tmp_path):
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "captures" / "node.pcap").write_bytes(b"\xd4\xc3\xb2\xa1")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    console = Console(file=io.StringIO(), width=200)
+    assert audit.play(console, tmp_path / "captures", tmp_path / "audit")
+    said = console.file.getvalue().strip()
+    assert said.startswith("Not audited: ") and "make setup" in said and "\n" not in said

@@ -9,13 +9,14 @@ from tools.brokers import BrokerError
 from tools.desk import HEAP_BYTES, DeskError
 from tools.micropython import ROOT, Interpreter, MicroPythonError, choose, interpreters
 
-from . import links, plug, verdict
+from . import audit, links, plug, verdict
 from .stage import Outcome, Stage
 
 _HELP = """Run the sensor node on this computer and break everything around it.
 
 The node is the firmware of firmware/ under real MicroPython with a board-sized heap,
-the broker is mosquitto on a free loopback port, the receiver is Eclipse Paho.
+the broker is mosquitto on a free loopback port, the receiver is Eclipse Paho.  At the
+end the fleet pipeline audits the captured packets, which needs Java.
 Exit status 0 only if every promise held.
 """
 
@@ -68,7 +69,8 @@ def cli(readings: int, kills: int, seed: int, bits: str | None, out: Path) -> No
     console.print(
         f"\nEvery packet of the node, for Wireshark: {stage.capture_path}", soft_wrap=True
     )
-    if not all(map(verdict.holds, outcomes)):
+    is_clean = audit.play(console, stage.capture_path.parent, out / "audit")
+    if not (is_clean and all(map(verdict.holds, outcomes))):
         raise click.ClickException(f"a promise was broken; the logs are in {out}")
     console.print("[green]Every promise held.[/green]")
 

@@ -15,8 +15,27 @@ class BadInput(Exception):
 
 
 def run(folder, out, options, master=None, memory="3g"):
-    """Audit `folder` into `out` -> exit code."""
-    sources = _sources(folder, out)
+    """Audit `folder` into `out` and show what was found -> exit code."""
+    spark, result = audit(folder, out, options, master, memory)
+    from .spark import job
+
+    console = Console(stderr=True, highlight=False)
+    captures = job.load(spark, out, "captures")
+    _show(console, result, captures.select("capture").distinct().count())
+    _show_errors(console, captures)
+    console.print("report: %s" % (out / "report.html"), soft_wrap=True)
+    if not result.rows["packets"]:
+        print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
+        return BAD_INPUT
+    return FINDINGS if any(result.findings.values()) else CLEAN
+
+
+def audit(folder, out, options, master=None, memory="3g"):
+    """Audit `folder` into `out`, report included -> (session, `job.Result`).
+
+    `options` are those of `job.Options`.  Raises BadInput.
+    """
+    _check(folder, out)
     from .report import collect, page
     from .spark import job, session
 
@@ -25,35 +44,27 @@ def run(folder, out, options, master=None, memory="3g"):
     except session.NoJava as error:
         raise BadInput(str(error))
     out.mkdir(parents=True, exist_ok=True)
+    options = job.Options(**options)
     with _progress() as step:
-        events, buckets = job.read(spark, folder, job.Options(**options))
-        found, kept = job.audit(events, buckets, options["exempt"])
+        events, buckets = job.read(spark, folder, options)
+        found, kept = job.audit(events, buckets, options.exempt)
         job.write(found, kept, out, step)
         for frame in kept:
             frame.unpersist()
         result = job.summarise(spark, out)
         page.write(collect.collect(spark, out, result), out / "report.html")
-    console = Console(stderr=True, highlight=False)
-    _show(console, result, len(sources))
-    _show_errors(console, job.load(spark, out, "captures"))
-    console.print("report: %s" % (out / "report.html"), soft_wrap=True)
-    if not result.rows["packets"]:
-        print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
-        return BAD_INPUT
-    return FINDINGS if any(result.findings.values()) else CLEAN
+    return spark, result
 
 
-def _sources(folder, out):
+def _check(folder, out):
     from .capture import files
 
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if out.resolve() == folder.resolve():
         raise BadInput("--out must not be the folder with the captures")
-    sources = files.find(folder)
-    if not sources:
+    if not files.find(folder):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also .gz) under %s" % folder)
-    return sources
 
 
 @contextlib.contextmanager
