@@ -3,7 +3,10 @@
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+
+const SETTLE_MS = 300
 
 const { modules, host, port, database, options } = JSON.parse(process.argv[2])
 
@@ -20,10 +23,18 @@ const broker = await Aedes.createBroker({ persistence: store, ...options })
 for (const event of ['clientError', 'connectionError']) {
   broker.on(event, (client, error) => console.error(event, client?.id, error.message))
 }
-const server = createServer(broker.handle)
+const connections = new Set()
+const server = createServer((connection) => {
+  connections.add(connection)
+  broker.handle(connection)
+})
 server.listen(port, host)
 
-process.on('SIGTERM', () => {
+// close() drops what is in the works, so that has to end first: nothing more comes in,
+// and what has come gets the time to be written down.
+process.on('SIGTERM', async () => {
   server.close()
+  for (const connection of connections) connection.destroy()
+  await setTimeout(SETTLE_MS)
   broker.close(() => process.exit(0))
 })
