@@ -46,6 +46,7 @@ def run(
     """
     out = Path(out)
     source = _source(settings.source, out, once, password)
+    from .report import collect, page
     from .spark import session, stream
 
     _keep(settings, stream.state_folder(out))
@@ -65,9 +66,13 @@ def run(
     console = Console(stderr=True, highlight=False)
     if once:
         query.processAllAvailable()
-        query.stop()
-        return _refresh(target, console)
-    return _follow(query, target, console, pace.refresh_s)
+    else:
+        _follow(query, target, console, pace.refresh_s)
+    query.stop()
+    result = _refresh(target, console)
+    page.write(collect.collect(spark, out, result), out / "report.html")
+    console.print("report: %s" % (out / "report.html"), soft_wrap=True)
+    return FINDINGS if any(result.findings.values()) else CLEAN
 
 
 def _follow(query, target, console, refresh_s):
@@ -81,9 +86,8 @@ def _follow(query, target, console, refresh_s):
             _refresh(target, console)
             next_at = time.monotonic() + refresh_s
     if query.exception():
-        raise query.exception()
-    query.stop()
-    return _refresh(target, console)
+        text = str(query.exception()).strip().splitlines()
+        raise BadInput("the stream ended, start it again: %s" % text[-1])
 
 
 def _refresh(target, console):
@@ -96,7 +100,7 @@ def _refresh(target, console):
         ", ".join(found) or "nothing found",
     )
     console.print(text, style="red" if found else None, soft_wrap=True)
-    return FINDINGS if found else CLEAN
+    return result
 
 
 def _source(text, out, once, password):

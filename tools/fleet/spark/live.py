@@ -11,6 +11,7 @@ in any case:
     buckets, rangebytes, maxbytes  as for `mqtt_growing`
 """
 
+import sys
 from pathlib import Path
 
 from pyspark.sql.datasource import DataSource
@@ -41,9 +42,14 @@ class _LiveReader(GrowingReader):
     def __init__(self, options):
         super().__init__(options)
         self._options = options
+        self._said = None
 
     def latestOffset(self, start, limit):
         self._start()
+        error = _subscribers[self.path].last_error
+        if error and str(error) != self._said:
+            print("no connection to the broker: %s" % error, file=sys.stderr, flush=True)
+        self._said = str(error)
         return super().latestOffset(start, limit)
 
     def end_of(self, growth, source, begin, most_bytes):
