@@ -77,6 +77,9 @@ advise: setup ## which order receivers can count on: BOARD= [CONFIG=]
 sim: setup ## break the client in simulation, deterministically: SECONDS=600
 	@$(TOOLS) sim run $(call opt,SECONDS,seconds)
 
+soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30
+	@$(TOOLS) soak $(call opt,MINUTES,minutes)
+
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ again at will; what it prints is followed while it runs (docs/firmware.md lists 
 """
 
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -32,10 +33,20 @@ class DeskNode:
     `accepted[boot, stream]` is the number of readings that publish() took in that
     boot, as far as the node could still say so; `counts` how often each first word
     was printed, over all starts.  What it prints is also kept in console.log.
+    `extra`: a module that is started in place of main.py.
     """
 
-    def __init__(self, interpreter: Interpreter, folder: Path, settings: dict[str, object]):
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        folder: Path,
+        settings: dict[str, object],
+        heap_bytes: int | None = None,
+        extra: Path | None = None,
+    ):
         self.interpreter = interpreter
+        self._heap_bytes = heap_bytes or HEAP_BYTES[interpreter.bits]
+        self._main = extra.stem if extra else "main"
         self.folder = folder
         self.boot = 0
         self.accepted: dict[tuple[int, int], int] = {}
@@ -48,6 +59,8 @@ class DeskNode:
         # Beside the node's own files, as if it were frozen: sources would need the
         # compiler's memory as well, which no deployed board spends.
         self._code = build_tree(load_profile("desk"), folder.with_name(f"{folder.name}-code"))
+        if extra:
+            shutil.copy(extra, self._code)
         (folder / "settings.json").write_text(json.dumps(settings))
 
     @property
@@ -58,8 +71,8 @@ class DeskNode:
     def start(self) -> None:
         """Switch it on, as after a reset."""
         self._process = self.interpreter.start(
-            "import boot, main",
-            heap_bytes=HEAP_BYTES[self.interpreter.bits],
+            f"import boot, {self._main}",
+            heap_bytes=self._heap_bytes,
             micropypath=(self._code / "lib", self._code),
             cwd=self.folder,
         )

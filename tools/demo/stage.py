@@ -62,7 +62,13 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     def __exit__(self, *_) -> None:
         self._cleanup.close()
 
-    def node(self, name: str, **settings: object) -> DeskNode:
+    def node(
+        self,
+        name: str,
+        heap_bytes: int | None = None,
+        extra: Path | None = None,
+        **settings: object,
+    ) -> DeskNode:
         """A node called `name`, not started yet, that is gone when the stage is."""
         settings |= {
             "client_id": name,
@@ -71,7 +77,7 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
             "prefix": PREFIX,
             "buffer_size": 128,
         }
-        node = DeskNode(self.interpreter, self.folder / name, settings)
+        node = DeskNode(self.interpreter, self.folder / name, settings, heap_bytes, extra)
         self._cleanup.callback(node.kill)
         return node
 

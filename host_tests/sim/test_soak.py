@@ -1,0 +1,43 @@
+"""A short soak: `make soak MINUTES=30` is the real one.
+
+Shows 31-4.1-Q1 and 31-4.1-Q2 on real MicroPython over cut links, pulled plugs and a
+broker that restarts, and that nothing is left on the heap.
+"""
+
+import pytest
+from click.testing import CliRunner
+
+from tools.soak import heap
+from tools.soak.cli import cli
+
+
+@pytest.mark.xdist_group("simulator")
+def test_short_soak_when_everything_breaks_then_nothing_is_lost(tmp_path):
+    args = ["--minutes", "0.1", "--interval-ms", "30", "--out", str(tmp_path / "soak")]
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 0, result.output
+    assert "Every promise held." in result.output
+    assert "plug pulled" in result.output or "link cut" in result.output
+
+
+def test_heap_when_it_shrinks_within_a_boot_then_is_not_steady():
+    lines = ["boot 1 of a on desk", "heap 30000 9000", "heap 20000 8000", "heap 19800 8000"]
+    steady, *_ = heap.boots(lines)
+    assert heap.is_steady(steady)
+    leaky, *_ = heap.boots([*lines, "heap 18500 8000"])
+    assert not heap.is_steady(leaky)
+    torn, *_ = heap.boots([*lines, "heap 19990 6000"])
+    assert not heap.is_steady(torn)
+
+
+def test_heap_when_boots_follow_each_other_then_each_is_judged_alone():
+    lines = ["boot 1 of a on desk", "heap 30000 9000", "boot 2 of a on desk", "heap 20000 8000"]
+    assert heap.boots(lines) == [[heap.Heap(30000, 9000)], [heap.Heap(20000, 8000)]]
+    assert all(map(heap.is_steady, heap.boots(lines)))
+
+
+def test_heap_when_many_readings_then_samples_keep_first_and_last():
+    boot = [heap.Heap(n, n) for n in range(100)]
+    few = heap.samples(boot, 12)
+    assert len(few) == 12
+    assert few[0] == boot[0] and few[-1] == boot[-1]

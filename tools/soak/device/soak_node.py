@@ -1,0 +1,61 @@
+"""The sensor node with a probe of its heap among the sensors; runs on the desk.
+
+Every so many samples it prints `heap FREE LARGEST`: bytes that are free after a
+collection, and the longest run of free bytes, found by trying.
+"""
+
+import gc
+
+from micropython import heap_lock, heap_unlock
+
+import board
+from start import start
+
+_SAMPLES = 64
+_LONGEST = 1 << 17
+
+
+def _is_locked():
+    try:
+        bytearray(1)
+        return False
+    except MemoryError:
+        return True
+
+
+def _largest():
+    low = 0
+    high = _LONGEST
+    while high - low > 16:
+        middle = (low + high) // 2
+        try:
+            bytearray(middle)
+            low = middle
+        except MemoryError:
+            high = middle
+        gc.collect()
+    return low
+
+
+class HeapProbe:
+    """A sensor that adds no value."""
+
+    def __init__(self):
+        self._count = 0
+
+    def measure(self, reading):
+        """Called with the heap locked while the node is connected."""
+        if self._count % _SAMPLES == 0:
+            was_locked = _is_locked()
+            if was_locked:
+                heap_unlock()
+            gc.collect()
+            print("heap", gc.mem_free(), _largest())
+            if was_locked:
+                heap_lock()
+        self._count += 1
+
+
+_sensors = board.sensors
+board.sensors = lambda: _sensors() + [HeapProbe()]
+start(board)
