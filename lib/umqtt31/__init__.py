@@ -6,6 +6,7 @@
 a program without a journal does not pay for it.
 """
 
+import gc
 import sys
 
 __version__ = "0.1.0"
@@ -18,6 +19,9 @@ if sys.implementation.name == "cpython":
 from . import errors
 from .client import MQTTClient
 from .errors import MQTTError
+
+# What loading left behind goes, so that a client finds large blocks for its buffers.
+gc.collect()
 
 
 def __getattr__(name):

@@ -82,17 +82,6 @@ class MQTTClient(PubSub):
         ordered=False,
         connect_timeout=10,
     ):
-        super().__init__(
-            client_id,
-            server,
-            port,
-            user,
-            password,
-            keepalive,
-            ssl,
-            level,
-            buffer_size,
-        )
         self._granted = bytearray(max_subscriptions)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
@@ -118,16 +107,27 @@ class MQTTClient(PubSub):
         self._checked = None  # the topic that was found valid last
         self._acks = bytearray(_ACK_BYTES + 4)
         self._acks_end = 0
-        self._message = Message(self._link.rx)
+        # What takes large blocks of memory early, while there are some.
         memory = store or RamStore()
-        memory.open(
-            self._identity[1], max_inflight + max_mqueue_len, buffer_size, max_awaiting_rel
-        )
         self._session = session = Session(
             memory, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
         )
         session.retry_ms = retry_interval * 1000
         session.held_ms = await_rel_timeout * 1000
+        super().__init__(
+            client_id,
+            server,
+            port,
+            user,
+            password,
+            keepalive,
+            ssl,
+            level,
+            buffer_size,
+        )
+        self._message = Message(self._link.rx)
+        slots = max_inflight + max_mqueue_len
+        memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
         if store:
             from .recovery import Recovery
 

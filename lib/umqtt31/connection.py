@@ -71,11 +71,11 @@ class Connection:
         self._address = server, port or (8883 if ssl else 1883), ssl
         self._identity = level, client_id, user, password
         self._keepalive = keepalive
-        self._link = Link(size)
         self._clean = self._is_busy = self._is_pinging = False
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
         self._tx_at = self._rx_at = self._ping_at = 0
+        self._link = Link(size)
 
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost (§3.1)."""

@@ -45,11 +45,11 @@ class PubSub(Connection):
     on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
 
     def __init__(self, *args):
-        super().__init__(*args)
         self._control = None  # the request that waits
         self._control_tries = self._control_at = 0
         self._control_head = bytearray(2)  # its packet id
         self._resubscribed = 0  # filters sent on this connection
+        super().__init__(*args)
 
     def publish(self, topic, msg, retain=False, qos=0, *, max_age=0):
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
