@@ -45,11 +45,11 @@ def run(
     `once`: read what is there to its end, then stop.
     """
     out = Path(out)
-    source = _source(settings.source, out, once, password)
+    source = source_options(settings.source, out, once, password)
     from .report import collect, page
     from .spark import session, stream
 
-    _keep(settings, stream.state_folder(out))
+    keep(settings, stream.state_folder(out))
     try:
         spark = session.start(master, memory)
     except session.NoJava as error:
@@ -103,8 +103,8 @@ def _refresh(target, console):
     return result
 
 
-def _source(text, out, once, password):
-    # Options of the data source, with its name as `format`.
+def source_options(text, out, once, password):
+    """Options of the data source that `text` names, with its name as `format`."""
     if "://" not in text:
         folder = Path(text)
         if not folder.is_dir():
@@ -135,8 +135,8 @@ def _source(text, out, once, password):
     return options
 
 
-def _keep(settings, folder):
-    # What was decoded with other settings cannot go on with these.
+def keep(settings, folder):
+    """Write the settings into `folder`; BadInput when a stream with others began there."""
     path = folder / "settings.json"
     if path.exists():
         saved = json.loads(path.read_text())
