@@ -1,0 +1,50 @@
+"""Runs under MicroPython: each QoS out and back through a broker, 40 messages at a time.
+
+Arguments: port, client id, highest QoS, messages in flight.  Prints one line per
+QoS: messages received, whether in order, lowest and highest QoS seen.
+"""
+
+import gc
+import sys
+import time
+
+from umqtt31 import MQTTClient
+
+COUNT = 40
+DEADLINE_MS = 30000
+
+
+class Receiver:
+    def __init__(self):
+        self.numbers = []
+        self.levels = set()
+
+    def on_message(self, message):
+        self.numbers.append(int(message.payload))
+        self.levels.add(message.qos)
+
+
+def run(client, topic, qos):
+    receiver = Receiver()
+    client.on_message = receiver.on_message
+    client.subscribe(topic, qos)
+    start = time.ticks_ms()
+    sent = 0
+    while len(receiver.numbers) < COUNT and time.ticks_diff(time.ticks_ms(), start) < DEADLINE_MS:
+        if sent < COUNT and client.queued < 4:
+            client.publish(topic, b"%d" % sent, qos=qos)
+            sent += 1
+        client.poll(0 if sent < COUNT else 20)
+    client.flush(DEADLINE_MS)
+    in_order = receiver.numbers == list(range(COUNT))
+    print(qos, len(receiver.numbers), in_order, min(receiver.levels), max(receiver.levels))
+
+
+port, client_id, highest = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+window = int(sys.argv[4])
+client = MQTTClient(client_id, "127.0.0.1", port, max_inflight=window, max_awaiting_rel=COUNT)
+client.connect()
+for qos in range(highest + 1):
+    run(client, client_id + "/%d" % qos, qos)
+    gc.collect()
+client.disconnect()
