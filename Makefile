@@ -29,6 +29,10 @@ test: setup ## run all tests, or those of TESTS=host_tests/folder
 test-cluster: setup ## run the pipeline on a Spark cluster on this computer
 	@$(RUN) -m pytest -q -m cluster host_tests/fleet
 
+test-brokers: setup ## the broker tests in full length, RabbitMQ too (installs it)
+	@$(TOOLS) setup brokers
+	@$(RUN) -m pytest $(PYTEST_ARGS) -m "broker or not broker" host_tests/brokers
+
 lint: setup ## check style, spelling, types, and that boards can compile and run it
 	@$(TOOLS) lint all
 
@@ -79,6 +83,12 @@ sim: setup ## break the client in simulation, deterministically: SECONDS=600
 
 soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30
 	@$(TOOLS) soak $(call opt,MINUTES,minutes)
+
+audit: setup ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
+	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)
+
+bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=decode for one
+	@$(TOOLS) fleet bench $(ARGS)
 
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -1,17 +1,21 @@
 """The smallest heap in which 1,000 QoS 1 messages go there and back, on 32 bits.
 
 Everything is compiled to .mpy, the program too, and loaded into that heap, as on a
-board where nothing is frozen.
+board where nothing is frozen; or it is run in place from a ROMFS image, as on a board
+that has a partition for one.
 """
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tools.boards.compile import tree_files
+from tools.boards.romfs import make_romfs
 
 from .answerer import Answerer
 from .figures import BenchError, Figure
-from .subjects import Bench, Subject
+from .subjects import Bench, Subject, compile_mpy
 
 TITLE = "Smallest heap in bytes for 1,000 QoS 1 messages there and back, 32 bits"
 
@@ -24,40 +28,62 @@ _PUBLISHED = 6 * 1024
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """One figure."""
+    """One figure for .mpy files, one for ROMFS."""
     yield Figure(
-        "there and back, window 4",
+        "window 4, .mpy",
         find(bench, bench.ours),
         budget=_BUDGET,
         peer=find(bench, bench.simple) if bench.simple else None,
         published=_PUBLISHED,
     )
+    yield Figure("window 4, ROMFS", find_in_rom(bench))
 
 
-def find(bench: Bench, subject: Subject, count: int = _COUNT) -> int:
-    """The heap in bytes, to within 256.  Raises BenchError."""
-    with tempfile.TemporaryDirectory() as folder, Answerer(is_quick=True) as far_end:
-        subject.compile("there_and_back", Path(folder))
+def find(bench: Bench, subject: Subject) -> int:
+    """The heap in bytes, to within 256, when .mpy files are loaded.  Raises BenchError."""
+    with tempfile.TemporaryDirectory() as name:
+        subject.compile("there_and_back", Path(name))
+        return _search(bench, Path(name))
+
+
+def find_in_rom(bench: Bench) -> int:
+    """The same for umqtt31 run in place."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench.ours.compile("there_and_back", folder / "rom")
+        (folder / "rom" / "main.mpy").rename(folder / "rom" / "program.mpy")
+        image = folder / "image.romfs"
+        image.write_bytes(make_romfs(tree_files(folder / "rom")))
+        compile_mpy(bench.ours.program("from_rom"), folder / "main.mpy")
+        return _search(bench, folder, image)
+
+
+def _search(bench: Bench, folder: Path, *args: object) -> int:
+    with Answerer(is_quick=True) as far_end:
 
         def is_enough(heap_bytes: int) -> bool:
-            return runs(bench, Path(folder), heap_bytes, far_end.port, count)
+            return runs(bench, folder, heap_bytes, *args, far_end.port, _COUNT)
 
-        low, high = _LEAST, _MOST
-        if not is_enough(high):
-            raise BenchError(f"{subject.name}: {_MOST} bytes of heap are not enough")
-        while high - low > _STEP_BYTES:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return _bisect(is_enough)
+
+
+def _bisect(is_enough: Callable[[int], bool]) -> int:
+    low, high = _LEAST, _MOST
+    if not is_enough(high):
+        raise BenchError(f"the program does not run in {_MOST} bytes of heap")
+    while high - low > _STEP_BYTES:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
-def runs(bench: Bench, folder: Path, heap_bytes: int, port: int, count: int = _COUNT) -> bool:
-    """Do `count` messages get through in that heap?"""
+def runs(bench: Bench, folder: Path, heap_bytes: int, *args: object) -> bool:
+    """Does `folder`'s main.mpy come to its end in that heap?"""
     interpreter = bench.small
-    command = [*interpreter.command, "-X", f"heapsize={heap_bytes}", "-m", "main", str(port)]
+    heap = ["-X", f"heapsize={heap_bytes}"]
     try:
         done = subprocess.run(
-            [*command, str(count)],
+            [*interpreter.command, *heap, "-m", "main", *map(str, args)],
             env=interpreter.environment([folder]),
             capture_output=True,
             text=True,
