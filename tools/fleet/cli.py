@@ -167,3 +167,18 @@ def package(path):
     from . import package as packing
 
     click.echo("%s: %d files" % (path, packing.write(Path(path))))
+
+
+@cli.command()
+@click.argument("measures", nargs=-1)
+@click.option("--folder", default="build/bench-fleet", show_default=True, help="for captures")
+@click.option("--packets", default=1_000_000, show_default=True, type=click.IntRange(10_000))
+@click.option("--repeat", default=3, show_default=True, type=click.IntRange(1))
+def bench(measures, folder, packets, repeat):
+    """Measure speed and memory beside tshark and the budgets: all, or some MEASURES."""
+    from . import bench as benchmark
+
+    for name in measures:
+        if name not in benchmark.MEASURES:
+            raise click.BadParameter("%r is none of %s" % (name, ", ".join(benchmark.MEASURES)))
+    benchmark.run(measures, folder, packets, repeat)

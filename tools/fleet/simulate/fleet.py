@@ -73,7 +73,7 @@ class World:
     def __init__(self, devices, seed, levels=(3, 4), qos=None, site=b"fleet"):
         self.random = random.Random(seed)
         self.truth = Truth(seed)
-        self.now = START_US
+        self.is_forwarding = True
         self._out = []
         self._count = 0
         self.site = site
@@ -232,6 +232,8 @@ class World:
 
     def forward(self, ts, device, payload, qos=None):
         """A whole flow from the broker to the device's subscriber."""
+        if not self.is_forwarding:
+            return
         qos = device.qos if qos is None else qos
         subscriber = device.subscriber
         packet_id = subscriber.next_id(1)

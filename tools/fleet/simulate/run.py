@@ -45,6 +45,8 @@ class Plan:
     gap_rate: float = 0.0
     levels: tuple = (3, 4)
     qos: int | None = None
+    heavy: float = 0.0  # part of all readings that the first device sends
+    is_forwarded: bool = True  # to subscribers
 
 
 def pcap(plan, stream, progress=None):
@@ -73,10 +75,13 @@ def write(plan, path, progress=None):
 
 def _run(plan, writer, progress):
     world = World(plan.devices, plan.seed, plan.levels, plan.qos)
+    world.is_forwarding = plan.is_forwarded
     writer.begin(world)
     for number, client in enumerate(world.subscribers):
         world.start(START_US + number * 1_000, client)
     interval_us = plan.interval_s * 1_000_000
+    others = max(1, plan.devices - 1)
+    heavy_us = int(interval_us * (1 - plan.heavy) / others / plan.heavy) if plan.heavy else 0
     due = []
     for number, device in enumerate(world.devices):
         first = START_US + 5_000_000 + number * interval_us // max(1, plan.devices)
@@ -93,7 +98,8 @@ def _run(plan, writer, progress):
         if plan.fault_rate and world.random.random() < plan.fault_rate:
             fault = faults.pick(world, device, plan.kinds)
         device.busy_until = fault(world, device, at) + 100_000
-        heapq.heappush(due, (max(at + interval_us, device.busy_until), number))
+        pause_us = heavy_us if plan.heavy and number == 0 else interval_us
+        heapq.heappush(due, (max(at + pause_us, device.busy_until), number))
         if done % _STRETCH == _STRETCH - 1:
             _keep_alive_all(world, due[0][0])
             writer.write(world.take(due[0][0]))

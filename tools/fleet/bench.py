@@ -1,0 +1,263 @@
+"""Speed and memory of the pipeline beside tshark and the budgets, in one run.
+
+Every figure is the median of several runs of a whole process or Spark action.
+Nothing fails for being slow; the table shows both sides.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+_FIELDS = (
+    *("frame.time_epoch", "ip.src", "ip.dst", "tcp.srcport", "tcp.dstport", "mqtt.msgtype"),
+    *("mqtt.qos", "mqtt.dupflag", "mqtt.retain", "mqtt.msgid", "mqtt.topic", "mqtt.len"),
+)
+_PACKETS_PER_READING = 4.85  # of a mixture of all QoS, published and forwarded
+
+
+class Bench:
+    """Captures to measure on, made once in `folder`, and the figures so far."""
+
+    def __init__(self, folder, packets, repeat):
+        self.folder = folder
+        self.packets = packets
+        self.repeat = repeat
+        self.rows = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def capture(self, packets, devices=1000, heavy=0.0):
+        """A folder that holds one simulated capture of about so many packets."""
+        home = self.folder / ("fleet-%d-%d-%g" % (packets, devices, heavy))
+        path = home / "fleet.pcap"
+        if not path.exists():
+            from .simulate.run import Plan, pcap
+
+            home.mkdir(exist_ok=True)
+            readings = int(packets / _PACKETS_PER_READING * (2 if heavy else 1))
+            # The busy device's readings must not follow each other too closely.
+            interval_s = 600 if heavy else 60
+            plan = Plan(devices, readings, interval_s, heavy=heavy, is_forwarded=not heavy)
+            begin = time.perf_counter()
+            with path.with_suffix(".part").open("wb") as stream:
+                truth = pcap(plan, stream)
+            path.with_suffix(".part").rename(path)
+            rate = sum(truth.packets.values()) / (time.perf_counter() - begin)
+            if packets >= 1_000_000 and devices == 1_000:
+                self.add("simulate", f"{rate:,.0f} packets/s", "≥ 150,000")
+        return home
+
+    def median(self, action):
+        """Median seconds of `action` over the repeats."""
+        times = []
+        for _ in range(self.repeat):
+            begin = time.perf_counter()
+            action()
+            times.append(time.perf_counter() - begin)
+        return statistics.median(times)
+
+    def add(self, what, measured, budget=""):
+        """A line of the table, shown at once too."""
+        self.rows.append((what, measured, budget))
+        print("%s: %s  (%s)" % (what, measured, budget), file=sys.stderr)
+
+
+def _pinned(command, core=0):
+    # On one core, as one process of a batch of many would run.
+    def pin():
+        os.sched_setaffinity(0, {core})
+
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=pin)
+
+
+def _tshark(path, form):
+    command = ["tshark", "-r", str(path), "-o", "tcp.reassemble_out_of_order:TRUE", "-Y", "mqtt"]
+    command += ["-T", form]
+    if form == "fields":
+        for field in _FIELDS:
+            command += ["-e", field]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _decode(folder, out):
+    command = [sys.executable, "-m", "tools", "fleet", "decode", str(folder), "--out", str(out)]
+    _pinned(command)
+
+
+def decode(bench):
+    """One pinned core, whole files to Parquet, beside tshark."""
+    folder = bench.capture(bench.packets)
+    path = folder / "fleet.pcap"
+    ours = bench.median(lambda: _decode(folder, bench.folder / "decoded"))
+    fields = bench.median(lambda: _tshark(path, "fields"))
+    bench.fields_s = fields
+    ek = _once(lambda: _tshark(path, "ek"))
+    bench.add("decode, one core", "%.2f s" % ours, "")
+    for form, seconds, budget in (("fields", fields, 6), ("ek", ek, 30)):
+        text = "%.1f s = %.1f times ours" % (seconds, seconds / ours)
+        bench.add("tshark -T " + form, text, "≥ %d times" % budget)
+
+
+def _once(action):
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+def memory(bench):
+    """Peak memory of decoding, 1 and 10 times the packets."""
+    peaks = []
+    for times in (1, 10):
+        folder = bench.capture(bench.packets * times)
+        script = (
+            "import resource, sys; from pathlib import Path\n"
+            "from tools.fleet.capture import files\n"
+            "from tools.fleet.convert import convert\n"
+            "for one in files.find(sys.argv[1]): convert(one, sys.argv[2], {1883})\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        out = str(bench.folder / "memory.parquet")
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(folder), out],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        peaks.append(int(done.stdout) / 1024)
+    text = "%.0f MB, with ten times the packets %.0f MB" % tuple(peaks)
+    bench.add("peak memory of decoding", text, "flat")
+
+
+def _spark(cores):
+    from .spark import session
+
+    return session.start("local[%d]" % cores, partitions=cores)
+
+
+def shuffle(bench):
+    """One large pcap through the shuffle to Parquet, two cores."""
+    from .spark import job, transforms
+
+    folder = bench.capture(bench.packets)
+    spark = _spark(2)
+
+    def run():
+        options = job.Options(range_bytes=16 << 20)
+        events, _ = job.read(spark, folder, options)
+        packets = transforms.packets(events)
+        packets.write.mode("overwrite").parquet(str(bench.folder / "shuffled"))
+
+    run()  # the first run starts Python workers and compiles
+    ours = bench.median(run)
+    fields = getattr(bench, "fields_s", None) or _once(
+        lambda: _tshark(folder / "fleet.pcap", "fields")
+    )
+    text = "%.2f s, tshark -T fields %.1f times" % (ours, fields / ours)
+    bench.add("one pcap through the shuffle, two cores", text, "≥ 8 times")
+    spark.stop()
+
+
+def cores(bench):
+    """The same on one pinned core and on two, five times the packets."""
+    folder = bench.capture(bench.packets * 5)
+    times = {}
+    for count in (1, 2):
+        script = (
+            "import os, sys, time\n"
+            "os.sched_setaffinity(0, set(range(%d)))\n"
+            "from tools.fleet.bench import time_shuffle\n"
+            "print(time_shuffle(%d, sys.argv[1], sys.argv[2]))" % (count, count)
+        )
+        command = [sys.executable, "-c", script, str(folder), str(bench.folder / "cores")]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        times[count] = float(done.stdout.split()[-1])
+    text = "%.1f s and %.1f s: %.2f times" % (times[1], times[2], times[1] / times[2])
+    bench.add("one core and two, through the shuffle", text, "≥ 1.8 times")
+
+
+def time_shuffle(count, folder, out):
+    """Seconds to take the captures of `folder` through the shuffle to Parquet."""
+    from .spark import job, transforms
+
+    spark = _spark(count)
+
+    def run():
+        events, _ = job.read(spark, folder, job.Options(range_bytes=32 << 20, buckets=8))
+        transforms.packets(events).write.mode("overwrite").parquet(out)
+
+    run()
+    return _once(run)
+
+
+def audit(bench):
+    """Rows a second of judging, from few clients to many, and one that sends nearly all."""
+    spark = _spark(2)
+    for devices in (10, 1_000, 100_000):
+        rate = _audit_rate(bench, spark, bench.capture(bench.packets, devices))
+        text = f"{rate:,.0f} rows/s"
+        bench.add(f"audit of {devices:,} devices", text, "≥ 1,000,000")
+    rate = _audit_rate(bench, spark, bench.capture(bench.packets, 100, heavy=0.95))
+    text = f"{rate:,.0f} rows/s"
+    bench.add("audit, 95 % of the traffic in one client", text, "≥ 1,000,000")
+    spark.stop()
+
+
+def _audit_rate(bench, spark, folder):
+    # From packed events to all that is found; reading and writing are not part of it.
+    from pyspark import StorageLevel
+
+    from . import schemas
+    from .spark import job, transforms
+
+    events, buckets = job.read(spark, folder, job.Options(buckets=8))
+    events = events.persist(StorageLevel.DISK_ONLY)
+    rows = transforms.table(events, "events", schemas.EVENTS).count()
+
+    def run():
+        judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
+        judged.count()
+        transforms.route(judged, buckets).count()
+        transforms.collect_readings(judged, buckets).count()
+        judged.unpersist()
+
+    run()
+    seconds = bench.median(run)
+    events.unpersist()
+    return rows / seconds
+
+
+def stream(bench):
+    """Rows a second of the stream, in a process of its own."""
+    command = [sys.executable, "-m", "tools.fleet.bench_stream"]
+    command += ["--readings", str(int(bench.packets * 2 / _PACKETS_PER_READING))]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("stream: "))
+    bench.add("stream, 20,000 clients", line.split("(")[0][len("stream: ") :], "≥ 200,000 rows/s")
+
+
+MEASURES = {
+    "decode": decode,
+    "memory": memory,
+    "shuffle": shuffle,
+    "cores": cores,
+    "audit": audit,
+    "stream": stream,
+}
+
+
+def run(names, folder, packets, repeat):
+    """Measure these, or all, and print the table."""
+    bench = Bench(Path(folder), packets, repeat)
+    for name in names or MEASURES:
+        MEASURES[name](bench)
+    table = Table(title=f"{packets:,} packets, median of {repeat}")
+    for column in ("what", "measured", "budget"):
+        table.add_column(column)
+    for row in bench.rows:
+        table.add_row(*row)
+    Console().print(table)
