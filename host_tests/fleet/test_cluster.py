@@ -19,7 +19,7 @@ from tools.fleet.simulate.run import Plan
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
 _PLAN = Plan(devices=8, readings=400, seed=4, fault_rate=0.1, wire_rate=0.1)
-_LIFE_S = 300
+_LIFE_S = 1200
 
 
 def _rows(out, name):
