@@ -18,6 +18,14 @@ def finish():
 
     `ready` has one line "NUMBER PATH" per file, or "- PATH" for one to remove.
     """
+    while True:
+        try:
+            return _finish()
+        except KeyboardInterrupt:
+            pass  # main.py would start with some files old and some new
+
+
+def _finish():
     if not _is_there(FOLDER):
         return False
     # After a cut in the middle of a move littlefs hides a file too many, until

@@ -2,8 +2,6 @@
 
 import machine
 
-from umqtt31.errors import JOURNAL, MQTTError
-
 _LABEL = "journal"
 
 
@@ -20,6 +18,9 @@ def journal_area():
 
     found = Partition.find(Partition.TYPE_DATA, label=_LABEL)
     if not found:
+        # Not at the top: imports within imports cost stack, of which there is little.
+        from umqtt31 import JOURNAL, MQTTError
+
         raise MQTTError(JOURNAL, "no partition named journal: flash a file of `make image`")
     return found[0]
 

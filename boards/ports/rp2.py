@@ -2,8 +2,6 @@
 
 import machine
 
-from umqtt31.errors import JOURNAL, MQTTError
-
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
 _PLACE = "/journal/place"
 
@@ -23,6 +21,9 @@ def journal_area():
         with open(_PLACE) as file:
             start, length = map(int, file.read().split())
     except (OSError, ValueError):
+        # Not at the top: imports within imports cost stack, of which there is little.
+        from umqtt31 import JOURNAL, MQTTError
+
         raise MQTTError(JOURNAL, "no blocks kept for the journal: run `make deploy`")
     return rp2.Flash(start=start, len=length)
 

@@ -24,7 +24,7 @@ def monitor(port, restart=False, write=None, until=lambda: False):
     try:
         with serial.Serial(port, 115200, timeout=0.2) as line:
             if restart:
-                Remote.send_restart(line)
+                write(Remote.send_restart(line))
             while not until():
                 data = line.read(max(1, min(line.in_waiting, _CHUNK)))
                 if data:

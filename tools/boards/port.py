@@ -21,6 +21,8 @@ def check_port(port):
     try:
         termios.tcgetattr(fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Not left to close(): a child that another thread forks just now has a copy.
+        fcntl.flock(fd, fcntl.LOCK_UN)
     except termios.error:
         raise BoardError(f"{port}: not a serial port, as /dev/ttyUSB0 is") from None
     except OSError as error:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 
 import serial
 
@@ -19,6 +20,8 @@ from .port import check_port
 MPREMOTE = [sys.executable, "-m", "mpremote"]
 # Ctrl-C ends what runs, Ctrl-B leaves the raw REPL, Ctrl-D resets into main.py.
 _RESTART = b"\r\x03\x03\r\x02\x04"
+_RESTARTED = b"soft reboot"
+_RESTART_S = 3
 
 
 class Remote:
@@ -58,9 +61,16 @@ class Remote:
 
     @staticmethod
     def send_restart(line):
-        """Soft-reset the board at the other end of an open serial `line`."""
+        """Soft-reset the board at the other end of an open serial `line`, and wait for it.
+
+        Returns what it printed until then, bytes.
+        """
         line.write(_RESTART)
         line.flush()
+        seen, limit = b"", time.monotonic() + _RESTART_S
+        while _RESTARTED not in seen and time.monotonic() < limit:
+            seen += line.read(1)
+        return seen
 
 
 def _run(command, timeout_s, on_line):

@@ -29,9 +29,12 @@ def journal(context, port, out):
 
     from .journal_area import read_area
     from .provision import write_private
+    from .remote import Remote
 
     out = out or BUILD / "journal.img"
     data = read_area(port)
+    # Reading stopped the firmware.
+    Remote(port).restart()
     out.parent.mkdir(parents=True, exist_ok=True)
     write_private(out, data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")

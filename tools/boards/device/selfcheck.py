@@ -35,6 +35,7 @@ def check_journal(journal, config):
         store=journal,
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
+        max_awaiting_rel=20,  # as start.py: smaller could be too small for what is stored
     )
     return {"inflight": client.inflight, "queued": client.queued}
 

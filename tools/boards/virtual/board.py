@@ -19,9 +19,11 @@ from typing import Any
 
 REPL = Path(__file__).with_name("repl.py")
 _MODE_AFTER = {80: "raw", 81: "friendly"}
+_READY = b"\0"
+_INTERRUPT_ME_AGAIN = b"\0INT\0"
 _CTRL_C = 3
 _PARTS = re.compile(rb"\x03+|[^\x03]+")
-_SERVED_S = 0.05
+_SERVED_S = 0.02
 
 
 class VirtualBoard:
@@ -34,7 +36,8 @@ class VirtualBoard:
 
     def __init__(self, profile, image, interpreter, heap_bytes=262144, cut_at_operation=0):
         layout, journal = profile.filesystem, profile.journal
-        places = [layout.offset, layout.size, journal.offset, journal.size]
+        places = [layout.offset, layout.size, journal.offset]
+        places.append(0 if journal.place == "file" else journal.size)
         self._start = lambda mode: interpreter.argv(
             REPL,
             heap_bytes=heap_bytes,
@@ -144,22 +147,24 @@ class VirtualBoard:
     def _interrupt(self, process):
         # The unix port takes a second SIGINT before it served the first as an order
         # to exit; a board takes any number of Ctrl-C.
-        now = time.monotonic()
-        if now - self._interrupted_at > _SERVED_S:
-            self._interrupted_at = now
-            process.send_signal(signal.SIGINT)
+        time.sleep(max(0, self._interrupted_at + _SERVED_S - time.monotonic()))
+        self._interrupted_at = time.monotonic()
+        process.send_signal(signal.SIGINT)
 
     def _to_computer(self, process):
         data = os.read(process.stdout.fileno(), 4096)
         if not data:
             self._ended(process)
             return
-        if not self._is_ready and b"\0" in data:
+        if not self._is_ready and _READY in data:
             # It survives Ctrl-C from here on; before, the signal would kill it.
-            data = data.replace(b"\0", b"", 1)
+            data = data.replace(_READY, b"", 1)
             self._is_ready = True
             held, self._held = self._held, b""
             self._deliver(process, held)
+        if _INTERRUPT_ME_AGAIN in data:
+            data = data.replace(_INTERRUPT_ME_AGAIN, b"")
+            self._interrupt(process)
         if data:
             os.write(self._master, data)
 

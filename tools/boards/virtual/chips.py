@@ -7,9 +7,10 @@ Runs inside MicroPython.  Only what the firmware uses for its journal is there:
 import os
 import sys
 
-import micropython
-
 BLOCK = 4096
+_ERASED = b"\xff" * BLOCK
+# Told to the computer's side, which does not show it to anyone.
+INTERRUPT_ME_AGAIN = "\x00INT\x00"
 
 # The flash operation before which the power goes, counted from the start; 0: never.
 _operations_left = int(os.getenv("CUT_AT_OPERATION") or 0)
@@ -23,67 +24,79 @@ def _operate():
             os.system("kill -9 $PPID")
 
 
-def _undisturbed(step, *args):
-    # A chip's flash driver is C code that Ctrl-C does not interrupt; littlefs would
-    # not stand an exception from here.  So the step is done again and the interrupt
-    # comes afterwards.
-    while True:
-        try:
-            return step(*args)
-        except KeyboardInterrupt:
-            micropython.schedule(_interrupt, None)
-
-
-def _interrupt(_):
-    os.system("kill -INT $PPID")
-
-
 class FlashArea:
-    """Part of a flash image in the open `file`, as a block device of the extended protocol."""
+    """Part of a flash image in the open `file`, as a block device of the extended protocol.
+
+    A chip's flash driver is C code: Ctrl-C does not interrupt it, and littlefs would
+    not stand an exception from it.  So each step is done again, and the interrupt
+    asked for once more.  Nothing allocates: the journal writes with a locked heap.
+    """
 
     def __init__(self, file, start, length):
         self._file = file
         self._start = start
         self._blocks = length // BLOCK
+        self._page = bytearray(BLOCK)
 
     def readblocks(self, block, buf, offset=0):
-        _undisturbed(self._read, block, buf, offset)
+        while True:
+            try:
+                self._seek(block, offset)
+                self._file.readinto(buf)
+                return
+            except KeyboardInterrupt:
+                sys.stdout.write(INTERRUPT_ME_AGAIN)
 
     def writeblocks(self, block, buf, offset=None):
-        _operate()
-        if offset is None:
-            _undisturbed(self._write, block, buf, 0)
-        else:
-            # NOR flash: programming only clears bits.
-            old = bytearray(len(buf))
-            self.readblocks(block, old, offset)
-            if old != b"\xff" * len(buf):
-                buf = bytes(a & b for a, b in zip(old, buf))
-            _undisturbed(self._write, block, buf, offset)
+        while True:
+            try:
+                self._write(block, buf, offset)
+                return
+            except KeyboardInterrupt:
+                sys.stdout.write(INTERRUPT_ME_AGAIN)
 
     def ioctl(self, op, arg):
+        while True:
+            try:
+                return self._ioctl(op, arg)
+            except KeyboardInterrupt:
+                sys.stdout.write(INTERRUPT_ME_AGAIN)
+
+    def _write(self, block, buf, offset):
+        _operate()
+        if offset is None:
+            self._seek(block, 0)
+            self._file.write(buf)
+        else:
+            self._program(block, buf, offset)
+        self._file.flush()
+
+    def _program(self, block, buf, offset):
+        # NOR flash: programming only clears bits.
+        count = len(buf)
+        self._seek(block, offset)
+        self._file.readinto(self._page, count)
+        for i in range(count):
+            self._page[i] &= buf[i]
+        self._seek(block, offset)
+        self._file.write(self._page, count)
+
+    def _ioctl(self, op, arg):
         if op == 4:
             return self._blocks
         if op == 5:
             return BLOCK
         if op == 6:
             _operate()
-            _undisturbed(self._write, arg, b"\xff" * BLOCK, 0)
+            self._seek(arg, 0)
+            self._file.write(_ERASED)
+            self._file.flush()
         return 0
 
     def _seek(self, block, offset):
         if not 0 <= block < self._blocks:
             raise OSError(22)
         self._file.seek(self._start + block * BLOCK + offset)
-
-    def _read(self, block, buf, offset):
-        self._seek(block, offset)
-        self._file.readinto(buf)
-
-    def _write(self, block, buf, offset):
-        self._seek(block, offset)
-        self._file.write(buf)
-        self._file.flush()
 
 
 class _Module:
@@ -103,6 +116,6 @@ def install(mcu, file, fs_start, fs_length, journal_start, journal_length):
     elif mcu[:3] == "esp":
         chip.Partition = _Module()
         chip.Partition.TYPE_DATA = 1
-        area = FlashArea(file, journal_start, journal_length)
-        chip.Partition.find = lambda kind, label: [area] if label == "journal" else []
+        areas = [FlashArea(file, journal_start, journal_length)] if journal_length else []
+        chip.Partition.find = lambda kind, label: areas if label == "journal" else []
         sys.modules["esp32"] = chip

@@ -12,6 +12,7 @@ import os
 import sys
 
 import chips
+import micropython
 import vfs
 
 SOFT_RESET_RAW = 80
@@ -38,6 +39,16 @@ def soft_reset(is_raw):
     sys.exit(SOFT_RESET_RAW if is_raw else SOFT_RESET_FRIENDLY)
 
 
+def unlock_heap():
+    """What stopped in the middle may have left the heap locked; C code would not mind."""
+    for _ in range(8):
+        try:
+            bytearray(256)
+            return
+        except MemoryError:
+            micropython.heap_unlock()
+
+
 def run_file(name, names):
     """Run a start-up file if it is there; an exception ends it, not the board."""
     try:
@@ -52,6 +63,7 @@ def run_file(name, names):
         if not (end.args and end.args[0]):
             soft_reset(False)
     except BaseException as error:
+        unlock_heap()
         sys.print_exception(error)
 
 
@@ -63,6 +75,7 @@ def run_command(source, names):
         write("\x04\x04")
         soft_reset(True)
     except BaseException as error:
+        unlock_heap()
         text = io.StringIO()
         sys.print_exception(error, text)
         return text.getvalue()
