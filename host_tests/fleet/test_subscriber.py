@@ -19,7 +19,7 @@ from tools.fleet.live.subscriber import Subscriber
 
 _SPOOLER = Path(__file__).with_name("spooler.py")
 _ROOT = Path(__file__).parents[2]
-_LIFE_S = 20
+_LIFE_S = 60
 
 
 @pytest.fixture
