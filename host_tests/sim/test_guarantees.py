@@ -1,0 +1,210 @@
+"""docs/guarantees.md: one scenario for each of its sentences, and a check of the page.
+
+Shows 31-3.1-CLEAN, 31-4.1-Q0, RT-AWAITREL, RT-AWAITREL-T, RT-MQUEUE, SIB-NOEXC and
+MQTT-4.6-RM1 with the faults that make them interesting.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.sim import World, parse, script
+
+import umqtt31
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "guarantees.md"
+
+
+def run(settings, faults=""):
+    """Run a script; the payloads passed on, and the world with its trace."""
+    world = script.run(script.parse(settings), parse(faults), is_traced=True)
+    assert len(world.struck) == len(parse(faults))
+    return [payload.decode() for _, payload in world.delivered], world
+
+
+def handed_over(world):
+    """What the program was handed, in order."""
+    return re.findall(r"program is handed b'([^']*)'", "\n".join(world.trace))
+
+
+# --- from the device ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["log", "journal"])
+def test_accepted_message_when_device_resets_offline_then_arrives(store):
+    # Power goes when the first byte of the first CONNECT is to leave.
+    seen, _ = run(f"up=12 start=offline store={store}", "reset@up0")
+    assert seen == ["0", "1"]
+
+
+def test_publish_when_device_resets_inside_then_message_is_there_whole_or_not_at_all():
+    for mode in range(8):
+        seen, _ = run("up=2 store=journal", f"reset@flash1:{mode}")
+        assert seen in ([], ["0"])
+
+
+def test_qos2_when_everything_breaks_once_then_arrives_once():
+    faults = "close@up30 reset@up70 hang@down40 restart@up140 twice@answer9 late@answer12"
+    seen, _ = run("up=222222 window=3", faults)
+    assert seen == list("012345")
+
+
+def test_qos1_when_window_is_lost_then_repeats_are_behind_first_appearances():
+    """RT-SEQ: with a window of 2 receivers may see 1,2,3,2,3,4."""
+    seen, _ = run("up=1111 window=2", "tear@down8")
+    assert seen == ["0", "1", "0", "1", "2", "3"]
+
+
+def test_ordered_when_device_resets_anywhere_then_only_the_last_is_repeated():
+    item = script.parse("up=1111 start=offline ordered=1")
+    for at in range(script.run(item).places()["up"]):
+        world = script.run(item, parse(f"reset@up{at}"))
+        numbers = [int(payload) for _, payload in world.delivered]
+        assert numbers == sorted(numbers)
+        assert len(numbers) <= 5
+
+
+def test_qos0_when_device_resets_after_it_may_have_gone_out_then_never_twice():
+    for at in range(17, 23):
+        seen, _ = run("up=0 start=offline keep_qos0=1", f"reset@up{at}")
+        assert seen in ([], ["0"])
+
+
+def test_ram_store_when_device_resets_then_its_messages_are_gone():
+    def program(device):
+        client = device.client("node", store=None)
+        if not booted:
+            booted.append(True)
+            client.publish(b"u", b"1", qos=1)
+        device.connect(client)
+        assert client.queued == client.inflight == 0
+
+    booted = []
+    world = World(faults=parse("reset@up0"))
+    world.device.store_kind = "ram"
+    with pytest.raises(BaseException, match="message 0 .* is lost"):
+        world.run(program)
+
+
+def test_group_commit_when_device_resets_before_poll_then_message_is_not_yet_promised():
+    seen, _ = run("up=1 start=offline deferred=1", "reset@up0")
+    assert seen == []
+
+
+def test_group_commit_when_device_resets_after_poll_then_message_arrives():
+    # The window is full, so the last message waits while poll() makes it durable.
+    seen, _ = run("up=111 window=1 deferred=1", "reset@up26")
+    assert set(seen) == {"0", "1", "2"}
+
+
+def test_full_queue_when_refusing_then_nothing_accepted_is_given_up():
+    seen, world = run("up=1111111111 start=offline queue=3 window=2")
+    assert seen == [str(n) for n in range(10)]
+    assert "gives up" not in "\n".join(world.trace)
+
+
+def test_full_queue_when_dropping_oldest_then_what_is_in_flight_arrives_and_drops_are_told():
+    seen, world = run("up=22222222 queue=2 window=2 overflow=drop_oldest")
+    told = len(re.findall("gives up", "\n".join(world.trace)))
+    assert told > 0
+    assert len(seen) == 8 - told
+    assert seen[:2] == ["0", "1"] and seen[-2:] == ["6", "7"]
+
+
+def test_clean_session_when_connecting_then_in_flight_is_given_up_and_told():
+    dropped = []
+
+    def program(device):
+        client = device.client("node")
+        client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+        device.connect(client)
+        first = client.publish(b"u", b"1", qos=1)
+        device.connect(client, clean_session=True)
+        second = client.publish(b"u", b"2", qos=1)
+        while client.inflight:
+            client.poll()
+            device.wait(client)
+        assert dropped == [(first, umqtt31.CLOSED)]
+        assert second != first
+
+    World().run(program)
+
+
+# --- to the device -----------------------------------------------------------------------
+
+
+def test_reset_between_handler_and_barrier_then_message_is_handed_over_again():
+    _, world = run("down=2", "reset@store2")
+    assert handed_over(world) == ["0", "0"]
+    assert "PUBLISH qos 2 id 1 d b'0' DUP" in "\n".join(world.trace)
+
+
+def test_reset_after_barrier_then_message_is_not_handed_over_again():
+    _, world = run("down=2", "reset@up17")
+    assert handed_over(world) == ["0"]
+
+
+def test_handler_that_raises_then_message_comes_again_on_the_next_connection():
+    _, world = run("down=2", "raise@handler0")
+    assert handed_over(world) == ["0", "0"]
+
+
+def test_more_qos2_than_places_then_client_reconnects_and_gets_them_in_order():
+    _, world = run("down=22222 held=1 serve=3")
+    assert handed_over(world) == list("01234")
+    assert world.links > 1
+
+
+def test_more_qos2_than_places_when_broker_forgot_session_then_they_come_after_the_time_out():
+    item = script.parse("down=222222 held=1 serve=2 await_rel=300")
+    ends_ms = [
+        script.run(item, parse(f"forget@down{at}")).now
+        for at in range(script.run(item).places()["down"])
+    ]
+    # In some the id that nobody releases any more is in the way until it times out.
+    assert 300_000 < max(ends_ms) < 400_000
+
+
+def test_broker_without_its_session_then_new_qos2_may_be_taken_for_a_repetition():
+    _, world = run("down=22 serve=1", "forget@down12")
+    assert handed_over(world) == ["0"]
+    assert "PUBLISH qos 2 id 1 d b'1'" in "\n".join(world.trace)
+
+
+# --- a broker that loses its session -----------------------------------------------------
+
+
+def test_broker_without_its_session_then_qos1_arrives_all_the_same():
+    for at in range(17, 41):
+        seen, _ = run("up=111 window=3", f"forget@up{at}")
+        assert set(seen) == {"0", "1", "2"}
+
+
+def test_broker_without_its_session_then_qos2_may_arrive_twice():
+    seen, _ = run("up=2", "forget@down5")
+    assert seen == ["0", "0"]
+
+
+def test_broker_without_its_session_then_subscriptions_are_sent_again():
+    _, world = run("down=11 subscribe=1 spread_ms=50", "forget@up25")
+    trace = "\n".join(world.trace)
+    assert trace.count("client > SUBSCRIBE") >= 2
+
+
+# --- the page ----------------------------------------------------------------------------
+
+
+def test_page_when_it_names_a_test_then_there_is_one():
+    names = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
+    assert len(names) > 20
+    sources = "\n".join(path.read_text() for path in (ROOT / "host_tests").rglob("*.py"))
+    missing = {name for name in names if f"def {name}(" not in sources}
+    assert not missing
+
+
+def test_page_when_tests_of_this_file_show_a_sentence_then_it_names_them():
+    own = set(re.findall(r"^def (test_\w+)\(", Path(__file__).read_text(), re.M))
+    named = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
+    assert {name for name in own if not name.startswith("test_page_")} <= named
