@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.sim import World, parse, script
-
 import umqtt31
+from tools.sim import World, parse, script
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guarantees.md"

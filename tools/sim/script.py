@@ -118,6 +118,8 @@ class Program:
     def _is_done(self, client: Client) -> bool:
         if self._published < len(self._script.up) or not self._world.broker.is_done:
             return False
+        if len(self._world.rules.incoming.messages) < len(self._script.down):
+            return False
         return client.is_connected and not client.inflight and not client.queued
 
     def _publish(self, client: Client) -> None:
