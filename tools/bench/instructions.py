@@ -1,7 +1,7 @@
 """Processor instructions for one publish, counted by valgrind's callgrind.
 
-64-bit MicroPython, 256 KB heap, topic of 13 and payload of 64 bytes, over TCP on the
-loopback.  The difference of a run with 2N and one with N messages is N messages
+64-bit MicroPython, 256 KB heap, .mpy files, topic of 13 and payload of 64 bytes, over
+TCP on the loopback.  The difference of a run with 2N and one with N messages is N messages
 without the start; N is so large that a peer's garbage collections count.  QoS 1
 ends when the acknowledgement was handled.  The kernel's share is not counted.
 """
@@ -43,30 +43,29 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 def per_publish(bench: Bench, subject: Subject, qos: int, count: int = _COUNT) -> float:
     """Instructions for one message.  Raises BenchError."""
-    with Answerer(is_quick=True) as far_end:
-        runs = [_count(bench, subject, far_end.port, n, qos) for n in (count, 2 * count)]
+    with tempfile.TemporaryDirectory() as name, Answerer(is_quick=True) as far_end:
+        folder = Path(name)
+        subject.compile("publish", folder)
+        runs = [_count(bench, folder, far_end.port, n, qos) for n in (count, 2 * count)]
     return (runs[1] - runs[0]) / count
 
 
-def _count(bench: Bench, subject: Subject, port: int, count: int, qos: int) -> int:
+def _count(bench: Bench, folder: Path, *args: object) -> int:
     if not shutil.which("valgrind"):
         raise BenchError("valgrind is not installed: run `make setup` or install it")
     interpreter = bench.large
-    program = interpreter.argv(
-        subject.program("publish"), heap_bytes=_HEAP_BYTES, args=(port, count, qos)
+    program = [*interpreter.command, "-X", f"heapsize={_HEAP_BYTES}", "-m", "main"]
+    out = folder / "callgrind.out"
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *program, *map(str, args)],
+        env=interpreter.environment([folder]),
+        capture_output=True,
+        text=True,
+        timeout=_RUN_S,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "callgrind.out"
-        done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *program],
-            env=interpreter.environment([subject.library] if subject.library else []),
-            capture_output=True,
-            text=True,
-            timeout=_RUN_S,
-        )
     found = _COLLECTED.search(done.stderr)
     if done.returncode or not found:
-        raise BenchError(f"{subject.name}/publish.py failed under valgrind: {_reason(done)}")
+        raise BenchError(f"the publishing program failed under valgrind: {_reason(done)}")
     return int(found[1])
 
 

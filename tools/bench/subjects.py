@@ -47,14 +47,14 @@ class Subject:
 
     def compile(self, program: str, target: Path) -> list[Path]:
         """Fill `target` with everything as .mpy, the program as main.mpy -> the modules' files."""
-        library = self.library or Path()
-        sources = [path for path in library.rglob("*.py") if path.name != "cpython.py"]
-        modules = [
-            compile_mpy(path, target / path.relative_to(library).with_suffix(".mpy"))
+        compile_mpy(self.program(program), target / "main.mpy")
+        if self.library is None:
+            return []
+        sources = [path for path in self.library.rglob("*.py") if path.name != "cpython.py"]
+        return [
+            compile_mpy(path, target / path.relative_to(self.library).with_suffix(".mpy"))
             for path in sorted(sources)
         ]
-        compile_mpy(self.program(program), target / "main.mpy")
-        return modules
 
 
 def compile_mpy(source: Path, target: Path) -> Path:
