@@ -174,7 +174,7 @@ def test_private_constant_of_a_public_number_has_its_value():
     public = {}
     for name, prefix in (("packettypes", "_PACKET_"), ("codes", "_")):
         for node in tree(LIBRARY / f"{name}.py").body:
-            if isinstance(node, ast.Assign):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 public[prefix + node.targets[0].id] = ast.literal_eval(node.value)
     own = {
         (path.stem, node.targets[0].id, ast.literal_eval(node.value.args[0]))

@@ -21,7 +21,7 @@ JOURNAL = 262
 BUSY = 263
 AWAITING_REL = 264
 
-TEXTS = {
+_TEXTS = {
     1: "broker refused MQTT 3.1: check that it speaks this version",
     2: "broker refused the client id: use another one of 1 to 23 characters",
     3: "broker unavailable: try again later",
@@ -37,3 +37,12 @@ TEXTS = {
     263: "already inside this client: call it from one task, not from a handler",
     264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
 }
+
+
+def text_of(code):
+    """-> the text of an error code."""
+    return _TEXTS.get(code) or "broker refused: %d" % code
+
+
+# The names above, for `errors` and the package to look in.
+NAMES = globals()

@@ -11,13 +11,12 @@ class MQTTError(OSError):
 
     def __init__(self, code, text=None):
         if not text:
-            text = "error %d of the connection or the broker" % code
             try:
-                from .codes import TEXTS
+                from .codes import text_of
 
-                text = TEXTS.get(code, text)
+                text = text_of(code)
             except MemoryError:
-                pass
+                text = "error %d" % code
         super().__init__(code, text)
         self.code = code
 
@@ -25,8 +24,8 @@ class MQTTError(OSError):
 def __getattr__(name):
     """The codes by name: CLOSED, FULL …, see `codes`."""
     # "from . import codes" would ask the package for the name, which asks here.
-    from .codes import __dict__ as codes
+    from .codes import NAMES
 
-    if name in codes:
-        return codes[name]
+    if name in NAMES:
+        return NAMES[name]
     raise AttributeError(name)
