@@ -7,6 +7,7 @@ that cannot be read are counted and named by their byte.
 
 import datetime
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -43,13 +44,10 @@ def read_events(source, tally, begin=0, until=None):
 def _row(line, offset, tally):
     try:
         fields = json.loads(line)
-        moment = datetime.datetime.fromisoformat(fields["tst"])
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
         payload = _payload(fields)
         return (
             offset,
-            (moment - _EPOCH) // _MICROSECOND,
+            _microseconds(fields["tst"]),
             int(fields.get("qos", 0)),
             bool(fields.get("retain", False)),
             fields.get("mid"),
@@ -63,7 +61,18 @@ def _row(line, offset, tally):
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_DOUBLE_ZONE = re.compile(r"Z([+-]\d\d:?\d\d)$")
 _MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def _microseconds(moment):
+    # `%U` gives seconds, `%J` and `%I` a date, which mosquitto 2 spells "…Z+0100".
+    if isinstance(moment, int | float):
+        return round(moment * 1_000_000)
+    parsed = datetime.datetime.fromisoformat(_DOUBLE_ZONE.sub(r"\1", moment))
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=datetime.UTC)
+    return (parsed - _EPOCH) // _MICROSECOND
 
 
 def _payload(fields):

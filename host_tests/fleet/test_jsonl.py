@@ -1,0 +1,74 @@
+"""JSON lines as the real mosquitto_sub writes them."""
+
+import subprocess
+import time
+
+import pyarrow as pa
+
+from host_tests.fleet.dialogue import rows
+from tools.fleet.capture import jsonl
+from tools.fleet.capture.files import Source
+from tools.fleet.capture.frames import Tally
+from tools.fleet.simulate.envelope import reading
+
+_HEX = '{"tst":%U,"topic":"%t","qos":%q,"retain":%r,"payloadlen":%l,"payload":"%x"}'
+
+
+def _events(path):
+    tally = Tally()
+    batches = list(jsonl.read_events(Source(str(path), path.name, "default"), tally))
+    return pa.Table.from_batches(batches), tally
+
+
+def test_lines_of_the_real_subscriber_give_its_messages(shared_mosquitto, tmp_path):
+    topic = "jsonl/%d" % time.time_ns()
+    port = str(shared_mosquitto.port)
+    found = {}
+    for name, form in (("json", "%J"), ("hex", _HEX)):
+        # A retained message is there whenever the subscriber comes.
+        for number, payload in enumerate((b'{"a": 1}', b"12")):
+            command = ["mosquitto_pub", "-p", port, "-t", "%s/%d" % (topic, number), "-q", "1"]
+            subprocess.run([*command, "-r", "-s"], input=payload, check=True)
+        command = ["mosquitto_sub", "-p", port, "-t", topic + "/+", "-q", "2", "-W", "30"]
+        done = subprocess.run([*command, "-C", "2", "-F", form], capture_output=True, check=True)
+        path = tmp_path / (name + ".jsonl")
+        path.write_bytes(done.stdout)
+        events, tally = _events(path)
+        assert not tally.errors
+        found[name] = sorted(rows(events, "topic", "qos", "retain", "payload_bytes"))
+    assert found["json"] == [(topic + "/0", 1, True, 8), (topic + "/1", 1, True, 2)]
+    assert found["hex"] == found["json"]
+
+
+def test_times_in_every_spelling_are_the_same_moment(tmp_path):
+    path = tmp_path / "a.jsonl"
+    times = [
+        '"2026-11-21T13:46:05.446931Z+0100"',
+        '"2026-11-21T12:46:05.446931+0000"',
+        '"2026-11-21T12:46:05.446931Z"',
+        '"2026-11-21T12:46:05.446931"',
+        "1795265165.446931",
+    ]
+    path.write_text("".join('{"tst":%s,"topic":"t","qos":0}\n' % text for text in times))
+    events, tally = _events(path)
+    assert not tally.errors
+    assert {ts.isoformat() for ts in events["ts"].to_pylist()} == {
+        "2026-11-21T12:46:05.446931+00:00"
+    }
+
+
+def test_envelope_in_hex_becomes_a_reading(tmp_path):
+    envelope = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
+    path = tmp_path / "a.jsonl"
+    line = '{"tst":1795265165,"topic":"t","qos":1,"payloadlen":%d,"payload":"%s"}\n'
+    path.write_text(line % (len(envelope), envelope.hex()))
+    events, _ = _events(path)
+    assert events["envelope"].to_pylist() == [envelope]
+
+
+def test_line_that_is_no_message_is_named_by_its_byte(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tst":1,"topic":"t"}\nnonsense\n[]\n{"tst":"never","topic":"t"}\n')
+    events, tally = _events(path)
+    assert events.num_rows == 1
+    assert [offset for offset, _ in tally.errors] == [22, 31, 34]

@@ -1,0 +1,281 @@
+"""Rules of the audit, one small dialogue each.
+
+Shows for captures: 31-2.1-DUP 31-2.1-LEN 31-2.2-FLAGS 31-2.2-KA 31-2.2-PROTO 31-2.2-TOPIC
+31-2.2-USER 31-2.6-UNUSED 31-3.1-CLIENTID 31-3.2-CONNACK 31-3.8-SUB 31-3.10-UNSUB
+MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
+"""
+
+import pytest
+
+from host_tests.fleet.dialogue import C2S, S2C, Capture, audit, decode, rows
+from tools.fleet.simulate import wire
+
+
+def _judge(capture, tmp_path, exempt=()):
+    return audit(decode(capture.write(tmp_path / "one.pcap"))[0], exempt)
+
+
+def _broken(tables):
+    return sorted(rows(tables["violations"], "requirement", "by"))
+
+
+def _exchange(talk, direction, topic, payload, packet_id, dup=0):
+    talk.publish(direction, topic, payload, 1, packet_id, dup)
+    talk.ack(1 - direction, 0x40, packet_id)
+
+
+def _route(capture, name=b"sub", clean=False):
+    """A publisher and a subscriber to everything."""
+    publisher = capture.connection(b"pub")
+    subscriber = capture.connection(name, clean=clean)
+    subscriber.subscribe(b"#")
+    return publisher, subscriber
+
+
+def _ten_seconds_later(talk):
+    talk.send(C2S, b"\xc0\0", after_ms=10_000)
+    talk.send(S2C, b"\xd0\0")
+
+
+def _overtake(publisher, subscriber, topic=b"t"):
+    for number in (1, 2):
+        _exchange(publisher, C2S, topic, b"%d" % number, number)
+    for number in (2, 1):
+        _exchange(subscriber, S2C, topic, b"%d" % number, 10 + number)
+
+
+def test_forwarded_out_of_order_breaks_the_rule_of_the_broker(tmp_path):
+    """MQTT-4.6.0-5"""
+    capture = Capture()
+    _overtake(*_route(capture))
+    tables = _judge(capture, tmp_path)
+    assert _broken(tables) == [("MQTT-4.6.0-5", "broker")]
+    assert rows(tables["routes"], "client_id", "topic", "overtaking") == [("sub", "t", 1)]
+
+
+@pytest.mark.parametrize("pattern", ["t", "#", "+"])
+def test_topic_that_is_exempt_has_no_order(pattern, tmp_path):
+    """MQTT-4.6.0-6"""
+    capture = Capture()
+    _overtake(*_route(capture))
+    assert _broken(_judge(capture, tmp_path, (pattern,))) == []
+
+
+def test_messages_of_two_producers_may_interleave(tmp_path):
+    """SIB-ROUTE"""
+    capture = Capture()
+    publisher, subscriber = _route(capture)
+    other = capture.connection(b"other")
+    _exchange(publisher, C2S, b"t", b"1", 1)
+    _exchange(other, C2S, b"t", b"2", 1)
+    for payload, packet_id in ((b"2", 1), (b"1", 2)):
+        _exchange(subscriber, S2C, b"t", payload, packet_id)
+    assert _broken(_judge(capture, tmp_path)) == []
+
+
+def test_order_over_two_clean_sessions_is_not_judged(tmp_path):
+    """SIB-NONDURABLE"""
+    capture = Capture()
+    publisher, subscriber = _route(capture, clean=True)
+    for number in (1, 2):
+        _exchange(publisher, C2S, b"t", b"%d" % number, number)
+    _exchange(subscriber, S2C, b"t", b"2", 1)
+    subscriber.reset()
+    subscriber = capture.connection(b"sub", clean=True)
+    subscriber.subscribe(b"#")
+    _exchange(subscriber, S2C, b"t", b"1", 1)
+    assert _broken(_judge(capture, tmp_path)) == []
+
+
+@pytest.mark.parametrize("order", ["123234", "12334"])
+def test_redelivery_after_a_lost_connection_is_legal_and_counted(order, tmp_path):
+    """RT-SEQ, MQTT-4.6-RM1"""
+    capture = Capture()
+    publisher, subscriber = _route(capture)
+    for number in (1, 2, 3, 4):
+        _exchange(publisher, C2S, b"t", b"%d" % number, number)
+    seen = set()
+    for place, number in enumerate(map(int, order)):
+        again = number in seen
+        if again and place == 3:
+            subscriber.reset()
+            subscriber = capture.connection(b"sub", clean=False, present=True)
+        subscriber.publish(S2C, b"t", b"%d" % number, 1, number, int(again))
+        if again or order.count(str(number)) == 1:
+            subscriber.ack(C2S, 0x40, number)
+        seen.add(number)
+    tables = _judge(capture, tmp_path)
+    assert _broken(tables) == []
+    sequences = rows(tables["sequences"], "direction", "messages", "packets", "redelivered")
+    assert ("s2c", 4, len(order), len(order) - 4) in sequences
+
+
+def test_message_that_a_subscriber_had_to_get_and_did_not_is_lost(tmp_path):
+    capture = Capture()
+    publisher, subscriber = _route(capture)
+    for number in (1, 2, 3):
+        _exchange(publisher, C2S, b"t", b"%d" % number, number)
+    for number in (1, 3):
+        _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+    _ten_seconds_later(subscriber)
+    losses = _judge(capture, tmp_path)["losses"]
+    assert rows(losses, "kind", "client_id", "topic", "messages") == [
+        ("not_delivered", "sub", "t", 1)
+    ]
+
+
+def test_message_before_the_subscription_or_after_its_end_is_not_lost(tmp_path):
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    _exchange(publisher, C2S, b"t", b"early", 1)
+    subscriber = capture.connection(b"sub", clean=False)
+    subscriber.subscribe(b"t/#")
+    _exchange(publisher, C2S, b"other", b"no match", 2)
+    body = wire.string(b"t/#")
+    subscriber.send(C2S, b"\xa2" + bytes((2 + len(body),)) + b"\0\x07" + body)
+    subscriber.ack(S2C, 0xB0, 7)
+    _exchange(publisher, C2S, b"t", b"late", 3)
+    _ten_seconds_later(subscriber)
+    assert _judge(capture, tmp_path)["losses"].num_rows == 0
+
+
+def test_capture_that_starts_in_the_middle_is_judged_from_what_it_shows(tmp_path):
+    capture = Capture()
+    talk = capture.middle()
+    talk.ack(S2C, 0x40, 9)
+    talk.publish(C2S, b"t", b"1", 1, 5, dup=1)
+    talk.ack(S2C, 0x40, 5)
+    talk.publish(C2S, b"t", b"2", 1, 6)
+    talk.publish(C2S, b"t", b"2", 1, 6)
+    assert _broken(_judge(capture, tmp_path)) == [("31-2.1-DUP", "client")]
+
+
+def test_level_3_client_id_of_other_than_1_to_23_characters_is_named(tmp_path):
+    """31-3.1-CLIENTID"""
+    for level, name, wrong in ((3, b"x" * 24, True), (3, b"x" * 23, False), (4, b"x" * 24, False)):
+        capture = Capture()
+        capture.connection(name, level)
+        found = [("31-3.1-CLIENTID", "client")] if wrong else []
+        assert _broken(_judge(capture, tmp_path)) == found
+
+
+_CONNECTS = {
+    "31-2.2-FLAGS": wire.string(b"MQIsdp") + b"\x03\x03\0\x3c" + wire.string(b"c"),
+    "31-2.2-USER": wire.string(b"MQIsdp") + b"\x03\x42\0\x3c" + wire.string(b"c") * 2,
+    "31-2.2-PROTO": wire.string(b"MQTT") + b"\x03\x02\0\x3c" + wire.string(b"c"),
+}
+
+
+@pytest.mark.parametrize("requirement", _CONNECTS)
+def test_connect_that_breaks_a_rule_is_named(requirement, tmp_path):
+    capture = Capture()
+    talk = capture.middle()
+    talk.segment(C2S, b"", wire.SYN)
+    body = _CONNECTS[requirement]
+    talk.send(C2S, bytes((0x10, len(body))) + body)
+    talk.send(S2C, wire.connack(3, False))
+    assert _broken(_judge(capture, tmp_path)) == [(requirement, "client")]
+
+
+_PACKETS = {
+    "31-3.8-SUB": (C2S, b"\x80" + wire.subscribe(1, b"t", 0, 4)[1:]),
+    "31-3.10-UNSUB": (C2S, b"\xa0\x05\0\x01\0\x01t"),
+    "31-2.6-UNUSED": (C2S, b"\xc1\0"),
+    "31-2.2-TOPIC": (C2S, b"\x30\x03\0\0x"),
+    "31-3.2-CONNACK": (S2C, b"\x20\x03\0\0\0"),
+    "31-2.1-LEN": (C2S, b"\x30\xff\xff\xff\xff\x01"),
+}
+
+
+@pytest.mark.parametrize("requirement", _PACKETS)
+def test_packet_that_breaks_a_rule_is_named(requirement, tmp_path):
+    capture = Capture()
+    talk = capture.connection()
+    direction, packet = _PACKETS[requirement]
+    talk.send(direction, packet)
+    by = ("client", "broker")[direction]
+    assert _broken(_judge(capture, tmp_path)) == [(requirement, by)]
+
+
+def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
+    """31-3.2-CONNACK"""
+    capture = Capture()
+    talk = capture.middle()
+    talk.segment(C2S, b"", wire.SYN)
+    talk.send(C2S, wire.connect(b"c", 4, True, 60))
+    talk.publish(S2C, b"t", b"1")
+    assert _broken(_judge(capture, tmp_path)) == [("31-3.2-CONNACK", "broker")]
+
+
+@pytest.mark.parametrize("silence_s, late", [(10, 0), (11.9, 0), (12.1, 1), (0, 0)])
+def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, late, tmp_path):
+    """31-2.2-KA"""
+    capture = Capture()
+    talk = capture.connection(keep_alive_s=10)
+    talk.send(C2S, b"\xc0\0", after_ms=int(silence_s * 1000) + 1)
+    talk.send(S2C, b"\xd0\0")
+    tables = _judge(capture, tmp_path)
+    assert _broken(tables) == [("31-2.2-KA", "client")] * late
+    assert rows(tables["keepalive"], "keep_alive_s", "late", "pings", "unanswered_pings") == [
+        (10, late, 1, 0)
+    ]
+
+
+def test_clock_that_jumps_back_breaks_nothing(tmp_path):
+    capture = Capture()
+    talk = capture.connection()
+    _exchange(talk, C2S, b"t", b"1", 1)
+    capture.now -= 86_400_000_000
+    _exchange(talk, C2S, b"t", b"2", 2)
+    tables = _judge(capture, tmp_path)
+    assert _broken(tables) == []
+    assert min(tables["sequences"]["latency_max_ms"].to_pylist()) >= 0
+
+
+def test_connection_table_tells_who_ended_it_and_what_it_asked_for(tmp_path):
+    capture = Capture()
+    ends = {
+        b"a": lambda talk: talk.send(C2S, b"\xe0\0"),
+        b"b": lambda talk: talk.segment(C2S, b"", wire.FIN | wire.ACK),
+        b"c": lambda talk: talk.segment(S2C, b"", wire.FIN | wire.ACK),
+        b"d": lambda talk: talk.reset(),
+        b"e": lambda talk: None,
+    }
+    for name, end in ends.items():
+        end(capture.connection(name, keep_alive_s=7))
+    table = _judge(capture, tmp_path)["connections"]
+    assert sorted(rows(table, "client_id", "end_reason", "keep_alive_s", "clean_session")) == [
+        ("a", "disconnect", 7, True),
+        ("b", "closed_by_client", 7, True),
+        ("c", "closed_by_server", 7, True),
+        ("d", "reset", 7, True),
+        ("e", "open", 7, True),
+    ]
+
+
+def test_flow_row_tells_every_stage_and_its_time(tmp_path):
+    capture = Capture()
+    talk = capture.connection()
+    talk.publish(C2S, b"t", b"1", 2, 7)
+    talk.ack(S2C, 0x50, 7, after_ms=10)
+    talk.ack(C2S, 0x62, 7, after_ms=20)
+    talk.ack(S2C, 0x70, 7, after_ms=30)
+    flow = _judge(capture, tmp_path)["messages"].to_pylist()[0]
+    assert (flow["answer_ms"], flow["complete_ms"], flow["is_complete"]) == (10, 60, True)
+    assert (flow["pubrel"] - flow["pubrec"]).total_seconds() == 0.02
+    assert flow["puback"] is None
+    assert flow["state"] == "complete"
+
+
+def test_names_with_control_characters_and_nul_stay_apart(tmp_path):
+    capture = Capture()
+    for name in (b"a", b"a\x00b", b"a\x00c", b"<b>&"):
+        talk = capture.connection(name)
+        _exchange(talk, C2S, b"t", b"1", 1)
+    table = _judge(capture, tmp_path)["sequences"]
+    assert sorted(rows(table, "client_id", "messages")) == [
+        ("<b>&", 1),
+        ("a", 1),
+        ("a\x00b", 1),
+        ("a\x00c", 1),
+    ]
