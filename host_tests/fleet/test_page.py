@@ -1,0 +1,75 @@
+"""The report page: nothing of a capture becomes markup, strips show the order at a glance."""
+
+import json
+import re
+
+import pytest
+
+from tools.fleet.report import page, strips
+
+_HOSTILE = "</script><script>alert(1)</script><!--<b onload=x>&amp;\u2028\x00"
+
+
+def _data():
+    devices = [["default", _HOSTILE, "1.0", float("nan"), 3]]
+    return {
+        "rows": {"packets": 1, "connections": 1, "readings": 0},
+        "findings": {"violations": 1},
+        "span": ["2026-01-01 00:00:00.000", None],
+        "files": [{"capture": _HOSTILE, "errors": 1}],
+        "devices": {"columns": ["site", "client", "firmware", "p50 ms", "lost"], "data": devices},
+        "device_count": 1,
+        "groups": {"firmware": [], "site": []},
+        "hours": [],
+        "hot": [],
+        "violations": [],
+        "examples": [],
+        "strips": [],
+        "statements": {},
+    }
+
+
+def test_page_with_hostile_names_keeps_them_inside_its_data():
+    text = page.page(_data())
+    assert "alert(1)</script>" not in text
+    found = re.findall(r"<script[^>]*>", text)
+    assert len(found) == 4
+    assert text.count("</script>") == 4
+    data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[1]
+    row = json.loads(data)["devices"]["data"][0]
+    assert row == ["default", _HOSTILE, "1.0", None, 3]
+
+
+def test_page_needs_nothing_from_outside():
+    text = page.page(_data())
+    markup = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"(src|href)\s*=", markup)
+    assert "default-src 'none'" in markup
+
+
+def _kinds(sequence, dups=()):
+    readings = [(1, number) for number in sequence]
+    marks = [place in dups for place in range(len(sequence))]
+    wanted = {"site": "s", "client_id": "c", "topic": "t", "qos": 1}
+    strip = strips.strip(wanted, marks, [None] * len(sequence), list(sequence), readings)
+    return strip and [tuple(cell) for cell in strip["cells"]]
+
+
+@pytest.mark.parametrize(
+    "sequence, dups, wanted",
+    [
+        ([1, 2, 3], (), None),
+        ([1, 2, 3, 2, 3, 4], (3, 4), ["new", "new", "new", "again", "again", "new"]),
+        ([1, 2, 2], (), ["new", "new", "twice"]),
+        ([1, 3, 2], (), ["new", "new", "late"]),
+        ([1, 4], (), ["new", "lost", "lost", "new"]),
+    ],
+)
+def test_strip_shows_what_happened_to_each_message(sequence, dups, wanted):
+    """RT-SEQ"""
+    cells = _kinds(sequence, dups)
+    assert (cells and [kind for _, kind in cells]) == wanted
+
+
+def test_strip_of_many_lost_messages_stays_short():
+    assert _kinds([1, 900]) == [("1", "new"), ("2–899", "lost"), ("900", "new")]
