@@ -4,7 +4,7 @@ RabbitMQ starts slowly and has to be installed first, so its tests carry the mar
 `broker`, which `make test` leaves out and `make test-brokers` does not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -19,9 +19,12 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     return [*marks, pytest.mark.broker] if name in _FURTHER else marks
 
 
-@pytest.fixture(
-    scope="session", params=[pytest.param(name, marks=_marks(name)) for name in FAMILIES]
-)
+def of_families(rows: Iterable[tuple]) -> list:
+    """Rows of parameters that begin with a broker's name, marked as the fixture's are."""
+    return [pytest.param(*row, marks=_marks(row[0])) for row in rows]
+
+
+@pytest.fixture(scope="session", params=of_families((name,) for name in FAMILIES))
 def family(request: pytest.FixtureRequest) -> Family:
     """What to expect of the broker."""
     return FAMILIES[request.param]

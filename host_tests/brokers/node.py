@@ -80,10 +80,15 @@ class Node:
 class Other:
     """paho-mqtt at level 3, in a thread of its own, with what it got in `received`."""
 
-    def __init__(self, port: int, client_id: str | None = None, *, is_clean: bool = True) -> None:
+    def __init__(
+        self, port: int, client_id: str | None = None, *, is_clean: bool = True, window: int = 10
+    ) -> None:
         self.received: list[Got] = []
         self._changed = threading.Condition()
         self._answered: set[int] = set()
+        self._filters: list[tuple[str, int]] = []
+        self._connections = 0
+        self._resubscribed: set[int] = set()
         self._paho = paho = Paho(
             CallbackAPIVersion.VERSION2,
             client_id or new_name("other"),
@@ -92,16 +97,25 @@ class Other:
         )
         self._port = port
         paho.max_queued_messages_set(0)
+        paho.max_inflight_messages_set(window)
         paho.reconnect_delay_set(0.05, 0.2)
         paho.on_message = self._on_message
         paho.on_subscribe = lambda _c, _u, mid, *_: self._note(mid)
         paho.on_unsubscribe = lambda _c, _u, mid, *_: self._note(mid)
-        paho.on_connect = lambda *_: self._note(0)
+        paho.on_connect = self._on_connect
 
     def _on_message(self, _client, _userdata, message) -> None:
         got = Got(message.topic, message.payload, message.qos, bool(message.retain))
         with self._changed:
             self.received.append(got)
+            self._changed.notify_all()
+
+    def _on_connect(self, *_: object) -> None:
+        # Again on each connection: the broker may have forgotten them.
+        mids = {self._paho.subscribe(topic, qos)[1] or 0 for topic, qos in self._filters}
+        with self._changed:
+            self._resubscribed = mids
+            self._connections += 1
             self._changed.notify_all()
 
     def _note(self, mid: int) -> None:
@@ -112,7 +126,7 @@ class Other:
     def __enter__(self) -> "Other":
         self._paho.connect("127.0.0.1", self._port)
         self._paho.loop_start()
-        self._wait(lambda: 0 in self._answered)
+        self.wait_for_connection(1)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -127,6 +141,7 @@ class Other:
         """Subscribe, and return when the broker has answered."""
         _, mid = self._paho.subscribe(topic, qos)
         self._wait(lambda: mid in self._answered)
+        self._filters.append((topic, qos))
 
     def publish(self, topic: str, payload: bytes, qos: int = 0, retain: bool = False) -> None:
         """Publish, and return when the broker has answered."""
@@ -143,9 +158,13 @@ class Other:
         self._wait(lambda: len(self.received) >= count, deadline_s)
         return self.received
 
-    def wait_for_all(self, count: int, deadline_s: float) -> None:
-        """Wait until `count` different payloads are there."""
-        self._wait(lambda: len(set(self.payloads)) >= count, deadline_s)
+    def wait_for_all(self, payloads: set[bytes], deadline_s: float) -> None:
+        """Wait until all `payloads` are there, whatever else is."""
+        self._wait(lambda: payloads <= set(self.payloads), deadline_s)
+
+    def wait_for_connection(self, number: int) -> None:
+        """Wait until it has connected so many times and its filters are confirmed again."""
+        self._wait(lambda: self._connections >= number and self._resubscribed <= self._answered)
 
     def _wait(self, is_reached: Callable[[], bool], deadline_s: float = _DEADLINE_S) -> None:
         with self._changed:

@@ -9,7 +9,7 @@ from umqtt31 import MQTTError
 @pytest.mark.parametrize("qos", [1, 2])
 def test_b2c_messages_while_offline_wait_in_the_broker(family, broker, qos):
     """31-3.1-CLEAN: a session that is not clean is kept."""
-    qos = min(qos, family.publish_qos)
+    qos = min(qos, family.offline_qos)
     topic = new_name("offline")
     sent = [b"%d" % number for number in range(30)]
     with Other(broker.port) as other:
@@ -81,7 +81,7 @@ def test_b2c_qos2_window_of_the_broker_larger_than_ours_keeps_all_in_order(famil
     qos = family.publish_qos
     topic = new_name("window")
     sent = [b"%d" % number for number in range(60)]
-    with Other(broker.port) as other:
+    with Other(broker.port, window=family.qos2_window) as other:
         node = Node(broker.port, max_awaiting_rel=1)
         node.client.connect(False)
         node.client.subscribe(topic, qos)

@@ -1,7 +1,8 @@
-"""Aedes, a broker for Node.js, with its state in a LevelDB folder.
+"""Aedes, a broker for Node.js, which keeps everything in memory.
 
-Set-up installs it into `.tools/node`.  What it has acknowledged is on disk, so it
-keeps its state through kill() too.
+Its store on disk (aedes-persistence-level 9.2) loses about 5 in 10,000 acknowledged
+messages, between two clients of paho too, so there is no use in testing against it.
+Set-up installs aedes into `.tools/node`.
 """
 
 import json
@@ -19,6 +20,7 @@ class Aedes(BrokerProcess):
     """Options are those of its constructor, e.g. `Aedes(queueLimit=1000)`."""
 
     name = "aedes"
+    keeps_state = False
 
     def __init__(self, folder: Path | None = None, port: int = 0, **options: object) -> None:
         super().__init__(folder, port)
@@ -32,7 +34,6 @@ class Aedes(BrokerProcess):
             "modules": str(FOLDER),
             "host": self.host,
             "port": self.port,
-            "database": str(self.folder / "state"),
             "options": self.options,
         }
         return [node, str(_SCRIPT), json.dumps(arguments)]
