@@ -157,7 +157,7 @@ def kinds():
     from .simulate.faults import KINDS
 
     for name, (function, *_) in KINDS.items():
-        click.echo("%-22s %s" % (name, function.__doc__.strip().split("\n")[0]))
+        click.echo("%-22s %s" % (name, (function.__doc__ or "").strip().split("\n")[0]))
 
 
 @cli.command()

@@ -162,7 +162,7 @@ class _Expected:
                 sure &= ~(near & (span == number))
         self._merge(order, span, sure, spans)
         self.message = rows[self._order]
-        self.qos = np.minimum(qos[self.message], self.qos)
+        self.qos = np.minimum(qos[self.message], self.granted)
         self._spans = spans
 
     def subscribers(self, entries):
@@ -179,7 +179,7 @@ class _Expected:
         first = np.flatnonzero(is_new)
         self._order, self.client, self.span = order[first], client[first], span[sort][first]
         some = len(first) > 0
-        self.qos = np.maximum.reduceat(spans.qos[span][sort], first) if some else first
+        self.granted = np.maximum.reduceat(spans.qos[span][sort], first) if some else first
         self.is_sure = np.logical_or.reduceat(sure[sort], first) if some else first > 0
 
 

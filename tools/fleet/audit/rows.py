@@ -26,6 +26,8 @@ class Rows:
     `connection` numbers are in order: those of one client follow each other.
     """
 
+    flags: np.ndarray
+
     def __init__(self, table):
         self.table = table.unify_dictionaries().combine_chunks()
         connection, names, first_row = self._connections()

@@ -15,7 +15,8 @@ def subscriptions(rows, sessions, gaps):
     kinds = [TYPES[name] for name in ("SUBSCRIBE", "SUBACK", "UNSUBSCRIBE")]
     at = np.flatnonzero(np.isin(rows.kind, kinds))
     details = parsed(rows.strings("detail", at))
-    asked, active, done = {}, {}, []
+    asked, active = {}, {}
+    done: list[tuple] = []
     for row, detail in zip(at.tolist(), details, strict=True):
         connection = int(rows.connection[row])
         client = int(rows.client[row])
@@ -33,8 +34,7 @@ def subscriptions(rows, sessions, gaps):
                 if (session, name) in active:
                     begin, qos = active.pop((session, name))
                     done.append((session, name, begin, qos, int(rows.ts[row])))
-    for (session, name), (begin, qos) in active.items():
-        done.append((session, name, begin, qos, None))
+    done += [(*key, begin, qos, None) for key, (begin, qos) in active.items()]
     return _table(rows, sessions, gaps, done)
 
 

@@ -40,7 +40,9 @@ def violations(rows, sessions, gaps, flows):
 
 
 def _table(rows, found):
-    at = np.concatenate([np.asarray(entry[0], np.int64) for entry in found] or [[]])
+    at = np.concatenate(
+        [np.asarray(entry[0], np.int64) for entry in found] or [np.empty(0, np.int64)]
+    )
     at = at.astype(np.int64)
     sizes = [len(entry[0]) for entry in found]
     requirement, text = [], []
@@ -113,7 +115,7 @@ def _flags(array):
 
 def _errors(rows):
     malformed = np.flatnonzero(rows.kind == TYPES["MALFORMED"])
-    found = [(malformed, "31-2.1-LEN", "no packet can start with these bytes")]
+    found: list[tuple] = [(malformed, "31-2.1-LEN", "no packet can start with these bytes")]
     error = rows.table["error"]
     if error.null_count == len(error):
         return found

@@ -60,8 +60,8 @@ def refill(stream, rest, chunk_bytes):
     """
     kept = len(rest)
     array = np.empty(kept + chunk_bytes + PAD_BYTES, np.uint8)
-    memoryview(array)[:kept] = memoryview(rest)
-    got = stream.readinto(memoryview(array)[kept : kept + chunk_bytes])
+    array.data[:kept] = memoryview(rest)
+    got = stream.readinto(array.data[kept : kept + chunk_bytes])
     end = kept + got
     array[end : end + PAD_BYTES] = 0
     return array[: end + PAD_BYTES], end

@@ -79,8 +79,8 @@ class Decoder:
     def _event_rows(self, events):
         if not events:
             return []
-        captures, stream, kind, size, ordinal, ts, offset = zip(*events, strict=True)
-        stream = np.array(stream, np.int64)
+        captures, streams, kind, size, ordinal, ts, offset = zip(*events, strict=True)
+        stream = np.array(streams, np.int64)
         codes, uniques = pd.factorize(stream >> 1)
         count = len(stream)
         zeros = np.zeros(count, np.int8)

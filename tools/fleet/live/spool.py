@@ -11,12 +11,15 @@ import datetime
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 _RELEASED = "released"
 
 
 class Spool:
     """`count` messages were ever taken, the first of those kept is number `first`."""
+
+    _file: BinaryIO
 
     def __init__(self, folder, file_bytes=8 << 20):
         self._folder = Path(folder)

@@ -65,7 +65,7 @@ class Subscriber:
             await_rel_timeout=86400,
             max_subscriptions=len(filters),
         )
-        self.client.on_message = self._take
+        self.client.on_message = self._take  # type: ignore[assignment]
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
     def prune(self, number):

@@ -80,7 +80,7 @@ class GrowingReader(DataSourceStreamReader):
             if until > begin:
                 first_ts, _ = self._order(source)
                 for one in growth.ranges(source, begin, until, self._range_bytes):
-                    parts.append(Range([source], *one, first_ts))
+                    parts.append(Range([source], one[0], one[1], first_ts))
         return parts
 
     def read(self, partition):
