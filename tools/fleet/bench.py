@@ -141,7 +141,7 @@ def _spark(cores):
 
 def shuffle(bench):
     """One large pcap through the shuffle to Parquet, two cores."""
-    from .spark import job, transforms
+    from .spark import job
 
     folder = bench.capture(bench.packets)
     spark = _spark(2)
@@ -149,8 +149,7 @@ def shuffle(bench):
     def run():
         options = job.Options(range_bytes=16 << 20)
         events, _ = job.read(spark, folder, options)
-        packets = transforms.packets(events)
-        packets.write.mode("overwrite").parquet(str(bench.folder / "shuffled"))
+        job.write_table("packets", events, bench.folder / "shuffled")
 
     run()  # the first run starts Python workers and compiles
     ours = bench.median(run)
@@ -182,13 +181,13 @@ def cores(bench):
 
 def time_shuffle(count, folder, out):
     """Seconds to take the captures of `folder` through the shuffle to Parquet."""
-    from .spark import job, transforms
+    from .spark import job
 
     spark = _spark(count)
 
     def run():
         events, _ = job.read(spark, folder, job.Options(range_bytes=32 << 20, buckets=8))
-        transforms.packets(events).write.mode("overwrite").parquet(out)
+        job.write_table("packets", events, out)
 
     run()
     return _once(run)

@@ -4,22 +4,13 @@ For a look at single files without Spark and Java.  Every file is taken to hold
 whole connections; judging is left to the audit.
 """
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from . import schemas
 from .capture import files, link
 from .capture.frames import Tally
-from .decode.decoder import Decoder
-
-# Dictionaries pay for columns that repeat; building them for the others costs more
-# time than all the rest of writing.
-_DICTIONARIES = [
-    *("site", "capture", "connection", "client_id", "direction", "packet_type", "topic"),
-    *("level", "flags", "qos", "packet_id", "payload_bytes", "packet_bytes", "reason_code"),
-]
-_KINDS = pa.array(schemas.PACKET_TYPES)
+from .decode.decoder import Decoder, only_packets
+from .parquet import repeating
 
 
 def convert(source, target, ports):
@@ -31,7 +22,9 @@ def convert(source, target, ports):
     decoder = Decoder(source.site)
     with _writer(target) as writer:
         for frames in files.read_frames(source.path, tally):
-            _write(writer, decoder.feed(link.segments(frames, ports, tally), source.capture), tally)
+            _write(
+                writer, decoder.feed(link.segments(frames, ports, tally), source.capture), tally
+            )
         _write(writer, decoder.finish(), tally)
     return tally
 
@@ -40,7 +33,7 @@ def _writer(target):
     return pq.ParquetWriter(
         target,
         schemas.CODED_EVENTS,
-        use_dictionary=_DICTIONARIES,
+        use_dictionary=repeating(schemas.CODED_EVENTS),
         compression="zstd",
         compression_level=1,
     )
@@ -48,8 +41,6 @@ def _writer(target):
 
 def _write(writer, batches, tally):
     for batch in batches:
-        kinds = pc.is_in(batch["packet_type"].dictionary, _KINDS)
-        is_packet = kinds.take(batch["packet_type"].indices)
-        packets = batch if pc.all(is_packet).as_py() else batch.filter(is_packet)
+        packets = only_packets(batch)
         tally.add("packets", packets.num_rows)
         writer.write_batch(packets)

@@ -7,6 +7,7 @@ they complete.  How the traffic is cut into batches changes no row.
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.frames import PAD_BYTES
@@ -18,6 +19,7 @@ from .streams import Pieces, Streams
 
 _ORDINAL_SHIFT = 22  # room for the packets that one segment can complete
 _TYPES = [*schemas.PACKET_TYPES, *schemas.EVENT_TYPES]
+_PACKETS = pa.array(schemas.PACKET_TYPES)
 _EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
 
 
@@ -126,6 +128,14 @@ class Decoder:
                 values = pa.nulls(count, field.type)
             arrays.append(values if isinstance(values, pa.Array) else pa.array(values))
         return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)
+
+
+def only_packets(events):
+    """Of coded events (a table or a batch) those that are MQTT packets."""
+    column = events["packet_type"]
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    is_packet = pc.is_in(column.dictionary, _PACKETS).take(column.indices)
+    return events if pc.all(is_packet).as_py() else events.filter(is_packet)
 
 
 def _coded(codes, values):

@@ -1,6 +1,5 @@
 """The batch job: a folder of captures in, a folder of tables out."""
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,12 +7,10 @@ from pathlib import Path
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from .. import schemas
+from .. import parquet, schemas
 from ..capture import files
-from . import transforms
+from . import tasks, transforms
 
-# Tables that grow with time are also parted by the day of this column.
-_DAYS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
 _BUCKET_BYTES = 24 << 20
 _WRITERS = 4
 
@@ -56,7 +53,10 @@ def count_buckets(folder, cores):
 
 
 def audit(events, buckets, exempt=()):
-    """Packed events -> ({name: DataFrame} of `schemas.TABLES`, what to unpersist)."""
+    """Packed events -> ({name: DataFrame} of `schemas.TABLES`, what to unpersist).
+
+    The tables of `tasks.WRITTEN` stay packed, for `write_table`.
+    """
     events = events.persist(StorageLevel.DISK_ONLY)
     judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
     routed = transforms.route(judged, buckets, exempt).persist(StorageLevel.DISK_ONLY)
@@ -64,21 +64,21 @@ def audit(events, buckets, exempt=()):
     judged_and_routed = judged.unionByName(routed)
     routed_and_collected = routed.unionByName(collected)
     found = {
-        "packets": transforms.packets(events),
+        "packets": events,
         "gaps": transforms.gaps(events),
         "captures": transforms.captures(events),
         "connections": transforms.table(judged, "connections", schemas.CONNECTIONS),
-        "flows": transforms.flows(judged),
+        "flows": judged,
         "sequences": transforms.sequences(judged, routed),
         "violations": transforms.table(judged_and_routed, "violations", schemas.VIOLATIONS),
         "keepalive": transforms.table(judged, "keepalive", schemas.KEEPALIVE),
-        "readings": transforms.table(collected, "readings", schemas.READINGS),
+        "readings": collected,
         "losses": transforms.table(routed_and_collected, "losses", schemas.LOSSES),
     }
     return found, [events, judged, routed, collected]
 
 
-def write(found, kept, out, progress=None):
+def write(found, kept, out, progress=lambda done, total: None):
     """Write each table as a Parquet folder of its name under `out`.
 
     `kept` are the intermediate results in their order; `progress(done, total)` is
@@ -87,29 +87,36 @@ def write(found, kept, out, progress=None):
     total = len(kept) + len(found)
     for done, frame in enumerate(kept):
         frame.count()
-        if progress:
-            progress(done + 1, total)
-    # Small tables are mostly waiting; several at a time keep the cores at work.
+        progress(done + 1, total)
+    # Small tables are mostly waiting; several at a time keep the cores at work.  Large
+    # ones stay in this thread: Spark knows its own sinks only in the session's thread.
+    done = len(kept)
     with ThreadPoolExecutor(_WRITERS) as pool:
-        jobs = [pool.submit(_write, name, frame, Path(out)) for name, frame in found.items()]
-        for done, job in enumerate(jobs, len(kept)):
+        jobs = [
+            pool.submit(write_table, name, frame, Path(out) / name)
+            for name, frame in found.items()
+            if name not in tasks.WRITTEN
+        ]
+        for name in found.keys() & tasks.WRITTEN.keys():
+            write_table(name, found[name], Path(out) / name)
+            done += 1
+            progress(done, total)
+        for job in jobs:
             job.result()
-            if progress:
-                progress(done + 1, total)
+            done += 1
+            progress(done, total)
 
 
-def _write(name, frame, out):
-    target = out / name
-    if target.exists():
-        shutil.rmtree(target)
-    columns = ["site"]
-    if name in _DAYS:
-        frame = frame.withColumn("day", F.to_date(_DAYS[name]))
-        columns.append("day")
-    frame.write.partitionBy(*columns).parquet(str(target))
+def write_table(name, frame, target):
+    """Write one table of `audit` as the Parquet folder `target`."""
+    target = Path(target)
+    if name in tasks.WRITTEN:
+        sink = frame.write.format("mqtt_table").mode("overwrite")
+        sink.options(path=str(target), table=name).save()
+    else:
+        frame.write.mode("overwrite").partitionBy("site").parquet(str(target))
     if not any(target.rglob("*.parquet")):
-        # Nothing was found; the folder still shows the table's columns.
-        frame.limit(0).coalesce(1).write.mode("append").parquet(str(target))
+        parquet.write_empty(target, schemas.TABLES[name], name in tasks.WRITTEN)
 
 
 def summarise(session, out):
@@ -141,6 +148,6 @@ def load(session, out, name):
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(schemas.TABLES[name], prefer_timestamp_ntz=False)
-    if name in _DAYS:
+    if name in tasks.WRITTEN:
         schema = schema.add("day", "date")
     return session.read.schema(schema).parquet(str(Path(out) / name))

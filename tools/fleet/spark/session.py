@@ -55,7 +55,9 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    from .sink import MqttTableSink
     from .source import MqttPcapSource
 
     session.dataSource.register(MqttPcapSource)
+    session.dataSource.register(MqttTableSink)
     return session

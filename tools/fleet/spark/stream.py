@@ -73,19 +73,19 @@ class Stream:
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
-        rows = transforms.packets(events.coalesce(cores)).withColumn("day", F.to_date("ts"))
         target = self._out / "packets" / ("part=" + part)
-        rows.write.mode("overwrite").partitionBy("site", "day").parquet(str(target))
+        sink = events.coalesce(cores).write.format("mqtt_table").mode("overwrite")
+        sink.options(path=str(target), table="packets").save()
 
-    def refresh(self, progress=None):
-        """Write all tables anew -> `job.Result`; `progress(done, total)` after each step."""
+    def refresh(self):
+        """Write all tables anew -> `job.Result`."""
         batch, parts, state = self._manifest.snapshot()
         tail = self._read([state], "tail").withColumn("name", F.lit("events"))
         events = self._read(parts, "events", "captures").unionByName(tail)
         found, kept = job.audit(events, self._buckets, self._exempt)
         del found["packets"]
         fresh = state_folder(self._out) / "next"
-        job.write(found, kept, fresh, progress)
+        job.write(found, kept, fresh)
         for frame in kept:
             frame.unpersist()
         self._write_packets(tail, _OPEN)

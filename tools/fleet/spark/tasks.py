@@ -8,12 +8,13 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..audit.rows import dictionary
 from ..capture import files, jsonl, link
 from ..capture.frames import Tally
-from ..decode.decoder import Decoder
+from ..decode.decoder import Decoder, only_packets
 from . import pack, segments
 
 _RUN_ROWS = 150_000
@@ -185,3 +186,26 @@ def tally_table(source, tally):
         for column, field in zip(columns, schemas.CAPTURES, strict=True)
     ]
     return pa.table(arrays, schema=schemas.CAPTURES)
+
+
+def parts_named(batches, name):
+    """The packed parts of this name, as buffers."""
+    return [
+        part.as_buffer()
+        for batch in batches
+        for one, part in zip(batch["name"].to_pylist(), batch["part"], strict=True)
+        if one == name
+    ]
+
+
+def only_flows(messages):
+    """Of messages those at QoS 1 and 2."""
+    return messages.filter(pc.greater(messages["qos"], 0))
+
+
+# Tables that workers write: the parts they are in, which of their rows, whose day.
+WRITTEN = {
+    "packets": ("events", only_packets, "ts"),
+    "flows": ("messages", only_flows, "first_sent"),
+    "readings": ("readings", lambda rows: rows, "ts"),
+}

@@ -59,7 +59,7 @@ def judge(events, buckets):
     """
 
     def run(batches):
-        parts = _parts(batches, "events")
+        parts = tasks.parts_named(batches, "events")
         if not parts:
             return
         tables = judge_events(pack.load(parts))
@@ -71,15 +71,6 @@ def judge(events, buckets):
 
     chosen = events.where(F.col("name") == "events")
     return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
-
-
-def _parts(batches, name):
-    return [
-        part.as_buffer()
-        for batch in batches
-        for one, part in zip(batch["name"].to_pylist(), batch["part"], strict=True)
-        if one == name
-    ]
 
 
 def _by_topic(messages, subscriptions, buckets):
@@ -116,8 +107,8 @@ def route(judged, buckets, exempt=()):
 
     def run(batches):
         batches = list(batches)
-        messages = _parts(batches, "routed")
-        subscriptions = _parts(batches, "subscriptions")
+        messages = tasks.parts_named(batches, "routed")
+        subscriptions = tasks.parts_named(batches, "subscriptions")
         if messages:
             wanted = pack.load(subscriptions) if subscriptions else _no_subscriptions()
             yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt)))
@@ -138,7 +129,7 @@ def collect_readings(judged, buckets):
     """Messages by device -> packed `readings` and `losses`."""
 
     def run(batches):
-        parts = _parts(batches, "readings")
+        parts = tasks.parts_named(batches, "readings")
         if parts:
             yield pack.rows(_filled(collect(pack.load(parts))))
 
@@ -159,30 +150,15 @@ def table(packed, name, schema):
     return packed.where(F.col("name") == name).mapInArrow(run, spark_schema)
 
 
-def flows(judged):
-    """Packed messages -> the `flows` table: those at QoS 1 and 2."""
-    messages = table(judged, "messages", schemas.MESSAGES)
-    return messages.where("qos > 0").select(*schemas.FLOWS.names)
-
-
-def packets(events):
-    """Packed events -> the `packets` table."""
-    return _events(events, lambda kind: kind.isin(*schemas.PACKET_TYPES))
-
-
 def gaps(events):
     """Packed events -> the `gaps` table: what stands where packets should be."""
-    chosen = _events(events, lambda kind: kind.isin(*_GAP_KINDS))
+    rows = table(events, "events", schemas.EVENTS)
+    chosen = rows.where(F.col("packet_type").isin(*_GAP_KINDS))
     renamed = chosen.withColumnRenamed("packet_type", "kind")
     return renamed.withColumnRenamed("payload_bytes", "bytes").select(*schemas.GAPS.names)
 
 
 _GAP_KINDS = ("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE")
-
-
-def _events(events, chosen):
-    rows = table(events, "events", schemas.EVENTS)
-    return rows.where(chosen(F.col("packet_type")))
 
 
 def sequences(judged, routed):

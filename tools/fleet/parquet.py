@@ -1,0 +1,138 @@
+"""Arrow tables -> Parquet folders parted by `site` and `day`, laid out as Spark does it.
+
+For tables that are large: the process that made the rows writes them, and they never
+become rows of the JVM.  Files get their names at `publish`, so a folder never shows the
+files of a task that failed.
+"""
+
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_DAY_US = 86_400_000_000
+_PENDING = "_pending"  # Spark, pandas and pyarrow pass over names with an underscore
+_HOLD_ROWS = 1_000_000
+# As Spark's ExternalCatalogUtils: what cannot stand in the name of a folder.
+_SPECIAL = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+
+def folder_name(column, value):
+    """The name of the folder for one value of a column, such as `site=north%2Fgate`."""
+    return "%s=%s" % (column, _SPECIAL.sub(lambda one: "%%%02X" % ord(one[0]), value))
+
+
+class Writer:
+    """Takes the rows of one task and writes files of `schema` that nobody sees yet.
+
+    `day_column` is the timestamp whose day (UTC) names the folder.  Strings may come as
+    dictionaries; they are written as strings.
+    """
+
+    def __init__(self, folder, schema, day_column):
+        self._pending = Path(folder) / _PENDING
+        self._schema = schema
+        self._day_column = day_column
+        self._task = uuid.uuid4().hex
+        self._tables, self._rows = [], 0
+        self._written = []
+
+    def add(self, table):
+        """Take some rows."""
+        if table.num_rows:
+            self._tables.append(table.select(self._schema.names))
+            self._rows += table.num_rows
+        if self._rows >= _HOLD_ROWS:
+            self._flush()
+
+    def finish(self):
+        """-> [(file written, its place in the folder)], for `publish`."""
+        self._flush()
+        return self._written
+
+    def _flush(self):
+        if not self._tables:
+            return
+        table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
+        self._tables, self._rows = [], 0
+        for site, day, rows in _by_site_and_day(table, self._day_column):
+            name = "part-%s-%05d.zstd.parquet" % (self._task, len(self._written))
+            self._pending.mkdir(parents=True, exist_ok=True)
+            _write(rows, self._pending / name)
+            target = Path(folder_name("site", site), folder_name("day", day), name)
+            self._written.append((name, target.as_posix()))
+
+
+def publish(folder, written):
+    """Show the files of all tasks; what is left of failed ones is deleted."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, target in written:
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        (folder / _PENDING / name).replace(folder / target)
+    discard(folder)
+    (folder / "_SUCCESS").touch()  # as Spark does
+
+
+def write_empty(folder, schema, has_day):
+    """A file without rows, so that the folder shows the table's columns."""
+    schema = schema.append(pa.field("day", pa.date32())) if has_day else schema
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    pq.write_table(schema.empty_table(), Path(folder) / "empty.parquet", store_schema=False)
+
+
+def clear(folder):
+    """Delete the files that were published before."""
+    for path in Path(folder).glob("*"):
+        if path.name != _PENDING:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def discard(folder):
+    """Delete the files that were not published."""
+    shutil.rmtree(Path(folder) / _PENDING, ignore_errors=True)
+
+
+def _by_site_and_day(table, day_column):
+    site = table["site"].combine_chunks()
+    if not pa.types.is_dictionary(site.type):
+        site = site.dictionary_encode()
+    day = table[day_column].cast(pa.int64()).to_numpy() // _DAY_US
+    first_day = int(day.min())
+    width = int(day.max()) - first_day + 1
+    key = site.indices.to_numpy().astype(np.int64) * width + day - first_day
+    found = np.unique(key)
+    for one in found.tolist():
+        rows = table if len(found) == 1 else table.filter(pa.array(key == one))
+        date = np.datetime64(one % width + first_day, "D")
+        yield site.dictionary[one // width].as_py(), str(date), rows
+
+
+def repeating(schema):
+    """Columns for which Parquet's dictionaries pay.
+
+    For the others, building them costs more time than all the rest of writing.
+    """
+    return [field.name for field in schema if _repeats(field)]
+
+
+def _repeats(field):
+    kind = field.type
+    is_narrow = pa.types.is_integer(kind) and kind.bit_width < 64
+    return pa.types.is_dictionary(kind) or is_narrow or field.name.endswith("_bytes")
+
+
+def _write(rows, path):
+    rows = rows.drop_columns(["site"])  # it is in the folder's name
+    pq.write_table(
+        rows,
+        path,
+        use_dictionary=repeating(rows.schema),
+        compression="zstd",
+        compression_level=1,
+        store_schema=False,  # with it, readers would make categories of what is text
+    )
