@@ -45,6 +45,12 @@ bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
 fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the client
 	@$(TOOLS) fuzz run --seconds $(or $(SECONDS),300)
 
+coverage: setup ## branch coverage of the library; fails below 97 %
+	@$(TOOLS) proof coverage
+
+mutants: setup ## how many small mistakes in session and journal the tests notice; ARGS=--survivors
+	@$(TOOLS) proof mutants $(ARGS)
+
 conformance: setup ## write docs/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
 

@@ -1,0 +1,159 @@
+"""What the library does where a port lacks something, played under CPython.
+
+The same runs on real ports in test_on_micropython.py; here it is taken part by part.
+"""
+
+import os
+import sys
+
+import pytest
+
+import umqtt31.packet
+from host_tests.client.dialogue import Dialogue
+from host_tests.client.wire import puback, publish
+from umqtt31 import FileBlockDevice, MQTTError
+from umqtt31.errors import NETWORK
+from umqtt31.stream import open_socket
+
+
+@pytest.fixture
+def no_slices(monkeypatch):
+    """MicroPython up to 1.25, where assigning to a slice allocates."""
+    monkeypatch.setattr(umqtt31.packet, "_HAS_SLICES", False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 256, 257, 500])
+def test_publish_when_slices_would_allocate_then_the_same_bytes(no_slices, size):
+    d = Dialogue(buffer_size=600)
+    payload = bytes(i & 255 for i in range(size))
+    d.publish(payload, qos=0, topic=b"a/topic")
+    d.c2b(publish(b"a/topic", payload))
+    packet_id = d.publish(payload, qos=1)
+    d.c2b(publish(b"t", payload, 1, packet_id))
+    d.b2c(puback(packet_id))
+    d.b2c(publish(b"t", payload, 1, 9))
+    assert d.messages == [(b"t", payload, 1, False, False)]
+
+
+def test_publish_when_slices_would_allocate_and_nothing_is_to_be_had_then_the_same_bytes(
+    no_slices,
+):
+    class Locked(bytearray):
+        """Behaves as a buffer while the heap is locked."""
+
+        def __setitem__(self, key, value):
+            if isinstance(key, slice):
+                raise MemoryError
+            super().__setitem__(key, value)
+
+    data = bytes(i & 255 for i in range(300))
+    buf = Locked(310)
+    umqtt31.packet._copy(buf, 5, data)
+    assert buf == bytes(5) + data + bytes(5)
+
+
+class FakeSocket:
+    """What a socket module hands out; `errors`: call -> errno it raises."""
+
+    def __init__(self, errors):
+        self.errors = errors
+        self.is_closed = False
+        self.is_blocking = True
+
+    def _fail(self, call):
+        if call in self.errors:
+            raise OSError(self.errors[call], call)
+
+    def setblocking(self, flag):
+        self.is_blocking = flag
+
+    def setsockopt(self, *args):
+        self._fail("setsockopt")
+
+    def connect(self, address):
+        self.address = address
+        self._fail("connect")
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def sockets(monkeypatch):
+    """The sockets that `open_socket` made; set `errors` for those to come."""
+    made = []
+
+    class Module:
+        SOCK_STREAM = 1
+        errors = {}
+
+        @staticmethod
+        def getaddrinfo(server, port, *_):
+            return [(2, 1, 6, "", (server, port))]
+
+        @classmethod
+        def socket(cls, *_):
+            made.append(FakeSocket(cls.errors))
+            return made[-1]
+
+    monkeypatch.setattr("umqtt31.stream.socket", Module)
+    Module.made = made
+    return Module
+
+
+def test_socket_when_port_has_no_such_option_then_opens_without_it(sockets):
+    sockets.errors = {"setsockopt": 92}
+    sock = open_socket("broker", 1883, None)
+    assert sock.address == ("broker", 1883)
+    assert not sock.is_blocking and not sock.is_closed
+
+
+@pytest.mark.parametrize("number", [11, 36, 115, 119])
+def test_socket_when_it_goes_on_connecting_then_that_is_no_error(sockets, number):
+    sockets.errors = {"connect": number}
+    assert not open_socket("broker", 1883, None).is_closed
+
+
+@pytest.mark.parametrize("number", [101, 111, 113])
+def test_socket_when_connecting_fails_at_once_then_it_is_closed(sockets, number):
+    sockets.errors = {"connect": number}
+    with pytest.raises(OSError) as caught:
+        open_socket("broker", 1883, None)
+    assert caught.value.errno == number
+    assert [sock.is_closed for sock in sockets.made] == [True]
+
+
+def test_connect_when_build_has_no_sockets_then_says_so(monkeypatch):
+    monkeypatch.setattr("umqtt31.stream.socket", None)
+    with pytest.raises(OSError, match="give connect\\(\\) a stream"):
+        open_socket("broker", 1883, None)
+
+
+def test_error_when_no_memory_for_its_text_then_has_its_number(monkeypatch):
+    class NoMemory:
+        """Importing the texts takes memory that is not there."""
+
+        def find_spec(self, name, path=None, target=None):
+            if name == "umqtt31.codes":
+                raise MemoryError
+
+    monkeypatch.delitem(sys.modules, "umqtt31.codes")
+    monkeypatch.setattr(sys, "meta_path", [NoMemory(), *sys.meta_path])
+    error = MQTTError(NETWORK)
+    assert (error.code, error.args) == (NETWORK, (NETWORK, "error 256"))
+
+
+def test_file_when_port_has_no_fsync_then_writes_all_the_same(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "fsync")
+    device = FileBlockDevice(str(tmp_path / "journal.bin"), 2)
+    device.writeblocks(1, b"kept", 5)
+    device.close()
+    assert (tmp_path / "journal.bin").read_bytes()[4096 + 5 :][:4] == b"kept"
+
+
+def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_path):
+    device = FileBlockDevice(str(tmp_path / "journal.bin"), 2)
+    for operation in (1, 2, 7):  # MicroPython's initialise, shut down, and none
+        assert device.ioctl(operation, 0) == 0
+    assert device.ioctl(4, 0) == 2
+    device.close()

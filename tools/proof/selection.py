@@ -1,0 +1,26 @@
+"""Which tests exercise the library inside this process, where they can be watched.
+
+Left out: those that start MicroPython, and the long campaigns, which run the
+simulator in processes of their own and find nothing that these do not reach.
+"""
+
+_FOLDERS = ("host_tests/client", "host_tests/journal", "host_tests/sim")
+_ELSEWHERE = (
+    "client/test_locked.py",
+    "client/test_on_micropython.py",
+    "journal/test_on_micropython.py",
+    "journal/test_powercut.py",
+    "sim/test_campaign.py",
+    "sim/test_soak.py",
+    "sim/test_wrong_clients.py",
+)
+_LONG = (
+    "client/test_hostile.py::test_generated_inputs_find_nothing",
+    "client/test_hostile.py::test_hostile_inputs_find_nothing_on_micropython",
+)
+
+
+def pytest_arguments() -> list[str]:
+    """What to hand to pytest, to be run in the root of the project."""
+    ignored = [f"--ignore=host_tests/{path}" for path in _ELSEWHERE]
+    return [*_FOLDERS, *ignored, *(f"--deselect=host_tests/{test}" for test in _LONG)]
