@@ -127,3 +127,28 @@ def test_c2b_window_of_2_redelivers_in_the_original_order():
     d.c2b(publish(b"t", b"2", 1, 2, dup=1), publish(b"t", b"3", 1, 3, dup=1))
     d.b2c(puback(2))
     d.c2b(publish(b"t", b"4", 1, 4))
+
+
+def test_ordered_errors_say_what_is_allowed():
+    """SIB-ENFORCE, SIB-SINGLE."""
+    store = KeepingStore()
+    d = Dialogue(ordered=True, store=store)
+    rule = "ordered: one QoS, 1 or 2, for all, and no max_age"
+    assert str(error_of(d.publish, b"x", 0)) == rule
+    assert str(error_of(d.publish, b"x", 1, max_age=5)) == rule
+    errors = []
+
+    def second_task():
+        store.before_put = None
+        errors.append(error_of(d.publish, b"second"))
+
+    store.before_put = second_task
+    d.publish(b"first")
+    assert errors[0].args[1] == "ordered: publish() from one task at a time"
+
+
+def test_c2b_ordered_keeps_retain():
+    """31-2.1-RETAIN."""
+    d = Dialogue(ordered=True)
+    d.publish(b"x", retain=True)
+    d.c2b(publish(b"t", b"x", 1, 1, retain=1))

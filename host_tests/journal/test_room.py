@@ -1,0 +1,143 @@
+"""How much a journal takes, what clearing gives back, what its refusals say."""
+
+import pytest
+
+from tools.flash import Flash
+from tools.powercut.life import Collector
+from umqtt31 import MQTTError
+from umqtt31.errors import JOURNAL
+from umqtt31.journal import Journal
+
+
+def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, **options):
+    journal = Journal(flash, **options)
+    journal.open(client_id, slots, slot_bytes, held_slots)
+    return journal
+
+
+def put(journal, slot, packet_id, packet=b"packet"):
+    buf = bytearray(300)
+    buf[: len(packet)] = packet
+    return journal.put(slot, packet_id, 1, buf, len(packet), False)
+
+
+def fill(journal):
+    """-> how many messages it took."""
+    count = 0
+    while put(journal, count, count + 1):
+        count += 1
+    return count
+
+
+def test_clear_when_full_then_takes_as_many_again():
+    journal = opened(Flash(8, 4096, 256))
+    count = fill(journal)
+    assert count > 20
+    journal.clear()
+    assert fill(journal) == count
+    for _ in range(3):
+        journal.clear()
+    assert fill(journal) == count
+
+
+def test_remove_when_full_then_there_is_room_for_just_as_many():
+    journal = opened(Flash(8, 4096, 256))
+    count = fill(journal)
+    for slot in range(3):
+        journal.remove(slot)
+    assert [put(journal, slot, 1000 + slot) for slot in range(3)] == [True] * 3
+    assert not put(journal, count, 2000)
+
+
+def test_full_journal_when_opened_again_then_full_as_before():
+    flash = Flash(8, 4096, 256)
+    count = fill(opened(flash))
+    again = opened(flash)
+    again.recover(Collector())
+    assert not put(again, count, 2000)
+    again.remove(0)
+    assert put(again, 0, 2000)
+    assert not put(again, count, 2001)
+
+
+def test_clear_when_nothing_came_since_then_writes_nothing():
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    put(journal, 0, 1)
+    journal.clear()
+    operations = flash.operations
+    journal.clear()
+    assert flash.operations == operations
+    put(journal, 0, 2)
+    journal.clear()
+    assert flash.operations > operations
+
+
+def test_clear_when_opened_empty_then_writes_nothing():
+    flash = Flash(8, 4096, 256)
+    opened(flash).clear()
+    assert flash.operations == 0
+
+
+def test_online_when_all_is_marked_then_writes_nothing():
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    put(journal, 0, 1)
+    journal.online()
+    journal.commit()
+    operations = flash.operations
+    journal.online()
+    journal.commit()
+    assert flash.operations == operations
+
+
+def test_commit_when_only_removed_then_writes_nothing_and_sync_does():
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    put(journal, 0, 1)
+    journal.remove(0)
+    operations = flash.operations
+    journal.commit()
+    assert flash.operations == operations
+    journal.sync()
+    assert flash.operations > operations
+    operations = flash.operations
+    journal.sync()
+    assert flash.operations == operations
+
+
+REFUSALS = [
+    (
+        {"client_id": b"other"},
+        "journal is of client b'node-17': erase_foreign=True would erase it",
+    ),
+    ({"slot_bytes": 8}, "journal holds more than fits: raise buffer_size to 100"),
+    ({"slots": 1}, "journal holds more than fits: raise max_mqueue_len"),
+    ({"held_slots": 0}, "journal holds more than fits: raise max_awaiting_rel"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), REFUSALS)
+def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(change, text):
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    put(journal, 0, 1, bytes(100))
+    put(journal, 1, 2, b"short")
+    journal.hold(7)
+    journal.commit()
+    image = bytes(flash.data)
+    with pytest.raises(MQTTError) as caught:
+        opened(flash, **{"slots": 20, **change})
+    assert caught.value.args == (JOURNAL, text)
+    assert bytes(flash.data) == image
+
+
+def test_journal_when_device_is_too_small_then_says_how_many_blocks():
+    with pytest.raises(ValueError, match="^journal needs 4 to 255 blocks, not 3$"):
+        opened(Flash(3, 4096, 256))
+    opened(Flash(4, 4096, 256))
+
+
+def test_journal_when_packets_fill_blocks_then_asks_for_larger_ones():
+    with pytest.raises(ValueError, match="^packets of 3000 bytes need larger erase_bytes$"):
+        opened(Flash(8, 4096, 256), slot_bytes=3000)
