@@ -141,3 +141,22 @@ def test_journal_when_device_is_too_small_then_says_how_many_blocks():
 def test_journal_when_packets_fill_blocks_then_asks_for_larger_ones():
     with pytest.raises(ValueError, match="^packets of 3000 bytes need larger erase_bytes$"):
         opened(Flash(8, 4096, 256), slot_bytes=3000)
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 511, 700])
+def test_message_of_any_length_when_opened_again_then_is_there_whole(size):
+    flash = Flash(8, 4096, 256)
+    packet = bytes(i * 7 & 255 for i in range(size))
+    buf = bytearray(700)
+    buf[:size] = packet
+    journal = opened(flash, slot_bytes=700)
+    assert journal.put(3, 9, 2, buf, size, True)
+    assert put(journal, 4, 10, b"next")
+    again = opened(flash, slot_bytes=700)
+    found = Collector()
+    again.recover(found)
+    back = bytearray(700)
+    assert [bytes(back[: again.get(entry[0], back)]) for entry in found.messages] == [
+        packet,
+        b"next",
+    ]
