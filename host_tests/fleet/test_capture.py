@@ -61,6 +61,16 @@ def test_pcapng_of_any_byte_order_and_resolution_gives_the_same_times(order, res
     assert not tally.errors
 
 
+def test_pcapng_when_a_time_is_impossible_then_the_block_is_named_and_read(tmp_path):
+    link, (first, second) = _frames("ethernet ipv4")
+    data = bytearray(link_frames.pcapng([(0, first), (0, second)], [link]))
+    place = data.index(struct.pack("<I", 6))
+    data[place + 12 : place + 20] = b"\xff" * 8
+    events, tally = _decode(bytes(data), tmp_path)
+    assert types(events) == {"CONNECT": 1, "PUBLISH": 1}
+    assert tally.errors == [(place, "packet block with an impossible time")]
+
+
 def test_pcapng_of_several_sections_and_simple_packets_is_read_through(tmp_path):
     link, (first, second) = _frames("ethernet ipv4")
     data = link_frames.pcapng([(0, first)], [link], "<") + link_frames.pcapng(

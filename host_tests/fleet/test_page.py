@@ -73,3 +73,6 @@ def test_strip_shows_what_happened_to_each_message(sequence, dups, wanted):
 
 def test_strip_of_many_lost_messages_stays_short():
     assert _kinds([1, 900]) == [("1", "new"), ("2–899", "lost"), ("900", "new")]
+    # A number out of a hostile payload.
+    most = (1 << 32) - 1
+    assert _kinds([1, most]) == [("1", "new"), ("2–%d" % (most - 1), "lost"), (str(most), "new")]

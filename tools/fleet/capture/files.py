@@ -65,10 +65,20 @@ def open_stream(path):
     return gzip.GzipFile(fileobj=stream) if start == b"\x1f\x8b" else stream
 
 
+def open_lines(path, tally):
+    """A file of lines, unpacked when it is gzip; damage is noted in `tally` and ends it."""
+    stream = open_stream(path)
+    is_packed = isinstance(stream, gzip.GzipFile)
+    return io.BufferedReader(_Forgiving(stream, tally)) if is_packed else stream
+
+
 class _Forgiving(io.RawIOBase):
     # A gzip file that is cut short or damaged yields what can be unpacked.
     def __init__(self, stream, tally):
         self._stream, self._tally, self._count, self._is_done = stream, tally, 0, False
+
+    def readable(self):
+        return True
 
     def readinto(self, view):
         got = 0

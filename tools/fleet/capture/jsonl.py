@@ -14,16 +14,18 @@ import pyarrow as pa
 
 from .. import schemas
 from ..decode import identity
-from .files import open_stream
+from .files import open_lines
 
 _BATCH_ROWS = 50_000
+_MOST_BYTES = 268_435_455  # of a packet, so of its payload too
 
 
 def read_events(source, tally, begin=0, until=None):
     """Yield batches of the lines of `source` that start from byte `begin` to `until`."""
     rows, offset, count = [], begin, 0
-    with open_stream(source.path) as stream:
-        stream.seek(begin)
+    with open_lines(source.path, tally) as stream:
+        if begin:
+            stream.seek(begin)
         for line in stream:
             if until is not None and offset >= until:
                 break
@@ -45,19 +47,33 @@ def _row(line, offset, tally):
     try:
         fields = json.loads(line)
         payload = _payload(fields)
+        topic = fields["topic"]
+        topic.encode()  # half of a surrogate pair is no text
         return (
             offset,
             _microseconds(fields["tst"]),
-            int(fields.get("qos", 0)),
+            _number(fields, "qos", 0, 2),
             bool(fields.get("retain", False)),
-            fields.get("mid"),
-            str(fields["topic"]),
-            int(fields.get("payloadlen", len(payload))),
+            bool(fields.get("dup", False)),
+            _number(fields, "mid", None, 65535),
+            topic,
+            _number(fields, "payloadlen", len(payload), _MOST_BYTES),
             payload,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
         tally.error(offset, "line not understood: %s" % error)
-        return None
+    except RecursionError:
+        tally.error(offset, "line not understood: nested too deeply")
+    return None
+
+
+def _number(fields, name, missing, most):
+    value = fields.get(name, missing)
+    if value is missing:
+        return missing
+    if not 0 <= int(value) <= most:
+        raise ValueError("%s is %s" % (name, value))
+    return int(value)
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -68,7 +84,8 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 def _microseconds(moment):
     # `%U` gives seconds, `%J` and `%I` a date, which mosquitto 2 spells "…Z+0100".
     if isinstance(moment, int | float):
-        return round(moment * 1_000_000)
+        moment = _EPOCH + datetime.timedelta(seconds=moment)
+        return (moment - _EPOCH) // _MICROSECOND
     parsed = datetime.datetime.fromisoformat(_DOUBLE_ZONE.sub(r"\1", moment))
     if parsed.tzinfo is None:
         parsed = parsed.replace(tzinfo=datetime.UTC)
@@ -77,6 +94,8 @@ def _microseconds(moment):
 
 def _payload(fields):
     payload = fields.get("payload")
+    if payload is None:
+        return b""
     if isinstance(payload, str):
         if len(payload) == 2 * int(fields.get("payloadlen", -1)):
             try:
@@ -89,7 +108,7 @@ def _payload(fields):
 
 def _batch(source, rows):
     columns = [list(column) for column in zip(*rows, strict=True)]
-    offset, ts, qos, retain, packet_id, topic, size, payload = columns
+    offset, ts, qos, retain, dup, packet_id, topic, size, payload = columns
     count = len(rows)
     data = np.frombuffer(b"".join(payload) + bytes(64), np.uint8)
     sizes = np.array([len(part) for part in payload], np.int64)
@@ -103,9 +122,9 @@ def _batch(source, rows):
         "client_id": [None] * count,
         "direction": ["s2c"] * count,
         "packet_type": ["PUBLISH"] * count,
-        "flags": [q << 1 | r for q, r in zip(qos, retain, strict=True)],
+        "flags": [d << 3 | q << 1 | r for d, q, r in zip(dup, qos, retain, strict=True)],
         "qos": qos,
-        "dup": [False] * count,
+        "dup": dup,
         "retain": retain,
         "packet_id": packet_id,
         "topic": topic,

@@ -17,6 +17,7 @@ _PACKET = 2
 _SIMPLE = 3
 _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
+_MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
 _TS_OFFSET = 14  # interface option: seconds to add
 
@@ -100,7 +101,11 @@ class _Walker:
             original = struct.unpack_from(self.order + "I", data, pos + 8)[0]
             held = min(original, face.snap_bytes or original, room)
         else:
-            self.last_ts = face.microseconds(high, low)
+            ts = face.microseconds(high, low)
+            if 0 <= ts < _MAX_TS_US:
+                self.last_ts = ts
+            else:
+                self.tally.error(base + pos, "packet block with an impossible time")
         rows.append((start, held, self.last_ts, face.link))
 
 

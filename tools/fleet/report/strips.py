@@ -5,6 +5,7 @@ Each cell is [label, kind]: `new`, `again` (repeat with DUP), `twice` (repeat wi
 """
 
 _BEFORE, _AFTER = 4, 20
+_FAR_APART = 10_000
 
 
 def strip(wanted, dups, packet_ids, hashes, readings):
@@ -49,6 +50,10 @@ def _left_out(last, reading, arrived):
     # Numbers between two that arrived, if they never come later.
     if not last or last[0] != reading[0]:
         return []
+    # Numbers come from payloads: what is missing between them may be billions.
+    count = reading[1] - last[1] - 1
+    if count > _FAR_APART:
+        return [["%d–%d" % (last[1] + 1, reading[1] - 1), "lost"]]
     missing = [n for n in range(last[1] + 1, reading[1]) if (reading[0], n) not in arrived]
     if len(missing) > 3:
         return [["%d–%d" % (missing[0], missing[-1]), "lost"]]
