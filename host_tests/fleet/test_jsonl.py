@@ -1,11 +1,14 @@
 """JSON lines as the real mosquitto_sub writes them."""
 
+import gzip
+import json
 import subprocess
 import time
 
 import pyarrow as pa
+import pytest
 
-from host_tests.fleet.dialogue import rows
+from host_tests.fleet.dialogue import audit, rows
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
@@ -72,3 +75,67 @@ def test_line_that_is_no_message_is_named_by_its_byte(tmp_path):
     events, tally = _events(path)
     assert events.num_rows == 1
     assert [offset for offset, _ in tally.errors] == [22, 31, 34]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"tst":1e300,"topic":"t"}',
+        '{"tst":Infinity,"topic":"t"}',
+        '{"tst":NaN,"topic":"t"}',
+        '{"tst":1,"topic":"t","qos":3}',
+        '{"tst":1,"topic":"t","qos":-1}',
+        '{"tst":1,"topic":"t","mid":65536}',
+        '{"tst":1,"topic":"t","mid":"x"}',
+        '{"tst":1,"topic":"t","payloadlen":1e40}',
+        '{"tst":1,"topic":"\\ud800"}',
+        '{"tst":1,"topic":"t","payload":"\\ud800"}',
+        '{"tst":1,"topic":null}',
+        "[" * 100_000,
+    ],
+)
+def test_hostile_line_when_read_is_named_and_the_next_one_counts(line, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(line + '\n{"tst":1,"topic":"good"}\n')
+    events, tally = _events(path)
+    assert events["topic"].to_pylist() == ["good"]
+    assert [offset for offset, _ in tally.errors] == [0]
+
+
+def _message(number, payload, **more):
+    fields = {"tst": 1795265165 + number, "topic": "t", "qos": 1, "mid": number % 5 + 1}
+    return json.dumps({**fields, "payloadlen": len(payload), "payload": payload.hex(), **more})
+
+
+def test_gzip_that_is_cut_short_gives_its_lines_and_names_the_byte(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    lines = [_message(number, b"%d" % number) for number in range(50)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode())[:-12])
+    events, tally = _events(path)
+    assert 0 < events.num_rows < 50
+    assert any(text.startswith("gzip") for _, text in tally.errors)
+
+
+def test_packet_ids_that_come_again_in_lines_are_no_finding(tmp_path):
+    """A line shows no acknowledgement, and a new subscriber begins at packet id 1."""
+    path = tmp_path / "a.jsonl"
+    payloads = [b"%d" % number for number in range(10)] + [b"0"] * 5
+    path.write_text("".join(_message(at, p) + "\n" for at, p in enumerate(payloads)))
+    found = audit(_events(path)[0])
+    assert not found["violations"].num_rows
+    columns = ("messages", "unmarked", "incomplete", "in_flight_max")
+    assert rows(found["sequences"], *columns) == [(15, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("names", [("a.jsonl",), ("a.jsonl", "b.jsonl")])
+def test_reading_sent_again_with_dup_is_delivered_once(names, tmp_path):
+    """As the live subscriber's spool tells it, which may begin a new file in between."""
+    envelope = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
+    lines = [_message(0, envelope) + "\n", _message(0, envelope, dup=1) + "\n"]
+    tables = []
+    for name, text in zip(names, lines if len(names) > 1 else ["".join(lines)], strict=True):
+        (tmp_path / name).write_text(text)
+        tables.append(_events(tmp_path / name)[0])
+    found = audit(pa.concat_tables(tables))
+    columns = ("sequence", "times_delivered", "redelivered")
+    assert rows(found["readings"], *columns) == [(5, 1, True)]

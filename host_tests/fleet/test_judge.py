@@ -9,6 +9,7 @@ import pytest
 
 from host_tests.fleet.dialogue import C2S, S2C, Capture, audit, decode, rows
 from tools.fleet.simulate import wire
+from tools.fleet.simulate.envelope import reading
 
 
 def _judge(capture, tmp_path, exempt=()):
@@ -279,3 +280,29 @@ def test_names_with_control_characters_and_nul_stay_apart(tmp_path):
         ("a\x00b", 1),
         ("a\x00c", 1),
     ]
+
+
+def test_publisher_of_unknown_level_when_a_subscriber_comes_loses_nothing(tmp_path):
+    """At level 5 properties stand before the payload; without CONNECT nobody can tell."""
+    capture = Capture()
+    publisher = capture.middle(b"p", level=5)
+    subscriber = capture.connection(b"s")
+    subscriber.subscribe(b"#")
+    payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
+    for number in range(1, 6):
+        for text in (b"text %d" % number, payload[:8] + bytes((0, 0, 0, number)) + payload[12:]):
+            publisher.publish(C2S, b"t", text, 1, number, after_ms=6000)
+            publisher.ack(S2C, 0x40, number)
+            subscriber.publish(S2C, b"t", text, 1, number)
+            subscriber.ack(C2S, 0x40, number)
+    found = _judge(capture, tmp_path)
+    assert not found["losses"].num_rows
+    assert rows(found["readings"], "times_published", "times_delivered") == [(1, 1)] * 5
+
+
+def test_connack_of_unknown_level_may_have_any_length(tmp_path):
+    capture = Capture()
+    talk = capture.middle(b"p", level=5)
+    talk.send(S2C, b"\x20\x03\x01\x00\x00")
+    talk.publish(C2S, b"t", b"1", 1, 7)
+    assert not _judge(capture, tmp_path)["violations"].num_rows

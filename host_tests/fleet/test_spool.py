@@ -110,12 +110,16 @@ def test_spool_file_when_read_as_json_lines_then_all_rows_are_there(tmp_path):
     odd = "t/\u00e9\n\x01".encode()
     spool.append(odd, bytes(range(256)), 1, True, 77)
     spool.append(b"plain", b"", 0, False, 0)
+    spool.append(b"again", b"1", 1, False, 78, dup=True)
     spool.close()
     source = files.find(tmp_path)[0]
     assert files.is_json(source)
     tally = Tally()
     rows = [row for batch in jsonl.read_events(source, tally) for row in batch.to_pylist()]
     assert not tally.errors
-    shown = [(row["topic"], row["qos"], row["retain"], row["payload_bytes"]) for row in rows]
-    assert shown == [(odd.decode(), 1, True, 256), ("plain", 0, False, 0)]
-    assert rows[0]["packet_id"] == 77
+    columns = ("topic", "qos", "retain", "dup", "packet_id", "payload_bytes")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        (odd.decode(), 1, True, False, 77, 256),
+        ("plain", 0, False, False, None, 0),
+        ("again", 1, False, True, 78, 1),
+    ]

@@ -6,6 +6,7 @@ MQTT-4.3.2-1 MQTT-4.3.2-2 MQTT-4.3.2-4 MQTT-4.3.3-1 MQTT-4.3.3-2 MQTT-4.3.3-6
 MQTT-4.3.3-10 MQTT-4.6.0-1 MQTT-4.6.0-2 MQTT-4.6.0-3 MQTT-4.6.0-4 MQTT-4.6.0-5 RT-SEQ
 """
 
+import random
 from collections import Counter
 
 import pytest
@@ -110,6 +111,42 @@ def test_truth_when_the_capture_missed_packets_raises_no_false_alarm(tmp_path):
         assert not found["overtaken"]
         assert found["incomplete"] == 0
     assert gaps > 200
+
+
+def _records(data):
+    starts, pos = [], 24
+    while pos < len(data):
+        starts.append(pos)
+        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
+    return starts
+
+
+def _by_requirement(violations):
+    # The client is not known where its CONNECT was not captured.
+    found = Counter()
+    for (requirement, _), number in violations.items():
+        found[requirement] += number
+    return found
+
+
+@pytest.mark.parametrize("group", range(2))
+def test_truth_when_the_capture_is_a_piece_of_the_traffic_raises_no_false_alarm(group, tmp_path):
+    """A piece begins and ends anywhere, in the middle of connections and messages."""
+    rng = random.Random(group)
+    path = tmp_path / "piece.pcap"
+    for seed in range(group * 40, group * 40 + 40):
+        plan = Plan(devices=8, readings=160, seed=seed, fault_rate=0.4, wire_rate=0.2)
+        data, truth = simulated(plan)
+        begin, end = sorted(rng.sample(_records(data), 2))
+        path.write_bytes(data[:24] + data[begin : rng.choice((end, len(data)))])
+        events, _ = decode(path)
+        if events is None:
+            continue
+        found, wanted = found_in(audit(events)), expected(truth)
+        extra = _by_requirement(found["violations"]) - _by_requirement(wanted["violations"])
+        assert not extra, plan
+        for name in ("not_delivered", "never_sent", "duplicated", "redelivered"):
+            assert not found[name] - wanted[name], (plan, name)
 
 
 def test_truth_of_a_fleet_without_faults_has_no_findings(tmp_path):

@@ -111,12 +111,14 @@ MESSAGES = _schema(
             pa.string(),
             "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)",
         ),
+        ("level", pa.int8(), "protocol level, null when not captured"),
         ("session", pa.int32(), "number of the client's session"),
         ("position", pa.int64(), "order of the client's packets"),
         ("capture", pa.string(), "file of the first PUBLISH"),
         ("offset", pa.int64(), "its byte in that file"),
         ("number", pa.int64(), "its place in the connection"),
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
+        ("is_early", pa.bool_(), "may have been sent before the capture began"),
         ("envelope", pa.binary(), "as in `packets`"),
     ]
 )

@@ -4,7 +4,8 @@ Theory of operation.  All packets of one packet id in one direction of one clien
 are looked at in order.  A PUBLISH begins a new message unless it repeats the one
 before: same topic, payload and QoS in the same session, and either that one was
 not finished or DUP is set (its acknowledgement may have been lost behind the place
-where the capture was made).  What follows belongs to the last message begun.
+where the capture was made).  In JSON lines, which show no acknowledgement, only DUP
+makes it a repeat.  What follows belongs to the last message begun.
 Everything is a sort and sums over runs; there is no loop over packets.
 """
 
@@ -17,6 +18,9 @@ from .sessions import table
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
+# Packets may be under way when a capture begins or ends: nothing is judged that close
+# to it.
+GRACE_US = 5_000_000
 _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
 
 
@@ -97,7 +101,7 @@ class Flows:
             _between(kind == PUBACK, before, at),
             _between((kind == PUBCOMP) | self._is_refusal(), before, at),
         )
-        repeats = same & (rows.dup[row[at]] | ~done)
+        repeats = same & (rows.dup[row[at]] | (~done & rows.is_captured[row[at]]))
         is_new = np.zeros(len(row), bool)
         is_new[publish] = True
         is_new[at[repeats]] = False
@@ -135,7 +139,8 @@ class Flows:
         last_of_client = _last_rows(rows)[self.publish_row] if count else np.empty(0, np.int64)
         end = np.where(self.is_complete, self.done_row, last_of_client)
         end = np.minimum(end, self._next_row(last_of_client))
-        self.is_known = ~gaps.touch(self.publish_row, end)
+        # A subscriber's JSON lines show no acknowledgement, so no end of a message.
+        self.is_known = ~gaps.touch(self.publish_row, end) & rows.is_captured[self.publish_row]
 
     def _firsts(self):
         mask = np.zeros(len(self.row), bool)
@@ -226,9 +231,11 @@ def messages(rows, sessions, gaps, flows):
         "state": pa.DictionaryArray.from_arrays(
             pa.array(state.astype(np.int32), mask=rows.qos[at] == 0), pa.array(STATES)
         ),
+        "level": pa.array(rows.level[at], pa.int8(), mask=rows.level[at] < 0),
         "session": sessions.number[rows.connection[at]],
         "position": at,
         "after_gap": _after_gap(rows, gaps, at),
+        "is_early": _is_early(rows, sessions, at),
     }
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
@@ -258,3 +265,13 @@ def _after_gap(rows, gaps, at):
     result = np.zeros(len(at), bool)
     result[order] = gaps.touch(np.maximum(before, first), place)
     return result
+
+
+def _is_early(rows, sessions, at):
+    # Of a client that talked before the capture began: what comes shortly behind its
+    # first packet (it may be repeated, or overtaken), or is marked as a repeat.
+    first = np.full(int(rows.client.max(initial=-1)) + 1, FAR)
+    np.minimum.at(first, rows.client, rows.ts)
+    is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
+    may_be = (is_close & rows.is_captured[at]) | rows.dup[at]
+    return may_be & ~sessions.is_known[rows.connection[at]]

@@ -94,6 +94,12 @@ def _readings(messages, fields, order, first, sent):
     best = np.lexsort((sent, ~published, group))
     chosen = order[best[first]]
     one = fields[chosen]
+    # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
+    dups = messages["times_dup"].to_numpy()[order]
+    is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
+    delivered = _most(messages, order, group, ~published, len(first))
+    anew = _most(messages, order, group, ~published & ~is_repeat, len(first))
+    anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
         "site": messages["site"].take(pa.array(chosen)),
         "device": _names(one["device"]),
@@ -109,8 +115,8 @@ def _readings(messages, fields, order, first, sent):
         "topic": messages["topic"].take(pa.array(chosen)),
         "qos": messages["qos"].take(pa.array(chosen)),
         "times_published": np.bincount(group, published, len(first)).astype(np.int64),
-        "times_delivered": _most(messages, order, group, ~published, len(first)),
-        "redelivered": _least(-times.astype(np.int64), first) < -1,
+        "times_delivered": anew,
+        "redelivered": (_least(-times.astype(np.int64), first) < -1) | (anew < delivered),
         "values": _values(one),
     }
     return table(columns, schemas.READINGS)
@@ -152,9 +158,15 @@ def _losses(messages, fields, order, first, keys, sent):
     is_later_boot = same_stream & ~same_boot
     missing = np.where(is_later_boot, sequence - 1, missing)
     from_number = np.where(same_boot, before + 1, 1)
-    # A gap in the capture may have swallowed them; that is no finding.
-    after_gap = messages["after_gap"].to_numpy(zero_copy_only=False)[order[first]]
-    at = np.flatnonzero((missing > 0) & ~after_gap)
+    # A gap in the capture may have swallowed them, or they came before it began; that is
+    # no finding.
+    unsure, is_early = (
+        messages[name].to_numpy(zero_copy_only=False)[order[first]]
+        for name in ("after_gap", "is_early")
+    )
+    unsure = unsure | is_early
+    unsure[1:] |= is_early[:-1]
+    at = np.flatnonzero((missing > 0) & ~unsure)
     chosen = pa.array(order[first[at]])
     columns = {
         "site": messages["site"].take(chosen),

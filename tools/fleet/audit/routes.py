@@ -17,13 +17,10 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..mqtt import matches
+from .messages import GRACE_US
 from .readings import decode
 from .rows import dictionary, grouped, running_max_breaks
 from .sessions import table
-
-# A message may be under way when the capture ends; what is published later than this
-# before the subscriber's last packet is not judged.
-GRACE_US = 5_000_000
 
 
 def is_wild(pattern):
@@ -156,6 +153,8 @@ class _Expected:
         inside = (when > spans.begin[span]) & (when < spans.end[span])
         order, span, when = order[inside], span[inside], when[inside]
         sure = when < np.minimum(spans.last, spans.end)[span] - GRACE_US
+        # Without the level nobody knows where the payload begins.
+        sure &= messages["level"].is_valid().to_numpy(zero_copy_only=False)[rows[order]]
         for number, one in enumerate(spans.rows):
             for begin, end in zip(one["gap_begins"], one["gap_ends"], strict=True):
                 near = (when > _us(begin) - GRACE_US) & (when < _us(end) + GRACE_US)

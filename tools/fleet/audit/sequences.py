@@ -66,12 +66,14 @@ def _in_flight(rows, flows, group, count):
     # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
     result = np.zeros(count, np.int64)
     total = len(flows.publish_row)
-    if not total:
+    # Of what was not captured to its end nobody knows how long it was in flight.
+    judged = np.flatnonzero(flows.is_complete | flows.is_known)
+    if not len(judged):
         return result
-    down = np.where(flows.is_complete, flows.done_row, FAR)
-    who = np.concatenate((group[:total], group[:total]))
-    when = np.concatenate((flows.publish_row, down))
-    step = np.repeat(np.array([1, -1], np.int8), total)
+    down = np.where(flows.is_complete, flows.done_row, FAR)[judged]
+    who = np.tile(group[:total][judged], 2)
+    when = np.concatenate((flows.publish_row[judged], down))
+    step = np.repeat(np.array([1, -1], np.int8), len(judged))
     order = np.lexsort((when, who))
     who, level = who[order], np.cumsum(step[order], dtype=np.int64)
     first = np.flatnonzero(np.diff(who, prepend=-1))

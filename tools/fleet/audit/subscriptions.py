@@ -13,7 +13,8 @@ from .sessions import parsed, table
 def subscriptions(rows, sessions, gaps):
     """The `schemas.SUBSCRIPTIONS` table."""
     kinds = [TYPES[name] for name in ("SUBSCRIBE", "SUBACK", "UNSUBSCRIBE")]
-    at = np.flatnonzero(np.isin(rows.kind, kinds))
+    # The fields cannot be told apart where the protocol's level was not captured.
+    at = np.flatnonzero(np.isin(rows.kind, kinds) & (rows.level > 0))
     details = parsed(rows.strings("detail", at))
     asked, active = {}, {}
     done: list[tuple] = []

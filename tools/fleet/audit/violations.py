@@ -100,9 +100,9 @@ def _publishes(rows):
             "31-3.3-WILD",
             "topic with a wildcard or NUL",
         ),
-        # Level 5 may leave the topic to an alias.
+        # Level 5 may leave the topic to an alias; -1 is a level that was not captured.
         (
-            np.flatnonzero(publish & empty[rows.topic] & (rows.level < 5)),
+            np.flatnonzero(publish & empty[rows.topic] & np.isin(rows.level, (3, 4))),
             "31-2.2-TOPIC",
             "empty topic",
         ),
@@ -156,11 +156,14 @@ def _connacks(rows, sessions):
     at = np.flatnonzero((rows.direction == 1) & (is_packet | (rows.kind == TYPES["GAP"])))
     connection = rows.connection[at]
     first = at[np.diff(connection, prepend=-1) != 0]
-    is_begun = sessions.hello_row[rows.connection[first]] >= 0
+    is_opened = np.zeros(len(rows.client_of), bool)
+    is_opened[rows.connection[rows.kind == TYPES["TCP_OPEN"]]] = True
+    is_begun = (sessions.hello_row >= 0) & is_opened
+    is_begun = is_begun[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
     long = np.flatnonzero(
-        (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & (rows.level < 5)
+        (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & np.isin(rows.level, (3, 4))
     )
     return [
         (bad, "31-3.2-CONNACK", "the server's first packet is no CONNACK"),

@@ -64,6 +64,9 @@ def decode(packets, levels):
     five = np.flatnonzero(is_publish & (levels == 5) & ~is_short)
     if len(five):
         payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
+    unknown = np.flatnonzero(is_publish & (levels == 0) & ~is_short)
+    if len(unknown):
+        payload[unknown] = _by_reading(data, behind[unknown], end[unknown])
     payload_size = end - payload
 
     columns = {
@@ -100,6 +103,14 @@ def _behind_properties(data, at, end, index, errors):
     bad = (behind > end) | goes_on
     errors.update(dict.fromkeys(index[bad].tolist(), "properties longer than the packet"))
     return np.where(bad, end, behind)
+
+
+def _by_reading(data, at, end):
+    # The level was not captured: a reading behind properties tells that it is 5.
+    behind = _behind_properties(data, at, end, np.arange(len(at)), {})
+    is_five = identity.is_reading(data, behind, end - behind)
+    is_five &= ~identity.is_reading(data, at, end - at)
+    return np.where(is_five, behind, at)
 
 
 def slices(data, start, size):

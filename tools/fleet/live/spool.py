@@ -36,7 +36,7 @@ class Spool:
         """Number of the first message that is kept."""
         return min(self._files)
 
-    def append(self, topic, payload, qos, retain, packet_id):
+    def append(self, topic, payload, qos, retain, packet_id, dup=False):
         """Take a message; it is on disk after `sync()`."""
         if self._file.tell() >= self._file_bytes:
             self.sync()
@@ -53,6 +53,8 @@ class Spool:
         }
         if qos:
             line["mid"] = packet_id
+        if dup:
+            line["dup"] = 1
         self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         if qos == 2:
             self.held[packet_id] = self.count

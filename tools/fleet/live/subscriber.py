@@ -88,7 +88,12 @@ class Subscriber:
 
     def _take(self, message):
         self._spool.append(
-            message.topic, message.payload, message.qos, message.retain, message.packet_id
+            message.topic,
+            message.payload,
+            message.qos,
+            message.retain,
+            message.packet_id,
+            message.dup,
         )
 
     def _run(self):
