@@ -83,6 +83,8 @@ def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch)
     small = shrink(failure)
     assert len(small.faults) == 1
     assert len(small.script.up + small.script.down) == 1
+    assert small.script.window == 1
+    assert shrink(small) == small
     words = re.findall(r'"([^"]*)"', small.command)
     result = CliRunner().invoke(cli, ["replay", *words])
     assert result.exit_code == 1

@@ -57,7 +57,9 @@ def _smaller_scripts(script: Script) -> Iterator[Script]:
         for k in range(len(text)):
             yield replace(script, **{name: text[:k] + text[k + 1 :]})
     for item in fields(Script):
-        if item.name not in ("up", "down") and getattr(script, item.name) != item.default:
+        if item.name in ("up", "down", "window"):
+            continue  # these get smaller instead
+        if getattr(script, item.name) != item.default:
             default: Any = item.default
             yield replace(script, **{item.name: default})
     if script.window > 1:
