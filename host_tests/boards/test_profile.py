@@ -49,10 +49,10 @@ def test_profile_areas_do_not_overlap(name):
     ("old", "new", "expected"),
     [
         ('method = "none"', 'method = "usb"', "flash.method: found 'usb', allowed: 'esptool', "),
-        ("[memory]\nheap = 65536", "", "memory: found nothing, allowed: a table with heap"),
+        ("[memory]\nheap = 98304", "", "memory: found nothing, allowed: a table with heap"),
         ("size = 0x10000\n", "size = 5\n", "journal.size: found 5, allowed: a multiple of 4096"),
         ('title = "', 'caption = "', "caption: unknown key, allowed: name, title, mcu"),
-        ("heap = 65536", 'heap = "64k"', "memory.heap: found '64k', allowed: a valid integer"),
+        ("heap = 98304", 'heap = "64k"', "memory.heap: found '64k', allowed: a valid integer"),
         ('arch = "x64"', 'arch = "z80"', "arch: found 'z80', allowed: 'armv6m', "),
         ('arch = "x64"', "", "arch: found nothing, allowed: 'armv6m' or "),
         ("[filesystem]", "[filesystem]\nlabel = 1", "filesystem.label: unknown key, allowed: of"),

@@ -13,6 +13,7 @@ import sys
 
 import chips
 import micropython
+import peripherals
 import vfs
 
 SOFT_RESET_RAW = 80
@@ -181,6 +182,7 @@ def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
     # Opened once: behind the board's own "/" the computer's files are out of reach.
     flash = open(image, "r+b")
     chips.install(mcu, flash, fs_start, fs_length, *map(int, journal))
+    peripherals.install(mcu)
     mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))
     survive(start, mode, names)
     while True:

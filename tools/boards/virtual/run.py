@@ -10,6 +10,9 @@ from ..errors import BoardError
 from ..filesystem import make_filesystem
 from .board import VirtualBoard
 
+# What repl.py and its like, C code on a real board, take from the heap.
+_OWN_HEAP_BYTES = 32768
+
 
 def blank_flash(profile, files=None):
     """Flash content of a board with nothing but a filesystem with `files`."""
@@ -32,7 +35,7 @@ def serve(profile, image, heap_bytes):
     except MicroPythonError as error:
         raise BoardError(str(error)) from None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with VirtualBoard(profile, image, interpreter, heap_bytes) as board:
+    with VirtualBoard(profile, image, interpreter, heap_bytes + _OWN_HEAP_BYTES) as board:
         click.echo(f"virtual board at {board.port}")
         try:
             signal.pause()
