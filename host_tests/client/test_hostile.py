@@ -110,7 +110,7 @@ def raising(*_):
     [
         (umqtt31.message.Message, "read", raising),
         (umqtt31.client, "write_ack", lambda buf, pos, first, packet_id: pos + 3),
-        (umqtt31.stream.Link, "receive", lambda self: 0xD0),
+        (umqtt31.stream.Link, "receive", lambda self, n=0: 0xD0),
         (umqtt31.stream.Link, "close", lambda self: None),
     ],
     ids=["another exception", "half a packet", "no end", "left open"],

@@ -68,7 +68,7 @@ def test_any_publish_is_written_and_read_back(topic, payload, qos, packet_id, du
     stream.feed(expected + wire.PINGRESP)
     assert link.receive() == expected[0]
     message = Message(link.rx)
-    assert message.read(expected[0], link.length)
+    assert message.read(expected[0], link.field, link.length)
     assert message.topic == topic and message.payload == payload
     assert message.packet_id == (packet_id if qos else 0)
     assert (message.qos, message.dup, message.retain) == (qos, dup, retain)

@@ -61,12 +61,10 @@ def _pubrel_without_dup(next_packet):
     return wrong
 
 
-def _same_id(add):
-    def wrong(session, buf, n, packet_id, *more):
-        accepted = add(session, buf, n, packet_id, *more)
-        session.last_id = 0
-        session.free_ids = 9
-        return accepted
+def _same_id(next_id):
+    def wrong(session):
+        session.id_end = 0
+        return 1
 
     return wrong
 
@@ -74,7 +72,8 @@ def _same_id(add):
 def _pubrel_newest_first(next_pubrel):
     def wrong(session, buf, now):
         order = session.order
-        session.order = order[: session.cursor][::-1] + order[session.cursor :]
+        sent = session.count - session.queued - session.again
+        session.order = order[:sent][::-1] + order[sent:]
         try:
             return next_pubrel(session, buf, now)
         finally:
@@ -87,7 +86,8 @@ def _pubrel_at_once(next_pubrel):
     # Past older ones that still await their PUBREC.
     def wrong(session, buf, now):
         order = session.order
-        session.order = sorted(order[: session.cursor], key=lambda slot: -session.state[slot])
+        sent = session.count - session.queued - session.again
+        session.order = sorted(order[:sent], key=lambda slot: -(session.state[slot] & 7))
         try:
             return next_pubrel(session, buf, now)
         finally:
@@ -99,8 +99,8 @@ def _pubrel_at_once(next_pubrel):
 def _publish_after_pubrel(rewind):
     def wrong(session, tries):
         rewind(session, tries)
-        for slot in session.order[: session.inflight]:
-            session.state[slot] = session.flags[slot] & 3
+        for slot in session.order[: session.again]:
+            session.state[slot] = session.state[slot] & ~7 | 2
 
     return wrong
 
@@ -115,7 +115,7 @@ def _publish_after_reset(restore):
 def _resend_newest_first(rewind):
     def wrong(session, tries):
         rewind(session, tries)
-        n = session.inflight
+        n = session.again
         session.order[:n] = session.order[:n][::-1]
 
     return wrong
@@ -124,7 +124,7 @@ def _resend_newest_first(rewind):
 def _resend_nothing(rewind):
     def wrong(session, tries):
         rewind(session, tries)
-        session.cursor = session.inflight
+        session.again = 0
 
     return wrong
 
@@ -132,9 +132,8 @@ def _resend_nothing(rewind):
 def _new_before_resend(rewind):
     def wrong(session, tries):
         rewind(session, tries)
-        n = session.inflight
-        if n < session.count:
-            session.order.insert(0, session.order.pop(n))
+        if session.queued:
+            session.order.insert(0, session.order.pop(session.again))
 
     return wrong
 
@@ -176,7 +175,8 @@ def _forget_held(hold):
 def _ack_before_handler(on_publish):
     def wrong(client, first, now):
         message = client._message
-        if message.read(first, client._link.length) and message.packet_id:
+        link = client._link
+        if message.read(first, link.field, link.length) and message.packet_id:
             client._ack(0x50 if first & 4 else 0x40, message.packet_id)
             client._send_acks(now)
         on_publish(client, first, now)
@@ -245,8 +245,8 @@ def _dup_in_window_only(restore):
     def wrong(recovery, slot, packet_id, qos, has_pubrec, maybe_sent):
         restore(recovery, slot, packet_id, qos, has_pubrec, maybe_sent)
         session = recovery._session
-        if session.count > session.inflight:
-            session.flags[slot] &= ~0x04
+        if session.queued:
+            session.state[slot] &= ~0x08
 
     return wrong
 
@@ -263,7 +263,7 @@ WRONG = {
     "dup of pubrel forgotten": Wrong(
         Session, "next", _pubrel_without_dup, *_single("up=2 window=1", "31-2.1-DUP")
     ),
-    "id reused": Wrong(Session, "add", _same_id, *_single("up=22 window=2", "31-2.4-ID")),
+    "id reused": Wrong(Session, "next_id", _same_id, *_single("up=22 window=2", "31-2.4-ID")),
     "pubrel order swapped": Wrong(
         Session, "_next_pubrel", _pubrel_newest_first,
         *_single("up=22 window=2", "31-4.3-STAGE", "MQTT-4.6.0-4"),

@@ -95,11 +95,7 @@ class MQTTClient(PubSub):
             self._find_victim = POLICIES.get(overflow)
             if ordered or not self._find_victim:  # SIB-NOEXC: nothing is ever skipped
                 raise ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
-        self._ordered = None
         if ordered:
-            from .ordered import Ordered
-
-            self._ordered = Ordered()
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
         self._store_qos0 = mqueue_store_qos0
         self._timeout_ms = connect_timeout * 1000
@@ -126,12 +122,17 @@ class MQTTClient(PubSub):
             buffer_size,
         )
         self._message = Message(self._link.rx)
+        self._ordered = ordered
         slots = max_inflight + max_mqueue_len
         memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
         if store:
             from .recovery import Recovery
 
             store.recover(Recovery(session))
+        if ordered:
+            from .ordered import Ordered
+
+            self._publish_by = Ordered(session).publish
 
     def __getattr__(self, name):
         """`is_connected`: is there a connection that the broker accepted?
@@ -143,9 +144,9 @@ class MQTTClient(PubSub):
         if name == "is_connected":
             return self._link.state == _ONLINE
         if name == "inflight":
-            return self._session.inflight
+            return self._session.count - self._session.queued
         if name == "queued":
-            return self._session.count - self._session.inflight
+            return self._session.queued
         if name == "stats":
             return self._session.stats
         raise AttributeError(name)
@@ -198,39 +199,55 @@ class MQTTClient(PubSub):
             raise MQTTError(_BUSY)
         link = self._link
         session = self._session
+        head = link.head
         start = None
         while True:
             now = time.ticks_ms()
             if link.state != _ONLINE:
+                if link.error:
+                    link.lose(link.error)
                 raise MQTTError(_CLOSED)
             handled = 0
             if self._acks_end:
                 self._send_acks(now)
-            self._is_busy = True
-            try:
-                # Bounded, so that a flood cannot keep the program from its own work.
-                while link.pending is None and handled < _MOST_PACKETS:
-                    first = link.receive()
-                    if not first:
+            # Bounded, so that a flood cannot keep the program from its own work.
+            while link.pending is None and handled < _MOST_PACKETS:
+                n = 0
+                if link.need == 4:
+                    # At the start of a packet, which most often is a PUBACK.
+                    try:
+                        n = link.raw.readinto(head, 4)
+                    except OSError as error:
+                        link.lose(error)
+                    if n == 4 and head[0] == _PACKET_PUBACK and head[1] == 2:
+                        handled += 1
+                        session.on_ack(_PACKET_PUBACK, head[2] << 8 | head[3])
+                        continue
+                    if not n:
+                        if n == 0:
+                            link.fail(_CLOSED)
                         break
-                    handled += 1
-                    self._rx_at = now
-                    if first == _PACKET_PUBACK and link.length == 2:  # PUBACK, the common case
-                        session.on_ack(first, link.rx[0] << 8 | link.rx[1])
-                    else:
-                        self._handle(first, now)
-                        if not link.state:
-                            return handled  # a handler closed it
-            finally:
-                self._is_busy = False
+                first = link.receive(n)
+                if not first:
+                    break
+                handled += 1
+                self._handle(first, now)
+                if not link.state:
+                    return handled  # a handler closed it
+            if handled:
+                self._rx_at = now
                 if self._acks_end:
                     self._send_acks(now)
             if link.pending is not None:
                 # A packet waits for room in the stream; nothing else is written meanwhile.
+                done = link.done
                 if link.flush():
-                    if session.cursor:  # 31-4.2-RETRY: timed from when it was out
+                    if session.count > session.queued + session.again:
+                        # 31-4.2-RETRY: timed from when it was out
                         session.when[session.order[0]] = now
                     self._send_acks(now)
+                elif link.done != done:
+                    self._tx_at = now  # slow, but it goes on
                 elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
                     link.fail(_TIMEOUT)
             elif not (now - self._wake_at) & _TICKS_SIGN:
@@ -295,7 +312,7 @@ class MQTTClient(PubSub):
         elif kind == 13:
             self._is_pinging = False
         else:
-            packet_id = link.rx[0] << 8 | link.rx[1]
+            packet_id = link.field
             if kind == 6:
                 session.release(packet_id)
                 self._ack(_PACKET_PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
@@ -311,9 +328,9 @@ class MQTTClient(PubSub):
         stats = session.stats
         if link.is_oversize:
             packet_id = link.packet_id
-            is_valid = link.topic_len and (not first & 6 or packet_id and first & 6 != 6)
+            is_valid = link.field and (not first & 6 or packet_id and first & 6 != 6)
         else:
-            is_valid = self._message.read(first, link.length)
+            is_valid = self._message.read(first, link.field, link.length)
             packet_id = self._message.packet_id
         if not is_valid:
             link.fail(_PROTOCOL)
@@ -328,14 +345,18 @@ class MQTTClient(PubSub):
                 session.is_starved = True
                 stats.refused += 1
                 return
-        if link.is_oversize:
-            stats.oversize += 1
-            if self.on_oversize:
-                self.on_oversize(link.topic_len, link.payload_len)
-        else:
-            stats.received += 1
-            if self.on_message:
-                self.on_message(self._message)
+        self._is_busy = True
+        try:
+            if link.is_oversize:
+                stats.oversize += 1
+                if self.on_oversize:
+                    self.on_oversize(link.field, link.payload_len)
+            else:
+                stats.received += 1
+                if self.on_message:
+                    self.on_message(self._message)
+        finally:
+            self._is_busy = False
         # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
         if first & 4:
             session.hold(packet_id, now)

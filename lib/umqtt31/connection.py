@@ -105,7 +105,7 @@ class Connection:
         self._begin(clean_session, stream)
         while not self._advance():
             time.sleep_ms(1)
-        return self._identity[0] > 3 and bool(self._link.rx[0] & 1)
+        return self._identity[0] > 3 and bool(self._link.field & 0x100)
 
     def reconnect(self, timeout_ms=0):
         """Connect, or go on connecting, in at most `timeout_ms` -> connected?
@@ -206,8 +206,8 @@ class Connection:
             if first:
                 if first >> 4 != 2 or link.length != 2:
                     link.fail(_PROTOCOL)  # 31-3.2-CONNACK
-                if link.rx[1]:
-                    link.fail(link.rx[1])  # 31-2.2-RC
+                if link.field & 255:
+                    link.fail(link.field & 255)  # 31-2.2-RC
                 link.state = _ONLINE
                 self._is_pinging = False
                 self._tx_at = self._rx_at = time.ticks_ms()

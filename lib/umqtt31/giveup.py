@@ -6,15 +6,15 @@ What is in flight is never given up for want of room.
 
 from micropython import const
 
-_OLD = const(0x10)
+_OLD = const(0x20)
 
 
 def _find_oldest(session, topic, buf):
-    return session.inflight if session.inflight < session.count else -1
+    return session.count - session.queued if session.queued else -1
 
 
 def _find_same_topic(session, topic, buf):
-    for k in range(session.inflight, session.count):
+    for k in range(session.count - session.queued, session.count):
         session.store.get(session.order[k], buf)
         if _has_topic(buf, topic):
             return k
@@ -48,6 +48,6 @@ def find_old(session):
     part of the broker's session and stays queued.
     """
     for k in range(session.count):
-        if k < session.inflight or session.flags[session.order[k]] & _OLD:
+        if k < session.count - session.queued or session.state[session.order[k]] & _OLD:
             return k
     return -1

@@ -27,28 +27,27 @@ class Message:
         self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
         self.retain = self.dup = False
 
-    def read(self, first, length):
-        """Decode the body at the start of the buffer -> False if malformed."""
+    def read(self, first, topic_len, length):
+        """Decode a body of `length` bytes, the rest of which, from the topic on, is at
+        the start of the buffer -> False if malformed."""
         buf = self._buf
         self.qos = qos = first >> 1 & 3
         self.retain = bool(first & 1)
         self.dup = bool(first & 8)
-        if qos == 3 or length < 2:  # 31-2.1-QOS3
-            return False
-        self.topic_len = n = buf[0] << 8 | buf[1]
+        self.topic_len = start = topic_len
+        length -= 2
         packet_id = 0
-        n += 2
         if qos:
-            if n + 2 > length:
+            start += 2
+            if qos == 3 or start > length:  # 31-2.1-QOS3
                 return False
-            packet_id = buf[n] << 8 | buf[n + 1]
+            packet_id = buf[topic_len] << 8 | buf[topic_len + 1]
             if not packet_id:  # 31-2.4-ID
                 return False
-            n += 2
         self.packet_id = packet_id
-        self._start = n
-        self.payload_len = length - n
-        return n <= length and self.topic_len > 0
+        self._start = start
+        self.payload_len = length - start
+        return start <= length and topic_len > 0
 
     def topic_is(self, name):
         """Is the topic just `name` (bytes)?"""
@@ -57,17 +56,17 @@ class Message:
             return False
         buf = self._buf
         for i in range(n):
-            if buf[2 + i] != name[i]:
+            if buf[i] != name[i]:
                 return False
         return True
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern` (bytes)?"""
-        return matches(pattern, self._buf, 2, 2 + self.topic_len)
+        return matches(pattern, self._buf, 0, self.topic_len)
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
-        return self._copy(2, self.topic_len, target)
+        return self._copy(0, self.topic_len, target)
 
     def payload_into(self, target):
         """Copy the payload to the start of `target` -> bytes copied (what fits)."""
@@ -91,7 +90,7 @@ class Message:
         view = memoryview(self._buf)
         start = self._start
         if name == "topic":
-            return bytes(view[2 : 2 + self.topic_len])
+            return bytes(view[: self.topic_len])
         if name == "payload":
             return bytes(view[start : start + self.payload_len])
         raise AttributeError(name)

@@ -8,14 +8,17 @@ from micropython import const
 from .errors import MQTTError
 
 _BUSY = const(263)
-_QOS = const(0x03)
+_WAITS = const(0x07)
 
 
 class Ordered:
     """The rules of SIB for one client."""
 
-    def __init__(self):
+    def __init__(self, session):
         self._is_publishing = False
+        self._qos = 0  # that of all messages, from the first one on
+        for slot in session.order[: session.count]:
+            self._qos = min(session.state[slot] & _WAITS, 2) or self._qos
 
     def publish(self, client, topic, msg, retain, qos, max_age):
         """`client.publish()` under the rules; max_age None goes past them."""
@@ -25,11 +28,10 @@ class Ordered:
         self._is_publishing = True
         try:
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
-            session = client._session
-            newest = session.order[session.count - 1]
-            other = session.flags[newest] & _QOS if session.count else qos
-            if not qos or max_age or other != qos:
+            if not qos or max_age or 0 < self._qos != qos:
                 raise ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
-            return client.publish(topic, msg, retain, qos, max_age=None)
+            packet_id = client.publish(topic, msg, retain, qos, max_age=None)
+            self._qos = qos
+            return packet_id
         finally:
             self._is_publishing = False

@@ -26,11 +26,15 @@ _TOO_LARGE = const(260)
 _FULL = const(261)
 _BUSY = const(263)
 _MAX_TRIES = const(6)
+_WAS_SENT = const(0x08)
 
 
 # A builtin is found only behind a miss in the module and a linear search.
-_type = type
 _str = str
+
+
+def _refuse(*args):
+    raise MQTTError(_BUSY)
 
 
 class PubSub(Connection):
@@ -41,17 +45,17 @@ class PubSub(Connection):
     """
 
     _filters = ()  # one request for each
-    _is_dropping = False  # inside on_drop
     on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
 
     def __init__(self, *args):
+        self._publish_by = None  # publish() by other rules than its own
         self._control = None  # the request that waits
         self._control_tries = self._control_at = 0
         self._control_head = bytearray(2)  # its packet id
         self._resubscribed = 0  # filters sent on this connection
         super().__init__(*args)
 
-    def publish(self, topic, msg, retain=False, qos=0, *, max_age=0):
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0):
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
         QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
@@ -60,64 +64,81 @@ class PubSub(Connection):
         Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
         offline).  Nothing changes then.
         """
-        if self._is_dropping:
-            raise MQTTError(_BUSY)
-        if self._ordered and max_age is not None:
-            return self._ordered.publish(self, topic, msg, retain, qos, max_age)
+        if self._publish_by and max_age is not None:
+            return self._publish_by(self, topic, msg, retain, qos, max_age)
         session = self._session
         link = self._link
         if topic is not self._checked:
             name = as_bytes(topic)
             check(name)  # 31-3.3-WILD
             # What cannot change need not be checked again.
-            self._checked = topic if _type(topic) is bytes else None
+            self._checked = topic if topic.__class__ is bytes else None
             topic = name
-        if _type(msg) is _str:
+        if msg.__class__ is _str:
             msg = msg.encode()
         if not 0 <= qos <= 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
             raise ValueError("qos must be 0 to 2, max_age 0 to 86400")
-        is_online = link.state == _ONLINE
-        is_free = is_online and (link.pending is None or link.flush())
+        is_free = link.state == _ONLINE and (link.pending is None or link.flush())
         packet_id = 0
         if qos:
             packet_id = session.last_id + 1
-            if session.free_ids <= 0 or packet_id > 65535:
+            if packet_id >= session.id_end:
                 packet_id = session.next_id()
         flags = qos << 1 | 1 if retain else qos << 1
-        n = write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        tx = link.tx
+        n = write_publish(tx, link.size, flags, topic, msg, packet_id)
         if not n:
             raise MQTTError(_TOO_LARGE)
         now = time.ticks_ms()
-        if not qos:
-            # 31-4.3-WINDOW: not past one that waits.
-            if is_free and not (self._store_qos0 and session.inflight < session.count):
-                session.stats.sent += 1
-                self._tx_at = now
-                link.write(link.tx, n)
-                return 0
-            if not self._store_qos0:
-                raise MQTTError(_FULL if is_online else _CLOSED)
-        is_next = session.cursor == session.count < session.window and not session.owed
-        if not (is_online and is_next):
-            # Is there a place in the queue or, on a connection, in the window?
-            room = session.window - session.inflight if is_online else 0
-            room = max(room, session.queue) + session.inflight
-            if session.count >= min(room, len(session.ids)):
-                k = self._find_victim(session, topic, link.tx) if self._find_victim else -1
-                if k < 0:
-                    raise MQTTError(_FULL)
-                self._give_up(k, _FULL)
-                write_publish(link.tx, link.size, flags, topic, msg, packet_id)
-        expiry = time.ticks_add(now, max_age * 1000) if max_age else None
-        is_next = is_next and is_free and not session.store.is_deferred
-        if not session.add(link.tx, n, packet_id, qos, is_online, expiry, now, is_next):
+        if qos:
+            count = session.count
+            if not is_free or session.queued or session.is_due or count >= session.direct:
+                return self._enqueue(topic, msg, flags, packet_id, n, max_age)
+            # As add() and next() in one: nothing precedes it, it goes out at once.
+            slot = session.order[count]
+            if not session.store.put(slot, packet_id, qos, tx, n, True):
+                raise MQTTError(_FULL)
+            session.last_id = session.ids[slot] = packet_id
+            session.state[slot] = qos | _WAS_SENT
+            session.when[slot] = now
+            session.count = count + 1
+        elif not is_free or self._store_qos0 and session.queued:  # 31-4.3-WINDOW
+            return self._enqueue(topic, msg, flags, 0, n, max_age)
+        session.stats.sent += 1
+        self._tx_at = now
+        try:
+            done = link.raw.write(tx, 0, n)
+        except Exception as error:
+            if not qos:
+                link.lose(error)
+            # It is accepted; poll() tells that the connection is lost.
+            link.close()
+            link.error = error
+            return packet_id
+        if done != n:
+            link.keep(tx, n, done)
+        return packet_id
+
+    def _enqueue(self, topic, msg, flags, packet_id, n, max_age):
+        # publish(), when something precedes the packet in `tx`, or there is no link.
+        session = self._session
+        link = self._link
+        is_online = link.state == _ONLINE
+        if not packet_id and not self._store_qos0:
+            raise MQTTError(_FULL if is_online else _CLOSED)
+        # Is there a place in the queue or, on a connection, in the window?
+        room = session.queue
+        if is_online:
+            room = max(room, session.window - session.count + session.queued)
+        if session.queued >= room or session.count >= len(session.ids):
+            k = self._find_victim(session, topic, link.tx) if self._find_victim else -1
+            if k < 0:
+                raise MQTTError(_FULL)
+            self._give_up(k, _FULL)
+            write_publish(link.tx, link.size, flags, topic, msg, packet_id)
+        expiry = time.ticks_add(time.ticks_ms(), max_age * 1000) if max_age else None
+        if not session.add(link.tx, n, packet_id, flags >> 1, is_online, expiry):
             raise MQTTError(_FULL)
-        if is_next:
-            self._tx_at = now
-            try:
-                link.write(link.tx, n)
-            except MQTTError:
-                pass  # it is accepted; poll() tells that the connection is lost
         return packet_id
 
     def _give_up(self, k, reason):
@@ -126,12 +147,14 @@ class PubSub(Connection):
         if self.on_drop:
             # Inside, nothing may change the queue that the caller is about to use.
             was_busy = self._is_busy
-            self._is_busy = self._is_dropping = True
+            publish_by = self._publish_by
+            self._is_busy = True
+            self._publish_by = _refuse
             try:
                 self.on_drop(packet_id, reason)
             finally:
                 self._is_busy = was_busy
-                self._is_dropping = False
+                self._publish_by = publish_by
 
     def subscribe(self, topic, qos=0):
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
@@ -210,7 +233,7 @@ class PubSub(Connection):
         if (first ^ control[0]) & 0xF0 != 0x10 or link.length - 2 != len(granted):
             link.fail(_PROTOCOL)
         for k in range(len(granted)):
-            self._granted[k] = link.rx[2 + k]  # 31-3.9-SUBACK: in order
+            self._granted[k] = link.rx[k]  # 31-3.9-SUBACK: in order
         self._control = None
         self._session.control_id = 0
         self._wake_at = self._tx_at  # there may be more to send
@@ -230,7 +253,6 @@ class PubSub(Connection):
                 self._control = self._filters[self._resubscribed]
                 self._resubscribed += 1
             session.control_id = session.last_id = packet_id = session.next_id()
-            session.free_ids -= 1
             self._control_head[0] = packet_id >> 8
             self._control_head[1] = packet_id & 255
             self._control_tries = 0

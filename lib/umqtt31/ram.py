@@ -56,10 +56,13 @@ class RamStore:
         """
 
     # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
-    # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
     # hold(packet_id): a QoS 2 message with this id was received and handed over.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
-    pubrec = remove = hold = release = recover
+    pubrec = hold = release = recover
+
+    # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
+    # None spares the call for each message.
+    remove = None
 
     def online(self):
         """A connection is open: from now on every message may have been sent."""

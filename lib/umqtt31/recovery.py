@@ -6,9 +6,9 @@ Loaded only with a store that can remember; used once, by the client's construct
 from micropython import const
 
 _OWE_PUBREL = const(3)
-_WAS_SENT = const(0x04)
-_RELEASED = const(0x08)
-_OLD = const(0x10)
+_WAS_SENT = const(0x08)
+_RELEASED = const(0x10)
+_OLD = const(0x20)
 
 
 class Recovery:
@@ -28,16 +28,17 @@ class Recovery:
         session.order.insert(n, slot)
         session.count = n + 1
         session.ids[slot] = packet_id
-        session.state[slot] = _OWE_PUBREL if has_pubrec else qos
-        flags = qos | _OLD
+        session.queued += 1
+        state = qos | _OLD
         if maybe_sent or has_pubrec:
             # What was done before it may be back too, so it may be beyond the window.
-            flags |= _WAS_SENT
+            state |= _WAS_SENT
             if has_pubrec or n < session.window:
-                session.inflight = n + 1
+                session.queued = 0
+                session.again = n + 1
         if has_pubrec:
-            flags |= _RELEASED
-        session.flags[slot] = flags
+            state = _OWE_PUBREL | _OLD | _WAS_SENT | _RELEASED
+        session.state[slot] = state
 
     def restore_held(self, packet_id):
         """Take back a received QoS 2 id; called oldest first."""

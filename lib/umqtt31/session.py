@@ -2,15 +2,16 @@
 
 Theory of operation.  Outgoing messages stand in one ring, oldest first:
 
-    head                cursor            inflight               count
-     | sent, no answer    | to send again   | waiting (the queue)  |
+    head                      |   again        |   queued       | count
+     | sent, no answer        | to send again  | never sent     |
 
-A message enters at the end and leaves when it is acknowledged.  Only the first
-`inflight` have been sent; they are at most the window.  On a new connection, and
-when the oldest one got no answer in time, the cursor goes back to the head: all
-in flight are sent again in their order, and nothing new before them.  So one
-number is all that redelivery needs.  `order` holds slot numbers, those behind
-`count` being the free slots; a slot is a place in the store and in the arrays.
+A message enters at the end and leaves when it is acknowledged.  Those before the
+last `queued` are in flight; they are at most the window.  On a new connection, and
+when the oldest one got no answer in time, all in flight are to be sent again, in
+their order, and nothing new before them.  So one number is all that redelivery
+needs, and while nothing waits a message comes and goes by `count` alone.  `order`
+holds slot numbers, those behind `count` being the free slots; a slot is a place in
+the store and in the arrays.
 
 Received QoS 2 ids wait in `held` for their PUBREL, oldest first.  While an id is
 held, a PUBLISH with it is a repetition, whatever its DUP flag says.
@@ -26,13 +27,20 @@ from micropython import const
 from .packet import write_ack
 
 _DUP = const(0x08)
+_PACKET_PUBACK = const(0x40)
 _PACKET_PUBREL = const(0x62)  # 31-3.6-PUBREL: carries the QoS bits 01
 
-# What is awaited; the queue awaits its first PUBLISH.
+# What is awaited, in a message's state; 0 at QoS 0.  The queue awaits its first PUBLISH.
+_WAITS = const(7)
 _WAIT_PUBACK = const(1)
 _WAIT_PUBREC = const(2)
 _OWE_PUBREL = const(3)
 _WAIT_PUBCOMP = const(4)
+# Flags above it.
+_WAS_SENT = const(0x08)  # its PUBLISH went out before: DUP
+_RELEASED = const(0x10)  # so did its PUBREL
+_OLD = const(0x20)  # from before this clean session
+_AGED = const(0x40)  # may be given up when `when` comes, while it waits
 
 _STRAY = const(9)
 _DONE = const(0)
@@ -48,12 +56,6 @@ _NEXT = (
     b"",
     b"\x09\x09\x09\x09\x00",
 )
-
-_QOS = const(0x03)
-_WAS_SENT = const(0x04)  # its PUBLISH went out before: DUP
-_RELEASED = const(0x08)  # so did its PUBREL
-_OLD = const(0x10)  # from before this clean session
-_AGED = const(0x20)  # may be given up when `when` comes, while it waits
 
 _MAX_TRIES = const(6)
 
@@ -81,11 +83,14 @@ class Session:
     """The state of one client's session, over connections and, with a store that
     can, over resets.  `window` and `queue` count messages, `held` packet ids.
 
-    `count` messages are here, the first `inflight` of them sent, the first `cursor`
-    on this connection; `owed`: how many of these wait for their PUBREL; `is_due`: there
-    may be something for `next()`; `ids`: packet ids by slot, 0 for none; `control_id`:
-    that of a SUBSCRIBE or UNSUBSCRIBE that waits; `held`: the first `held_count` are
-    the received QoS 2 ids that wait for PUBREL; `is_starved`: one found no room.
+    `count` messages are here; the last `queued` of them were never sent, and `again`
+    before these not on this connection; `owed`: how many of the others wait for their
+    PUBREL; `is_due`: there may be something for `next()`; `direct`: how many messages
+    there may be at most so that one may be sent before a `commit()`; `ids`: packet
+    ids by slot, 0 for none; `control_id`: that of a SUBSCRIBE or UNSUBSCRIBE that
+    waits; `id_end`: from `last_id` on to here, all ids are free; `held`: the first
+    `held_count` are the received QoS 2 ids that wait for PUBREL; `is_starved`: one
+    found no room.
     """
 
     def __init__(self, store, window, queue, held, level, now):
@@ -93,6 +98,7 @@ class Session:
         self.store = store
         self.stats = Stats()
         self.window = window
+        self.direct = 0 if store.is_deferred else window
         self.queue = queue
         self._level = level
         self.order = list(range(n))
@@ -100,11 +106,9 @@ class Session:
         self.ids = [0] * n
         self.when = [0] * n  # ticks: last sent, or while queued: expiry
         self.state = bytearray(n)
-        self.flags = bytearray(n)
-        self._tries = bytearray(n)
-        self.inflight = self.count = self.cursor = self.owed = self._aged = 0
-        self.control_id = self.last_id = 0
-        self.free_ids = 0  # how many follow the last one that nothing uses
+        self.count = self.queued = self.again = self.owed = self._aged = 0
+        self.control_id = self.last_id = self.id_end = 0
+        self._tries = 0  # of the oldest message
         self.expired = 0  # index of a message that is too old, see expires_in()
         self.is_due = self.is_starved = False
         self.held = [0] * held
@@ -117,48 +121,38 @@ class Session:
     # --- outgoing -------------------------------------------------------------
 
     def next_id(self):
-        """The id of the next message; used up by `add()` only."""
-        i = self.last_id + 1 if self.last_id < 65535 else 1
-        if self.free_ids <= 0:
-            # 31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: 1 to 65535, none that is in use.
-            # All ids are looked at only after those free in a row are used up.
-            while i in self.ids or i == self.control_id:
-                i = i + 1 if i < 65535 else 1
-            self.free_ids = (self.control_id - i) % 65535 if self.control_id else 65535
-            for used in self.ids:
-                if used:
-                    self.free_ids = min(self.free_ids, (used - i) % 65535)
+        """The id of the next message; used up by setting `last_id`."""
+        # 31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: 1 to 65535, none that is in use.
+        # All ids are looked at only after those free in a row are used up.
+        i = self.last_id % 65535 + 1
+        while i in self.ids or i == self.control_id:
+            i = i % 65535 + 1
+        end = 65536
+        for used in self.ids:
+            if i < used < end:
+                end = used
+        self.id_end = self.control_id if i < self.control_id < end else end
         return i
 
-    def add(self, buf, n, packet_id, qos, is_online, when, now, sent):
+    def add(self, buf, n, packet_id, qos, is_online, when):
         """Accept the packet `buf[:n]` at the end of the queue -> False: store full.
 
         `when`: ticks when it may be given up if it still waits, or None.
-        `sent`: nothing precedes it, and it is sent right now.
         """
-        count = self.count
-        slot = self.order[count]
+        slot = self.order[self.count]
         if not self.store.put(slot, packet_id, qos, buf, n, is_online):
             return False
         if packet_id:
             self.last_id = packet_id
-            self.free_ids -= 1
         self.ids[slot] = packet_id
+        self.count += 1
+        self.queued += 1
+        self.is_due = True
+        if when is not None:
+            self.when[slot] = when
+            self._aged += 1
+            qos |= _AGED
         self.state[slot] = qos
-        self._tries[slot] = 0
-        self.count = count = count + 1
-        if sent:
-            self.cursor = self.inflight = count
-            self.stats.sent += 1
-            self.when[slot] = now
-            qos |= _WAS_SENT
-        else:
-            self.is_due = True
-            if when is not None:
-                self.when[slot] = when
-                self._aged += 1
-                qos |= _AGED
-        self.flags[slot] = qos
         return True
 
     def next(self, buf, now):
@@ -171,49 +165,51 @@ class Session:
                 n = self._next_pubrel(buf, now)
                 if n:
                     return n
-            k = self.cursor
-            if k == self.inflight and (k == self.count or k >= self.window):
+            again = self.again
+            k = self.count - self.queued - again
+            if not again and (not self.queued or k >= self.window):
                 self.is_due = False
                 return 0
             slot = self.order[k]
-            if self.state[slot] == _OWE_PUBREL:
+            state = self.state[slot]
+            if state & _WAITS == _OWE_PUBREL:
                 # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
-                self.cursor = k + 1
+                self.again = again - 1
                 self.owed += 1
                 continue
             n = self.store.get(slot, buf)
-            flags = self.flags[slot]
-            if flags & _WAS_SENT:
+            if state & _WAS_SENT:
                 buf[0] |= _DUP  # 31-2.1-DUP
                 self.stats.retried += 1
             else:
                 self.stats.sent += 1
-            if not flags & _QOS:
+            if not state & _WAITS:
                 self.remove(k)  # 31-4.1-Q0: sent once, no answer awaited
                 return n
-            if flags & _AGED:
+            if again:
+                self.again = again - 1
+            else:
+                self.queued -= 1
+            if state & _AGED:
                 self._aged -= 1
-            self.flags[slot] = flags & ~_AGED | _WAS_SENT
+            self.state[slot] = state & ~_AGED | _WAS_SENT
             self.when[slot] = now
-            self.cursor = k + 1
-            if k == self.inflight:
-                self.inflight = k + 1
             return n
 
     def _next_pubrel(self, buf, now):
-        for k in range(self.cursor):
+        states = self.state
+        for k in range(self.count - self.queued - self.again):
             slot = self.order[k]
-            state = self.state[slot]
-            if state == _WAIT_PUBREC and self._level < 4:
+            state = states[slot]
+            if state & _WAITS == _WAIT_PUBREC and self._level < 4:
                 break  # 31-4.3-STAGE: PUBRELs in the order of the PUBLISHes
-            if state == _OWE_PUBREL:
+            if state & _WAITS == _OWE_PUBREL:
                 n = write_ack(buf, 0, _PACKET_PUBREL, self.ids[slot])
-                if self.flags[slot] & _RELEASED:
+                if state & _RELEASED:
                     self.stats.retried += 1
                     if self._level < 4:
                         buf[0] |= _DUP
-                self.state[slot] = _WAIT_PUBCOMP
-                self.flags[slot] |= _RELEASED
+                states[slot] = state & ~_WAITS | _WAIT_PUBCOMP | _RELEASED
                 self.when[slot] = now
                 self.owed -= 1
                 return n
@@ -221,27 +217,47 @@ class Session:
 
     def on_ack(self, first, packet_id):
         """PUBACK, PUBREC or PUBCOMP by its first byte -> False if it is a stray."""
-        k = 0
         ids = self.ids
-        for slot in self.order:
+        order = self.order
+        states = self.state
+        slot = order[0]
+        if (
+            packet_id
+            and ids[slot] == packet_id
+            and first == _PACKET_PUBACK
+            and states[slot] == _WAIT_PUBACK | _WAS_SENT
+            and not self.again
+        ):
+            # The usual case, as in remove(): it is for the oldest message.
+            order.append(order.pop(0))
+            ids[slot] = self._tries = 0
+            self.count -= 1
+            if self.queued:
+                self.is_due = True
+            if self.store.remove:
+                self.store.remove(slot)
+            return True
+        k = 0
+        for slot in order:
             if ids[slot] == packet_id:
                 break
             k += 1
-        state = self.state[slot]
-        after = _STRAY if k >= self.inflight else _NEXT[(first >> 4) - 4][state]
+        waits = states[slot] & _WAITS
+        after = _NEXT[(first >> 4) - 4][waits] if k < self.count - self.queued else _STRAY
         if after == _DONE:
             # 31-3.4-PUBACK, 31-3.7-PUBCOMP; MQTT-4.3.2-3, MQTT-4.3.3-5: id free now
             self.remove(k)
-            self.is_due = self.cursor < self.count or self.owed > 0
+            self.is_due = self.queued + self.again + self.owed > 0
         elif after == _STRAY:
             self.stats.strays += 1
             return False
-        elif state != _OWE_PUBREL:
-            if state == _WAIT_PUBREC:
-                self._tries[slot] = 0
+        elif waits != _OWE_PUBREL:
+            if waits == _WAIT_PUBREC:
+                if not k:
+                    self._tries = 0
                 self.store.pubrec(slot)
-            self.state[slot] = _OWE_PUBREL
-            if k < self.cursor:
+            states[slot] = states[slot] & ~_WAITS | _OWE_PUBREL
+            if k < self.count - self.queued - self.again:
                 self.owed += 1
                 self.is_due = True
         return True
@@ -249,29 +265,30 @@ class Session:
     def rewind(self, count):
         """Send all in flight again, in order: a new connection (`count` 0) or a
         time-out (`count` 1: one more try)."""
-        self.cursor = self.owed = 0
+        self.owed = 0
         self.is_due = True
-        for k in range(self.inflight):
+        self.again = self.count - self.queued
+        for k in range(self.again):
             slot = self.order[k]
-            if self.state[slot] == _WAIT_PUBCOMP:
-                self.state[slot] = _OWE_PUBREL
-            self._tries[slot] = min(self._tries[slot] + 1, _MAX_TRIES) if count else 0
+            if self.state[slot] & _WAITS == _WAIT_PUBCOMP:
+                self.state[slot] ^= _WAIT_PUBCOMP ^ _OWE_PUBREL
+        self._tries = min(self._tries + 1, _MAX_TRIES) if count else 0
 
     def retry_in(self, now, most):
         """Ticks until the oldest message in flight is sent again, `most` at most."""
-        if not self.retry_ms or not 0 < self.inflight == self.cursor:
+        if not self.retry_ms or self.again or self.count == self.queued:
             return most
-        slot = self.order[0]
         # 31-4.2-RETRY: the time-out doubles with each try of one message.
-        return min(most, (self.retry_ms << self._tries[slot]) - ticks_diff(now, self.when[slot]))
+        left = (self.retry_ms << self._tries) - ticks_diff(now, self.when[self.order[0]])
+        return left if left < most else most
 
     def expires_in(self, now, most):
         """Ticks until the first waiting message is too old, `most` at most; `expired`
         is its index."""
         if self._aged:
-            for k in range(self.inflight, self.count):
+            for k in range(self.count - self.queued, self.count):
                 slot = self.order[k]
-                if self.flags[slot] & _AGED:
+                if self.state[slot] & _AGED:
                     left = ticks_diff(self.when[slot], now)
                     if left < most:
                         most = left
@@ -280,22 +297,25 @@ class Session:
 
     def remove(self, k):
         """The message with index `k` is done or given up -> its packet id."""
-        order = self.order
-        slot = order.pop(k)
-        order.append(slot)  # its slot is now the last free one
-        ids = self.ids
-        packet_id = ids[slot]
-        if self._aged and self.flags[slot] & _AGED:
-            self._aged -= 1
-        if k < self.cursor:
-            self.cursor -= 1
-            if self.state[slot] == _OWE_PUBREL:
-                self.owed -= 1
-        if k < self.inflight:
-            self.inflight -= 1
+        slot = self.order.pop(k)
+        self.order.append(slot)  # its slot is now the last free one
+        packet_id = self.ids[slot]
+        self.ids[slot] = 0
+        state = self.state[slot]
         self.count -= 1
-        ids[slot] = 0
-        self.store.remove(slot)
+        waiting = self.count - k  # how many are behind it
+        if waiting < self.queued:
+            self.queued -= 1
+            if state & _AGED:
+                self._aged -= 1
+        elif waiting < self.queued + self.again:
+            self.again -= 1
+        elif state & _WAITS == _OWE_PUBREL:
+            self.owed -= 1
+        if not k:
+            self._tries = 0
+        if self.store.remove:
+            self.store.remove(slot)
         return packet_id
 
     # --- incoming ---------------------------------------------------------------

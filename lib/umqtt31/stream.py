@@ -67,12 +67,16 @@ def open_socket(server, port, ssl):
 class Link:
     """One connection after another through the same buffers, `size` bytes each.
 
-    `state`: 0 closed, then as the user of this class sets it; while it is 1 an
-    error of the stream may only mean that it is still connecting.  `pending`: the
-    buffer of a packet that waits for room in the stream, or None.  After
-    `receive()` returned a packet's first byte, its body is `rx[:length]` until the
-    next call; if `is_oversize`, it is a PUBLISH of which only `topic_len`,
-    `packet_id` and `payload_len` are known.
+    `state`: 0 closed, then as the user of this class sets it; while it is 1 an error
+    of the stream may only mean that it is still connecting.  `error`: what closed it
+    and was not raised yet.  `pending`: the buffer of a packet that waits for room in
+    the stream, or None; `done` of its bytes are out.
+
+    After `receive()` returned a packet's first byte, `field` is the number in the
+    first two bytes of its body, `length` counts these and the rest, which is at the
+    start of `rx` until the next call; if `is_oversize`, it is a PUBLISH of which only
+    `field`, `packet_id` and `payload_len` are known.  While `need` is 4, its caller
+    may read the first four bytes to `head` itself.
     """
 
     def __init__(self, size):
@@ -82,34 +86,41 @@ class Link:
         self.tx = new_buffer(size)
         self._spare = new_buffer(size)
         self._piece = bytearray(_PIECE_BYTES)
-        self._raw = self.pending = None
+        self.head = bytearray(8)
+        self.raw = self.pending = self.error = None
         self.is_oversize = False
-        self.state = self._pos = self._end = self._first = self._shift = 0
-        self._left = -1  # bytes of the body to come; -1: still in the header
-        self.length = self.topic_len = self.packet_id = self.payload_len = 0
+        self.state = self.done = self._end = self._first = self._left = self._have = 0
+        self.field = self.length = self.packet_id = self.payload_len = 0
+        self.need = 4
 
     def attach(self, raw):
         """Use the stream `raw`, nothing half read or half written."""
-        self._raw = raw
-        self.pending = None
+        self.raw = raw
+        self.pending = self.error = None
         self.state = _OPENING
-        self._left = -1
-        self._first = 0
+        self._have = 0
+        self.need = 4
 
     def close(self):
         """Close the stream, whatever state it is in."""
         if self.state:
             self.state = 0
             try:
-                self._raw.close()
+                self.raw.close()
             except OSError:
                 pass
-            self._raw = None
+            self.raw = None
 
     def fail(self, code, text=None):
         """Close and raise: after an error the link is always closed."""
         self.close()
         raise MQTTError(code, text)
+
+    def lose(self, error):
+        """The stream raised `error`: close and raise, if it is not still connecting."""
+        if self.state != _OPENING or error.errno not in _CONNECTING:
+            self.close()
+            self.fail(_NETWORK, "connection to the broker lost: %s" % error)
 
     def write(self, buf, n):
         """Write `buf[:n]` in one call; what does not fit is left to `flush()`.
@@ -118,117 +129,133 @@ class Link:
         is another buffer afterwards) or must be left alone until it is flushed.
         """
         try:
-            done = self._raw.write(buf, 0, n)
+            done = self.raw.write(buf, 0, n)
         except OSError as error:
-            self._on_error(error)
+            self.lose(error)
             done = 0
         if done != n:
-            self._pos = done or 0
-            self._end = n
-            self.pending = buf
-            if buf is self.tx:
-                self.tx = self._spare
-                self._spare = buf
+            self.keep(buf, n, done)
+
+    def keep(self, buf, n, done):
+        """Only `done` bytes, or None, of `buf[:n]` could be written."""
+        self.done = done or 0
+        self._end = n
+        self.pending = buf
+        if buf is self.tx:
+            self.tx = self._spare
+            self._spare = buf
 
     def flush(self):
         """Write what is pending -> is everything out?"""
         if self.pending is not None:
             try:
-                done = self._raw.write(self.pending, self._pos, self._end - self._pos)
+                done = self.raw.write(self.pending, self.done, self._end - self.done)
             except OSError as error:
-                self._on_error(error)
+                self.lose(error)
                 done = 0
-            self._pos += done or 0
-            if self._pos < self._end:
+            self.done += done or 0
+            if self.done < self._end:
                 return False
             self.pending = None
         return True
 
-    def receive(self):
-        """-> first byte of the next whole packet, 0 when there is none yet."""
+    def receive(self, n=0):
+        """-> first byte of the next whole packet, 0 when there is none yet.
+
+        `n`: how many bytes the caller has just read to `head`.
+        """
+        if self._have:
+            self._read_head()  # what came along with the packet before
+        while self.need:
+            if not n:
+                n = self._read(self._piece, self.need)
+                if not n:
+                    return 0
+                for i in range(n):
+                    self.head[self._have + i] = self._piece[i]
+            self._have += n
+            n = 0
+            self._read_head()
         rx = self.rx
         left = self._left
         while left:
             # How much to read next, and where to.
+            got = self.length - 2 - left
             buf = rx
-            got = 0
-            if left < 0:
-                n = 1 if self._first else 2
-            else:
-                n = left
-                got = self.length - left
-                if self.is_oversize:
-                    n = self._until_next_field(got)
-                elif got:
-                    # A stream fills a buffer from its start only, so what follows the
-                    # first piece of a body comes through a buffer of its own.
-                    buf = self._piece
-                    if n > _PIECE_BYTES:
-                        n = _PIECE_BYTES
-            try:
-                n = self._raw.readinto(buf, n)
-            except OSError as error:
-                self._on_error(error)
-                return 0
+            n = left
+            if self.is_oversize:
+                n = self._until_next_field(got)
+            elif got:
+                # A stream fills a buffer from its start only, so what follows the
+                # first piece of a body comes through a buffer of its own.
+                buf = self._piece
+                if n > _PIECE_BYTES:
+                    n = _PIECE_BYTES
+            n = self._read(buf, n)
             if not n:
-                if n == 0:
-                    self.fail(_CLOSED)
                 return 0
-            if left > 0:
-                self._left = left = left - n
-                if self.is_oversize:
-                    if got < 2:
-                        self.topic_len = self.topic_len << 8 | rx[0]
-                    elif self._first & 6 and 0 <= got - 2 - self.topic_len < 2:
-                        self.packet_id = self.packet_id << 8 | rx[0]
-                elif got:
-                    pack_into("64s", rx, got, buf)
-                continue
-            byte = rx[0]
-            if not self._first:
-                if not byte:
-                    self.fail(_PROTOCOL)
-                self._first = byte
-                if n == 2 and rx[1] < 128 and rx[1] <= self.size:  # the common case
-                    self.length = self._left = left = rx[1]
-                    self.is_oversize = False
-                    continue
-                self.length = self._shift = 0
-                if n == 1:
-                    continue
-                byte = rx[1]
-            # 31-2.1-LEN: four groups of seven bits at most.
-            self.length |= (byte & 127) << self._shift
-            if byte < 128:
-                self._left = left = self.length
-                self.is_oversize = left > self.size
-                if self.is_oversize:
-                    self.topic_len = self.packet_id = 0
-                    if self._first & 0xF0 != 0x30:
-                        self.fail(_PROTOCOL)
-            elif self._shift == 21:
+            self._left = left = left - n
+            if self.is_oversize:
+                if self._first & 6 and 0 <= got - self.field < 2:
+                    self.packet_id = self.packet_id << 8 | rx[0]
+            elif got:
+                pack_into("64s", rx, got, buf)
+        self.need = 4 - self._have
+        return self._first
+
+    def _read(self, buf, n):
+        # -> bytes read to the start of `buf`, None or 0 when there are none now.
+        try:
+            n = self.raw.readinto(buf, n)
+        except OSError as error:
+            self.lose(error)
+            return 0
+        if n == 0:
+            self.fail(_CLOSED)
+        return n
+
+    def _read_head(self):
+        # `head` is the header and, so that most packets come in one piece, the first
+        # two bytes of the body.  Only behind PINGRESP these are of the next packet.
+        head = self.head
+        pos = 1
+        length = 0
+        byte = 128
+        # 31-2.1-LEN: four groups of seven bits at most, the lowest first.
+        while byte > 127 and pos < self._have and pos < 5:
+            byte = head[pos]
+            length |= (byte & 127) << 7 * (pos - 1)
+            pos += 1
+        first = head[0]
+        is_large = length > self.size
+        if not first or byte > 127 and pos > 4 or is_large and first & 0xF0 != 0x30:
+            self.fail(_PROTOCOL)
+        end = pos + (3 if byte > 127 else 2 if length > 1 else length)
+        self.need = end - self._have
+        if self.need > 0:
+            return
+        self._have = -self.need
+        self.need = 0
+        self._first = first
+        self.field = head[pos] << 8 | head[pos + 1]
+        self.length = length
+        self._left = length - 2 if length > 2 else 0
+        for i in range(self._have):
+            head[i] = head[end + i]
+        self.is_oversize = is_large
+        if is_large:
+            self.packet_id = 0
+            # Behind topic and packet id is the payload.
+            self.payload_len = length - self.field - (4 if first & 6 else 2)
+            if self.payload_len < 0:
                 self.fail(_PROTOCOL)
-            self._shift += 7
-        first = self._first
-        self._left = -1
-        self._first = 0
-        return first
 
     def _until_next_field(self, pos):
-        # An oversize PUBLISH: two bytes of length, topic, packet id, payload; of these
-        # the length and the id are read byte by byte, the rest goes as it comes.
-        n = self.length - pos
-        id_pos = 2 + self.topic_len
-        body = id_pos + 2 if self._first & 6 else id_pos
-        self.payload_len = self.length - body
-        if pos == 2 and self.payload_len < 0:
-            self.fail(_PROTOCOL)
-        if pos < 2 or id_pos <= pos < body:
+        # An oversize PUBLISH: topic, packet id, payload; of these the id is read byte
+        # by byte, the rest goes as it comes.
+        n = self._left
+        if pos < self.field:
+            n = self.field - pos
+        elif self._first & 6 and pos < self.field + 2:
             return 1
-        if pos < id_pos:
-            n = id_pos - pos
         return n if n < self.size else self.size
-
-    def _on_error(self, error):
-        if self.state != _OPENING or error.errno not in _CONNECTING:
-            self.fail(_NETWORK, "connection to the broker lost: %s" % error)
