@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 HOST = "127.0.0.1"
-_START_S = 30.0
+_START_S = 120.0
 _STOP_S = 10.0
 
 
