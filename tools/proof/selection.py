@@ -6,6 +6,7 @@ simulator in processes of their own and find nothing that these do not reach.
 
 _FOLDERS = ("host_tests/client", "host_tests/journal", "host_tests/sim")
 _ELSEWHERE = (
+    "client/test_conformance.py",
     "client/test_locked.py",
     "client/test_on_micropython.py",
     "journal/test_on_micropython.py",

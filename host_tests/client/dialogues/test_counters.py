@@ -87,7 +87,7 @@ def test_strays_counts_an_answer_to_what_only_waits():
 
 
 def test_received_and_duplicates_count_each_message():
-    """31-4.3-QOS2: a repetition is kept from the handler."""
+    """31-3.3-QOS2RX: a repetition is kept from the handler."""
     d = Dialogue()
     d.b2c(publish(b"t", b"a"), publish(b"t", b"b", 1, 1), publish(b"t", b"c", 2, 2))
     assert (d.client.stats.received, d.client.stats.duplicates) == (3, 0)
