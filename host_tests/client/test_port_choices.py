@@ -19,7 +19,8 @@ from umqtt31.stream import open_socket
 @pytest.fixture
 def no_slices(monkeypatch):
     """MicroPython up to 1.25, where assigning to a slice allocates."""
-    monkeypatch.setattr(umqtt31.packet, "_HAS_SLICES", False)
+    for module in (umqtt31.packet, umqtt31.pubsub, umqtt31.client):
+        monkeypatch.setattr(module, "HAS_SLICES", False)
 
 
 @pytest.mark.parametrize("size", [0, 1, 256, 257, 500])

@@ -15,7 +15,7 @@ from .pubsub import PubSub
 from .connection import check_range, since
 from .message import Message
 from .errors import MQTTError
-from .packet import write_ack
+from .packet import HAS_SLICES, write_ack
 from .ram import RamStore
 # isort: on
 
@@ -100,7 +100,8 @@ class MQTTClient(PubSub):
         self._store_qos0 = mqueue_store_qos0
         self._timeout_ms = connect_timeout * 1000
         self._wake_at = None  # until there was a connection
-        self._checked = None  # the topic that was found valid last
+        self._checked = self  # or the topic that was found valid last
+        self._topic_len = 0
         self._acks = bytearray(_ACK_BYTES + 4)
         self._acks_end = 0
         # What takes large blocks of memory early, while there are some.
@@ -125,6 +126,8 @@ class MQTTClient(PubSub):
         self._ordered = ordered
         slots = max_inflight + max_mqueue_len
         memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
+        if HAS_SLICES:  # else encoding needs more room than a slot has
+            session.buffers = getattr(memory, "buffers", None)
         if store:
             from .recovery import Recovery
 
@@ -133,27 +136,6 @@ class MQTTClient(PubSub):
             from .ordered import Ordered
 
             self._publish_by = Ordered(session).publish
-
-    def __getattr__(self, name):
-        """`is_connected`: is there a connection that the broker accepted?
-        `inflight`: messages sent and not yet acknowledged.  `queued`: messages
-        accepted that wait for the window or a connection.  `stats`: counters, see
-        `session.Stats`."""
-        # Not properties: they make MicroPython search all classes at every store
-        # to an attribute, which then takes seven times as long.
-        if name == "is_connected":
-            return self._link.state == _ONLINE
-        if name == "inflight":
-            return self._session.count - self._session.queued
-        if name == "queued":
-            return self._session.queued
-        if name == "stats":
-            return self._session.stats
-        raise AttributeError(name)
-
-    def set_callback(self, f):
-        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple."""
-        self.on_message = lambda message: f(message.topic, message.payload)
 
     # --- what a connection needs of its client ---------------------------------------
 
@@ -210,21 +192,24 @@ class MQTTClient(PubSub):
             handled = 0
             if self._acks_end:
                 self._send_acks(now)
+            raw = link.raw
             # Bounded, so that a flood cannot keep the program from its own work.
             while link.pending is None and handled < _MOST_PACKETS:
                 n = 0
-                if link.need == 4:
-                    # At the start of a packet, which most often is a PUBACK.
-                    try:
-                        n = link.raw.readinto(head, 4)
-                    except OSError as error:
-                        link.lose(error)
-                    if n == 4 and head[0] == _PACKET_PUBACK and head[1] == 2:
+                if link.need == 4:  # At the start of a packet, which most often is a PUBACK.
+                    while handled < _MOST_PACKETS:
+                        try:
+                            n = raw.readinto(head, 4)
+                        except OSError as error:
+                            link.lose(error)
+                        if not n or n < 4 or head[0] != _PACKET_PUBACK or head[1] != 2:
+                            break
                         handled += 1
-                        session.on_ack(_PACKET_PUBACK, head[2] << 8 | head[3])
-                        continue
+                        session.on_puback(head[2] << 8 | head[3])
+                    else:
+                        break
                     if not n:
-                        if n == 0:
+                        if n is not None:
                             link.fail(_CLOSED)
                         break
                 first = link.receive(n)
@@ -239,17 +224,7 @@ class MQTTClient(PubSub):
                 if self._acks_end:
                     self._send_acks(now)
             if link.pending is not None:
-                # A packet waits for room in the stream; nothing else is written meanwhile.
-                done = link.done
-                if link.flush():
-                    if session.count > session.queued + session.again:
-                        # 31-4.2-RETRY: timed from when it was out
-                        session.when[session.order[0]] = now
-                    self._send_acks(now)
-                elif link.done != done:
-                    self._tx_at = now  # slow, but it goes on
-                elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
-                    link.fail(_TIMEOUT)
+                self._go_on(now)
             elif not (now - self._wake_at) & _TICKS_SIGN:
                 self._check_timers(now)
             if session.is_due and link.pending is None:
@@ -262,16 +237,20 @@ class MQTTClient(PubSub):
                 return 0
             time.sleep_ms(1)
 
-    def flush(self, timeout_ms):
-        """Poll until nothing is in flight or queued -> is it safe to switch off?"""
-        start = time.ticks_ms()
-        while self._session.count:
-            left_ms = timeout_ms - since(start)
-            if left_ms <= 0 or self._link.state != _ONLINE:
-                return False
-            self.poll(min(left_ms, 50))
-        self._session.store.sync()
-        return True
+    def _go_on(self, now):
+        # A packet waits for room in the stream; nothing else is written meanwhile.
+        link = self._link
+        session = self._session
+        done = link.done
+        if link.flush():
+            if session.count > session.queued + session.again:
+                # 31-4.2-RETRY: timed from when it was out
+                session.when[session.order[0]] = now
+            self._send_acks(now)
+        elif link.done != done:
+            self._tx_at = now  # slow, but it goes on
+        elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
+            link.fail(_TIMEOUT)
 
     def next_due_ms(self):
         """How long the program may sleep before poll() or reconnect() has work.

@@ -22,7 +22,7 @@ PROTOCOLS = {3: b"\x00\x06MQIsdp\x03"}
 # How bytes are copied in C without allocating: `buf[a:b] = data`, but up to MicroPython
 # 1.25 that makes a slice object.  There a fixed format copies up to `_SLACK` bytes and
 # fills the rest with zeros, so that every buffer has as much room behind its end.
-_HAS_SLICES = sys.implementation.version >= (1, 26)
+HAS_SLICES = sys.implementation.version >= (1, 26)
 _SLACK = const(256)
 
 # A builtin is found only behind a miss in the module and a linear search.
@@ -30,7 +30,7 @@ _len = len
 
 
 def _copy(buf, pos, data):
-    if _HAS_SLICES:
+    if HAS_SLICES:
         buf[pos : pos + len(data)] = data
     elif len(data) <= _SLACK:
         pack_into("256s", buf, pos, data)
@@ -45,7 +45,7 @@ def _copy(buf, pos, data):
 
 def new_buffer(size):
     """A bytearray for packets of up to `size` bytes, with the room that copying needs."""
-    return bytearray(size if _HAS_SLICES else size + _SLACK)
+    return bytearray(size if HAS_SLICES else size + _SLACK)
 
 
 def _write_header(buf, size, first, length):
@@ -110,7 +110,7 @@ def write_publish(buf, size, flags, topic, payload, packet_id):
     buf[pos + 1] = n & 255
     pos += 2
     end = pos + n
-    if _HAS_SLICES:
+    if HAS_SLICES:
         buf[pos:end] = topic
     else:
         _copy(buf, pos, topic)
@@ -118,7 +118,7 @@ def write_publish(buf, size, flags, topic, payload, packet_id):
         buf[end] = packet_id >> 8
         buf[end + 1] = packet_id & 255
         end += 2
-    if _HAS_SLICES:
+    if HAS_SLICES:
         buf[end : end + m] = payload
     else:
         _copy(buf, end, payload)

@@ -12,10 +12,11 @@ from micropython import const
 
 from .connection import Connection, as_bytes, check_range, since
 from .errors import MQTTError
-from .packet import write_publish, write_strings
+from .packet import HAS_SLICES, write_publish, write_strings
 from .topic import check
 
 _ONLINE = const(3)
+_PACKET_PUBLISH = const(0x30)
 _PACKET_SUBSCRIBE = const(0x82)
 _PACKET_UNSUBSCRIBE = const(0xA2)
 _DUP = const(0x08)
@@ -31,6 +32,7 @@ _WAS_SENT = const(0x08)
 
 # A builtin is found only behind a miss in the module and a linear search.
 _str = str
+_len = len
 
 
 def _refuse(*args):
@@ -55,6 +57,27 @@ class PubSub(Connection):
         self._resubscribed = 0  # filters sent on this connection
         super().__init__(*args)
 
+    def __getattr__(self, name):
+        """`is_connected`: is there a connection that the broker accepted?
+        `inflight`: messages sent and not yet acknowledged.  `queued`: messages
+        accepted that wait for the window or a connection.  `stats`: counters, see
+        `session.Stats`."""
+        # Not properties: they make MicroPython search all classes at every store
+        # to an attribute, which then takes seven times as long.
+        if name == "is_connected":
+            return self._link.state == _ONLINE
+        if name == "inflight":
+            return self._session.count - self._session.queued
+        if name == "queued":
+            return self._session.queued
+        if name == "stats":
+            return self._session.stats
+        raise AttributeError(name)
+
+    def set_callback(self, f):
+        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple."""
+        self.on_message = lambda message: f(message.topic, message.payload)
+
     def publish(self, topic, msg, retain=False, qos=0, max_age=0):
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
@@ -72,38 +95,62 @@ class PubSub(Connection):
             name = as_bytes(topic)
             check(name)  # 31-3.3-WILD
             # What cannot change need not be checked again.
-            self._checked = topic if topic.__class__ is bytes else None
+            self._checked = topic if topic.__class__ is bytes else self
+            self._topic_len = _len(name)
             topic = name
         if msg.__class__ is _str:
             msg = msg.encode()
         if not 0 <= qos <= 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
             raise ValueError("qos must be 0 to 2, max_age 0 to 86400")
-        is_free = link.state == _ONLINE and (link.pending is None or link.flush())
+        tx = link.tx
+        slot = -1
         packet_id = 0
+        if link.state == _ONLINE and (link.pending is None or link.flush()):
+            # Does nothing precede it?  Then it goes out at once.
+            count = session.count
+            if not qos:
+                if not (self._store_qos0 and session.queued):  # 31-4.3-WINDOW
+                    slot = 0
+            elif not (session.queued or session.is_due) and count < session.direct:
+                slot = session.order[count]
+                if session.buffers:
+                    tx = session.buffers[slot]  # and is written where it is kept
         if qos:
             packet_id = session.last_id + 1
             if packet_id >= session.id_end:
                 packet_id = session.next_id()
         flags = qos << 1 | 1 if retain else qos << 1
-        tx = link.tx
-        n = write_publish(tx, link.size, flags, topic, msg, packet_id)
-        if not n:
-            raise MQTTError(_TOO_LARGE)
+        end = self._topic_len + 4
+        n = end + _len(msg) + 2 if qos else end + _len(msg)
+        if HAS_SLICES and n < 130 and n <= link.size:
+            # As write_publish(), without a call: the usual case.
+            tx[0] = _PACKET_PUBLISH | flags
+            tx[1] = n - 2
+            tx[2] = 0
+            tx[3] = end - 4
+            tx[4:end] = topic
+            if qos:
+                tx[end] = packet_id >> 8
+                tx[end + 1] = packet_id & 255
+                end += 2
+            tx[end:n] = msg
+        else:
+            n = write_publish(tx, link.size, flags, topic, msg, packet_id)
+            if not n:
+                raise MQTTError(_TOO_LARGE)
+        if slot < 0:
+            return self._enqueue(topic, msg, flags, packet_id, n, max_age)
         now = time.ticks_ms()
         if qos:
-            count = session.count
-            if not is_free or session.queued or session.is_due or count >= session.direct:
-                return self._enqueue(topic, msg, flags, packet_id, n, max_age)
-            # As add() and next() in one: nothing precedes it, it goes out at once.
-            slot = session.order[count]
-            if not session.store.put(slot, packet_id, qos, tx, n, True):
+            # As add() and next() of the session in one.
+            if tx is not link.tx:
+                session.store.used[slot] = n
+            elif not session.store.put(slot, packet_id, qos, tx, n, True):
                 raise MQTTError(_FULL)
             session.last_id = session.ids[slot] = packet_id
             session.state[slot] = qos | _WAS_SENT
             session.when[slot] = now
             session.count = count + 1
-        elif not is_free or self._store_qos0 and session.queued:  # 31-4.3-WINDOW
-            return self._enqueue(topic, msg, flags, 0, n, max_age)
         session.stats.sent += 1
         self._tx_at = now
         try:
@@ -116,7 +163,9 @@ class PubSub(Connection):
             link.error = error
             return packet_id
         if done != n:
-            link.keep(tx, n, done)
+            if tx is not link.tx:
+                link.tx[:] = tx
+            link.keep(link.tx, n, done)
         return packet_id
 
     def _enqueue(self, topic, msg, flags, packet_id, n, max_age):
@@ -140,6 +189,17 @@ class PubSub(Connection):
         if not session.add(link.tx, n, packet_id, flags >> 1, is_online, expiry):
             raise MQTTError(_FULL)
         return packet_id
+
+    def flush(self, timeout_ms):
+        """Poll until nothing is in flight or queued -> is it safe to switch off?"""
+        start = time.ticks_ms()
+        while self._session.count:
+            left_ms = timeout_ms - since(start)
+            if left_ms <= 0 or self._link.state != _ONLINE:
+                return False
+            self.poll(min(left_ms, 50))
+        self._session.store.sync()
+        return True
 
     def _give_up(self, k, reason):
         self._session.stats.dropped += 1

@@ -16,6 +16,9 @@ class RamStore:
     # sends nothing before the next `poll()`, where one commit serves many.
     is_deferred = False
 
+    # A store may have `buffers` and `used`: then a packet may be written to the start of
+    # `buffers[slot]` and its length to `used[slot]`, in place of `put()`.
+
     def open(self, client_id, slots, size, held):
         """Allocate everything; called once by the client's constructor.
 
@@ -23,10 +26,10 @@ class RamStore:
         (window and queue), `size` the largest packet in bytes, `held` how
         many received QoS 2 packet ids there may be at once.
         """
-        self._data = data = []
+        self.buffers = buffers = []
         for _ in range(slots):
-            data.append(bytearray(size))
-        self._used = [0] * slots
+            buffers.append(bytearray(size))
+        self.used = [0] * slots
         self._format = "%ds" % size
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
@@ -36,14 +39,14 @@ class RamStore:
         wire before anything else is recorded.
         """
         # The whole buffer is copied: a part would need a slice, which allocates.
-        struct.pack_into(self._format, self._data[slot], 0, buf)
-        self._used[slot] = n
+        struct.pack_into(self._format, self.buffers[slot], 0, buf)
+        self.used[slot] = n
         return True
 
     def get(self, slot, buf):
         """Read the packet back into the start of `buf` -> its length in bytes."""
-        struct.pack_into(self._format, buf, 0, self._data[slot])
-        return self._used[slot]
+        struct.pack_into(self._format, buf, 0, self.buffers[slot])
+        return self.used[slot]
 
     # RAM has nothing to do for the rest: two empty methods stand for all of them.
 

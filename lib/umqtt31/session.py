@@ -96,9 +96,11 @@ class Session:
     def __init__(self, store, window, queue, held, level, now):
         n = window + queue
         self.store = store
+        self._remove = store.remove
         self.stats = Stats()
         self.window = window
         self.direct = 0 if store.is_deferred else window
+        self.buffers = None  # those of the store, when it is open
         self.queue = queue
         self._level = level
         self.order = list(range(n))
@@ -215,28 +217,34 @@ class Session:
                 return n
         return 0
 
+    def on_puback(self, packet_id):
+        """PUBACK, most often for the oldest message -> False if it is a stray."""
+        # A small function, so that its frame is not taken from the heap.
+        ids = self.ids
+        order = self.order
+        slot = order[0]
+        if (
+            ids[slot] != packet_id
+            or self.state[slot] != _WAIT_PUBACK | _WAS_SENT
+            or self.again
+            or not packet_id
+        ):
+            return self.on_ack(_PACKET_PUBACK, packet_id)
+        # As remove(), when it was sent on this connection.
+        order.append(order.pop(0))
+        ids[slot] = self._tries = 0
+        self.count -= 1
+        if self.queued:
+            self.is_due = True
+        if self._remove:
+            self._remove(slot)
+        return True
+
     def on_ack(self, first, packet_id):
         """PUBACK, PUBREC or PUBCOMP by its first byte -> False if it is a stray."""
         ids = self.ids
         order = self.order
         states = self.state
-        slot = order[0]
-        if (
-            packet_id
-            and ids[slot] == packet_id
-            and first == _PACKET_PUBACK
-            and states[slot] == _WAIT_PUBACK | _WAS_SENT
-            and not self.again
-        ):
-            # The usual case, as in remove(): it is for the oldest message.
-            order.append(order.pop(0))
-            ids[slot] = self._tries = 0
-            self.count -= 1
-            if self.queued:
-                self.is_due = True
-            if self.store.remove:
-                self.store.remove(slot)
-            return True
         k = 0
         for slot in order:
             if ids[slot] == packet_id:
@@ -314,8 +322,8 @@ class Session:
             self.owed -= 1
         if not k:
             self._tries = 0
-        if self.store.remove:
-            self.store.remove(slot)
+        if self._remove:
+            self._remove(slot)
         return packet_id
 
     # --- incoming ---------------------------------------------------------------
