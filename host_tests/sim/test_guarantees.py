@@ -131,6 +131,25 @@ def test_clean_session_when_connecting_then_in_flight_is_given_up_and_told():
     World().run(program)
 
 
+def test_acknowledged_when_device_resets_at_once_then_qos1_comes_again_marked_dup():
+    seen, world = run("up=11 window=1 store=journal", "reset@up25")
+    assert seen == ["0", "0", "1"]
+    assert "PUBLISH qos 1 id 1 u b'0' DUP" in "\n".join(world.trace)
+
+
+def test_acknowledged_when_device_resets_at_once_then_qos2_only_sends_its_pubrel():
+    seen, world = run("up=22 window=1 store=journal", "reset@up29")
+    assert seen == ["0", "1"]
+    trace = "\n".join(world.trace)
+    assert "client > PUBREL id 1 DUP" in trace
+    assert "PUBLISH qos 2 id 1 u b'0' DUP" not in trace
+
+
+def test_acknowledged_when_ordered_device_resets_at_once_then_nothing_is_repeated():
+    seen, _ = run("up=11 ordered=1 store=journal", "reset@up25")
+    assert seen == ["0", "1"]
+
+
 # --- to the device -----------------------------------------------------------------------
 
 
@@ -186,6 +205,13 @@ def test_broker_without_its_session_then_qos2_may_arrive_twice():
     assert seen == ["0", "0"]
 
 
+def test_broker_without_its_session_when_it_waited_for_pubrel_then_that_message_is_lost():
+    # It passes QoS 2 on at PUBREL, and this one reaches a broker that knows no such id.
+    seen, world = run("up=2 late=1", "forget@up25")
+    assert seen == []
+    assert "client > PUBREL id 1 DUP" in "\n".join(world.trace)
+
+
 def test_broker_without_its_session_then_subscriptions_are_sent_again():
     _, world = run("down=11 subscribe=1 spread_ms=50", "forget@up25")
     trace = "\n".join(world.trace)
@@ -201,6 +227,15 @@ def test_page_when_it_names_a_test_then_there_is_one():
     sources = "\n".join(path.read_text() for path in (ROOT / "host_tests").rglob("*.py"))
     missing = {name for name in names if f"def {name}(" not in sources}
     assert not missing
+
+
+def test_page_when_it_makes_a_promise_then_it_names_a_test():
+    """Rows of the tables and points of the lists, but not the terms of the promises."""
+    text = PAGE.read_text().partition("## From the device")[2].partition("## How far")[0]
+    rows = re.findall(r"^\| (?!promise).*$", text, re.M)
+    points = re.findall(r"^- (?:.|\n(?![-\n#]))*", text, re.M)
+    assert len(rows) >= 15 and len(points) >= 12
+    assert not [one for one in rows + points if "`test_" not in one]
 
 
 def test_page_when_tests_of_this_file_show_a_sentence_then_it_names_them():
