@@ -12,7 +12,7 @@ from micropython import const
 # isort: off
 from .session import Session
 from .pubsub import PubSub
-from .connection import check_range, since
+from .connection import check_range
 from .message import Message
 from .errors import MQTTError
 from .packet import HAS_SLICES, write_ack

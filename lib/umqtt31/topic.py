@@ -13,7 +13,11 @@ def check(topic, is_filter=False):
     for i in range(last + 1):
         c = topic[i]
         if more:
-            if c & 0xC0 != 0x80:
+            # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
+            if c & 0xC0 != 0x80 or (
+                c < (0xA0 if before == 0xE0 else 0x90 if before == 0xF0 else 0)
+                or c > (0x9F if before == 0xED else 0x8F if before == 0xF4 else 0xFF)
+            ):
                 break
             more -= 1
         else:
