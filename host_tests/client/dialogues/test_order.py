@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import BUSY, FULL, MQTTClient
+from umqtt31 import BUSY, FULL, MQTTClient, MQTTError
 
 
 def test_c2b_ordered_refuses_qos_0_and_mixed_qos():
@@ -152,3 +152,20 @@ def test_c2b_ordered_keeps_retain():
     d = Dialogue(ordered=True)
     d.publish(b"x", retain=True)
     d.c2b(publish(b"t", b"x", 1, 1, retain=1))
+
+
+def test_ordered_keeps_the_qos_of_the_first_message_for_good():
+    """SIB-RELIABILITY: also when nothing is queued any more, and over a reset."""
+    store = KeepingStore()
+    d = Dialogue(ordered=True, store=store)
+    assert isinstance(error_of(d.publish, b"x" * 1000, 1), MQTTError)  # fixes nothing yet
+    d.publish(b"1", 2)
+    d.b2c(pubrec(1))
+    d.b2c(pubcomp(1))
+    assert d.client.inflight == 0
+    assert isinstance(error_of(d.publish, b"2", 1), ValueError)
+    d.publish(b"2", 2)
+    d = Dialogue(False, ordered=True, store=store)
+    assert isinstance(error_of(d.publish, b"3", 1), ValueError)
+    d.publish(b"3", 2)
+    assert d.client.inflight + d.client.queued == 2
