@@ -305,3 +305,20 @@ def test_c2b_late_answers_on_a_new_connection_are_survived():
     d.b2c(pubcomp(2))
     d.c2b(pubrel(2), pubrel(2))
     assert d.client.inflight == 0
+
+
+def test_c2b_packet_that_goes_out_slowly_is_not_given_up_while_it_goes_on():
+    """What counts for connect_timeout is the time since the last byte that went out."""
+    d = Dialogue(keepalive=0, connect_timeout=10)
+    d.stream.write_most = 4
+    d.publish(b"x" * 20)
+    for _ in range(12):
+        d.clock.now_ms += 9000
+        d.client.poll()
+    d.c2b(publish(b"t", b"x" * 20, 1, 1))
+    d.stream.is_blocked = True
+    d.publish(b"y" * 20)
+    d.clock.now_ms += 9999
+    d.client.poll()
+    d.clock.now_ms += 1
+    assert code_of(d.client.poll) == TIMEOUT
