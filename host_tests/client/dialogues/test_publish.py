@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, publish, pubrec, pubrel
-from umqtt31 import CLOSED, TOO_LARGE
+from umqtt31 import CLOSED, NETWORK, TOO_LARGE
 
 
 def test_c2b_qos0_is_sent_once_and_never_again():
@@ -185,3 +185,28 @@ def test_c2b_each_packet_is_one_write():
     d.publish(b"x" * 100, 2)
     d.b2c(pubrec(2))
     assert d.stream.writes == [105, 107, 107, 4]
+
+
+def test_connection_that_dies_inside_publish_keeps_the_message_and_poll_says_why():
+    """C: PUBLISH fails; after reconnecting it goes out with DUP, as it may have arrived."""
+    for error in (OSError(104), MemoryError()):
+        d = Dialogue()
+        d.stream.write_error = error
+        assert d.publish(b"kept", 1) == 1
+        assert not d.client.is_connected and d.stream.is_closed
+        assert (d.client.inflight, d.client.stats.sent) == (1, 1)
+        for _ in range(2):
+            assert code_of(d.client.poll) == NETWORK
+        d.connect(False)
+        d.c2b(publish(b"t", b"kept", 1, 1, dup=1))
+        d.client.disconnect()
+        assert code_of(d.client.poll) == CLOSED
+
+
+def test_connection_that_dies_inside_publish_at_qos_0_is_said_at_once():
+    """Nothing is kept at QoS 0, so the caller has to hear of it."""
+    for error in (OSError(104), MemoryError()):
+        d = Dialogue()
+        d.stream.write_error = error
+        assert code_of(d.publish, b"x", 0) == NETWORK
+        assert d.stream.is_closed and d.client.inflight == d.client.queued == 0

@@ -59,3 +59,22 @@ def test_publish_and_receive_long_payloads():
         heap_unlock()
     b.expect(wire.publish(TOPIC, LONG), wire.publish(TOPIC, LONG, 2, 1), wire.puback(9))
     assert b.handler.length == len(LONG) and bytes(b.handler.payload[: len(LONG)]) == LONG
+
+
+def test_publish_when_the_stream_cannot_allocate():
+    """The message is kept; poll() tells later, which may allocate."""
+    b = Bench()
+    error = MemoryError()
+
+    def write(buf, off, n):
+        raise error
+
+    b.stream.write = write
+    heap_lock()
+    try:
+        packet_id = b.client.publish(TOPIC, PAYLOAD, qos=1)
+    finally:
+        heap_unlock()
+    assert packet_id == b.client.inflight == 1
+    b.connect()
+    assert b.client.stats.retried == b.client.inflight == 1
