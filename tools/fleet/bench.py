@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
@@ -84,9 +85,9 @@ def _tshark(path, form):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _decode(folder, out):
+def _decode(folder, out, core=0):
     command = [sys.executable, "-m", "tools", "fleet", "decode", str(folder), "--out", str(out)]
-    _pinned(command)
+    _pinned(command, core)
 
 
 def decode(bench):
@@ -177,6 +178,21 @@ def cores(bench):
         times[count] = float(done.stdout.split()[-1])
     text = "%.1f s and %.1f s: %.2f times" % (times[1], times[2], times[1] / times[2])
     bench.add("one core and two, through the shuffle", text, "≥ 1.8 times")
+    bench.add("two processes that share nothing", "%.2f times" % _side_by_side(bench), "the limit")
+
+
+def _side_by_side(bench):
+    # What two cores of this computer give when nothing in the program is in the way.
+    folder = bench.capture(bench.packets)
+
+    def on(core):
+        _decode(folder, bench.folder / ("decoded-%d" % core), core)
+
+    def both():
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(on, (0, 1)))
+
+    return 2 * bench.median(lambda: on(0)) / bench.median(both)
 
 
 def time_shuffle(count, folder, out):

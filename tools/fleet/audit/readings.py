@@ -29,6 +29,12 @@ _LAYOUT = np.dtype(
     ]
 )
 
+# What `readings` reads of messages.
+COLUMNS = [
+    *("site", "client_id", "direction", "topic", "qos", "first_sent", "times_sent"),
+    *("times_dup", "after_gap", "is_early", "envelope"),
+]
+
 
 def _unpack(envelopes):
     # A structured array, one entry for each envelope; zeros behind short ones.

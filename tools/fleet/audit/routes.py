@@ -22,6 +22,13 @@ from .readings import decode
 from .rows import dictionary, grouped, running_max_breaks
 from .sessions import table
 
+# What `routes` reads of messages.
+COLUMNS = [
+    *("site", "client_id", "connection", "direction", "topic", "qos", "packet_id", "retain"),
+    *("payload_hash", "first_sent", "level", "session", "position", "capture", "offset"),
+    *("number", "envelope"),
+]
+
 
 def is_wild(pattern):
     """Does the filter match more than one name (or is it shared)?"""

@@ -1,6 +1,7 @@
 """TCP segments on their way through a shuffle: packed with their payloads, by connection."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from ..capture.frames import padded
@@ -8,7 +9,17 @@ from ..capture.link import Segments
 from ..decode.connections import key_hash
 from ..decode.fields import slices
 
-_NUMBERS = [name for name in Segments.__dataclass_fields__ if name not in ("data", "start")]
+# What all segments of a connection share; on its way once for each connection.
+_ENDS = ("client_high", "client_low", "server_high", "server_low", "ports")
+_NUMBERS = {
+    "to_server": pa.bool_(),
+    "seq": pa.uint32(),
+    "flags": pa.uint8(),
+    "size": pa.uint32(),
+    "held": pa.uint32(),
+    "offset": pa.int64(),
+    "ts": pa.int64(),
+}
 
 
 def bucketed(segments, site_bucket, count):
@@ -24,25 +35,41 @@ def bucketed(segments, site_bucket, count):
 
 def to_table(segments):
     """An Arrow table of them, payloads included."""
-    columns = {name: getattr(segments, name) for name in _NUMBERS}
+    codes, _ = pd.factorize(key_hash(segments))
+    first = np.full(codes.max(initial=-1) + 1, 0)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    ends = pa.StructArray.from_arrays(
+        [pa.array(getattr(segments, name)[first]) for name in _ENDS], names=_ENDS
+    )
+    columns = {"ends": pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), ends)}
+    for name, kind in _NUMBERS.items():
+        columns[name] = pa.array(getattr(segments, name)).cast(kind)
     columns["payload"] = slices(segments.data, segments.start, segments.held)
     return pa.table(columns)
 
 
-def from_table(table):
-    """`Segments` again, with a buffer of their own."""
-    table = table.combine_chunks()
+def from_tables(tables):
+    """`Segments` again, of one or more tables, with a buffer of their own."""
+    columns = {name: np.concatenate(found) for name, found in _ends(tables).items()}
+    table = pa.concat_tables([one.drop_columns(["ends"]) for one in tables]).combine_chunks()
     payload = table["payload"].chunk(0)
     offsets = np.frombuffer(payload.buffers()[1], np.int64)[payload.offset :]
     offsets = offsets[: len(payload) + 1]
     data = payload.buffers()[2]
     data = memoryview(data)[: offsets[-1]] if data else b""
-    columns = {
-        name: table[name].to_numpy() if name != "to_server" else _bools(table[name])
-        for name in _NUMBERS
-    }
+    for name in _NUMBERS:
+        values = table[name].to_numpy()
+        columns[name] = values.astype(np.int64) if values.dtype == np.uint32 else values
+    columns["to_server"] = columns["to_server"].astype(bool)
     return Segments(data=padded(data), start=offsets[:-1], **columns)
 
 
-def _bools(column):
-    return column.to_numpy().astype(bool)
+def _ends(tables):
+    # {name: an array for each table}
+    found = {name: [] for name in _ENDS}
+    for table in tables:
+        ends = table["ends"].combine_chunks()
+        codes = ends.indices.to_numpy()
+        for name in _ENDS:
+            found[name].append(ends.dictionary.field(name).to_numpy()[codes])
+    return found

@@ -8,7 +8,6 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import schemas
 from ..audit.rows import dictionary
@@ -91,10 +90,10 @@ def _runs(parts):
             tables.append(part.table)
             count += part.table.num_rows
             if count >= _RUN_ROWS:
-                yield site, capture, segments.from_table(pa.concat_tables(tables))
+                yield site, capture, segments.from_tables(tables)
                 tables, count = [], 0
         if tables:
-            yield site, capture, segments.from_table(pa.concat_tables(tables))
+            yield site, capture, segments.from_tables(tables)
 
 
 class _Gathered:
@@ -198,14 +197,13 @@ def parts_named(batches, name):
     ]
 
 
-def only_flows(messages):
-    """Of messages those at QoS 1 and 2."""
-    return messages.filter(pc.greater(messages["qos"], 0))
+def _all(rows):
+    return rows
 
 
 # Tables that workers write: the parts they are in, which of their rows, whose day.
 WRITTEN = {
     "packets": ("events", only_packets, "ts"),
-    "flows": ("messages", only_flows, "first_sent"),
-    "readings": ("readings", lambda rows: rows, "ts"),
+    "flows": ("flows", _all, "first_sent"),
+    "readings": ("readings", _all, "ts"),
 }

@@ -1,7 +1,7 @@
 """DataFrame -> DataFrame: the pipeline's steps.  Nothing here reads or writes.
 
     segments --decode--> events --judge--> tables, messages, subscriptions
-    messages, subscriptions --route--> losses, duplicates, order
+    routed messages, subscriptions --route--> losses, duplicates, order
     messages with envelopes --collect_readings--> readings, losses
 
 All but `table` give packed rows (module `pack`); `table` makes plain rows of them.
@@ -15,8 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from .. import schemas
 from ..audit.judge import judge as judge_events
+from ..audit.readings import COLUMNS as COLLECTED_COLUMNS
 from ..audit.readings import decode as decode_envelopes
 from ..audit.readings import readings as collect
+from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
 from ..audit.rows import dictionary
 from . import pack, tasks
@@ -55,7 +57,8 @@ def _coded(table):
 def judge(events, buckets):
     """Packed events (by client) -> packed tables of `audit.judge`.
 
-    Messages and subscriptions come by topic, and once more as `readings` by device.
+    Messages come as `flows`, as `routed` by topic and as `readings` by device, each with
+    the columns that the next step reads; subscriptions come by topic.
     """
 
     def run(batches):
@@ -65,7 +68,8 @@ def judge(events, buckets):
         tables = judge_events(pack.load(parts))
         messages, subscriptions = tables.pop("messages"), tables.pop("subscriptions")
         yield pack.rows((name, 0, table) for name, table in tables.items() if table.num_rows)
-        yield pack.rows([("messages", 0, messages)])
+        flows = messages.filter(pc.greater(messages["qos"], 0)).select(schemas.FLOWS.names)
+        yield pack.rows([("flows", 0, flows)])
         yield pack.rows(_by_topic(messages, subscriptions, buckets))
         yield pack.rows(_by_device(messages, buckets))
 
@@ -74,6 +78,7 @@ def judge(events, buckets):
 
 
 def _by_topic(messages, subscriptions, buckets):
+    messages = messages.select(ROUTED_COLUMNS)
     codes, names = dictionary(messages["topic"])
     bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
     for number, some in pack.split(messages, bucket):
@@ -94,6 +99,7 @@ def _by_topic(messages, subscriptions, buckets):
 
 
 def _by_device(messages, buckets):
+    messages = messages.select(COLLECTED_COLUMNS)
     some = messages.filter(pc.is_valid(messages["envelope"]))
     if some.num_rows:
         codes, names = dictionary(decode_envelopes(some["envelope"])["device"])
