@@ -61,7 +61,7 @@ def test_messages_leave_in_their_order_and_only_as_many_as_the_window():
     assert counts(session) == (5, 5, 0, 0)
     assert sent(session) == [(PUBLISH, i, False) for i in ids[:3]]
     assert counts(session) == (5, 2, 0, 0)
-    assert session.on_puback(ids[0])
+    assert session.on_ack(PUBACK, ids[0])
     assert session.is_due
     assert sent(session) == [(PUBLISH, ids[3], False)]
     check_ring(session)
@@ -71,7 +71,7 @@ def test_acknowledgement_out_of_order_leaves_the_others_in_order():
     session = new_session()
     ids = [add(session) for _ in range(3)]
     sent(session)
-    assert session.on_puback(ids[1])
+    assert session.on_ack(PUBACK, ids[1])
     session.rewind(0)
     assert sent(session) == [(PUBLISH, ids[0], True), (PUBLISH, ids[2], True)]
     check_ring(session)
@@ -83,7 +83,7 @@ def test_acknowledgement_while_all_is_to_be_sent_again_takes_the_message_out():
     ids = [add(session) for _ in range(3)]
     sent(session)
     session.rewind(1)
-    assert session.on_puback(ids[0]) and session.on_puback(ids[2])
+    assert session.on_ack(PUBACK, ids[0]) and session.on_ack(PUBACK, ids[2])
     assert counts(session) == (1, 0, 1, 0)
     assert sent(session) == [(PUBLISH, ids[1], True)]
 
@@ -98,17 +98,16 @@ def test_acknowledgement_of_nothing_in_flight_changes_nothing(packet_id):
     before = counts(session), list(session.ids), list(session.order)
     for first in (PUBACK, PUBREC, PUBCOMP):
         assert not session.on_ack(first, packet_id)
-    assert not session.on_puback(packet_id)
     assert (counts(session), session.ids, session.order) == before
-    assert session.stats.strays == 4
+    assert session.stats.strays == 3
 
 
 def test_acknowledgement_of_an_empty_session_is_a_stray_even_with_id_0():
     session = new_session()
     add(session)
     sent(session)
-    assert session.on_puback(1)
-    assert not session.on_puback(0) and not session.on_puback(1)
+    assert session.on_ack(PUBACK, 1)
+    assert not session.on_ack(PUBACK, 0) and not session.on_ack(PUBACK, 1)
     assert counts(session) == (0, 0, 0, 0)
 
 
@@ -139,7 +138,7 @@ def test_interval_doubles_with_each_try_and_begins_anew_with_the_next_message():
         session.rewind(1)
         assert session.retry_in(0, 10**6) == 10**6
         sent(session)
-    session.on_puback(ids[0])
+    session.on_ack(PUBACK, ids[0])
     assert session.retry_in(0, 10**6) == 1000
 
 
@@ -217,7 +216,7 @@ def test_any_steps_keep_the_order_and_lose_nothing(steps):
             assert sent(session) == expected
         elif name == "ack" and in_flight:
             message = in_flight[number % len(in_flight)]
-            assert session.on_puback(message[0])
+            assert session.on_ack(PUBACK, message[0])
             model.remove(message)
         elif name == "rewind":
             session.rewind(number % 2)

@@ -16,12 +16,15 @@ if sys.implementation.name == "cpython":
 
     install()
 
+# What loading a module leaves behind goes before the next one, so that all lie close
+# together: a client then finds large blocks for its buffers, and functions their frames.
+for _name in ("session", "pubsub", "client"):
+    __import__(_name, globals(), None, (), 1)
+    gc.collect()
+
 from . import errors
 from .client import MQTTClient
 from .errors import MQTTError
-
-# What loading left behind goes, so that a client finds large blocks for its buffers.
-gc.collect()
 
 
 def __getattr__(name):

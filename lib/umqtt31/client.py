@@ -35,6 +35,7 @@ _ACK_BYTES = const(32)
 _LONGEST_SLEEP_MS = const(86400000)
 _MOST_PACKETS = const(64)
 _WAKE_MS = const(500)
+_SENT_QOS1 = const(0x09)  # state of a message: sent, awaits PUBACK
 _TICKS_SIGN = const(1 << 29)  # of a short difference, whatever the ticks' period
 
 # What a broker may send, by packet type: 0 nothing of it, 1 any length, else the
@@ -137,39 +138,6 @@ class MQTTClient(PubSub):
 
             self._publish_by = Ordered(session).publish
 
-    # --- what a connection needs of its client ---------------------------------------
-
-    def _start_over(self):
-        # 31-3.1-CLEAN: the session ends on this side too.
-        session = self._session
-        if session.count:
-            from .giveup import find_old
-
-            while find_old(session) >= 0:
-                self._give_up(find_old(session), _CLOSED)
-        session.clear_held()
-        if not session.count:
-            session.store.clear()
-
-    def _start(self):
-        session = self._session
-        self._acks_end = 0
-        if self._clean:
-            session.clear_held()
-        session.is_starved = False
-        session.store.online()
-        session.rewind(0)  # 31-4.2-RECONNECT
-        # All filters are to be sent again.
-        self._control = None
-        session.control_id = self._resubscribed = self._attempts = 0
-        if self._wake_at is not None:
-            session.stats.reconnects += 1
-        self._check_timers(self._tx_at)
-        if self._link.pending is None:
-            self._send_due(self._tx_at)
-
-    # --- the work --------------------------------------------------------------------
-
     def poll(self, timeout_ms=0):
         """Do all that is due: receive, deliver, acknowledge, send, ping.
 
@@ -182,6 +150,8 @@ class MQTTClient(PubSub):
         link = self._link
         session = self._session
         head = link.head
+        order = session.order
+        ids = session.ids
         start = None
         while True:
             now = time.ticks_ms()
@@ -205,7 +175,24 @@ class MQTTClient(PubSub):
                         if not n or n < 4 or head[0] != _PACKET_PUBACK or head[1] != 2:
                             break
                         handled += 1
-                        session.on_puback(head[2] << 8 | head[3])
+                        # As session.on_ack(), in place, for the oldest one.
+                        packet_id = head[2] << 8 | head[3]
+                        slot = order[0]
+                        if (
+                            ids[slot] != packet_id
+                            or session.state[slot] != _SENT_QOS1
+                            or session.again
+                            or not packet_id
+                        ):
+                            session.on_ack(_PACKET_PUBACK, packet_id)
+                            continue
+                        order.append(order.pop(0))
+                        ids[slot] = session.tries = 0
+                        session.count -= 1
+                        if session.queued:
+                            session.is_due = True
+                        if session.free_slot:
+                            session.free_slot(slot)
                     else:
                         break
                     if not n:

@@ -216,6 +216,39 @@ class PubSub(Connection):
                 self._is_busy = was_busy
                 self._publish_by = publish_by
 
+    # --- what a connection needs of its client ---------------------------------------
+
+    def _start_over(self):
+        # 31-3.1-CLEAN: the session ends on this side too.
+        session = self._session
+        if session.count:
+            from .giveup import find_old
+
+            while find_old(session) >= 0:
+                self._give_up(find_old(session), _CLOSED)
+        session.clear_held()
+        if not session.count:
+            session.store.clear()
+
+    def _start(self):
+        session = self._session
+        self._acks_end = 0
+        if self._clean:
+            session.clear_held()
+        session.is_starved = False
+        session.store.online()
+        session.rewind(0)  # 31-4.2-RECONNECT
+        # All filters are to be sent again.
+        self._control = None
+        session.control_id = self._resubscribed = self._attempts = 0
+        if self._wake_at is not None:
+            session.stats.reconnects += 1
+        self._check_timers(self._tx_at)
+        if self._link.pending is None:
+            self._send_due(self._tx_at)
+
+    # --- subscriptions --------------------------------------------------------------
+
     def subscribe(self, topic, qos=0):
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 

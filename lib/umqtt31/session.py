@@ -27,7 +27,6 @@ from micropython import const
 from .packet import write_ack
 
 _DUP = const(0x08)
-_PACKET_PUBACK = const(0x40)
 _PACKET_PUBREL = const(0x62)  # 31-3.6-PUBREL: carries the QoS bits 01
 
 # What is awaited, in a message's state; 0 at QoS 0.  The queue awaits its first PUBLISH.
@@ -96,7 +95,7 @@ class Session:
     def __init__(self, store, window, queue, held, level, now):
         n = window + queue
         self.store = store
-        self._remove = store.remove
+        self.free_slot = store.remove
         self.stats = Stats()
         self.window = window
         self.direct = 0 if store.is_deferred else window
@@ -110,7 +109,7 @@ class Session:
         self.state = bytearray(n)
         self.count = self.queued = self.again = self.owed = self._aged = 0
         self.control_id = self.last_id = self.id_end = 0
-        self._tries = 0  # of the oldest message
+        self.tries = 0  # of the oldest message
         self.expired = 0  # index of a message that is too old, see expires_in()
         self.is_due = self.is_starved = False
         self.held = [0] * held
@@ -217,29 +216,6 @@ class Session:
                 return n
         return 0
 
-    def on_puback(self, packet_id):
-        """PUBACK, most often for the oldest message -> False if it is a stray."""
-        # A small function, so that its frame is not taken from the heap.
-        ids = self.ids
-        order = self.order
-        slot = order[0]
-        if (
-            ids[slot] != packet_id
-            or self.state[slot] != _WAIT_PUBACK | _WAS_SENT
-            or self.again
-            or not packet_id
-        ):
-            return self.on_ack(_PACKET_PUBACK, packet_id)
-        # As remove(), when it was sent on this connection.
-        order.append(order.pop(0))
-        ids[slot] = self._tries = 0
-        self.count -= 1
-        if self.queued:
-            self.is_due = True
-        if self._remove:
-            self._remove(slot)
-        return True
-
     def on_ack(self, first, packet_id):
         """PUBACK, PUBREC or PUBCOMP by its first byte -> False if it is a stray."""
         ids = self.ids
@@ -262,7 +238,7 @@ class Session:
         elif waits != _OWE_PUBREL:
             if waits == _WAIT_PUBREC:
                 if not k:
-                    self._tries = 0
+                    self.tries = 0
                 self.store.pubrec(slot)
             states[slot] = states[slot] & ~_WAITS | _OWE_PUBREL
             if k < self.count - self.queued - self.again:
@@ -280,14 +256,14 @@ class Session:
             slot = self.order[k]
             if self.state[slot] & _WAITS == _WAIT_PUBCOMP:
                 self.state[slot] ^= _WAIT_PUBCOMP ^ _OWE_PUBREL
-        self._tries = min(self._tries + 1, _MAX_TRIES) if count else 0
+        self.tries = min(self.tries + 1, _MAX_TRIES) if count else 0
 
     def retry_in(self, now, most):
         """Ticks until the oldest message in flight is sent again, `most` at most."""
         if not self.retry_ms or self.again or self.count == self.queued:
             return most
         # 31-4.2-RETRY: the time-out doubles with each try of one message.
-        left = (self.retry_ms << self._tries) - ticks_diff(now, self.when[self.order[0]])
+        left = (self.retry_ms << self.tries) - ticks_diff(now, self.when[self.order[0]])
         return left if left < most else most
 
     def expires_in(self, now, most):
@@ -321,9 +297,9 @@ class Session:
         elif state & _WAITS == _OWE_PUBREL:
             self.owed -= 1
         if not k:
-            self._tries = 0
-        if self._remove:
-            self._remove(slot)
+            self.tries = 0
+        if self.free_slot:
+            self.free_slot(slot)
         return packet_id
 
     # --- incoming ---------------------------------------------------------------
