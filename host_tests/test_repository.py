@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "message": {"topic", "cpython"},
     "stream": {"packet", "cpython"},
     "connection": {"packet", "topic", "stream"},
-    "pubsub": {"packet", "topic", "connection"},
+    "pubsub": {"packet", "topic", "connection", "giveup"},
     "client": {
         "packet",
         "session",

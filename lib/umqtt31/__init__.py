@@ -22,9 +22,9 @@ for _name in ("session", "pubsub", "client"):
     __import__(_name, globals(), None, (), 1)
     gc.collect()
 
-from . import errors
-from .client import MQTTClient
-from .errors import MQTTError
+from . import errors  # noqa: E402
+from .client import MQTTClient  # noqa: E402
+from .errors import MQTTError  # noqa: E402
 
 
 def __getattr__(name):
