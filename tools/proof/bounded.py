@@ -30,7 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_call() -> Iterator[None]:
     """Bound the processor time of one test."""
     signal.signal(signal.SIGVTALRM, _stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_S)
+    # Again and again: what cleans up may not end either.
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_S, 0.5)
     try:
         return (yield)
     finally:
