@@ -229,7 +229,7 @@ def _audit_rate(bench, spark, folder):
     from . import schemas
     from .spark import job, transforms
 
-    events, buckets = job.read(spark, folder, job.Options(buckets=8))
+    events, buckets = job.read(spark, folder, job.Options())
     events = events.persist(StorageLevel.DISK_ONLY)
     rows = transforms.table(events, "events", schemas.EVENTS).count()
 

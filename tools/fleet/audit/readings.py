@@ -52,27 +52,47 @@ def _unpack(envelopes):
 
 
 def decode(envelopes):
-    """-> {name: Arrow array} of device, boot, stream, sequence; null where no envelope is."""
+    """-> {name: Arrow array} of device, boot, stream, sequence; null where no envelope is.
+
+    `device` is a dictionary.
+    """
     fields = _unpack(envelopes)
     mask = fields["magic"] == 0
+    devices = _devices(fields)
+    codes = pa.array(devices.indices.to_numpy(), mask=mask)
     return {
-        "device": pa.array(_names(fields["device"]), pa.string(), mask=mask),
+        "device": pa.DictionaryArray.from_arrays(codes, devices.dictionary),
         "boot": pa.array(fields["boot"].astype(np.int64), mask=mask),
         "stream": pa.array(fields["stream"].astype(np.int16), mask=mask),
         "sequence": pa.array(fields["sequence"].astype(np.int64), mask=mask),
     }
 
 
-def _names(devices):
-    names = np.array([d.decode("utf-8", "backslashreplace") for d in devices.tolist()], object)
-    return names
+def _devices(fields):
+    # A dictionary: each name is decoded once, however many readings it has.
+    raw = np.ascontiguousarray(fields["device"])
+    kind = pa.binary(raw.dtype.itemsize)
+    coded = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()
+    names = [
+        name.rstrip(b"\0").decode("utf-8", "backslashreplace")
+        for name in coded.dictionary.to_pylist()
+    ]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(names, pa.string()))
+
+
+def _firmware(fields):
+    codes, versions = pd.factorize(fields["firmware"].astype(np.int64))
+    names = ["%d.%d" % (one >> 8, one & 255) for one in versions.tolist()]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes.astype(np.int32)), pa.array(names, pa.string())
+    )
 
 
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
     fields = _unpack(messages["envelope"])
     sites, _ = dictionary(messages["site"])
-    device, _ = pd.factorize(fields["device"].astype(object))
+    device = _devices(fields).indices.to_numpy()
     keys = (sites, device, fields["stream"], fields["boot"], fields["sequence"])
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
     order = np.lexsort((sent, *[np.asarray(k, np.int64) for k in keys[::-1]]))
@@ -108,11 +128,11 @@ def _readings(messages, fields, order, first, sent):
     anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
         "site": messages["site"].take(pa.array(chosen)),
-        "device": _names(one["device"]),
+        "device": _devices(one),
         "boot": one["boot"].astype(np.int64),
         "stream": one["stream"].astype(np.int16),
         "sequence": one["sequence"].astype(np.int64),
-        "firmware": ["%d.%d" % (f >> 8, f & 255) for f in one["firmware"].tolist()],
+        "firmware": _firmware(one),
         "uptime_s": one["uptime_s"].astype(np.int64),
         "ts": np.minimum(published_at, delivered_at),
         "published": pa.array(published_at, mask=published_at == FAR),
@@ -181,7 +201,7 @@ def _losses(messages, fields, order, first, keys, sent):
         "topic": messages["topic"].take(chosen),
         "qos": messages["qos"].take(chosen),
         "ts": sent[order[first[at]]],
-        "device": _names(fields["device"][order[first[at]]]),
+        "device": _devices(fields[order[first[at]]]),
         "boot": boot[at],
         "stream": stream[at],
         "first_sequence": from_number[at],

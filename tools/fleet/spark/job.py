@@ -11,7 +11,7 @@ from .. import parquet, schemas
 from ..capture import files
 from . import tasks, transforms
 
-_BUCKET_BYTES = 24 << 20
+_BUCKET_BYTES = 32 << 20
 _WRITERS = 4
 
 

@@ -14,6 +14,7 @@ PACKED = "name string, bucket int, part binary"
 _ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("part", pa.binary())])
 # The JVM copies each part several times, so making them smaller pays at once.
 _PACKED_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_FEW_NAMES = 256
 
 
 def dump(table):
@@ -53,7 +54,27 @@ def split(table, buckets):
     first = np.flatnonzero(np.diff(chosen, prepend=-1))
     table = table.take(pa.array(order)) if len(first) > 1 else table
     for begin, end in zip(first, np.append(first[1:], len(chosen)), strict=True):
-        yield int(chosen[begin]), table.slice(begin, end - begin)
+        yield int(chosen[begin]), _compact(table.slice(begin, end - begin))
+
+
+def _compact(table):
+    # A slice keeps the dictionaries of the whole: of many clients it would carry all names.
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and table.num_rows:
+            column = table.column(place).combine_chunks()
+            column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+            if len(column.dictionary) > max(_FEW_NAMES, table.num_rows // 4):
+                table = table.set_column(place, field, _used(column))
+    return table
+
+
+def _used(column):
+    codes = column.indices.fill_null(-1).to_numpy()
+    used, fresh = np.unique(codes, return_inverse=True)
+    has_null = int(used[0] < 0)
+    names = column.dictionary.take(pa.array(used[has_null:]))
+    fresh = pa.array((fresh - has_null).astype(np.int32), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(fresh, names)
 
 
 def text_buckets(values, count):

@@ -7,6 +7,8 @@
 All but `table` give packed rows (module `pack`); `table` makes plain rows of them.
 """
 
+import gc
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,9 +31,22 @@ def decode(segments, buckets, goes_on=False):
 
     `goes_on`: more of the same connections will come; see `tasks.decode_segments`.
     """
-    return segments.repartitionById(buckets, "bucket").mapInArrow(
-        lambda batches: tasks.decode_segments(batches, buckets, goes_on), pack.PACKED
-    )
+
+    def run(batches):
+        return tasks.decode_segments(batches, buckets, goes_on)
+
+    return _each(segments.repartitionById(buckets, "bucket"), run)
+
+
+def _each(frame, run, schema=pack.PACKED):
+    # Each partition through `run`.
+    def task(batches):
+        # Spark's worker looks for garbage after each task.  What is there before is
+        # modules: tens of thousands of objects that it need not look at again.
+        gc.freeze()
+        return run(batches)
+
+    return frame.mapInArrow(task, schema)
 
 
 def by_client(events, buckets):
@@ -43,7 +58,7 @@ def by_client(events, buckets):
             entries = tasks.events_by_client(coded, buckets)
             yield pack.rows(("events", bucket, some) for bucket, some in entries)
 
-    return events.mapInArrow(run, pack.PACKED)
+    return _each(events, run)
 
 
 def _coded(table):
@@ -74,7 +89,7 @@ def judge(events, buckets):
         yield pack.rows(_by_device(messages, buckets))
 
     chosen = events.where(F.col("name") == "events")
-    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+    return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
 def _by_topic(messages, subscriptions, buckets):
@@ -120,7 +135,7 @@ def route(judged, buckets, exempt=()):
             yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt)))
 
     chosen = judged.where(F.col("name").isin("routed", "subscriptions"))
-    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+    return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
 def _no_subscriptions():
@@ -140,7 +155,7 @@ def collect_readings(judged, buckets):
             yield pack.rows(_filled(collect(pack.load(parts))))
 
     chosen = judged.where(F.col("name") == "readings")
-    return chosen.repartitionById(buckets, "bucket").mapInArrow(run, pack.PACKED)
+    return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
 def table(packed, name, schema):
@@ -153,7 +168,7 @@ def table(packed, name, schema):
                 yield from pack.plain(found, schema).to_batches(max_chunksize=50_000)
 
     spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-    return packed.where(F.col("name") == name).mapInArrow(run, spark_schema)
+    return _each(packed.where(F.col("name") == name), run, spark_schema)
 
 
 def gaps(events):
