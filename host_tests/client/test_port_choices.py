@@ -19,7 +19,7 @@ from umqtt31.stream import open_socket
 @pytest.fixture
 def no_slices(monkeypatch):
     """MicroPython up to 1.25, where assigning to a slice allocates."""
-    for module in (umqtt31.packet, umqtt31.pubsub, umqtt31.client):
+    for module in (umqtt31.packet, umqtt31.stream, umqtt31.client):
         monkeypatch.setattr(module, "HAS_SLICES", False)
 
 

@@ -129,6 +129,7 @@ class MQTTClient(PubSub):
         memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
         if HAS_SLICES:  # else encoding needs more room than a slot has
             session.buffers = getattr(memory, "buffers", None)
+            session.used = getattr(memory, "used", None)
         if store:
             from .recovery import Recovery
 

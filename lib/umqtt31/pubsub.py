@@ -12,7 +12,7 @@ from micropython import const
 
 from .connection import Connection, as_bytes, check_range, since
 from .errors import MQTTError
-from .packet import HAS_SLICES, write_publish, write_strings
+from .packet import write_publish, write_strings
 from .topic import check
 
 _ONLINE = const(3)
@@ -100,52 +100,56 @@ class PubSub(Connection):
             topic = name
         if msg.__class__ is _str:
             msg = msg.encode()
-        if not 0 <= qos <= 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
+        if qos and qos != 1 and qos != 2 or max_age and not 0 < max_age <= 86400:  # 31-2.1-QOS3
             raise ValueError("qos must be 0 to 2, max_age 0 to 86400")
-        tx = link.tx
+        first = _PACKET_PUBLISH | qos << 1
+        if retain:
+            first |= 1
+        topic_len = self._topic_len
+        end = topic_len + 4
+        n = end + _len(msg)
+        # Does nothing precede it?  Then it goes out at once, and needs no slot or this one.
         slot = -1
+        tx = None
         packet_id = 0
-        if link.state == _ONLINE and (link.pending is None or link.flush()):
-            # Does nothing precede it?  Then it goes out at once.
-            count = session.count
-            if not qos:
-                if not (self._store_qos0 and session.queued):  # 31-4.3-WINDOW
-                    slot = 0
-            elif not (session.queued or session.is_due) and count < session.direct:
-                slot = session.order[count]
-                if session.buffers:
-                    tx = session.buffers[slot]  # and is written where it is kept
+        is_free = link.state == _ONLINE and (link.pending is None or link.flush())
         if qos:
+            n += 2
             packet_id = session.last_id + 1
             if packet_id >= session.id_end:
                 packet_id = session.next_id()
-        flags = qos << 1 | 1 if retain else qos << 1
-        end = self._topic_len + 4
-        n = end + _len(msg) + 2 if qos else end + _len(msg)
-        if HAS_SLICES and n < 130 and n <= link.size:
+            count = session.count
+            if is_free and not (session.queued or session.is_due) and count < session.direct:
+                slot = session.order[count]
+                if session.buffers:
+                    tx = session.buffers[slot]  # It is written where it is kept.
+        elif is_free and not (self._store_qos0 and session.queued):  # 31-4.3-WINDOW
+            slot = 0
+        buf = tx or link.tx
+        if n <= link.short:
             # As write_publish(), without a call: the usual case.
-            tx[0] = _PACKET_PUBLISH | flags
-            tx[1] = n - 2
-            tx[2] = 0
-            tx[3] = end - 4
-            tx[4:end] = topic
+            buf[0] = first
+            buf[1] = n - 2
+            buf[2] = 0
+            buf[3] = topic_len
+            buf[4:end] = topic
             if qos:
-                tx[end] = packet_id >> 8
-                tx[end + 1] = packet_id & 255
+                buf[end] = packet_id >> 8
+                buf[end + 1] = packet_id & 255
                 end += 2
-            tx[end:n] = msg
+            buf[end:n] = msg
         else:
-            n = write_publish(tx, link.size, flags, topic, msg, packet_id)
+            n = write_publish(buf, link.size, first & 15, topic, msg, packet_id)
             if not n:
                 raise MQTTError(_TOO_LARGE)
         if slot < 0:
-            return self._enqueue(topic, msg, flags, packet_id, n, max_age)
+            return self._enqueue(topic, msg, first & 15, packet_id, n, max_age)
         now = time.ticks_ms()
         if qos:
             # As add() and next() of the session in one.
-            if tx is not link.tx:
-                session.store.used[slot] = n
-            elif not session.store.put(slot, packet_id, qos, tx, n, True):
+            if tx:
+                session.used[slot] = n
+            elif not session.store.put(slot, packet_id, qos, buf, n, True):
                 raise MQTTError(_FULL)
             session.last_id = session.ids[slot] = packet_id
             session.state[slot] = qos | _WAS_SENT
@@ -154,7 +158,7 @@ class PubSub(Connection):
         session.stats.sent += 1
         self._tx_at = now
         try:
-            done = link.raw.write(tx, 0, n)
+            done = link.raw.write(buf, 0, n)
         except Exception as error:
             if not qos:
                 link.lose(error)
@@ -163,7 +167,7 @@ class PubSub(Connection):
             link.error = error
             return packet_id
         if done != n:
-            if tx is not link.tx:
+            if tx:
                 link.tx[:] = tx
             link.keep(link.tx, n, done)
         return packet_id

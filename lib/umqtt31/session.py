@@ -99,7 +99,7 @@ class Session:
         self.stats = Stats()
         self.window = window
         self.direct = 0 if store.is_deferred else window
-        self.buffers = None  # those of the store, when it is open
+        self.buffers = self.used = None  # those of the store, if it has any
         self.queue = queue
         self._level = level
         self.order = list(range(n))

@@ -11,7 +11,7 @@ from struct import pack_into
 from micropython import const
 
 from .errors import MQTTError
-from .packet import new_buffer
+from .packet import HAS_SLICES, new_buffer
 
 if sys.implementation.name == "cpython":
     from .cpython import socket, wrap_tls
@@ -82,6 +82,8 @@ class Link:
     def __init__(self, size):
         # All attributes exist from the start: a new one would allocate.
         self.size = size
+        # Packets up to here can be written by assigning to slices, length in one byte.
+        self.short = 0 if not HAS_SLICES else size if size < 129 else 129
         self.rx = bytearray(size + _PIECE_BYTES)
         self.tx = new_buffer(size)
         self._spare = new_buffer(size)
