@@ -17,7 +17,9 @@ const BAD = new Set(["lost", "violations", "overtaking", "delivered twice", "inc
 
 function cell(name, value) {
   const number = typeof value === "number";
-  return make("td", shown(value), (number ? "n" : "") + (number && value > 0 && BAD.has(name) ? " bad" : ""));
+  const node = make("td", shown(value), (number ? "n" : "") + (number && value > 0 && BAD.has(name) ? " bad" : ""));
+  if (!number && node.textContent.length > 24) node.title = node.textContent;
+  return node;
 }
 function fill(table, names, rows, onHead) {
   const head = make("tr");
