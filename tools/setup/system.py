@@ -81,6 +81,13 @@ NEEDS = (
     Need("npm", _has("npm"), "npm", "node", without="tests against the broker aedes"),
     Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
     Need(
+        "Chromium",
+        lambda: any(_has(name)() for name in ("chromium", "chromium-browser", "google-chrome")),
+        "chromium",
+        "chromium",
+        without="the test that looks at the fleet report",
+    ),
+    Need(
         f"Java {JAVA_MAJOR}+",
         lambda: java_major() >= JAVA_MAJOR,
         "default-jre-headless",
