@@ -236,8 +236,7 @@ def _audit_rate(bench, spark, folder):
     def run():
         judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
         judged.count()
-        transforms.route(judged, buckets).count()
-        transforms.collect_readings(judged, buckets).count()
+        transforms.relate(judged, buckets).count()
         judged.unpersist()
 
     run()

@@ -59,23 +59,21 @@ def audit(events, buckets, exempt=()):
     """
     events = events.persist(StorageLevel.DISK_ONLY)
     judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
-    routed = transforms.route(judged, buckets, exempt).persist(StorageLevel.DISK_ONLY)
-    collected = transforms.collect_readings(judged, buckets).persist(StorageLevel.DISK_ONLY)
-    judged_and_routed = judged.unionByName(routed)
-    routed_and_collected = routed.unionByName(collected)
+    related = transforms.relate(judged, buckets, exempt).persist(StorageLevel.DISK_ONLY)
+    both = judged.unionByName(related)
     found = {
         "packets": events,
         "gaps": transforms.gaps(events),
         "captures": transforms.captures(events),
         "connections": transforms.table(judged, "connections", schemas.CONNECTIONS),
         "flows": judged,
-        "sequences": transforms.sequences(judged, routed),
-        "violations": transforms.table(judged_and_routed, "violations", schemas.VIOLATIONS),
+        "sequences": transforms.sequences(judged, related),
+        "violations": transforms.table(both, "violations", schemas.VIOLATIONS),
         "keepalive": transforms.table(judged, "keepalive", schemas.KEEPALIVE),
-        "readings": collected,
-        "losses": transforms.table(routed_and_collected, "losses", schemas.LOSSES),
+        "readings": related,
+        "losses": transforms.table(related, "losses", schemas.LOSSES),
     }
-    return found, [events, judged, routed, collected]
+    return found, [events, judged, related]
 
 
 def write(found, kept, out, progress=lambda done, total: None):

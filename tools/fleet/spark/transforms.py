@@ -1,8 +1,7 @@
 """DataFrame -> DataFrame: the pipeline's steps.  Nothing here reads or writes.
 
     segments --decode--> events --judge--> tables, messages, subscriptions
-    routed messages, subscriptions --route--> losses, duplicates, order
-    messages with envelopes --collect_readings--> readings, losses
+    messages by topic and by device, subscriptions --relate--> losses, order, readings
 
 All but `table` give packed rows (module `pack`); `table` makes plain rows of them.
 """
@@ -123,8 +122,12 @@ def _by_device(messages, buckets):
             yield "readings", number, part
 
 
-def route(judged, buckets, exempt=()):
-    """Messages by topic -> packed `routes`, `losses`, `violations`; `exempt`: filters."""
+def relate(judged, buckets, exempt=()):
+    """Messages by topic and by device -> packed `routes`, `losses`, `violations`, `readings`.
+
+    One step for both, as what a step costs beside its work is not little.  `exempt` are
+    filters of topics without order.
+    """
 
     def run(batches):
         batches = list(batches)
@@ -133,8 +136,11 @@ def route(judged, buckets, exempt=()):
         if messages:
             wanted = pack.load(subscriptions) if subscriptions else _no_subscriptions()
             yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt)))
+        of_devices = tasks.parts_named(batches, "readings")
+        if of_devices:
+            yield pack.rows(_filled(collect(pack.load(of_devices))))
 
-    chosen = judged.where(F.col("name").isin("routed", "subscriptions"))
+    chosen = judged.where(F.col("name").isin("routed", "subscriptions", "readings"))
     return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
@@ -144,18 +150,6 @@ def _no_subscriptions():
 
 def _filled(tables):
     return [(name, 0, table) for name, table in tables.items() if table.num_rows]
-
-
-def collect_readings(judged, buckets):
-    """Messages by device -> packed `readings` and `losses`."""
-
-    def run(batches):
-        parts = tasks.parts_named(batches, "readings")
-        if parts:
-            yield pack.rows(_filled(collect(pack.load(parts))))
-
-    chosen = judged.where(F.col("name") == "readings")
-    return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
 def table(packed, name, schema):
@@ -182,11 +176,11 @@ def gaps(events):
 _GAP_KINDS = ("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE")
 
 
-def sequences(judged, routed):
+def sequences(judged, related):
     """The `sequences` table: what one client shows, and what only both ends show."""
     keys = ["site", "client_id", "topic", "qos"]
     own = table(judged, "sequences", schemas.SEQUENCES)
-    found = table(routed, "routes", schemas.ROUTES).groupBy(*keys)
+    found = table(related, "routes", schemas.ROUTES).groupBy(*keys)
     counts = ("lost", "duplicates", "overtaking")
     found = found.agg(*(F.sum(name).alias("found_" + name) for name in counts))
     found = found.select(
