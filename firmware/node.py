@@ -137,6 +137,7 @@ class Node:
             self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._client.reconnect(wait_ms):
             self._is_greeted = False
+            self._told_error = None
             gc.collect()
             self._log("connected")
         elif self._client.last_error is not self._told_error:

@@ -56,7 +56,7 @@ class Connection:
 
     # Seldom set, so that a client needs a smaller table of attributes.
     _will = None
-    last_error = None  # why the last attempt of reconnect() failed: an MQTTError
+    last_error = None  # why reconnect() has failed so far: an MQTTError
 
     def __init__(self, client_id, server, port, user, password, keepalive, ssl, level, size):
         client_id = as_bytes(client_id)
@@ -211,6 +211,8 @@ class Connection:
                 link.state = _ONLINE
                 self._is_pinging = False
                 self._tx_at = self._rx_at = time.ticks_ms()
+                if self.last_error:
+                    self.last_error = None  # no remains in the middle of a small heap
                 self._start()
                 return True
         if since(self._tx_at) >= self._timeout_ms:

@@ -130,6 +130,7 @@ def test_reconnect_says_why_it_failed_and_raises_only_for_good():
         assert d.client.last_error.code in (code, NETWORK), reply
         assert stream.is_closed
         d.connect()
+        assert d.client.last_error is None
     for code in (1, 2, 4, 5, 6, 255):
         d = Dialogue()
         d.lose()
