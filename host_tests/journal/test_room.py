@@ -40,6 +40,15 @@ def test_clear_when_full_then_takes_as_many_again():
     assert fill(journal) == count
 
 
+@pytest.mark.parametrize(("blocks", "held_slots", "count"), [(8, 4, 66), (8, 0, 70), (5, 4, 24)])
+def test_journal_takes_as_many_pages_as_its_format_says(blocks, held_slots, count):
+    """All blocks but three, without the pages of the largest message and of the held ids.
+
+    Here the largest message takes two of a block's sixteen pages, and each of these one.
+    """
+    assert fill(opened(Flash(blocks, 4096, 256), held_slots=held_slots)) == count
+
+
 def test_remove_when_full_then_there_is_room_for_just_as_many():
     journal = opened(Flash(8, 4096, 256))
     count = fill(journal)
@@ -111,6 +120,7 @@ REFUSALS = [
         {"client_id": b"other"},
         "journal is of client b'node-17': erase_foreign=True would erase it",
     ),
+    ({"program_bytes": 512}, "journal has another layout: erase_foreign=True would erase it"),
     ({"slot_bytes": 8}, "journal holds more than fits: raise buffer_size to 100"),
     ({"slots": 1}, "journal holds more than fits: raise max_mqueue_len"),
     ({"held_slots": 0}, "journal holds more than fits: raise max_awaiting_rel"),
