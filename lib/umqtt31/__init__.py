@@ -18,8 +18,8 @@ if sys.implementation.name == "cpython":
 
 # What loading a module leaves behind goes before the next one, so that all lie close
 # together: a client then finds large blocks for its buffers, and functions their frames.
-for _name in ("session", "pubsub", "client"):
-    __import__(_name, globals(), None, (), 1)
+for name in ("session", "pubsub", "client"):
+    __import__(name, globals(), None, (), 1)
     gc.collect()
 
 from . import errors  # noqa: E402

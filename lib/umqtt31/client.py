@@ -98,7 +98,7 @@ class MQTTClient(PubSub):
                 raise ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
         if ordered:
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
-        self._store_qos0 = mqueue_store_qos0
+        self.mqueue_store_qos0 = mqueue_store_qos0
         self._timeout_ms = connect_timeout * 1000
         self._wake_at = None  # until there was a connection
         self._checked = self  # or the topic that was found valid last
@@ -124,7 +124,7 @@ class MQTTClient(PubSub):
             buffer_size,
         )
         self._message = Message(self._link.rx)
-        self._ordered = ordered
+        self.ordered = ordered
         slots = max_inflight + max_mqueue_len
         memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
         if HAS_SLICES:  # else encoding needs more room than a slot has
@@ -188,12 +188,12 @@ class MQTTClient(PubSub):
                             session.on_ack(_PACKET_PUBACK, packet_id)
                             continue
                         order.append(order.pop(0))
-                        ids[slot] = session.tries = 0
+                        ids[slot] = 0
                         session.count -= 1
                         if session.queued:
                             session.is_due = True
-                        if session.free_slot:
-                            session.free_slot(slot)
+                        if not session.buffers:
+                            session.store.remove(slot)
                     else:
                         break
                     if not n:
@@ -375,7 +375,7 @@ class MQTTClient(PubSub):
     def _send_due(self, now):
         session = self._session
         link = self._link
-        if self._ordered:
+        if self.ordered:
             session.store.sync()  # MQTT-4.6-RM1: what is done stays so over a reset
         else:
             session.store.commit()

@@ -70,7 +70,7 @@ class Connection:
             raise ValueError("password without user")  # 31-2.2-USER
         self._address = server, port or (8883 if ssl else 1883), ssl
         self._identity = level, client_id, user, password
-        self._keepalive = keepalive
+        self.keepalive = keepalive
         self._clean = self._is_busy = self._is_pinging = False
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
@@ -79,7 +79,7 @@ class Connection:
 
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost (§3.1)."""
-        if not self._keepalive:
+        if not self.keepalive:
             # Without keep alive a broker may never notice, so no will ever comes.
             raise ValueError("a will needs keepalive > 0")
         topic = as_bytes(topic)
@@ -182,7 +182,7 @@ class Connection:
                 flags |= 0x40 if flags & 0x80 else 0x80
                 fields.append(as_bytes(text))
         link = self._link
-        n = write_connect(link.tx, link.size, level, flags, self._keepalive, fields)
+        n = write_connect(link.tx, link.size, level, flags, self.keepalive, fields)
         if not n:
             raise MQTTError(_TOO_LARGE)
         self._clean = clean
@@ -228,13 +228,13 @@ class Connection:
 
     def _ping_in(self, now, most):
         # Ticks until PINGREQ is due or, after one, its answer is overdue.
-        if not self._keepalive:
+        if not self.keepalive:
             return most
         if self._is_pinging:
-            left = self._keepalive * 1000 - time.ticks_diff(now, self._ping_at)
+            left = self.keepalive * 1000 - time.ticks_diff(now, self._ping_at)
         else:
             # Silence counts in both directions: a link that only sends may be dead.
-            left = self._keepalive * 750 - max(
+            left = self.keepalive * 750 - max(
                 time.ticks_diff(now, self._tx_at), time.ticks_diff(now, self._rx_at)
             )
         return min(left, most)

@@ -25,9 +25,6 @@ PROTOCOLS = {3: b"\x00\x06MQIsdp\x03"}
 HAS_SLICES = sys.implementation.version >= (1, 26)
 _SLACK = const(256)
 
-# A builtin is found only behind a miss in the module and a linear search.
-_len = len
-
 
 def _copy(buf, pos, data):
     if HAS_SLICES:
@@ -95,34 +92,22 @@ def write_strings(buf, size, first, head, strings, qos=b""):
 
 def write_publish(buf, size, flags, topic, payload, packet_id):
     """PUBLISH; `flags` are the low bits of its first byte (§3.3)."""
-    n = _len(topic)
-    m = _len(payload)
-    length = n + m + (4 if flags & 6 else 2)
-    if length < 128 and length + 2 <= size:  # the common case, at once
-        buf[0] = _PACKET_PUBLISH | flags
-        buf[1] = length
-        pos = 2
-    else:
-        pos = _write_header(buf, size, _PACKET_PUBLISH | flags, length)
-        if not pos:
-            return 0
+    n = len(topic)
+    m = len(payload)
+    has_id = flags & 6
+    pos = _write_header(buf, size, _PACKET_PUBLISH | flags, n + m + (4 if has_id else 2))
+    if not pos:
+        return 0
     buf[pos] = n >> 8
     buf[pos + 1] = n & 255
-    pos += 2
-    end = pos + n
-    if HAS_SLICES:
-        buf[pos:end] = topic
-    else:
-        _copy(buf, pos, topic)
-    if flags & 6:  # 31-3.3-IDQOS
-        buf[end] = packet_id >> 8
-        buf[end + 1] = packet_id & 255
-        end += 2
-    if HAS_SLICES:
-        buf[end : end + m] = payload
-    else:
-        _copy(buf, end, payload)
-    return end + m
+    _copy(buf, pos + 2, topic)
+    pos += 2 + n
+    if has_id:  # 31-3.3-IDQOS
+        buf[pos] = packet_id >> 8
+        buf[pos + 1] = packet_id & 255
+        pos += 2
+    _copy(buf, pos, payload)
+    return pos + m
 
 
 def write_ack(buf, pos, first, packet_id):

@@ -123,7 +123,7 @@ class PubSub(Connection):
                 slot = session.order[count]
                 if session.buffers:
                     tx = session.buffers[slot]  # It is written where it is kept.
-        elif is_free and not (self._store_qos0 and session.queued):  # 31-4.3-WINDOW
+        elif is_free and not (self.mqueue_store_qos0 and session.queued):  # 31-4.3-WINDOW
             slot = 0
         buf = tx or link.tx
         if n <= link.short:
@@ -177,7 +177,7 @@ class PubSub(Connection):
         session = self._session
         link = self._link
         is_online = link.state == _ONLINE
-        if not packet_id and not self._store_qos0:
+        if not packet_id and not self.mqueue_store_qos0:
             raise MQTTError(_FULL if is_online else _CLOSED)
         # Is there a place in the queue or, on a connection, in the window?
         room = session.queue

@@ -61,11 +61,9 @@ class RamStore:
     # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
     # hold(packet_id): a QoS 2 message with this id was received and handed over.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
-    pubrec = hold = release = recover
-
-    # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
-    # None spares the call for each message.
-    remove = None
+    # remove(slot): the message is done or given up.  Lazy: need not survive a reset; not
+    # called for a store with `buffers`.
+    pubrec = hold = release = remove = recover
 
     def online(self):
         """A connection is open: from now on every message may have been sent."""

@@ -95,13 +95,12 @@ class Session:
     def __init__(self, store, window, queue, held, level, now):
         n = window + queue
         self.store = store
-        self.free_slot = store.remove
         self.stats = Stats()
         self.window = window
         self.direct = 0 if store.is_deferred else window
         self.buffers = self.used = None  # those of the store, if it has any
         self.queue = queue
-        self._level = level
+        self.level = level
         self.order = list(range(n))
         # By slot.  The ids are a list, which is searched in C.
         self.ids = [0] * n
@@ -109,7 +108,7 @@ class Session:
         self.state = bytearray(n)
         self.count = self.queued = self.again = self.owed = self._aged = 0
         self.control_id = self.last_id = self.id_end = 0
-        self.tries = 0  # of the oldest message
+        self._tries = self._tried_id = 0  # how often the oldest timed out; which one that was
         self.expired = 0  # index of a message that is too old, see expires_in()
         self.is_due = self.is_starved = False
         self.held = [0] * held
@@ -202,13 +201,13 @@ class Session:
         for k in range(self.count - self.queued - self.again):
             slot = self.order[k]
             state = states[slot]
-            if state & _WAITS == _WAIT_PUBREC and self._level < 4:
+            if state & _WAITS == _WAIT_PUBREC and self.level < 4:
                 break  # 31-4.3-STAGE: PUBRELs in the order of the PUBLISHes
             if state & _WAITS == _OWE_PUBREL:
                 n = write_ack(buf, 0, _PACKET_PUBREL, self.ids[slot])
                 if state & _RELEASED:
                     self.stats.retried += 1
-                    if self._level < 4:
+                    if self.level < 4:
                         buf[0] |= _DUP
                 states[slot] = state & ~_WAITS | _WAIT_PUBCOMP | _RELEASED
                 self.when[slot] = now
@@ -238,7 +237,7 @@ class Session:
         elif waits != _OWE_PUBREL:
             if waits == _WAIT_PUBREC:
                 if not k:
-                    self.tries = 0
+                    self._tries = 0
                 self.store.pubrec(slot)
             states[slot] = states[slot] & ~_WAITS | _OWE_PUBREL
             if k < self.count - self.queued - self.again:
@@ -256,14 +255,19 @@ class Session:
             slot = self.order[k]
             if self.state[slot] & _WAITS == _WAIT_PUBCOMP:
                 self.state[slot] ^= _WAIT_PUBCOMP ^ _OWE_PUBREL
-        self.tries = min(self.tries + 1, _MAX_TRIES) if count else 0
+        oldest_id = self.ids[self.order[0]]
+        tries = self._tries if oldest_id == self._tried_id else 0
+        self._tries = min(tries + 1, _MAX_TRIES) if count else 0
+        self._tried_id = oldest_id
 
     def retry_in(self, now, most):
         """Ticks until the oldest message in flight is sent again, `most` at most."""
         if not self.retry_ms or self.again or self.count == self.queued:
             return most
+        slot = self.order[0]
         # 31-4.2-RETRY: the time-out doubles with each try of one message.
-        left = (self.retry_ms << self.tries) - ticks_diff(now, self.when[self.order[0]])
+        tries = self._tries if self.ids[slot] == self._tried_id else 0
+        left = (self.retry_ms << tries) - ticks_diff(now, self.when[slot])
         return left if left < most else most
 
     def expires_in(self, now, most):
@@ -296,10 +300,8 @@ class Session:
             self.again -= 1
         elif state & _WAITS == _OWE_PUBREL:
             self.owed -= 1
-        if not k:
-            self.tries = 0
-        if self.free_slot:
-            self.free_slot(slot)
+        if not self.buffers:
+            self.store.remove(slot)
         return packet_id
 
     # --- incoming ---------------------------------------------------------------

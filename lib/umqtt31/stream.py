@@ -186,7 +186,14 @@ class Link:
             buf = rx
             n = left
             if self.is_oversize:
-                n = self._until_next_field(got)
+                # Topic, packet id, payload: the id is read byte by byte, the rest goes
+                # as it comes.
+                if got < self.field:
+                    n = self.field - got
+                elif self._first & 6 and got < self.field + 2:
+                    n = 1
+                if n > self.size:
+                    n = self.size
             elif got:
                 # A stream fills a buffer from its start only, so what follows the
                 # first piece of a body comes through a buffer of its own.
@@ -251,13 +258,3 @@ class Link:
             self.payload_len = length - self.field - (4 if first & 6 else 2)
             if self.payload_len < 0:
                 self.fail(_PROTOCOL)
-
-    def _until_next_field(self, pos):
-        # An oversize PUBLISH: topic, packet id, payload; of these the id is read byte
-        # by byte, the rest goes as it comes.
-        n = self._left
-        if pos < self.field:
-            n = self.field - pos
-        elif self._first & 6 and pos < self.field + 2:
-            return 1
-        return n if n < self.size else self.size
