@@ -37,6 +37,12 @@ def test_manifest_freezes_every_module_of_the_library():
             "try:\n from umqtt31 import Journal\nexcept ImportError:\n print('no journal')",
             "no journal",
         ),
+        (
+            "package.json",
+            "import umqtt31\ntry:\n umqtt31.MQTTClient('a', 'b', ordered=True).poll()\n"
+            "except umqtt31.MQTTError as error:\n print(error.code == umqtt31.CLOSED)",
+            "True",
+        ),
         ("package-full.json", "from umqtt31 import Journal; print('journal')", "journal"),
         ("package-full.json", "from umqtt31.simple import MQTTClient; print('simple')", "simple"),
     ],

@@ -42,10 +42,10 @@ def version():
 
 def package_files():
     """{file name in the project: content} of the three."""
-    group = groups()
-    optional = {name for name in group if group[name] != "core"} - {"__init__"}
-    everything = sorted(f"{name}.py" for name in group)
-    client = [name for name in everything if name.removesuffix(".py") not in optional]
+    modules = groups()
+    needed = _needed_by("client", modules) | {"__init__"}
+    everything = sorted(f"{name}.py" for name in modules)
+    client = [name for name in everything if name.removesuffix(".py") in needed]
     lines = "\n".join(f'        "{name}",' for name in everything)
     manifest = _MANIFEST.format(description=_DESCRIPTION, version=version(), files=lines)
     return {
@@ -61,6 +61,21 @@ def write_packages():
     for name, content in files.items():
         (ROOT / name).write_text(content)
     return list(files)
+
+
+def _needed_by(start, modules):
+    # With what is only loaded on demand: the texts of errors, policies, recovery.
+    needed = set()
+    left = {start}
+    while left:
+        name = left.pop()
+        needed.add(name)
+        nodes = ast.walk(ast.parse((LIBRARY / f"{name}.py").read_text()))
+        own = {
+            node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1
+        }
+        left |= (own & set(modules)) - needed
+    return needed
 
 
 def _package(names):
