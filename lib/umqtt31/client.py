@@ -187,11 +187,13 @@ class MQTTClient(PubSub):
                         ):
                             session.on_ack(_PACKET_PUBACK, packet_id)
                             continue
-                        order.append(order.pop(0))
                         ids[slot] = 0
-                        session.count -= 1
-                        if session.queued:
-                            session.is_due = True
+                        count = session.count - 1
+                        session.count = count
+                        if count:  # else the slot stays where it is
+                            order.append(order.pop(0))
+                            if session.queued:
+                                session.is_due = True
                         if not session.buffers:
                             session.store.remove(slot)
                     else:
@@ -322,8 +324,11 @@ class MQTTClient(PubSub):
                 stats.received += 1
                 if self.on_message:
                     self.on_message(self._message)
-        finally:
+        except BaseException:
             self._is_busy = False
+            self._send_acks(now)  # for what came before it
+            raise
+        self._is_busy = False
         # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
         if first & 4:
             session.hold(packet_id, now)

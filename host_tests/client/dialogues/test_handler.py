@@ -214,3 +214,17 @@ def test_on_drop_that_publishes_or_polls_gets_a_clear_error_and_breaks_nothing()
         d.client.on_drop = None
         d.b2c(puback(1))
         d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"3", 1, third))
+
+
+def test_b2c_handler_that_raises_keeps_no_earlier_answer_back():
+    """The first message's PUBACK is out before the exception reaches the program."""
+    d = Dialogue()
+
+    def handler(message):
+        if message.packet_id == 2:
+            raise KeyError("second")
+
+    d.client.on_message = handler
+    d.stream.feed(publish(b"t", b"1", 1, 1), publish(b"t", b"2", 1, 2))
+    assert isinstance(error_of(d.client.poll), KeyError)
+    d.c2b(puback(1))
