@@ -29,6 +29,9 @@ def start(board):
         print("cannot start:", reason(error))
         board.halt()
         return
+    # The texts of errors; else the first error loads them, into a heap in use.
+    import umqtt31.codes  # noqa: F401
+
     node.run()
     print("report", json.dumps(node.report()))
     board.reset()
