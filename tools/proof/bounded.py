@@ -27,8 +27,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    """Bound the processor time of a test's fixtures."""
+    return (yield from _bounded())
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
-    """Bound the processor time of one test."""
+    """Bound the processor time of the test."""
+    return (yield from _bounded())
+
+
+def _bounded() -> Iterator[None]:
     signal.signal(signal.SIGVTALRM, _stop)
     # Again and again: what cleans up may not end either.
     signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_S, 0.5)
