@@ -69,6 +69,15 @@ def test_full_journal_when_opened_again_then_full_as_before():
     assert not put(again, count, 2001)
 
 
+def test_held_ids_when_opened_again_then_take_no_room_from_messages():
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    for packet_id in (1, 2, 3, 4):
+        journal.hold(packet_id)
+    journal.commit()
+    assert fill(opened(flash)) == 66
+
+
 def test_clear_when_nothing_came_since_then_writes_nothing():
     flash = Flash(8, 4096, 256)
     journal = opened(flash)
