@@ -1,7 +1,7 @@
 """Packets counted type by type, as tshark counts them.
 
-Real captures lie where UMQTT31_CAPTURES says, or in a folder `shared/captures` beside
-the project; without them only simulated captures are compared.
+Real captures lie where UMQTT31_CAPTURES says, or in a folder `captures` of any
+neighbour of the project; without them only simulated captures are compared.
 """
 
 import os
@@ -15,9 +15,15 @@ from host_tests.fleet.dialogue import decode, simulated, types
 from tools.fleet import schemas
 from tools.fleet.simulate.run import Plan
 
-_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "captures"
-_FOLDER = Path(os.environ.get("UMQTT31_CAPTURES") or _BESIDE)
-CAPTURES = sorted(p for p in _FOLDER.rglob("*") if p.suffix in (".pcap", ".pcapng", ".cap"))
+_NAMED = os.environ.get("UMQTT31_CAPTURES")
+_BESIDE = Path(__file__).resolve().parents[3].glob("*/captures")
+_FOLDERS = [Path(_NAMED)] if _NAMED else list(_BESIDE)
+CAPTURES = sorted(
+    path
+    for folder in _FOLDERS
+    for path in folder.rglob("*")
+    if path.suffix in (".pcap", ".pcapng", ".cap")
+)
 
 
 def _tshark(path):
