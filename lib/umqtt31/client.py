@@ -124,7 +124,6 @@ class MQTTClient(PubSub):
             buffer_size,
         )
         self._message = Message(self._link.rx)
-        self.ordered = ordered
         slots = max_inflight + max_mqueue_len
         memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
         if HAS_SLICES:  # else encoding needs more room than a slot has
@@ -380,7 +379,7 @@ class MQTTClient(PubSub):
     def _send_due(self, now):
         session = self._session
         link = self._link
-        if self.ordered:
+        if self._publish_by:  # ordered
             session.store.sync()  # MQTT-4.6-RM1: what is done stays so over a reset
         else:
             session.store.commit()

@@ -68,8 +68,8 @@ class Connection:
         check_range("buffer_size", size, 16, 65535)
         if password is not None and user is None:
             raise ValueError("password without user")  # 31-2.2-USER
-        self._address = server, port or (8883 if ssl else 1883), ssl
-        self._identity = level, client_id, user, password
+        address = server, port or (8883 if ssl else 1883), ssl
+        self._identity = level, client_id, user, password, address
         self.keepalive = keepalive
         self._clean = self._is_busy = self._is_pinging = False
         self._attempts = 0  # to connect since one succeeded
@@ -172,7 +172,7 @@ class Connection:
 
     def _begin(self, clean, stream):
         flags = clean << 1
-        level, client_id, user, password = self._identity
+        level, client_id, user, password, address = self._identity
         fields = [client_id]
         if self._will:
             fields.extend(self._will[:2])
@@ -189,9 +189,9 @@ class Connection:
         self._tx_at = time.ticks_ms()
         if stream is None:
             try:
-                stream = open_socket(*self._address)
+                stream = open_socket(*address)
             except OSError as error:
-                text = "cannot reach %s port %d: %s" % (self._address[:2] + (error,))
+                text = "cannot reach %s port %d: %s" % (address[:2] + (error,))
                 raise MQTTError(_NETWORK, text) from error
         link.attach(stream)
         link.write(link.tx, n)
