@@ -51,7 +51,7 @@ class Rows:
         for name in ("payload_bytes", "packet_bytes", "payload_hash"):
             self.__dict__[name] = _numbers(self.table[name], 0)[order]
         # Was it seen in a capture, or told by a subscriber's JSON line?
-        self.is_captured = self.packet_bytes > 0
+        self.is_captured = self.__dict__["packet_bytes"] > 0
         topic, self.topics = dictionary(self.table["topic"])
         self.topic = topic[order]
         # Where each connection's rows begin; one entry more for the end.
