@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 
+import paho.mqtt.client as paho
 import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.cluster import cluster, environment, submit
 from host_tests.fleet.dialogue import simulated
 from tools.fleet import package, schemas
+from tools.fleet.simulate.envelope import reading
 from tools.fleet.simulate.run import Plan
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
@@ -91,6 +93,61 @@ def test_stream_when_killed_with_java_and_all_then_started_again_has_the_tables_
     (growing / "a.pcap").write_bytes(data)
     assert _stream(growing, out, "--once").wait(_LIFE_S) == 1
     _assert_same(out, one)
+
+
+def test_live_stream_when_killed_with_java_and_all_then_each_reading_is_a_row_once(
+    mosquitto, tmp_path
+):
+    """QoS 2 throughout, so that each message is a row of `packets` exactly once as well."""
+    out, address = tmp_path / "out", "mqtt://%s:%d/k/#" % (mosquitto.host, mosquitto.port)
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="fleet-publisher")
+    client.connect(mosquitto.host, mosquitto.port)
+    client.loop_start()
+    sent = 0
+
+    def publish(count):
+        nonlocal sent
+        for _ in range(count):
+            sent += 1
+            payload = reading(257, 1, sent, sent, 1, b"dev", (2100, 3300))
+            last = client.publish("k/dev", payload, 2)
+        last.wait_for_publish(_LIFE_S)
+
+    signs = (out / "packets", out / "_stream" / "manifest.json", out / "readings")
+    for sign in signs:
+        before = _changed(sign)
+        life = _stream(address, out, "--trigger", 0.5, "--refresh", 2)
+        deadline = time.monotonic() + _LIFE_S
+        while not sent and "k/#" not in mosquitto.log_text():
+            assert life.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        while _changed(sign) == before:
+            assert life.poll() is None and time.monotonic() < deadline
+            publish(5)
+            time.sleep(0.1)
+        os.killpg(life.pid, signal.SIGKILL)
+        life.wait()
+        publish(50)  # while nobody is there: the session keeps them
+    life = _stream(address, out, "--trigger", 0.5, "--refresh", 2)
+    deadline = time.monotonic() + _LIFE_S
+    while _count(out, "readings") < sent:
+        assert life.poll() is None and time.monotonic() < deadline
+        time.sleep(0.5)
+    life.send_signal(signal.SIGINT)
+    assert life.wait(_LIFE_S) == 0
+    client.disconnect()
+    client.loop_stop()
+    numbers = sorted(pq.read_table(out / "readings")["sequence"].to_pylist())
+    assert numbers == list(range(1, sent + 1))
+    assert _count(out, "packets") == sent
+    assert _count(out, "losses") == 0
+
+
+def _count(out, name):
+    try:
+        return pq.read_table(out / name).num_rows
+    except (OSError, ValueError):
+        return 0  # not there yet, or just being replaced
 
 
 def _changed(path):
