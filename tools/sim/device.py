@@ -36,7 +36,7 @@ class Client(MQTTClient):
         self._revived = self._rules.outgoing.revived()
         super().__init__(*args, **options)
 
-    @property
+    @property  # type: ignore[override]
     def on_message(self) -> Callable | None:
         return self._hand_over if self._handler or self._handler is None else None
 
@@ -72,16 +72,16 @@ class Client(MQTTClient):
             self._drop_handler(packet_id, reason)
 
     def publish(
-        self, topic: Any, msg: Any, retain: bool = False, qos: int = 0, **more: Any
+        self, topic: Any, msg: Any, retain: bool = False, qos: int = 0, max_age: Any = 0
     ) -> int:
         if self._is_in_publish:  # it calls itself in ordered mode
-            return super().publish(topic, msg, retain, qos, **more)
+            return super().publish(topic, msg, retain, qos, max_age)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
         outgoing = self._rules.outgoing
         flow = outgoing.on_accepting(key, qos, self.is_connected)
         self._is_in_publish = True
         try:
-            packet_id = super().publish(topic, msg, retain, qos, **more)
+            packet_id = super().publish(topic, msg, retain, qos, max_age)
         except Exception:
             outgoing.on_refused(flow)
             raise
