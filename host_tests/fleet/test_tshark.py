@@ -1,7 +1,7 @@
 """Packets counted type by type, as tshark counts them.
 
-Real captures lie where UMQTT31_CAPTURES says, or in a folder `captures` of any
-neighbour of the project; without them only simulated captures are compared.
+Real captures lie in the folder that UMQTT31_CAPTURES names; without it only simulated
+ones are compared.
 """
 
 import os
@@ -16,12 +16,9 @@ from tools.fleet import schemas
 from tools.fleet.simulate.run import Plan
 
 _NAMED = os.environ.get("UMQTT31_CAPTURES")
-_BESIDE = Path(__file__).resolve().parents[3].glob("*/captures")
-_FOLDERS = [Path(_NAMED)] if _NAMED else list(_BESIDE)
 CAPTURES = sorted(
     path
-    for folder in _FOLDERS
-    for path in folder.rglob("*")
+    for path in (Path(_NAMED).rglob("*") if _NAMED else ())
     if path.suffix in (".pcap", ".pcapng", ".cap")
 )
 
