@@ -135,7 +135,13 @@ class Node:
             self._client.poll(wait_ms)
         elif not self._network.is_up():
             self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
-        elif self._client.reconnect(wait_ms):
+        else:
+            self._connect(wait_ms)
+
+    def _connect(self, wait_ms):
+        # What a connection keeps shall not come to lie behind the garbage of the last.
+        gc.collect()
+        if self._client.reconnect(wait_ms):
             self._is_greeted = False
             self._told_error = None
             gc.collect()
