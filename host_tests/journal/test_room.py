@@ -1,9 +1,11 @@
 """How much a journal takes, what clearing gives back, what its refusals say."""
 
+import random
+
 import pytest
 
 from tools.flash import Flash
-from tools.powercut.life import Collector
+from tools.powercut.life import Collector, Life, Setting
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal
@@ -179,3 +181,40 @@ def test_message_of_any_length_when_opened_again_then_is_there_whole(size):
         packet,
         b"next",
     ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
+    """Reclaiming has room by the argument in docs/journal-format.md; this tries it."""
+    source = random.Random(seed)
+    page_bytes = source.choice((64, 128, 256))
+    cell_bytes = source.choice((32, 64))
+    pages = source.choice((4, 8, 16))
+    slot_bytes = source.randrange(20, page_bytes * pages // 2 - 40)
+    setting = Setting(
+        source.choice((5, 6, 9)),
+        page_bytes * pages,
+        page_bytes,
+        cell_bytes,
+        60,
+        slot_bytes,
+        2,
+        seed % 2 == 1,
+    )
+    life = Life(setting, setting.flash())
+    ids = []
+    for packet_id in range(1, 1200):
+        if life.model.states:
+            del life.model.states[:-1]
+            life.model.required = 0
+        n = slot_bytes if source.random() < 0.4 else source.randrange(slot_bytes)
+        life.do(("put", packet_id, 2, source.randbytes(n), True))
+        if life.model.state.last_id == packet_id:
+            ids.append(packet_id)
+        else:
+            life.do(("remove", ids.pop(source.randrange(len(ids)))))
+        if ids:
+            life.do(("pubrec", source.choice(ids)))
+        life.do(("commit",))
+    life.do(("check",))
+    assert life.refused > 10
