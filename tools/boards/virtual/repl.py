@@ -51,12 +51,12 @@ def unlock_heap():
 
 
 def run_file(name, names):
-    """Run a start-up file if it is there -> False: an exception ended it."""
+    """Run a start-up file if it is there; an exception ends it, not the board."""
     try:
         with open(name) as file:
             source = file.read()
     except OSError:
-        return True
+        return
     try:
         exec(compile(source, name, "exec"), names)
     except SystemExit as end:
@@ -66,8 +66,6 @@ def run_file(name, names):
     except BaseException as error:
         unlock_heap()
         sys.print_exception(error)
-        return False
-    return True
 
 
 def run_command(source, names):
@@ -164,10 +162,10 @@ def start(mode, names):
     """What a port does after a reset, until there is a person's or tool's turn."""
     # From here on Ctrl-C is survived; the computer's side waits for this byte.
     write("\x00")
-    is_booted = run_file("boot.py", names)
+    run_file("boot.py", names)
     if mode == "raw":
         raw_repl(names)
-    elif is_booted:  # as ports do: no main.py after a boot.py that was interrupted
+    else:
         run_file("main.py", names)
 
 
