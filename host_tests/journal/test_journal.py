@@ -4,12 +4,12 @@ import random
 
 import pytest
 
+from host_tests.journal.steps import opened, put, recovered
 from tools.flash import TORN_BITS, Flash, PowerCut
-from tools.powercut.life import Collector, Life, Setting
+from tools.powercut.life import Life, Setting
 from tools.powercut.scenarios import walk
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
-from umqtt31.journal import Journal
 
 SMALL = Setting()
 BOARD = Setting(
@@ -22,24 +22,6 @@ BOARD = Setting(
     held_slots=4,
     client_id=b"node-17",
 )
-
-
-def opened(flash, client_id=b"node-17", slots=20, slot_bytes=256, held_slots=4, **options):
-    journal = Journal(flash, **options)
-    journal.open(client_id, slots, slot_bytes, held_slots)
-    return journal
-
-
-def recovered(journal):
-    found = Collector()
-    journal.recover(found)
-    return found
-
-
-def put(journal, slot, packet_id, packet=b"packet", qos=1, sent=False):
-    buf = bytearray(300)
-    buf[: len(packet)] = packet
-    return journal.put(slot, packet_id, qos, buf, len(packet), sent)
 
 
 def board_flash(blocks=16):

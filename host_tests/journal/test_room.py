@@ -4,23 +4,11 @@ import random
 
 import pytest
 
+from host_tests.journal.steps import opened, put
 from tools.flash import Flash
 from tools.powercut.life import Collector, Life, Setting
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
-from umqtt31.journal import Journal
-
-
-def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, **options):
-    journal = Journal(flash, **options)
-    journal.open(client_id, slots, slot_bytes, held_slots)
-    return journal
-
-
-def put(journal, slot, packet_id, packet=b"packet"):
-    buf = bytearray(300)
-    buf[: len(packet)] = packet
-    return journal.put(slot, packet_id, 1, buf, len(packet), False)
 
 
 def fill(journal):
