@@ -78,10 +78,10 @@ def test_online_marks_messages_put_before_it_and_writes_once():
     put(journal, 0, 1)
     journal.online()
     journal.commit()
-    programs = flash.programs
+    operations = flash.operations
     journal.online()
     journal.commit()
-    assert flash.programs == programs
+    assert flash.operations == operations
     put(journal, 1, 2)
     assert [m[4] for m in recovered(opened(flash)).messages] == [True, False]
 

@@ -87,18 +87,6 @@ def test_clear_when_opened_empty_then_writes_nothing():
     assert flash.operations == 0
 
 
-def test_online_when_all_is_marked_then_writes_nothing():
-    flash = Flash(8, 4096, 256)
-    journal = opened(flash)
-    put(journal, 0, 1)
-    journal.online()
-    journal.commit()
-    operations = flash.operations
-    journal.online()
-    journal.commit()
-    assert flash.operations == operations
-
-
 def test_commit_when_only_removed_then_writes_nothing_and_sync_does():
     flash = Flash(8, 4096, 256)
     journal = opened(flash)
