@@ -7,10 +7,10 @@ Runs inside MicroPython.  Only what the firmware uses for its journal is there:
 import os
 import sys
 
+import interrupt
+
 BLOCK = 4096
 _ERASED = b"\xff" * BLOCK
-# Told to the computer's side, which does not show it to anyone.
-INTERRUPT_ME_AGAIN = "\x00INT\x00"
 
 # The flash operation before which the power goes, counted from the start; 0: never.
 _operations_left = int(os.getenv("CUT_AT_OPERATION") or 0)
@@ -27,9 +27,8 @@ def _operate():
 class FlashArea:
     """Part of a flash image in the open `file`, as a block device of the extended protocol.
 
-    A chip's flash driver is C code: Ctrl-C does not interrupt it, and littlefs would
-    not stand an exception from it.  So each step is done again, and the interrupt
-    asked for once more.  Nothing allocates: the journal writes with a locked heap.
+    A chip's flash driver is C code: Ctrl-C does not interrupt it, nor littlefs, which
+    calls it.  Nothing allocates: the journal writes with a locked heap.
     """
 
     def __init__(self, file, start, length):
@@ -39,28 +38,26 @@ class FlashArea:
         self._page = bytearray(BLOCK)
 
     def readblocks(self, block, buf, offset=0):
-        while True:
-            try:
-                self._seek(block, offset)
-                self._file.readinto(buf)
-                return
-            except KeyboardInterrupt:
-                sys.stdout.write(INTERRUPT_ME_AGAIN)
+        interrupt.enter_flash()
+        try:
+            self._seek(block, offset)
+            self._file.readinto(buf)
+        finally:
+            interrupt.leave_flash()
 
     def writeblocks(self, block, buf, offset=None):
-        while True:
-            try:
-                self._write(block, buf, offset)
-                return
-            except KeyboardInterrupt:
-                sys.stdout.write(INTERRUPT_ME_AGAIN)
+        interrupt.enter_flash()
+        try:
+            self._write(block, buf, offset)
+        finally:
+            interrupt.leave_flash()
 
     def ioctl(self, op, arg):
-        while True:
-            try:
-                return self._ioctl(op, arg)
-            except KeyboardInterrupt:
-                sys.stdout.write(INTERRUPT_ME_AGAIN)
+        interrupt.enter_flash()
+        try:
+            return self._ioctl(op, arg)
+        finally:
+            interrupt.leave_flash()
 
     def _write(self, block, buf, offset):
         _operate()

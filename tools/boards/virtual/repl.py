@@ -3,8 +3,9 @@
 Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
 friendly and the raw REPL on stdin and stdout.  A soft reset ends the process with
 a status of its own, and the computer's side starts it again.
-Arguments: "raw" or "friendly", flash image, MCU, program unit of the filesystem,
-start and length of filesystem and journal in the image.
+Arguments: file descriptor for answers to Ctrl-C, "raw" or "friendly", flash image,
+MCU, program unit of the filesystem, start and length of filesystem and journal in
+the image.
 """
 
 import io
@@ -12,6 +13,8 @@ import os
 import sys
 
 import chips
+import filesystem
+import interrupt
 import micropython
 import peripherals
 import vfs
@@ -20,13 +23,14 @@ SOFT_RESET_RAW = 80
 SOFT_RESET_FRIENDLY = 81
 
 _RAW_BANNER = "raw REPL; CTRL-B to exit\r\n>"
+_CTRL_C = b"\x03"
 
 
 def mount(area, program_unit):
     """Make the littlefs in `area` of the flash the filesystem at "/"."""
-    filesystem = vfs.VfsLfs2(area, progsize=program_unit)
+    littlefs = vfs.VfsLfs2(area, progsize=program_unit)
     vfs.umount("/")
-    vfs.mount(filesystem, "/")
+    vfs.mount(filesystem.Filesystem(littlefs), "/")
     os.chdir("/")
     sys.path[:] = ["", ".frozen", "/lib"]
 
@@ -50,28 +54,34 @@ def unlock_heap():
             micropython.heap_unlock()
 
 
-def run_file(name, names):
-    """Run a start-up file if it is there; an exception ends it, not the board."""
+def execute(source, name, names):
+    exec(compile(source, name, "exec"), names)
+
+
+def run_file(name, names, is_raw):
+    """Run a start-up file -> whether it ended well, as one does that is not there."""
     try:
         with open(name) as file:
             source = file.read()
     except OSError:
-        return
+        return True
     try:
-        exec(compile(source, name, "exec"), names)
+        interrupt.run(execute, source, name, names)
     except SystemExit as end:
         # The desk's halt() ends with a status; a board would be left at its REPL.
         if not (end.args and end.args[0]):
-            soft_reset(False)
+            soft_reset(is_raw)
     except BaseException as error:
         unlock_heap()
         sys.print_exception(error)
+        return False
+    return True
 
 
 def run_command(source, names):
     """Run one raw REPL command -> the text of its exception, or ""."""
     try:
-        exec(source, names)
+        interrupt.run(exec, source, names)
     except SystemExit:
         write("\x04\x04")
         soft_reset(True)
@@ -89,9 +99,9 @@ def raw_paste(read):
     received = bytearray()
     while True:
         byte = read(1)
-        if byte in (b"", b"\x04"):
+        if byte in (b"", b"\x04", _CTRL_C):
             write("\x04")
-            return bytes(received)
+            return b"raise KeyboardInterrupt" if byte == _CTRL_C else bytes(received)
         received += byte
         if len(received) % 256 == 0:
             write("\x01")
@@ -103,31 +113,30 @@ def raw_repl(names):
     write(_RAW_BANNER)
     line = bytearray()
     while True:
-        try:
-            byte = read(1)
-            if byte == b"\x04":
-                write("OK")
-                if not line:
-                    write("\r\n")
-                    soft_reset(True)
-                failure = run_command(bytes(line), names)
-                line = bytearray()
-                write("\x04" + failure + "\x04>")
-            elif byte == b"\x05" and not line:
-                read(2)
-                write("\x04" + run_command(raw_paste(read), names) + "\x04>")
-            elif byte == b"\x01":
-                line = bytearray()
-                write(_RAW_BANNER)
-            elif byte == b"\x02":
+        byte = read(1)
+        if byte == b"\x04":
+            write("OK")
+            if not line:
                 write("\r\n")
-                return
-            elif not byte:
-                sys.exit(0)
-            elif line or byte != b"\r":
-                line += byte
-        except KeyboardInterrupt:
+                soft_reset(True)
+            failure = run_command(bytes(line), names)
             line = bytearray()
+            write("\x04" + failure + "\x04>")
+        elif byte == b"\x05" and not line:
+            read(2)
+            write("\x04" + run_command(raw_paste(read), names) + "\x04>")
+        elif byte == b"\x01":
+            line = bytearray()
+            write(_RAW_BANNER)
+        elif byte == b"\x02":
+            write("\r\n")
+            return
+        elif byte == _CTRL_C:
+            line = bytearray()
+        elif not byte:
+            sys.exit(0)
+        elif line or byte != b"\r":
+            line += byte
 
 
 def friendly_repl(names):
@@ -136,47 +145,42 @@ def friendly_repl(names):
     write("MicroPython v%d.%d.%d; virtual board\r\n>>> " % implementation[1][:3])
     line = b""
     while True:
-        try:
-            byte = sys.stdin.buffer.read(1)
-            if byte == b"\x01":
-                raw_repl(names)
-                line = b""
-                write(">>> ")
-            elif byte == b"\x04":
-                soft_reset(False)
-            elif byte == b"\r":
-                write("\r\n")
-                write(run_command(line, names) + ">>> ")
-                line = b""
-            elif not byte:
-                sys.exit(0)
-            else:
-                write(byte.decode())
-                line += byte
-        except KeyboardInterrupt:
+        byte = sys.stdin.buffer.read(1)
+        if byte == b"\x01":
+            raw_repl(names)
+            line = b""
+            write(">>> ")
+        elif byte == b"\x04":
+            soft_reset(False)
+        elif byte == b"\r":
+            write("\r\n")
+            write(run_command(line, names) + ">>> ")
+            line = b""
+        elif byte == _CTRL_C:
             line = b""
             write("\r\n>>> ")
+        elif not byte:
+            sys.exit(0)
+        else:
+            write(byte.decode())
+            line += byte
 
 
-def start(mode, names):
-    """What a port does after a reset, until there is a person's or tool's turn."""
-    # From here on Ctrl-C is survived; the computer's side waits for this byte.
-    write("\x00")
-    run_file("boot.py", names)
-    if mode == "raw":
+def start(is_raw, names):
+    """What a port does after a reset, until there is a person's or tool's turn.
+
+    As rp2 and esp32 since MicroPython 1.22: no main.py after a boot.py that raised.
+    """
+    is_booted = run_file("boot.py", names, is_raw)
+    if is_booted and not is_raw:
+        run_file("main.py", names, False)
+    interrupt.end_start()
+    if is_raw:
         raw_repl(names)
-    else:
-        run_file("main.py", names)
 
 
-def survive(step, *args):
-    try:
-        step(*args)
-    except KeyboardInterrupt:
-        pass
-
-
-def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
+def main(answers, mode, image, mcu, program_unit, fs_start, fs_length, *journal):
+    interrupt.install(int(answers))
     names = {"__name__": "__main__"}
     fs_start, fs_length = int(fs_start), int(fs_length)
     # Opened once: behind the board's own "/" the computer's files are out of reach.
@@ -184,9 +188,8 @@ def main(mode, image, mcu, program_unit, fs_start, fs_length, *journal):
     chips.install(mcu, flash, fs_start, fs_length, *map(int, journal))
     peripherals.install(mcu)
     mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))
-    survive(start, mode, names)
-    while True:
-        survive(friendly_repl, names)
+    start(mode == "raw", names)
+    friendly_repl(names)
 
 
 main(*sys.argv[1:])

@@ -1,0 +1,176 @@
+"""Ctrl-C at the virtual board: served as ports serve it, and never the end of the board.
+
+The rules of start-up are those of MicroPython's ports/rp2/main.c and
+ports/esp32/main.c since 1.22: main.py runs only after a boot.py that ended well.
+"""
+
+import contextlib
+
+import pytest
+import serial
+
+from tools.boards.filesystem import Filesystem
+
+LOOP = b"print('boot loops')\nwhile True:\n    pass\n"
+MAIN = b"print('main ran')\n"
+EXIT_ONCE = b"""\
+import os
+if 'seen' not in os.listdir():
+    open('seen', 'w')
+    raise SystemExit
+"""
+PROMPT = b">>> "
+
+# Most of its time is the garbage collector's.
+ALLOCATE = """\
+kept = [bytes([i]) * 200 for i in range(100)]
+def work():
+    while True:
+        [bytes(300) for _ in range(50)]
+def is_sound():
+    return all(one == bytes([i]) * 200 for i, one in enumerate(kept))
+"""
+
+# Most of its time is littlefs' and the flash driver's.
+WRITE = """\
+import os
+def work():
+    while True:
+        for i in range(3):
+            with open('new', 'w') as file:
+                file.write(str(i) * 2000)
+            os.rename('new', 'file%d' % i)
+def is_sound():
+    names = [name for name in os.listdir() if name.startswith('file')]
+    return all(open(name).read() in ('', name[4] * 2000) for name in names)
+"""
+
+ROUNDS = """
+for _ in range(60):
+    try:
+        print('go')
+        work()
+    except KeyboardInterrupt:
+        if not is_sound():
+            print('broken')
+print('done')
+"""
+
+
+@contextlib.contextmanager
+def terminal(board, mode="friendly"):
+    """The board switched on, and an open terminal at it."""
+    with serial.Serial(board.port, timeout=20) as line:
+        board.power_on(mode)
+        yield line
+
+
+def wait_for(line, expected):
+    """What comes up to and with `expected`; fails when it does not come."""
+    got = line.read_until(expected)
+    assert got.endswith(expected), got
+    return got
+
+
+def assert_answers(line):
+    line.write(b"print(6 * 7)\r")
+    wait_for(line, b"42\n")
+
+
+def test_ctrl_c_while_boot_runs_ends_it_and_runs_no_main(make_board, desk):
+    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
+    with terminal(board) as line:
+        wait_for(line, b"boot loops\n")
+        line.write(b"\x03")
+        output = wait_for(line, PROMPT)
+        assert b"KeyboardInterrupt" in output
+        assert b"main ran" not in output
+        assert_answers(line)
+
+
+def test_ctrl_c_before_boot_has_begun_ends_it_too(make_board, desk):
+    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
+    with terminal(board) as line:
+        line.write(b"\x03")
+        assert b"main ran" not in wait_for(line, PROMPT)
+        assert_answers(line)
+
+
+def test_boot_that_raises_runs_no_main(make_board, desk):
+    board = make_board(desk, {"boot.py": b"1/0\n", "main.py": MAIN})
+    with terminal(board) as line:
+        output = wait_for(line, PROMPT)
+    assert b"ZeroDivisionError" in output
+    assert b"main ran" not in output
+
+
+@pytest.mark.parametrize("mode", ["friendly", "raw"])
+def test_boot_that_exits_starts_again_in_the_same_mode(make_board, desk, mode):
+    board = make_board(desk, {"boot.py": EXIT_ONCE, "main.py": MAIN})
+    with terminal(board, mode) as line:
+        output = wait_for(line, PROMPT if mode == "friendly" else b"raw REPL; CTRL-B to exit\r\n>")
+    before, reset, after = output.partition(b"MPY: soft reboot\r\n")
+    assert reset
+    assert b"main ran" not in before
+    assert (b"main ran" in after) == (mode == "friendly")
+
+
+def test_ctrl_c_twice_at_once_ends_boot_and_leaves_the_board_there(make_board, desk):
+    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
+    with terminal(board) as line:
+        wait_for(line, b"boot loops\n")
+        line.write(b"\x03")
+        line.write(b"\x03")
+        assert b"main ran" not in wait_for(line, PROMPT)
+        assert_answers(line)
+
+
+def test_ctrl_c_in_a_flood_leaves_the_board_there(make_board, desk):
+    board = make_board(desk, {"main.py": (ALLOCATE + "print('begins')\nwork()\n").encode()})
+    with terminal(board) as line:
+        wait_for(line, b"begins\n")
+        for _ in range(1000):
+            line.write(b"\x03")
+        wait_for(line, b"KeyboardInterrupt")
+        assert_answers(line)
+        line.write(b"print(is_sound())\r")
+        wait_for(line, b"True\n")
+
+
+@pytest.mark.parametrize("program", [ALLOCATE, WRITE], ids=["collector", "filesystem"])
+def test_ctrl_c_that_a_program_catches_comes_again_and_breaks_nothing(make_board, desk, program):
+    board = make_board(desk, {"main.py": (program + ROUNDS).encode()})
+    with terminal(board) as line:
+        for _ in range(60):
+            assert b"broken" not in wait_for(line, b"go\n")
+            line.write(b"\x03")
+        assert b"broken" not in wait_for(line, b"done\n")
+        assert_answers(line)
+    board.cut_power()
+    assert "main.py" in Filesystem(desk.filesystem, board.image.read_bytes()).files()
+
+
+def test_ctrl_c_while_a_program_waits_ends_the_wait(make_board, desk):
+    board = make_board(desk, {"main.py": b"import time\nprint('waits')\ntime.sleep(1000)\n"})
+    with terminal(board) as line:
+        wait_for(line, b"waits\n")
+        line.write(b"\x03")
+        wait_for(line, b"KeyboardInterrupt")
+        assert_answers(line)
+
+
+def test_ctrl_c_at_the_prompt_forgets_the_line(make_board, desk):
+    with terminal(make_board(desk)) as line:
+        wait_for(line, PROMPT)
+        line.write(b"1/0\x03print(6 * 7)\r")
+        output = wait_for(line, b"42\n")
+    assert b"ZeroDivisionError" not in output
+
+
+def test_ctrl_c_in_raw_paste_is_the_end_of_the_program_sent(make_board, desk):
+    with terminal(make_board(desk), "raw") as line:
+        wait_for(line, b">")
+        line.write(b"\x05A\x01print(1)\x03")
+        assert b"KeyboardInterrupt" in wait_for(line, b"\x04>")
+        line.write(b"print(6 * 7)\x04")
+        wait_for(line, b"42\n\x04\x04>")
