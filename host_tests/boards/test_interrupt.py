@@ -174,3 +174,24 @@ def test_ctrl_c_in_raw_paste_is_the_end_of_the_program_sent(make_board, desk):
         assert b"KeyboardInterrupt" in wait_for(line, b"\x04>")
         line.write(b"print(6 * 7)\x04")
         wait_for(line, b"42\n\x04\x04>")
+
+
+def test_ctrl_c_while_the_board_resets_leaves_the_board_there(make_board, desk):
+    with terminal(make_board(desk)) as line:
+        for _ in range(30):
+            wait_for(line, PROMPT)
+            line.write(b"\x04")
+            for _ in range(5):
+                line.write(b"\x03")
+        assert_answers(line)
+
+
+def test_ctrl_c_sent_before_a_reset_is_over_after_it(make_board, desk):
+    """As `make monitor` restarts a board: what runs then is not interrupted."""
+    main = WRITE + "print('go')\nwork()\n"
+    files = {"boot.py": b"print('boot ran')\n", "main.py": main.encode()}
+    with terminal(make_board(desk, files)) as line:
+        for _ in range(30):
+            assert b"KeyboardInterrupt" not in wait_for(line, b"boot ran\ngo\n")
+            line.write(b"\r\x03\x03\r\x02\x04")
+            wait_for(line, b"soft reboot\r\n")

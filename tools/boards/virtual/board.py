@@ -4,10 +4,13 @@ A thread carries bytes between the terminal and MicroPython's pipes.  Ctrl-C is 
 like any other and, as at a board's UART, an interrupt too.
 """
 
+import array
 import contextlib
+import fcntl
 import os
 import pty
 import select
+import termios
 import threading
 import tty
 from pathlib import Path
@@ -42,7 +45,8 @@ class VirtualBoard:
         )
         self._switch = threading.RLock()  # held while the process changes
         self._process: Any = None  # the running Process
-        self._stdin: Any = None  # both ends of the pipe, as a receive buffer kept over resets
+        self._stdin: Any = None  # both ends of a pipe: as a receive buffer, kept over resets
+        self._after_ctrl_c = 0  # bytes from the last one on, that one included
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
         self.port = os.ttyname(self._slave)
@@ -131,7 +135,9 @@ class VirtualBoard:
             self.cut_power()
             self._is_plugged = False
         elif process:
+            self._after_ctrl_c += len(data)
             if _CTRL_C in data:
+                self._after_ctrl_c = len(data) - data.rindex(_CTRL_C)
                 process.interrupt()
             self._stdin[1].write(data)
 
@@ -148,13 +154,16 @@ class VirtualBoard:
                 self._start_again(process)
 
     def _start_again(self, process):
-        while process.read_answers():
-            pass
         if mode := _MODE_AFTER.get(process.wait()):
             self._start(mode)
-            if process.is_interrupt_due:
+            if self._is_ctrl_c_unread():
                 self._process.interrupt()
         else:
             # The power went: on USB the port goes with it.
             self.cut_power()
             self._is_plugged = False
+
+    def _is_ctrl_c_unread(self):
+        unread = array.array("i", [0])
+        fcntl.ioctl(self._stdin[0], termios.FIONREAD, unread)
+        return 0 < self._after_ctrl_c <= unread[0]

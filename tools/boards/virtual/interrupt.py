@@ -17,6 +17,7 @@ AGAIN = b"A"
 _SIGINT = const(2)
 _SIGUSR1 = const(10)
 _SIG_BLOCK = const(0)
+_SIG_IGN = const(1)
 _SIGSET_BYTES = const(128)
 
 # Places in _state.
@@ -26,14 +27,12 @@ _FLASH = const(2)  # the flash driver is at work: one of the values below
 _IS_LEAVING = const(3)  # _left() is scheduled
 _IS_SHIELDED = const(4)  # a shielded call is under way
 _STARTS = const(5)  # the board has not come to its REPL yet
-_CTRL_C = const(6)  # what became of a Ctrl-C that could not be served: one of the values below
-_state = bytearray(7)
+_WAITS = const(6)  # a Ctrl-C could not be served yet
+_REPEATS = const(7)  # the next request is the last one once more
+_state = bytearray(8)
 
 _INSIDE = const(1)
 _JUST_LEFT = const(2)
-
-_WAITS = const(1)
-_WAS_SERVED = const(2)
 
 _libc = ffi.open(None)
 _signal = _libc.func("p", "signal", "ip")
@@ -60,7 +59,12 @@ def install(answers):
 def end_start():
     """From now on Ctrl-C that meets no program is nothing but a byte on stdin."""
     _state[_STARTS] = 0
-    _state[_CTRL_C] = 0
+    _state[_WAITS] = 0
+
+
+def shut_down():
+    """The process ends, and the handler's memory with it: no more answers."""
+    _signal(_SIGUSR1, _SIG_IGN)
 
 
 def run(function, *args):
@@ -72,11 +76,11 @@ def run(function, *args):
     state = _state  # an exception right out of exec() may leave its globals in place
     try:
         try:
+            # At the REPL it was meant for the program before.
+            state[_WAITS] &= state[_STARTS]
             state[_IS_OPEN] = 1
             state[_RUNS] = 1
-            if state[_CTRL_C] == _WAITS:
-                state[_CTRL_C] = 0
-                raise KeyboardInterrupt
+            _serve_waiting(state)
             function(*args)
         finally:
             state[_RUNS] = 0
@@ -90,14 +94,18 @@ def run(function, *args):
 def shield(function, *args):
     """Call function(*args), C code on a chip: Ctrl-C is served before it or after it."""
     state = _state
-    if state[_RUNS] and state[_CTRL_C] == _WAITS:
-        state[_CTRL_C] = _WAS_SERVED
-        raise KeyboardInterrupt
+    _serve_waiting(state)
     state[_IS_SHIELDED] = 1
     try:
         return function(*args)
     finally:
         state[_IS_SHIELDED] = 0
+
+
+def _serve_waiting(state):
+    if state[_RUNS] and state[_WAITS]:
+        state[_WAITS] = 0
+        raise KeyboardInterrupt
 
 
 def enter_flash():
@@ -127,22 +135,31 @@ def _reopen(_):
 def _on_request(_):
     # A hard interrupt: anything may have been interrupted, and nothing may allocate.
     state = _state
-    if not state[_RUNS]:
-        state[_CTRL_C] = _WAITS if state[_STARTS] else 0
-    elif state[_CTRL_C] == _WAS_SERVED:
-        state[_CTRL_C] = 0
-    elif state[_IS_OPEN] and not state[_IS_SHIELDED] and not state[_FLASH] and _is_heap_at_rest():
+    was_served = state[_REPEATS] and not state[_WAITS]
+    state[_REPEATS] = 0
+    if was_served:
+        pass
+    elif not state[_RUNS]:
+        state[_WAITS] = state[_STARTS]
+    elif _is_harmless_here():
+        state[_WAITS] = 0
         state[_IS_OPEN] = 0
-        state[_CTRL_C] = 0
         micropython.schedule(_reopen, None)
         # Blocked here, so it comes when this handler is left, and where that came.
         _mask(_SIG_BLOCK, _only_sigint, None)
         _raise(_SIGINT)
     else:
-        state[_CTRL_C] = _WAITS
+        state[_WAITS] = 1
+        state[_REPEATS] = 1
         _write(_answers, AGAIN, 1)
         return
     _write(_answers, ANSWERED, 1)
+
+
+def _is_harmless_here():
+    state = _state
+    is_in_filesystem = state[_IS_SHIELDED] or state[_FLASH]
+    return state[_IS_OPEN] and not is_in_filesystem and _is_heap_at_rest()
 
 
 def _is_heap_at_rest():

@@ -37,13 +37,7 @@ class Process:
         os.close(write)
         self.output = self._process.stdout
         self._is_free = False  # to take a Ctrl-C; its first answer says so
-        self._is_sent = False
         self._is_wanted = False
-
-    @property
-    def is_interrupt_due(self):
-        """Whether there is a Ctrl-C that it did not answer yet."""
-        return self._is_sent or self._is_wanted
 
     def interrupt(self):
         """Press Ctrl-C; while one is on the way any number counts as one more."""
@@ -51,16 +45,14 @@ class Process:
         self._send_wanted()
 
     def read_answers(self):
-        """Read what there is -> whether more can come."""
-        data = self.answers.read(64)
-        for answer in data:
+        """Read what there is, and send what may go now."""
+        for answer in self.answers.read(64):
             if answer == _AGAIN:
                 time.sleep(_PAUSE_S)
                 self._send()
             else:
-                self._is_free, self._is_sent = True, False
+                self._is_free = True
                 self._send_wanted()
-        return bool(data)
 
     def wait(self):
         """Wait until it has ended -> its exit status; nothing is left open."""
@@ -80,5 +72,4 @@ class Process:
             self._send()
 
     def _send(self):
-        self._is_sent = True
         self._process.send_signal(signal.SIGUSR1)

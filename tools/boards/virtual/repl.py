@@ -41,7 +41,12 @@ def write(text):
 
 def soft_reset(is_raw):
     write("MPY: soft reboot\r\n")
-    sys.exit(SOFT_RESET_RAW if is_raw else SOFT_RESET_FRIENDLY)
+    end(SOFT_RESET_RAW if is_raw else SOFT_RESET_FRIENDLY)
+
+
+def end(status):
+    interrupt.shut_down()
+    sys.exit(status)
 
 
 def unlock_heap():
@@ -67,9 +72,9 @@ def run_file(name, names, is_raw):
         return True
     try:
         interrupt.run(execute, source, name, names)
-    except SystemExit as end:
+    except SystemExit as exit:
         # The desk's halt() ends with a status; a board would be left at its REPL.
-        if not (end.args and end.args[0]):
+        if not (exit.args and exit.args[0]):
             soft_reset(is_raw)
     except BaseException as error:
         unlock_heap()
@@ -134,7 +139,7 @@ def raw_repl(names):
         elif byte == _CTRL_C:
             line = bytearray()
         elif not byte:
-            sys.exit(0)
+            end(0)
         elif line or byte != b"\r":
             line += byte
 
@@ -160,7 +165,7 @@ def friendly_repl(names):
             line = b""
             write("\r\n>>> ")
         elif not byte:
-            sys.exit(0)
+            end(0)
         else:
             write(byte.decode())
             line += byte
