@@ -24,7 +24,7 @@ _LISTS = micropython.ROOT / ".tools" / "apt"
 
 # What tests and virtual board use of an interpreter: prints nothing, or fails.
 _SELF_CHECK = """\
-import select, socket, tls, vfs, micropython
+import ffi, select, socket, tls, vfs, micropython
 vfs.VfsLfs2, vfs.VfsRom
 socket.socket().close()
 micropython.heap_lock()
