@@ -112,8 +112,8 @@ def update_and_restart(make_board, desk, firmware_files, **cut):
     board.unplug()
     again = make_board(desk, flash=board.image.read_bytes())
     again.power_on()
-    # No restart: its Ctrl-C might meet boot.py, which is at work on the update.
-    return read_until(again.port, "end")
+    # Its Ctrl-C meets boot.py, which is at work on the update.
+    return read_until(again.port, "end", restart=True)
 
 
 @pytest.mark.parametrize("sent", [60, 700, 1500, 2500, 3500, 4500])
