@@ -22,17 +22,21 @@ _SIGSET_BYTES = const(128)
 
 # Places in _state.
 _RUNS = const(0)  # a program of the user's runs
-_IS_OPEN = const(1)  # it may be interrupted, that is it was not a moment ago
-_FLASH = const(2)  # the flash driver is at work: one of the values below
-_IS_LEAVING = const(3)  # _left() is scheduled
-_IS_SHIELDED = const(4)  # a shielded call is under way
-_STARTS = const(5)  # the board has not come to its REPL yet
-_WAITS = const(6)  # a Ctrl-C could not be served yet
-_REPEATS = const(7)  # the next request is the last one once more
-_state = bytearray(8)
+_WAS_MET = const(1)  # Ctrl-C met it a moment ago, and may not have ended it yet
+_IS_SHIELDED = const(2)  # a shielded call is under way
+_IN_FLASH = const(3)  # the flash driver is at work
+_FLASH_CALLS = const(4)  # how often it was, modulo 256
+_SEEN_CALLS = const(5)  # the same when last looked at
+_STARTS = const(6)  # the board has not come to its REPL yet
+_WAITS = const(7)  # a Ctrl-C could not be served yet
+_REPEATS = const(8)  # how often the request for it came, but for the first time
+_state = bytearray(9)
 
-_INSIDE = const(1)
-_JUST_LEFT = const(2)
+# Between two requests a program gets much further than it takes to end it, or to
+# return from the flash driver through littlefs; three are for good measure.
+_ENDED_REPEATS = const(3)
+# A program that does nothing but write to open files would never be met outside.
+_MOST_REPEATS = const(100)
 
 _libc = ffi.open(None)
 _signal = _libc.func("p", "signal", "ip")
@@ -78,7 +82,7 @@ def run(function, *args):
         try:
             # At the REPL it was meant for the program before.
             state[_WAITS] &= state[_STARTS]
-            state[_IS_OPEN] = 1
+            state[_WAS_MET] = 0
             state[_RUNS] = 1
             _serve_waiting(state)
             function(*args)
@@ -110,56 +114,45 @@ def _serve_waiting(state):
 
 def enter_flash():
     """The flash driver, C code on a chip, begins: Ctrl-C waits."""
-    _state[_FLASH] = _INSIDE
+    _state[_IN_FLASH] = 1
 
 
 def leave_flash():
-    """The driver ends; Ctrl-C waits until its caller, littlefs, is back in Python too."""
-    _state[_FLASH] = _JUST_LEFT
-    if not _state[_IS_LEAVING]:
-        _state[_IS_LEAVING] = 1
-        micropython.schedule(_left, None)
-
-
-def _left(_):
-    # Called between two steps of Python: the caller's, or the driver's next ones.
-    _state[_IS_LEAVING] = 0
-    if _state[_FLASH] == _JUST_LEFT:
-        _state[_FLASH] = 0
-
-
-def _reopen(_):
-    _state[_IS_OPEN] = _state[_RUNS]
+    """The driver ends; Ctrl-C waits until its caller, littlefs, has ended too."""
+    _state[_FLASH_CALLS] = (_state[_FLASH_CALLS] + 1) & 0xFF
+    _state[_IN_FLASH] = 0
 
 
 def _on_request(_):
     # A hard interrupt: anything may have been interrupted, and nothing may allocate.
     state = _state
-    was_served = state[_REPEATS] and not state[_WAITS]
-    state[_REPEATS] = 0
-    if was_served:
-        pass
+    if state[_REPEATS] and not state[_WAITS]:
+        pass  # it was served since
     elif not state[_RUNS]:
         state[_WAITS] = state[_STARTS]
-    elif _is_harmless_here():
+    elif _is_harmless_here(state):
         state[_WAITS] = 0
-        state[_IS_OPEN] = 0
-        micropython.schedule(_reopen, None)
+        state[_WAS_MET] = 1
         # Blocked here, so it comes when this handler is left, and where that came.
         _mask(_SIG_BLOCK, _only_sigint, None)
         _raise(_SIGINT)
     else:
         state[_WAITS] = 1
-        state[_REPEATS] = 1
+        state[_REPEATS] = min(state[_REPEATS] + 1, _MOST_REPEATS)
         _write(_answers, AGAIN, 1)
         return
+    state[_REPEATS] = 0
     _write(_answers, ANSWERED, 1)
 
 
-def _is_harmless_here():
-    state = _state
-    is_in_filesystem = state[_IS_SHIELDED] or state[_FLASH]
-    return state[_IS_OPEN] and not is_in_filesystem and _is_heap_at_rest()
+def _is_harmless_here(state):
+    if state[_WAS_MET] and state[_REPEATS] < _ENDED_REPEATS:
+        return False
+    was_in_flash = state[_FLASH_CALLS] != state[_SEEN_CALLS]
+    state[_SEEN_CALLS] = state[_FLASH_CALLS]
+    if state[_IN_FLASH] or state[_IS_SHIELDED]:
+        return False
+    return (not was_in_flash or state[_REPEATS] >= _MOST_REPEATS) and _is_heap_at_rest()
 
 
 def _is_heap_at_rest():
