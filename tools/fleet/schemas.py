@@ -120,6 +120,10 @@ MESSAGES = _schema(
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
         ("envelope", pa.binary(), "as in `packets`"),
+        ("device", pa.string(), "client id in the envelope; null without one"),
+        ("boot", pa.int64(), "boot counter in the envelope"),
+        ("stream", pa.int16(), "stream in the envelope"),
+        ("sequence", pa.int64(), "sequence number in the envelope"),
     ]
 )
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from . import envelopes
 from .rows import FAR, TYPES
 from .sessions import table
 
@@ -25,7 +26,10 @@ _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
 
 
 class Gaps:
-    """Where bytes are missing: from the last packet before to the first one behind."""
+    """Where bytes are missing: from the last packet before to the first one behind.
+
+    As most captures miss nothing, each question is answered at once when there are none.
+    """
 
     def __init__(self, rows):
         at = np.flatnonzero(rows.kind == TYPES["GAP"])
@@ -37,6 +41,9 @@ class Gaps:
         np.add.at(self._ends, at + 1, 1)
         # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
         self._starts, self._ends = np.cumsum(self._starts), np.cumsum(self._ends)
+
+    def __len__(self):
+        return len(self._end)
 
     @staticmethod
     def _before(rows, at):
@@ -55,6 +62,8 @@ class Gaps:
 
     def touch(self, begin, end):
         """Is anything missing between the rows `begin` and `end`, both included?"""
+        if not self:
+            return np.zeros(len(end), bool)
         return self._starts[end + 1] - self._ends[begin] > 0
 
     def any_since(self, begin, end):
@@ -136,7 +145,7 @@ class Flows:
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
         self.done_row = np.minimum(done, refused_at)
         self.is_complete = self.done_row < FAR
-        last_of_client = _last_rows(rows)[self.publish_row] if count else np.empty(0, np.int64)
+        last_of_client = _last_rows(rows)[rows.client[self.publish_row]]
         end = np.where(self.is_complete, self.done_row, last_of_client)
         end = np.minimum(end, self._next_row(last_of_client))
         # A subscriber's JSON lines show no acknowledgement, so no end of a message.
@@ -193,13 +202,12 @@ def _least(values, first, count):
 
 
 def _last_rows(rows):
-    # For each row the last row of its client.
-    change = np.flatnonzero(np.diff(rows.client, append=-1))
-    return change[np.searchsorted(change, np.arange(len(rows)))]
+    # Of each client; all of them have rows, in the order of their numbers.
+    return np.flatnonzero(np.diff(rows.client, append=-1))
 
 
 def messages(rows, sessions, gaps, flows):
-    """The `schemas.MESSAGES` table: `flows`, and every PUBLISH at QoS 0."""
+    """The `schemas.MESSAGES` table: `flows`, behind them every PUBLISH at QoS 0."""
     plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
     at = np.concatenate((flows.publish_row, plain))
     extra = len(plain)
@@ -242,6 +250,7 @@ def messages(rows, sessions, gaps, flows):
     columns["number"] = rows.number[at]
     for name in ("site", "client_id", "connection", "capture", "offset", "topic", "envelope"):
         columns[name] = rows.strings(name, at)
+    columns.update(envelopes.decode(columns["envelope"]))
     return table(columns, schemas.MESSAGES)
 
 
@@ -258,6 +267,8 @@ def _milliseconds(begin, end):
 
 def _after_gap(rows, gaps, at):
     # Is anything missing since the client's message before, in any direction?
+    if not gaps:
+        return np.zeros(len(at), bool)
     order = np.argsort(at)
     place = at[order]
     before = np.concatenate(([0], place[:-1]))
@@ -270,8 +281,10 @@ def _after_gap(rows, gaps, at):
 def _is_early(rows, sessions, at):
     # Of a client that talked before the capture began: what comes shortly behind its
     # first packet (it may be repeated, or overtaken), or is marked as a repeat.
-    first = np.full(int(rows.client.max(initial=-1)) + 1, FAR)
-    np.minimum.at(first, rows.client, rows.ts)
+    if not len(at):
+        return np.empty(0, bool)
+    begin = np.flatnonzero(np.diff(rows.client, prepend=-1))
+    first = np.minimum.reduceat(rows.ts, begin)
     is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
     may_be = (is_close & rows.is_captured[at]) | rows.dup[at]
     return may_be & ~sessions.is_known[rows.connection[at]]

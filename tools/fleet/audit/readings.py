@@ -10,74 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from .envelopes import devices, pick, unpack
 from .rows import FAR, dictionary
 from .sessions import table
-
-_SIZE = 81  # the longest envelope
-_LAYOUT = np.dtype(
-    [
-        ("magic", "u1"),
-        ("version", "u1"),
-        ("firmware", ">u2"),
-        ("boot", ">u4"),
-        ("sequence", ">u4"),
-        ("uptime_s", ">u4"),
-        ("stream", "u1"),
-        ("count", "u1"),
-        ("device", "S23"),
-        ("values", [("kind", "u1"), ("value", ">i4")], 8),
-    ]
-)
 
 # What `readings` reads of messages.
 COLUMNS = [
     *("site", "client_id", "direction", "topic", "qos", "first_sent", "times_sent"),
     *("times_dup", "after_gap", "is_early", "envelope"),
 ]
-
-
-def _unpack(envelopes):
-    # A structured array, one entry for each envelope; zeros behind short ones.
-    column = envelopes.combine_chunks() if isinstance(envelopes, pa.ChunkedArray) else envelopes
-    whole = np.zeros((len(column), _SIZE), np.uint8)
-    if isinstance(column, pa.ChunkedArray) or not len(column):
-        return whole.reshape(-1).view(_LAYOUT)
-    size = pc.fill_null(pc.binary_length(column), 0).to_numpy()
-    # There are at most nine lengths; those of one length are one block of bytes.
-    for one in np.unique(size[size > 0]).tolist():
-        chosen = np.flatnonzero(size == one)
-        data = column.take(pa.array(chosen)).buffers()[2]
-        whole[chosen, :one] = np.frombuffer(data, np.uint8, len(chosen) * one).reshape(-1, one)
-    return whole.reshape(-1).view(_LAYOUT)
-
-
-def decode(envelopes):
-    """-> {name: Arrow array} of device, boot, stream, sequence; null where no envelope is.
-
-    `device` is a dictionary.
-    """
-    fields = _unpack(envelopes)
-    mask = fields["magic"] == 0
-    devices = _devices(fields)
-    codes = pa.array(devices.indices.to_numpy(), mask=mask)
-    return {
-        "device": pa.DictionaryArray.from_arrays(codes, devices.dictionary),
-        "boot": pa.array(fields["boot"].astype(np.int64), mask=mask),
-        "stream": pa.array(fields["stream"].astype(np.int16), mask=mask),
-        "sequence": pa.array(fields["sequence"].astype(np.int64), mask=mask),
-    }
-
-
-def _devices(fields):
-    # A dictionary: each name is decoded once, however many readings it has.
-    raw = np.ascontiguousarray(fields["device"])
-    kind = pa.binary(raw.dtype.itemsize)
-    coded = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()
-    names = [
-        name.rstrip(b"\0").decode("utf-8", "backslashreplace")
-        for name in coded.dictionary.to_pylist()
-    ]
-    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(names, pa.string()))
 
 
 def _firmware(fields):
@@ -90,9 +31,9 @@ def _firmware(fields):
 
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
-    fields = _unpack(messages["envelope"])
+    fields = unpack(messages["envelope"])
     sites, _ = dictionary(messages["site"])
-    device = _devices(fields).indices.to_numpy()
+    device = devices(fields).indices.to_numpy()
     keys = (sites, device, fields["stream"], fields["boot"], fields["sequence"])
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
     order = np.lexsort((sent, *[np.asarray(k, np.int64) for k in keys[::-1]]))
@@ -116,10 +57,10 @@ def _readings(messages, fields, order, first, sent):
     latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
     times = messages["times_sent"].to_numpy()[order]
     # Where a reading is published and delivered at two QoS, the device's counts.
-    chosen = order[first]
-    best = np.lexsort((sent, ~published, group))
-    chosen = order[best[first]]
-    one = fields[chosen]
+    place = np.arange(len(order))
+    best = _least(np.where(published, place, FAR), first)
+    chosen = order[np.where(best < FAR, best, first)]
+    one = pick(fields, chosen)
     # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
     dups = messages["times_dup"].to_numpy()[order]
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
@@ -128,7 +69,7 @@ def _readings(messages, fields, order, first, sent):
     anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
         "site": messages["site"].take(pa.array(chosen)),
-        "device": _devices(one),
+        "device": devices(one),
         "boot": one["boot"].astype(np.int64),
         "stream": one["stream"].astype(np.int16),
         "sequence": one["sequence"].astype(np.int64),
@@ -201,7 +142,7 @@ def _losses(messages, fields, order, first, keys, sent):
         "topic": messages["topic"].take(chosen),
         "qos": messages["qos"].take(chosen),
         "ts": sent[order[first[at]]],
-        "device": _devices(fields[order[first[at]]]),
+        "device": devices(pick(fields, order[first[at]])),
         "boot": boot[at],
         "stream": stream[at],
         "first_sequence": from_number[at],

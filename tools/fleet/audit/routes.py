@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from .. import schemas
 from ..mqtt import matches
 from .messages import GRACE_US
-from .readings import decode
 from .rows import dictionary, grouped, running_max_breaks
 from .sessions import table
 
@@ -26,7 +25,7 @@ from .sessions import table
 COLUMNS = [
     *("site", "client_id", "connection", "direction", "topic", "qos", "packet_id", "retain"),
     *("payload_hash", "first_sent", "level", "session", "position", "capture", "offset"),
-    *("number", "envelope"),
+    *("number", "device", "boot", "stream", "sequence"),
 ]
 
 
@@ -301,7 +300,6 @@ def _routes(messages, names, expected, lost, extra, late):
 def _losses(messages, names, expected, lost):
     row = expected.message[lost]
     chosen = messages.take(pa.array(row))
-    reading = decode(chosen["envelope"])
     columns = {
         "site": chosen["site"],
         "kind": ["not_delivered"] * len(row),
@@ -309,11 +307,11 @@ def _losses(messages, names, expected, lost):
         "topic": chosen["topic"],
         "qos": expected.qos[lost],
         "ts": chosen["first_sent"],
-        "device": reading["device"],
-        "boot": reading["boot"],
-        "stream": reading["stream"],
-        "first_sequence": reading["sequence"],
-        "last_sequence": reading["sequence"],
+        "device": chosen["device"],
+        "boot": chosen["boot"],
+        "stream": chosen["stream"],
+        "first_sequence": chosen["sequence"],
+        "last_sequence": chosen["sequence"],
         "messages": np.ones(len(row), np.int64),
     }
     return table(columns, schemas.LOSSES)

@@ -98,13 +98,13 @@ class Sessions:
             "end": np.maximum.reduceat(rows.ts, first) if count else [],
             "end_reason": self._end_reasons(count),
             "is_start_seen": [bool(h) for h in hello],
-            "gaps": _sums(rows, is_gap, count),
-            "missing_bytes": _sums(rows, np.where(is_gap, rows.payload_bytes, 0), count),
+            "gaps": _sums(rows, is_gap),
+            "missing_bytes": _sums(rows, is_gap * rows.payload_bytes),
         }
         for code, name in enumerate(schemas.DIRECTIONS):
             mine = is_packet & (rows.direction == code)
-            columns["packets_" + name] = _sums(rows, mine, count)
-            columns["bytes_" + name] = _sums(rows, np.where(mine, rows.packet_bytes, 0), count)
+            columns["packets_" + name] = _sums(rows, mine)
+            columns["bytes_" + name] = _sums(rows, mine * rows.packet_bytes)
         return table(columns, schemas.CONNECTIONS)
 
     def _end_reasons(self, count):
@@ -140,8 +140,10 @@ def _last_level(rows, count):
     return level
 
 
-def _sums(rows, values, count):
-    return np.bincount(rows.connection, np.asarray(values, np.float64), count).astype(np.int64)
+def _sums(rows, values):
+    # Over the rows of each connection.
+    first = rows.first_of[:-1]
+    return np.add.reduceat(values, first, dtype=np.int64) if len(first) else first
 
 
 def table(columns, schema):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from ..audit.readings import decode
+from ..audit.envelopes import decode
 from ..spark.job import load
 from .strips import strip
 

@@ -48,11 +48,11 @@ def rows(entries):
 
 
 def split(table, buckets):
-    """(bucket, its rows) for an array that gives each row its bucket."""
+    """(bucket, its rows) for an array that gives each row its bucket; -1: left out."""
     order = np.argsort(buckets, kind="stable")
     chosen = buckets[order]
     first = np.flatnonzero(np.diff(chosen, prepend=-1))
-    table = table.take(pa.array(order)) if len(first) > 1 else table
+    table = table.take(pa.array(order)) if np.any(chosen[1:] != chosen[:-1]) else table
     for begin, end in zip(first, np.append(first[1:], len(chosen)), strict=True):
         yield int(chosen[begin]), _compact(table.slice(begin, end - begin))
 

@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from .. import schemas
 from ..audit.judge import judge as judge_events
 from ..audit.readings import COLUMNS as COLLECTED_COLUMNS
-from ..audit.readings import decode as decode_envelopes
 from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
@@ -113,13 +112,10 @@ def _by_topic(messages, subscriptions, buckets):
 
 
 def _by_device(messages, buckets):
-    messages = messages.select(COLLECTED_COLUMNS)
-    some = messages.filter(pc.is_valid(messages["envelope"]))
-    if some.num_rows:
-        codes, names = dictionary(decode_envelopes(some["envelope"])["device"])
-        bucket = pack.text_buckets(names.to_pylist(), buckets)[codes]
-        for number, part in pack.split(some, bucket):
-            yield "readings", number, part
+    codes, names = dictionary(messages["device"])
+    bucket = np.append(pack.text_buckets(names.to_pylist(), buckets), -1)[codes]
+    for number, part in pack.split(messages.select(COLLECTED_COLUMNS), bucket):
+        yield "readings", number, part
 
 
 def relate(judged, buckets, exempt=()):
