@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.fleet.dialogue import audit, decode, rows, simulated
+from host_tests.fleet.dialogue import Capture, audit, decode, rows, simulated
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import schemas
 from tools.fleet.simulate.run import Plan, json_lines
@@ -115,6 +115,17 @@ def test_damaged_file_is_named_with_its_byte_and_the_job_goes_on(audited):
     errors = [row for row in captures if row["counter"] == "error"]
     assert [(row["capture"], row["offset"]) for row in errors] == [("broken.pcap", 15)]
     assert result.findings["damaged places in files"] == 1
+
+
+def test_clients_without_a_message_are_audited_too(spark, tmp_path):
+    capture = Capture()
+    for number in range(5):
+        capture.connection(b"idle%d" % number)
+    (tmp_path / "captures").mkdir()
+    capture.write(tmp_path / "captures" / "idle.pcap")
+    result = _run(spark, tmp_path / "captures", tmp_path / "out", buckets=3)
+    assert result.rows["connections"] == 5
+    assert not any(result.findings.values())
 
 
 def test_whole_files_in_another_number_of_buckets_give_the_same_tables(

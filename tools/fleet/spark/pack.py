@@ -53,7 +53,8 @@ def split(table, buckets):
     chosen = buckets[order]
     first = np.flatnonzero(np.diff(chosen, prepend=-1))
     table = table.take(pa.array(order)) if np.any(chosen[1:] != chosen[:-1]) else table
-    for begin, end in zip(first, np.append(first[1:], len(chosen)), strict=True):
+    bounds = np.append(first, len(chosen))
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
         yield int(chosen[begin]), _compact(table.slice(begin, end - begin))
 
 
