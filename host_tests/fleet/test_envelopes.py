@@ -1,0 +1,42 @@
+"""Readings unpacked from columns of bytes, however Arrow has laid the column out."""
+
+import pyarrow as pa
+import pytest
+
+from tools.fleet.audit import envelopes
+from tools.fleet.simulate.envelope import reading
+
+ONE = reading(0x0102, 3, 7, 60, 2, b"esp32-1", (2100, 3300))
+NO_VALUES = reading(0x0102, 4, 1, 5, 0, "gr\u00fcn".encode(), (0, 0))[:41]
+OTHER = NO_VALUES[:17] + b"\0" + NO_VALUES[18:]
+COLUMN = pa.array([None, ONE, None, OTHER, ONE], pa.binary())
+EXPECTED = [None, ("esp32-1", 3, 2, 7), None, ("gr\u00fcn", 4, 0, 1), ("esp32-1", 3, 2, 7)]
+
+
+def _decoded(column):
+    found = envelopes.decode(column)
+    rows = zip(
+        *(found[n].to_pylist() for n in ("device", "boot", "stream", "sequence")), strict=True
+    )
+    return [None if row[0] is None else row for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (COLUMN, EXPECTED),
+        (COLUMN.slice(2, 2), EXPECTED[2:4]),
+        (pa.chunked_array([COLUMN, COLUMN.slice(3)]), EXPECTED + EXPECTED[3:]),
+        (pa.chunked_array([], pa.binary()), []),
+        (pa.array([None, None], pa.binary()), [None, None]),
+    ],
+    ids=["whole", "sliced", "in chunks", "empty", "none"],
+)
+def test_decode_gives_each_row_its_own_reading(column, expected):
+    assert _decoded(column) == expected
+
+
+def test_pick_gives_values_with_their_entry():
+    fields = envelopes.pick(envelopes.unpack(COLUMN), [4, 3])
+    assert fields["count"].tolist() == [2, 0]
+    assert fields[0]["values"]["value"][:2].tolist() == [2100, 3300]
