@@ -235,7 +235,6 @@ def _audit_rate(bench, spark, folder):
 
     def run():
         judged = transforms.judge(events, buckets).persist(StorageLevel.DISK_ONLY)
-        judged.count()
         transforms.relate(judged, buckets).count()
         judged.unpersist()
 

@@ -82,13 +82,15 @@ def write(found, kept, out, progress=lambda done, total: None):
     `kept` are the intermediate results in their order; `progress(done, total)` is
     called after each step.
     """
-    total = len(kept) + len(found)
-    for done, frame in enumerate(kept):
+    # What was judged is made on the way to what is related: a job costs beside its work.
+    steps = [kept[0], kept[-1]]
+    total = len(steps) + len(found)
+    for done, frame in enumerate(steps):
         frame.count()
         progress(done + 1, total)
     # Small tables are mostly waiting; several at a time keep the cores at work.  Large
     # ones stay in this thread: Spark knows its own sinks only in the session's thread.
-    done = len(kept)
+    done = len(steps)
     with ThreadPoolExecutor(_WRITERS) as pool:
         jobs = [
             pool.submit(write_table, name, frame, Path(out) / name)
