@@ -45,6 +45,18 @@ def is_sound():
     return all(open(name).read() in ('', name[4] * 2000) for name in names)
 """
 
+# Most of its time is import's, which asks for files in vain.
+IMPORT = """\
+def work():
+    while True:
+        try:
+            import not_there
+        except ImportError:
+            pass
+def is_sound():
+    return True
+"""
+
 ROUNDS = """
 for _ in range(60):
     try:
@@ -137,7 +149,7 @@ def test_ctrl_c_in_a_flood_leaves_the_board_there(make_board, desk):
         wait_for(line, b"True\n")
 
 
-@pytest.mark.parametrize("program", [ALLOCATE, WRITE], ids=["collector", "filesystem"])
+@pytest.mark.parametrize("program", [ALLOCATE, WRITE, IMPORT], ids=["gc", "flash", "import"])
 def test_ctrl_c_that_a_program_catches_comes_again_and_breaks_nothing(make_board, desk, program):
     board = make_board(desk, {"main.py": (program + ROUNDS).encode()})
     with terminal(board) as line:

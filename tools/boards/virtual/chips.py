@@ -12,6 +12,9 @@ import interrupt
 BLOCK = 4096
 _ERASED = b"\xff" * BLOCK
 
+# Set first and cleared last, in no function of their own: Ctrl-C may come between.
+_at_work = interrupt.flash_at_work
+
 # The flash operation before which the power goes, counted from the start; 0: never.
 _operations_left = int(os.getenv("CUT_AT_OPERATION") or 0)
 
@@ -28,7 +31,8 @@ class FlashArea:
     """Part of a flash image in the open `file`, as a block device of the extended protocol.
 
     A chip's flash driver is C code: Ctrl-C does not interrupt it, nor littlefs, which
-    calls it.  Nothing allocates: the journal writes with a locked heap.
+    calls it; one that came in a step's first or last moment is put off and the step done
+    again.  Nothing allocates: the journal writes with a locked heap.
     """
 
     def __init__(self, file, start, length):
@@ -38,26 +42,39 @@ class FlashArea:
         self._page = bytearray(BLOCK)
 
     def readblocks(self, block, buf, offset=0):
-        interrupt.enter_flash()
-        try:
-            self._seek(block, offset)
-            self._file.readinto(buf)
-        finally:
-            interrupt.leave_flash()
+        while True:
+            try:
+                _at_work[0] = 1
+                interrupt.count_flash_call()
+                self._seek(block, offset)
+                self._file.readinto(buf)
+                return
+            except KeyboardInterrupt:
+                interrupt.put_off()
+            finally:
+                _at_work[0] = 0
 
     def writeblocks(self, block, buf, offset=None):
-        interrupt.enter_flash()
-        try:
-            self._write(block, buf, offset)
-        finally:
-            interrupt.leave_flash()
+        while True:
+            try:
+                _at_work[0] = 1
+                interrupt.count_flash_call()
+                return self._write(block, buf, offset)
+            except KeyboardInterrupt:
+                interrupt.put_off()
+            finally:
+                _at_work[0] = 0
 
     def ioctl(self, op, arg):
-        interrupt.enter_flash()
-        try:
-            return self._ioctl(op, arg)
-        finally:
-            interrupt.leave_flash()
+        while True:
+            try:
+                _at_work[0] = 1
+                interrupt.count_flash_call()
+                return self._ioctl(op, arg)
+            except KeyboardInterrupt:
+                interrupt.put_off()
+            finally:
+                _at_work[0] = 0
 
     def _write(self, block, buf, offset):
         _operate()

@@ -6,6 +6,8 @@ So the computer's side sends SIGUSR1 and waits for an answer; the handler looks 
 what it met, and lets the port's own SIGINT follow or asks to be sent again.
 """
 
+import builtins
+
 import ffi
 import micropython
 from micropython import const
@@ -24,19 +26,21 @@ _SIGSET_BYTES = const(128)
 _RUNS = const(0)  # a program of the user's runs
 _WAS_MET = const(1)  # Ctrl-C met it a moment ago, and may not have ended it yet
 _IS_SHIELDED = const(2)  # a shielded call is under way
-_IN_FLASH = const(3)  # the flash driver is at work
-_FLASH_CALLS = const(4)  # how often it was, modulo 256
-_SEEN_CALLS = const(5)  # the same when last looked at
-_STARTS = const(6)  # the board has not come to its REPL yet
-_WAITS = const(7)  # a Ctrl-C could not be served yet
-_REPEATS = const(8)  # how often the request for it came, but for the first time
-_state = bytearray(9)
+_FLASH_CALLS = const(3)  # how often the flash driver was at work, modulo 256
+_SEEN_CALLS = const(4)  # the same when last looked at
+_STARTS = const(5)  # the board has not come to its REPL yet
+_WAITS = const(6)  # a Ctrl-C could not be served yet
+_REPEATS = const(7)  # how often the request for it came, but for the first time
+_state = bytearray(8)
+
+# Not 0 while the flash driver, C code on a chip, is at work.
+flash_at_work = bytearray(1)
 
 # Between two requests a program gets much further than it takes to end it, or to
 # return from the flash driver through littlefs; three are for good measure.
 _ENDED_REPEATS = const(3)
 # A program that does nothing but write to open files would never be met outside.
-_MOST_REPEATS = const(100)
+_MOST_REPEATS = const(250)
 
 _libc = ffi.open(None)
 _signal = _libc.func("p", "signal", "ip")
@@ -48,6 +52,9 @@ _only_sigint = bytearray(_SIGSET_BYTES)
 _only_sigint[0] = 1 << (_SIGINT - 1)
 _clear_probe = [].clear
 _answers = 1
+_import = __import__
+# An entry there from the start, so that the handler has no need to allocate it.
+builtins.__import__ = _import
 
 
 def install(answers):
@@ -63,7 +70,7 @@ def install(answers):
 def end_start():
     """From now on Ctrl-C that meets no program is nothing but a byte on stdin."""
     _state[_STARTS] = 0
-    _state[_WAITS] = 0
+    _let_wait(False)
 
 
 def shut_down():
@@ -81,7 +88,7 @@ def run(function, *args):
     try:
         try:
             # At the REPL it was meant for the program before.
-            state[_WAITS] &= state[_STARTS]
+            _let_wait(state[_WAITS] and state[_STARTS])
             state[_WAS_MET] = 0
             state[_RUNS] = 1
             _serve_waiting(state)
@@ -95,32 +102,48 @@ def run(function, *args):
         raise
 
 
-def shield(function, *args):
-    """Call function(*args), C code on a chip: Ctrl-C is served before it or after it."""
-    state = _state
-    _serve_waiting(state)
-    state[_IS_SHIELDED] = 1
-    try:
-        return function(*args)
-    finally:
-        state[_IS_SHIELDED] = 0
+def shielded(function):
+    """C code on a chip, like `function`: Ctrl-C is served before it or after it."""
+
+    def call(*args, **options):
+        _serve_waiting(_state)
+        _state[_IS_SHIELDED] = 1
+        try:
+            return function(*args, **options)
+        finally:
+            _state[_IS_SHIELDED] = 0
+
+    return call
+
+
+def put_off():
+    """A KeyboardInterrupt came in the flash driver; let it come later."""
+    _let_wait(True)
+    _state[_REPEATS] = 1
+    _write(_answers, AGAIN, 1)
 
 
 def _serve_waiting(state):
     if state[_RUNS] and state[_WAITS]:
-        state[_WAITS] = 0
+        _let_wait(False)
         raise KeyboardInterrupt
 
 
-def enter_flash():
-    """The flash driver, C code on a chip, begins: Ctrl-C waits."""
-    _state[_IN_FLASH] = 1
+def _let_wait(does_wait):
+    # What waits is served by the next import, too.  Its own function has to be called
+    # by whom it imports for, so the other one is not in place all the time.
+    _state[_WAITS] = 1 if does_wait else 0
+    builtins.__import__ = _serve_by_import if does_wait else _import
 
 
-def leave_flash():
-    """The driver ends; Ctrl-C waits until its caller, littlefs, has ended too."""
+def _serve_by_import(*args):
+    _let_wait(False)
+    raise KeyboardInterrupt
+
+
+def count_flash_call():
+    """The driver was at work; its caller, littlefs, may still be."""
     _state[_FLASH_CALLS] = (_state[_FLASH_CALLS] + 1) & 0xFF
-    _state[_IN_FLASH] = 0
 
 
 def _on_request(_):
@@ -129,15 +152,15 @@ def _on_request(_):
     if state[_REPEATS] and not state[_WAITS]:
         pass  # it was served since
     elif not state[_RUNS]:
-        state[_WAITS] = state[_STARTS]
+        _let_wait(state[_STARTS])
     elif _is_harmless_here(state):
-        state[_WAITS] = 0
+        _let_wait(False)
         state[_WAS_MET] = 1
         # Blocked here, so it comes when this handler is left, and where that came.
         _mask(_SIG_BLOCK, _only_sigint, None)
         _raise(_SIGINT)
     else:
-        state[_WAITS] = 1
+        _let_wait(True)
         state[_REPEATS] = min(state[_REPEATS] + 1, _MOST_REPEATS)
         _write(_answers, AGAIN, 1)
         return
@@ -150,7 +173,7 @@ def _is_harmless_here(state):
         return False
     was_in_flash = state[_FLASH_CALLS] != state[_SEEN_CALLS]
     state[_SEEN_CALLS] = state[_FLASH_CALLS]
-    if state[_IN_FLASH] or state[_IS_SHIELDED]:
+    if flash_at_work[0] or state[_IS_SHIELDED]:
         return False
     return (not was_in_flash or state[_REPEATS] >= _MOST_REPEATS) and _is_heap_at_rest()
 

@@ -8,12 +8,12 @@ MCU, program unit of the filesystem, start and length of filesystem and journal 
 the image.
 """
 
+import builtins
 import io
 import os
 import sys
 
 import chips
-import filesystem
 import interrupt
 import micropython
 import peripherals
@@ -28,9 +28,10 @@ _CTRL_C = b"\x03"
 
 def mount(area, program_unit):
     """Make the littlefs in `area` of the flash the filesystem at "/"."""
-    littlefs = vfs.VfsLfs2(area, progsize=program_unit)
+    filesystem = vfs.VfsLfs2(area, progsize=program_unit)
     vfs.umount("/")
-    vfs.mount(filesystem.Filesystem(littlefs), "/")
+    vfs.mount(filesystem, "/")
+    builtins.open = interrupt.shielded(open)
     os.chdir("/")
     sys.path[:] = ["", ".frozen", "/lib"]
 
