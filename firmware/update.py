@@ -22,7 +22,7 @@ def finish():
         try:
             return _finish()
         except KeyboardInterrupt:
-            pass  # main.py would start with some files old and some new
+            pass  # whatever runs next would meet some files old and some new
 
 
 def _finish():
