@@ -20,6 +20,7 @@ from .streams import Pieces, Streams
 _ORDINAL_SHIFT = 22  # room for the packets that one segment can complete
 _TYPES = [*schemas.PACKET_TYPES, *schemas.EVENT_TYPES]
 _PACKETS = pa.array(schemas.PACKET_TYPES)
+_GAPS = pa.array(("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"))
 _EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
 
 
@@ -132,10 +133,19 @@ class Decoder:
 
 def only_packets(events):
     """Of coded events (a table or a batch) those that are MQTT packets."""
+    return _only(events, _PACKETS)
+
+
+def only_gaps(events):
+    """Of coded events those that stand where packets should be, named as in `schemas.GAPS`."""
+    return _only(events, _GAPS).rename_columns({"packet_type": "kind", "payload_bytes": "bytes"})
+
+
+def _only(events, kinds):
     column = events["packet_type"]
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    is_packet = pc.is_in(column.dictionary, _PACKETS).take(column.indices)
-    return events if pc.all(is_packet).as_py() else events.filter(is_packet)
+    is_chosen = pc.is_in(column.dictionary, kinds).take(column.indices)
+    return events if pc.all(is_chosen).as_py() else events.filter(is_chosen)
 
 
 def _coded(codes, values):

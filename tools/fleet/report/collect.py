@@ -29,8 +29,8 @@ def collect(session, out, result):
     def table(name):
         return load(session, out, name)
 
-    devices = _devices(table)
-    return {
+    devices = _devices(table).persist()  # asked four times
+    found = {
         "rows": result.rows,
         "findings": result.findings,
         "span": _span(table),
@@ -45,6 +45,8 @@ def collect(session, out, result):
         "strips": _strips(session, table),
         "statements": statements(),
     }
+    devices.unpersist()
+    return found
 
 
 def statements(path=_REQUIREMENTS):

@@ -21,6 +21,7 @@ from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
 from ..audit.rows import dictionary
+from ..decode.decoder import only_gaps
 from . import pack, tasks
 
 
@@ -148,13 +149,14 @@ def _filled(tables):
     return [(name, 0, table) for name, table in tables.items() if table.num_rows]
 
 
-def table(packed, name, schema):
-    """Plain rows of all packed parts of this name."""
+def table(packed, name, schema, select=None):
+    """Plain rows of all packed parts of this name, or of what `select(part)` makes of them."""
 
     def run(batches):
         for batch in batches:
             for part in batch["part"]:
                 found = pack.load([part.as_buffer()])
+                found = select(found) if select else found
                 yield from pack.plain(found, schema).to_batches(max_chunksize=50_000)
 
     spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=False)
@@ -163,13 +165,8 @@ def table(packed, name, schema):
 
 def gaps(events):
     """Packed events -> the `gaps` table: what stands where packets should be."""
-    rows = table(events, "events", schemas.EVENTS)
-    chosen = rows.where(F.col("packet_type").isin(*_GAP_KINDS))
-    renamed = chosen.withColumnRenamed("packet_type", "kind")
-    return renamed.withColumnRenamed("payload_bytes", "bytes").select(*schemas.GAPS.names)
-
-
-_GAP_KINDS = ("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE")
+    # Chosen before they become rows of the JVM: nearly all events are none.
+    return table(events, "events", schemas.GAPS, only_gaps)
 
 
 def sequences(judged, related):
