@@ -115,8 +115,12 @@ def _matched(filters, topics):
     # {filter: the topics that it matches}.  Topics that begin like a filter are
     # neighbours in order, so each filter is compared with few.
     topics = sorted(topics)
+    known = set(topics)
     found = {}
     for text in filters:
+        if not is_wild(text):
+            found[text] = [text] if text in known else []
+            continue
         if text.startswith("$share/"):
             found[text] = []
             continue
@@ -124,15 +128,10 @@ def _matched(filters, topics):
         begin = bisect.bisect_left(topics, start)
         end = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
         near = topics[begin:end]
-        if start.endswith("/") and _holds(topics, start[:-1]):
+        if start.endswith("/") and start[:-1] in known:
             near.append(start[:-1])  # "a/#" matches "a" too
         found[text] = [name for name in near if matches(text, name)]
     return found
-
-
-def _holds(topics, name):
-    at = bisect.bisect_left(topics, name)
-    return at < len(topics) and topics[at] == name
 
 
 class _Expected:
