@@ -35,7 +35,7 @@ class Process:
             pass_fds=[write],
         )
         os.close(write)
-        self.output = self._process.stdout
+        self.output: Any = self._process.stdout
         self._is_free = False  # to take a Ctrl-C; its first answer says so
         self._is_wanted = False
 
