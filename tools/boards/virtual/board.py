@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import select
+import sys
 import termios
 import threading
 import tty
@@ -154,11 +155,14 @@ class VirtualBoard:
                 self._start_again(process)
 
     def _start_again(self, process):
-        if mode := _MODE_AFTER.get(process.wait()):
+        status = process.wait()
+        if mode := _MODE_AFTER.get(status):
             self._start(mode)
             if self._is_ctrl_c_unread():
                 self._process.interrupt()
         else:
+            if status < 0:
+                print("%s: MicroPython died of signal %d" % (self.port, -status), file=sys.stderr)
             # The power went: on USB the port goes with it.
             self.cut_power()
             self._is_plugged = False
