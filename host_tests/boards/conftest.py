@@ -1,5 +1,7 @@
 """Fixtures of the board tests: profiles, a configured device, a virtual board."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -9,6 +11,17 @@ from tools.boards.profile import load_profile
 from tools.boards.virtual import VirtualBoard
 from tools.boards.virtual.run import blank_flash
 from tools.micropython import choose
+
+
+def pytest_collection_modifyitems(items):
+    """pytest-xdist runs these in one process, one after the other.
+
+    When a board goes, the system gives its terminal's name to the next one.  A tool that
+    looks for the lost port again must not find the board of another test.
+    """
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("terminals"))
 
 
 @pytest.fixture
