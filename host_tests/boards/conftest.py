@@ -13,6 +13,7 @@ from tools.boards.virtual.run import blank_flash
 from tools.micropython import choose
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items):
     """pytest-xdist runs these in one process, one after the other.
 

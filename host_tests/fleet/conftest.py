@@ -13,6 +13,7 @@ def spark():
     started.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items):
     """pytest-xdist keeps a group together, so that Spark starts once."""
     for item in items:
