@@ -18,8 +18,8 @@ _JAVA_OPTIONS = (
 # Workers make and free the same large arrays task after task.  Given back to the system
 # each time, every page of them would be new each time: a fifth of all work.
 _WORKER_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),
 }
 
 
@@ -59,9 +59,8 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
+        **_WORKER_MEMORY,
     }
-    for key, value in _WORKER_MEMORY.items():
-        settings["spark.executorEnv." + key] = value
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
