@@ -127,3 +127,17 @@ def test_files_written_by_the_board_are_there_after_a_power_cut(board, desk):
     mpremote(board, "exec", "f = open('note', 'w'); f.write('kept'); f.close()")
     board.cut_power()
     assert Filesystem(desk.filesystem, board.image.read_bytes()).read("/note") == b"kept"
+
+
+@pytest.mark.parametrize(
+    ("signal", "said"), [(11, ["MicroPython ended with -11"]), (9, [])], ids=["crash", "power cut"]
+)
+def test_board_whose_micropython_dies_says_so_and_one_whose_power_goes_does_not(
+    make_board, desk, capfd, signal, said
+):
+    board = make_board(desk)
+    board.power_on()
+    mpremote(board, "exec", f"import os; os.system('kill -{signal} $PPID')")
+    board.join()
+    lines = [line for line in capfd.readouterr().err.splitlines() if "MicroPython" in line]
+    assert lines == [f"{board.port}: {text}" for text in said]

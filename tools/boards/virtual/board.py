@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import sys
 import termios
 import threading
@@ -95,6 +96,10 @@ class VirtualBoard:
         os.close(self._wake_read)
         os.close(self._wake_write)
 
+    def join(self):
+        """Wait until the port is gone: MicroPython ended, or the plug was pulled."""
+        self._thread.join()
+
     def unplug_after(self, count):
         """Pull the plug when the computer has sent `count` more bytes."""
         self._cut_after = self._written + count
@@ -143,7 +148,7 @@ class VirtualBoard:
             self._stdin[1].write(data)
 
     def _to_computer(self, process):
-        data = os.read(process.output.fileno(), 4096)
+        data = process.output.read(4096)
         if data:
             os.write(self._master, data)
         else:
@@ -161,9 +166,9 @@ class VirtualBoard:
             if self._is_ctrl_c_unread():
                 self._process.interrupt()
         else:
-            if status < 0:
-                print("%s: MicroPython died of signal %d" % (self.port, -status), file=sys.stderr)
-            # The power went: on USB the port goes with it.
+            # The power went, as chips.py cuts it: on USB the port goes with it.
+            if status not in (0, -signal.SIGKILL):
+                print("%s: MicroPython ended with %d" % (self.port, status), file=sys.stderr)
             self.cut_power()
             self._is_plugged = False
 
