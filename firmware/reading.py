@@ -1,13 +1,13 @@
 """Writes the envelope of one sensor sample (docs/readings.md) without allocating.
 
-One buffer serves all readings: a reading is complete until the next `start()`.
+One buffer serves all readings: a reading is complete until the next `clear()`.
 Big-endian, as the network has it.
 """
 
 import struct
 
 MAGIC = 0x75
-LAYOUT = 1
+LAYOUT = 2
 MAX_VALUES = 8
 
 TEMPERATURE = 1  # 0.01 °C
@@ -19,6 +19,7 @@ FREE_HEAP = 6  # bytes
 
 _HEADER_BYTES = 41
 _VALUE_BYTES = 5
+_TIME_BYTES = 4
 
 
 class Reading:
@@ -28,7 +29,7 @@ class Reading:
     """
 
     def __init__(self, device, firmware, boot):
-        self._buf = bytearray(_HEADER_BYTES + _VALUE_BYTES * MAX_VALUES)
+        self._buf = bytearray(_HEADER_BYTES + _VALUE_BYTES * MAX_VALUES + _TIME_BYTES)
         struct.pack_into(
             ">BBHIIIBB23s",
             self._buf,
@@ -45,7 +46,8 @@ class Reading:
         )
         whole = memoryview(self._buf)
         # Slicing allocates, so there is one view ready for every length.
-        self._views = [whole[: _HEADER_BYTES + _VALUE_BYTES * n] for n in range(MAX_VALUES + 1)]
+        fixed = _HEADER_BYTES + _TIME_BYTES
+        self._views = [whole[: fixed + _VALUE_BYTES * n] for n in range(MAX_VALUES + 1)]
         self._count = 0
 
     def clear(self):
@@ -60,8 +62,14 @@ class Reading:
         self._count += 1
         return True
 
-    def number(self, stream, sequence, uptime_s):
-        """Address the sample to a stream -> memoryview of the whole envelope."""
+    def number(self, stream, sequence, uptime_s, time_high=0, time_low=0):
+        """Address the sample to a stream -> memoryview of the whole envelope.
+
+        The time, seconds since 1970, comes in two halves of 16 bits: as one number it
+        would be too large for the small integers of a 32-bit port.
+        """
         struct.pack_into(">II", self._buf, 8, sequence, uptime_s)
         struct.pack_into(">BB", self._buf, 16, stream, self._count)
+        end = _HEADER_BYTES + _VALUE_BYTES * self._count
+        struct.pack_into(">HH", self._buf, end, time_high, time_low)
         return self._views[self._count]

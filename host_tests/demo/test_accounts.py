@@ -8,8 +8,8 @@ from tools.demo.accounts import Account, balance, number_of
 
 
 def envelope(boot, sequence, stream=0, count=1):
-    head = struct.pack(">BBHIIIBB23s", 0x75, 1, 0x0100, boot, sequence, 9, stream, count, b"d")
-    return head + bytes(5 * count)
+    head = struct.pack(">BBHIIIBB23s", 0x75, 2, 0x0100, boot, sequence, 9, stream, count, b"d")
+    return head + bytes(5 * count + 4)
 
 
 def account(accepted, arrived, qos=2):

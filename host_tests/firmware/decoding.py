@@ -8,7 +8,9 @@ def decode(envelope: bytes) -> dict:
         return int.from_bytes(envelope[start : start + size], "big", signed=signed)
 
     count = number(17, 1)
-    assert len(envelope) == 41 + 5 * count
+    end = 41 + 5 * count
+    assert number(1, 1) == 2
+    assert len(envelope) == end + 4
     return {
         "magic": number(0, 1),
         "version": number(1, 1),
@@ -18,5 +20,6 @@ def decode(envelope: bytes) -> dict:
         "uptime_s": number(12, 4),
         "stream": number(16, 1),
         "device": envelope[18:41].rstrip(b"\0").decode(),
+        "time": number(end, 4),
         "values": [(number(41 + 5 * i, 1), number(42 + 5 * i, 4, True)) for i in range(count)],
     }

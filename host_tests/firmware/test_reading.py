@@ -12,11 +12,11 @@ def test_reading_with_two_values_has_the_documented_bytes():
     reading.clear()
     reading.add(TEMPERATURE, 2150)
     reading.add(HUMIDITY, -1)
-    envelope = bytes(reading.number(3, 1000, 86400))
+    envelope = bytes(reading.number(3, 1000, 86400, 0x6553, 0xF100))
     assert envelope.hex() == (
-        "75010102" + "00000005" + "000003e8" + "00015180" + "0302"
+        "75020102" + "00000005" + "000003e8" + "00015180" + "0302"
         + "6e6f64652d37" + "00" * 17
-        + "0100000866" + "02ffffffff"
+        + "0100000866" + "02ffffffff" + "6553f100"
     )  # fmt: skip
 
 
@@ -51,6 +51,6 @@ def test_reading_of_anything_allowed_reads_back(device, boot, sequence, stream, 
         reading.add(kind, value)
     found = decode(bytes(reading.number(stream, sequence, 9)))
     assert found == {
-        "magic": 0x75, "version": 1, "firmware": 0x0100, "boot": boot, "sequence": sequence,
+        "magic": 0x75, "version": 2, "time": 0, "firmware": 0x0100, "boot": boot, "sequence": sequence,
         "uptime_s": 9, "stream": stream, "device": device, "values": values,
     }  # fmt: skip

@@ -1,14 +1,18 @@
 """Readings unpacked from columns of bytes, however Arrow has laid the column out."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tools.fleet.audit import envelopes
+from tools.fleet.decode import identity
 from tools.fleet.simulate.envelope import reading
 
 ONE = reading(0x0102, 3, 7, 60, 2, b"esp32-1", (2100, 3300))
 NO_VALUES = reading(0x0102, 4, 1, 5, 0, "gr\u00fcn".encode(), (0, 0))[:41]
 OTHER = NO_VALUES[:17] + b"\0" + NO_VALUES[18:]
+LATER = bytes([ONE[0], 2]) + ONE[2:] + (1_700_000_000).to_bytes(4, "big")
+TIMELESS = bytes([OTHER[0], 2]) + OTHER[2:] + bytes(4)
 COLUMN = pa.array([None, ONE, None, OTHER, ONE], pa.binary())
 EXPECTED = [None, ("esp32-1", 3, 2, 7), None, ("gr\u00fcn", 4, 0, 1), ("esp32-1", 3, 2, 7)]
 
@@ -40,3 +44,30 @@ def test_pick_gives_values_with_their_entry():
     fields = envelopes.pick(envelopes.unpack(COLUMN), [4, 3])
     assert fields["count"].tolist() == [2, 0]
     assert fields[0]["values"]["value"][:2].tolist() == [2100, 3300]
+
+
+def test_measured_is_the_time_behind_the_values_of_version_2():
+    fields = envelopes.unpack(pa.array([ONE, LATER, TIMELESS, None, LATER], pa.binary()))
+    microseconds = 1_700_000_000_000_000
+    assert envelopes.measured(fields).to_pylist() == [None, microseconds, None, None, microseconds]
+    assert fields["sequence"].tolist() == [7, 7, 1, 0, 7]
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (ONE, True),
+        (LATER, True),
+        (TIMELESS, True),
+        (ONE[:-1], False),
+        (LATER[:-4], False),
+        (LATER[:-1], False),
+        (ONE + bytes(4), False),
+        (ONE[:1] + b"\3" + ONE[2:] + bytes(8), False),
+        (ONE[:1] + b"\0" + ONE[2:-4], False),
+    ],
+)
+def test_is_reading_knows_both_versions_by_their_length(payload, expected):
+    data = np.frombuffer(payload, np.uint8)
+    start, size = np.array([0]), np.array([len(payload)])
+    assert identity.is_reading(data, start, size).tolist() == [expected]

@@ -300,6 +300,18 @@ def test_publisher_of_unknown_level_when_a_subscriber_comes_loses_nothing(tmp_pa
     assert rows(found["readings"], "times_published", "times_delivered") == [(1, 1)] * 5
 
 
+def test_reading_of_version_2_keeps_the_time_of_its_measurement(tmp_path):
+    capture = Capture()
+    publisher = capture.middle(b"p")
+    payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
+    timed = payload[:1] + b"\2" + payload[2:] + (1_700_000_000).to_bytes(4, "big")
+    publisher.publish(C2S, b"t", timed, 1, 1)
+    publisher.ack(S2C, 0x40, 1)
+    found = _judge(capture, tmp_path)["readings"]
+    assert [one.timestamp() for one in found["measured"].to_pylist()] == [1_700_000_000]
+    assert dict(found["values"].to_pylist()[0]) == {1: 2100, 4: 3300}
+
+
 def test_connack_of_unknown_level_may_have_any_length(tmp_path):
     capture = Capture()
     talk = capture.middle(b"p", level=5)

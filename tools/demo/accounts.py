@@ -27,11 +27,11 @@ class Account:
 
 def number_of(envelope: bytes) -> tuple[int, Number]:
     """The stream of a reading, and its boot and sequence number.  Raises ValueError."""
-    if len(envelope) < 41 or envelope[:2] != b"\x75\x01":
+    if len(envelope) < 45 or envelope[:2] != b"\x75\x02":
         raise ValueError(f"not a reading: {envelope.hex()}")
     boot, sequence = struct.unpack_from(">II", envelope, 4)
     stream, count = struct.unpack_from(">BB", envelope, 16)
-    if len(envelope) != 41 + 5 * count:
+    if len(envelope) != 45 + 5 * count:
         raise ValueError(f"not a reading: {envelope.hex()}")
     return stream, (boot, sequence)
 

@@ -294,6 +294,7 @@ READINGS = _schema(
         ("sequence", pa.int64(), "1, 2, 3 … in each boot and stream"),
         ("firmware", pa.string(), "major.minor"),
         ("uptime_s", pa.int64(), "since this boot"),
+        ("measured", TS, "by the device's clock; null when it did not know the time"),
         ("ts", TS, "first seen, published or delivered"),
         ("published", TS, "first PUBLISH of the device; null when not captured"),
         ("delivered", TS, "first PUBLISH to a subscriber; null when none was captured"),

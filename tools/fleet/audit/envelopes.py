@@ -15,6 +15,7 @@ _LAYOUT = np.dtype(
         ("count", "u1"),
         ("device", "S23"),
         ("values", [("kind", "u1"), ("value", ">i4")], 8),
+        ("time", ">u4"),  # here when all values are used; see measured()
     ]
 )
 _BYTES = np.dtype("V%d" % _LAYOUT.itemsize)  # numpy copies these faster than fields
@@ -41,6 +42,17 @@ def _entries(column):
     found = places[offsets[:-1]]
     found[np.diff(offsets) == 0] = bytes(_BYTES.itemsize)
     return found
+
+
+def measured(fields):
+    """When each entry of `unpack` was measured, µs since 1970; null where it is not known."""
+    count = np.minimum(fields["count"], 8).astype(np.int64)
+    raw = np.ascontiguousarray(fields).view(np.uint8).reshape(len(fields), _LAYOUT.itemsize)
+    # Behind the last value.
+    places = (_LAYOUT.fields["values"][1] + 5 * count)[:, None] + np.arange(4)
+    seconds = np.take_along_axis(raw, places, axis=1).view(">u4")[:, 0].astype(np.int64)
+    is_known = (fields["version"] == 2) & (seconds > 0)
+    return pa.array(seconds * 1_000_000, mask=~is_known)
 
 
 def pick(fields, index):

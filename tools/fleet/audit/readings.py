@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from .envelopes import devices, pick, unpack
+from .envelopes import devices, measured, pick, unpack
 from .rows import FAR, dictionary
 from .sessions import table
 
@@ -75,6 +75,7 @@ def _readings(messages, fields, order, first, sent):
         "sequence": one["sequence"].astype(np.int64),
         "firmware": _firmware(one),
         "uptime_s": one["uptime_s"].astype(np.int64),
+        "measured": measured(one),
         "ts": np.minimum(published_at, delivered_at),
         "published": pa.array(published_at, mask=published_at == FAR),
         "delivered": pa.array(delivered_at, mask=delivered_at == FAR),

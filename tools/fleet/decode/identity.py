@@ -48,11 +48,12 @@ def _mix_words(data, start, size, index, result):
 
 def is_reading(data, start, size):
     """Which payloads are readings, by magic, version and exact length (docs/readings.md)."""
-    result = (size >= 41) & (size <= 81)
+    result = (size >= 41) & (size <= 85)
     index = np.flatnonzero(result)
     at = start[index]
     count = data[at + 17].astype(np.int64)
-    result[index] = (
-        (data[at] == 0x75) & (data[at + 1] == 1) & (count <= 8) & (size[index] == 41 + 5 * count)
-    )
+    version = data[at + 1].astype(np.int64)
+    is_known = (data[at] == 0x75) & (version >= 1) & (version <= 2) & (count <= 8)
+    # Version 2 ends with the time of the measurement, four bytes.
+    result[index] = is_known & (size[index] == 37 + 5 * count + 4 * version)
     return result
