@@ -1,43 +1,11 @@
 """The desk: MicroPython's unix port in place of a board, the current folder as flash."""
 
+from port import *
+
 NAME = "desk"
 NETWORK = "host"  # the computer's own
 LED_PIN = None
 LED_ON = 1
 WATCHDOG_MS = None
-
-_JOURNAL_FILE = "journal.img"
-_JOURNAL_BLOCKS = 16
-_BLOCK_BYTES = 4096
-
-
-def sensors():
-    """What this board measures with -> list of sensors."""
-    from sensors.health import FreeHeap
-    from sensors.simulated import Simulated
-
-    return [Simulated(), FreeHeap()]
-
-
-def journal():
-    """The place for messages that survive a reset -> store for MQTTClient."""
-    from umqtt31 import Journal
-
-    return Journal(journal_area())
-
-
-def journal_area():
-    """Where the journal lies -> block device."""
-    from umqtt31 import FileBlockDevice
-
-    return FileBlockDevice(_JOURNAL_FILE, _JOURNAL_BLOCKS, _BLOCK_BYTES)
-
-
-def reset():
-    """A reset ends the process; what started it starts it again."""
-    raise SystemExit(0)
-
-
-def halt():
-    """The node cannot start: end with the exit status for wrong use."""
-    raise SystemExit(2)
+SDA_PIN = None
+SCL_PIN = None

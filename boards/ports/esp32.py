@@ -1,8 +1,32 @@
-"""What all ESP32 boards share: the journal's partition and the reset."""
+"""What all boards of the esp32 port share; `board` has the constants of one of them."""
 
 import machine
 
 _LABEL = "journal"
+
+
+def sensors():
+    """What the board measures with -> list of sensors."""
+    import esp32
+
+    import board
+    from sensors.health import FreeHeap, Signal
+    from sensors.internal import Esp32Temperature
+
+    found = []
+    if hasattr(esp32, "mcu_temperature") or hasattr(esp32, "raw_temperature"):
+        found.append(Esp32Temperature())
+    if board.NETWORK == "wifi":
+        found.append(Signal())
+    found.append(FreeHeap())
+    return found
+
+
+def i2c():
+    """The bus for sensors that you connect -> machine.I2C."""
+    import board
+
+    return machine.I2C(0, sda=machine.Pin(board.SDA_PIN), scl=machine.Pin(board.SCL_PIN))
 
 
 def journal():

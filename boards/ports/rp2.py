@@ -1,9 +1,29 @@
-"""What all RP2 boards share: the journal's place in the flash and the reset."""
+"""What all boards of the rp2 port share; `board` has the constants of one of them."""
 
 import machine
 
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
 _PLACE = "/journal/place"
+
+
+def sensors():
+    """What the board measures with -> list of sensors."""
+    import board
+    from sensors.health import FreeHeap, Signal
+    from sensors.internal import RP2Temperature
+
+    found = [RP2Temperature()]
+    if board.NETWORK == "wifi":
+        found.append(Signal())
+    found.append(FreeHeap())
+    return found
+
+
+def i2c():
+    """The bus for sensors that you connect -> machine.I2C."""
+    import board
+
+    return machine.I2C(0, sda=machine.Pin(board.SDA_PIN), scl=machine.Pin(board.SCL_PIN))
 
 
 def journal():

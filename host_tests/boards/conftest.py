@@ -57,6 +57,9 @@ def make_firmware(tmp_path):
 
     def make(profile, name="firmware", **changes):
         path = tmp_path / name
+        # As upstream since 1.27; older ones have no dash.
+        chip = profile.chip.replace("ESP32", "ESP32-").removesuffix("-")
+        changes.setdefault("machine", f"{profile.firmware.machine} with {chip}".encode())
         if profile.flash.method == "esptool":
             data = standin.esp_firmware(changes.pop("mcu", profile.mcu), **changes)
         else:

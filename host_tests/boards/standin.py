@@ -7,7 +7,11 @@ in the tools' readers cannot cancel itself out.
 import hashlib
 import struct
 
-CHIP_IDS = {"esp32": 0, "esp32c3": 5, "esp32s3": 9, "esp32c6": 13}
+CHIP_IDS = {
+    "esp32": 0, "esp32s2": 2, "esp32c3": 5, "esp32s3": 9, "esp32c2": 12, "esp32c6": 13,
+    "esp32h2": 16, "esp32p4": 18, "esp32c5": 23,
+}  # fmt: skip
+LOADER_AT = {"esp32": 0x1000, "esp32s2": 0x1000, "esp32c5": 0x2000, "esp32p4": 0x2000}
 RP2040, RP2350_ARM, RP2350_RISCV, ABSOLUTE = (0xE48BFF56, 0xE48BFF59, 0xE48BFF5A, 0xE48BFF57)
 XIP = 0x10000000
 
@@ -38,25 +42,25 @@ def esp_table(*entries):
 TODAY = (
     (b"nvs", 1, 2, 0x9000, 0x6000),
     (b"phy_init", 1, 1, 0xF000, 0x1000),
-    (b"factory", 0, 0, 0x10000, 0x210000),
+    (b"factory", 0, 0, 0x10000, 0x1F0000),
 )
 WITH_VFS = (
     (b"nvs", 1, 2, 0x9000, 0x6000),
     (b"phy_init", 1, 1, 0xF000, 0x1000),
-    (b"factory", 0, 0, 0x10000, 0x1F0000),
-    (b"vfs", 1, 0x81, 0x200000, 0x200000),
+    (b"factory", 0, 0, 0x10000, 0x1D0000),
+    (b"vfs", 1, 0x81, 0x1E0000, 0x220000),
 )
 
 
-def esp_firmware(mcu, table=TODAY):
+def esp_firmware(mcu, table=TODAY, machine=b""):
     """Boot loader, partition table and application, laid out as upstream's .bin."""
-    base = 0x1000 if mcu == "esp32" else 0
+    base = LOADER_AT.get(mcu, 0)
     data = bytearray(b"\xff" * (0x10000 - base))
     boot = esp_image(mcu, b"boot loader")
     data[: len(boot)] = boot
     partitions = esp_table(*table)
     data[0x8000 - base : 0x8000 - base + len(partitions)] = partitions
-    return bytes(data) + esp_image(mcu, b"application")
+    return bytes(data) + esp_image(mcu, b"application\0" + machine)
 
 
 def uf2_block(address, page, number, count, family):
@@ -65,11 +69,12 @@ def uf2_block(address, page, number, count, family):
     return struct.pack("<8I476sI", *head, page.ljust(256, b"\0"), 0x0AB16F30)
 
 
-def rp2_firmware(family, storage, board=b"pico_w", pages=40):
+def rp2_firmware(family, storage, board=b"pico_w", pages=40, machine=b""):
     """A UF2 whose program declares its board and its `storage` (offset, size)."""
     memory = bytearray(bytes(range(256)) * pages)
     entries, text, table = 0x400, 0x500, 0x300
     memory[text : text + 32] = board.ljust(32, b"\0")
+    memory[0x600 : 0x601 + len(machine)] = machine + b"\0"
     struct.pack_into("<HHII", memory, entries, 6, 0x5052, 0xB63CFFBB, XIP + text)
     device = (7, 0x504D, 0, XIP + storage[0], storage[1], 0, 3)
     struct.pack_into("<HHIIIIH", memory, entries + 64, *device)

@@ -59,8 +59,26 @@ def test_flash_when_port_is_lost_says_to_flash_again(make_image):
 
 
 def test_flash_of_image_for_another_chip_never_opens_the_port(make_image):
-    with pytest.raises(BoardError, match="firmware for esp32c3, the board has esp32c6"):
+    with pytest.raises(BoardError, match="firmware for esp32c3, ESP32_GENERIC_C6 has esp32c6"):
         flash(load_profile("ESP32_GENERIC_C6"), make_image("ESP32_GENERIC_C3"), "/dev/none")
+
+
+@pytest.mark.parametrize(
+    ("board", "other"),
+    [
+        ("ESP32_GENERIC_C3", "ESP32_GENERIC"),
+        ("ESP32_GENERIC", "ESP32_GENERIC_C3"),
+        ("ESP32_GENERIC_P4", "ESP32_GENERIC_S2"),
+    ],
+)
+def test_flash_of_whole_image_for_another_esp32_names_its_chip(make_image, board, other):
+    """Chips have their boot loader at different places."""
+    profile, chip = load_profile(board), load_profile(other).mcu
+    sized = profile.model_copy(update={"flash": load_profile(other).flash.model_copy(
+        update={"firmware_offset": profile.flash.firmware_offset}
+    )})  # fmt: skip
+    with pytest.raises(BoardError, match=f"firmware for {chip}, {board} has {profile.mcu}"):
+        flash(sized, make_image(other), "/dev/none")
 
 
 def test_flash_without_port_says_so(make_image):
@@ -90,8 +108,8 @@ def test_flash_rp2_copies_uf2_to_the_drive(run, make_image, tmp_path):
 
 def test_find_drive_looks_two_levels_deep(tmp_path):
     drive = drive_of(tmp_path / "person", "RPI-RP2")
-    assert find_drive([tmp_path]) == drive
-    assert find_drive([tmp_path / "other"]) is None
+    assert find_drive("RPI-RP2", [tmp_path]) == drive
+    assert find_drive("RPI-RP2", [tmp_path / "other"]) is None
 
 
 def test_flash_rp2_to_drive_of_another_chip_says_so(make_image, tmp_path):
@@ -111,7 +129,7 @@ def test_flash_rp2_without_drive_uses_picotool_where_installed(make_image, tmp_p
     tool.write_text('#!/bin/sh\necho "picotool $*"\n')
     tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
-    monkeypatch.setattr(flashing, "find_drive", lambda: None)
+    monkeypatch.setattr(flashing, "find_drive", lambda name: None)
     lines = []
     image = make_image("RPI_PICO2_W")
     flash(load_profile("RPI_PICO2_W"), image, on_text=lines.append)
@@ -119,7 +137,7 @@ def test_flash_rp2_without_drive_uses_picotool_where_installed(make_image, tmp_p
 
 
 def test_flash_rp2_without_drive_and_picotool_says_bootsel(make_image, monkeypatch):
-    monkeypatch.setattr(flashing, "find_drive", lambda: None)
+    monkeypatch.setattr(flashing, "find_drive", lambda name: None)
     monkeypatch.setattr(flashing.shutil, "which", lambda name: None)
     with pytest.raises(BoardError, match="hold BOOTSEL"):
         flash(load_profile("RPI_PICO_W"), make_image("RPI_PICO_W"))

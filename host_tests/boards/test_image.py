@@ -20,8 +20,15 @@ from tools.boards.uf2 import read_uf2
 from tools.micropython import choose
 
 FLASHED = [name for name in board_names() if load_profile(name).flash.method != "none"]
-ESP = [name for name in FLASHED if name.startswith("ESP")]
-RP2 = [name for name in FLASHED if name.startswith("RPI")]
+# One of each layout: what differs beside it are constants.
+LAYOUTS = list(
+    {
+        (one.mcu, one.flash.size, one.filesystem.offset): one.name
+        for one in map(load_profile, FLASHED)
+    }.values()
+)
+ESP = [name for name in LAYOUTS if load_profile(name).port == "esp32"]
+RP2 = [name for name in LAYOUTS if load_profile(name).port == "rp2"]
 SETTINGS = b'{"client_id": "hall-1", "server": "10.0.0.1", "wifi_ssid": "net", "store": "journal"}'
 
 
@@ -40,7 +47,7 @@ def flash_content(image, profile, stale=0xFF):
     return bytes(flash)
 
 
-@pytest.mark.parametrize("name", FLASHED)
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_image_boots_on_virtual_board_and_passes_its_own_check(
     name, make_firmware, make_board, tmp_path
 ):
@@ -57,7 +64,7 @@ def test_image_boots_on_virtual_board_and_passes_its_own_check(
     assert report["journal"] == {"inflight": 0, "queued": 0}
 
 
-@pytest.mark.parametrize("name", FLASHED)
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_image_holds_files_and_erased_journal(name, make_firmware):
     profile = load_profile(name)
     files = {"lib/umqtt31/a.mpy": b"M\x06" * 2000, "main.py": b"pass\n"}
@@ -84,7 +91,7 @@ def test_esp_image_is_valid_for_esptool_with_checksum_and_flash_size(
         output = subprocess.run(command, capture_output=True, text=True).stdout
         assert output.count("(valid)") == 2, output
     boot = image[profile.flash.firmware_offset :]
-    assert boot[3] >> 4 == {4: 2, 8: 3}[profile.flash.size >> 20]
+    assert boot[3] >> 4 == {4: 2, 8: 3, 16: 4}[profile.flash.size >> 20]
 
 
 @pytest.mark.parametrize("table", [standin.TODAY, standin.WITH_VFS])
@@ -174,10 +181,20 @@ def test_read_binary_info_finds_board_and_filesystem():
     ("board", "changes", "expected"),
     [
         ("ESP32_GENERIC", {"mcu": "esp32c3"}, "not an ESP32 firmware|firmware for"),
-        ("ESP32_GENERIC_C3", {"mcu": "esp32c6"}, "firmware for esp32c6, the board has esp32c3"),
+        ("ESP32_GENERIC_C3", {"mcu": "esp32c6"}, "for esp32c6, ESP32_GENERIC_C3 has esp32c3"),
         ("RPI_PICO_W", {"family": standin.RP2350_ARM}, r"for RP2350 \(Arm\), .* needs RP2040"),
         ("RPI_PICO2_W", {"family": standin.RP2350_RISCV}, r"for RP2350 \(RISC-V\)"),
-        ("RPI_PICO_W", {"storage": (0xA0000, 0x160000)}, "another board's"),
+        ("RPI_PICO_W", {"storage": (0xA0000, 0x160000), "machine": b""}, "another board's"),
+        (
+            "W5500_EVB_PICO",
+            {"machine": b"W5100S-EVB-Pico with RP2040"},
+            "firmware for W5100S-EVB-Pico; W5500_EVB_PICO takes the one for W5500-EVB-Pico: http",
+        ),
+        (
+            "ESP32_GENERIC",
+            {"machine": b"MicroPython v1.27.0 on 2026-01-01; M5Stack ATOM with ESP32-PICO-D4"},
+            "firmware for M5Stack ATOM; ESP32_GENERIC takes",
+        ),
         ("RPI_PICO_W", {"pages": 0x12C100 // 256 + 1}, "behind the filesystem's start"),
         (
             "ESP32_GENERIC",
@@ -192,6 +209,17 @@ def test_make_base_with_wrong_firmware_says_why(make_firmware, board, changes, e
     with pytest.raises(BoardError, match=expected) as caught:
         make_base(profile, make_firmware(profile, **changes), {})
     assert "\n" not in caught.value.message
+
+
+def test_rp2_filesystem_lies_where_this_boards_firmware_says(make_firmware, make_board):
+    """A build of one's own, or upstream's next: only that another board's is refused."""
+    profile = load_profile("RPI_PICO_W")
+    place = {"offset": 0x140000, "size": 0xC0000}
+    firmware = make_firmware(profile, storage=(place["offset"], place["size"]))
+    image = make_base(profile, firmware, {"main.py": b"pass"}).image({})
+    flash = flash_content(image, profile)
+    layout = profile.filesystem.model_copy(update=place)
+    assert Filesystem(layout, flash[place["offset"] :]).files() == {"main.py": b"pass"}
 
 
 @pytest.mark.parametrize("board", ["ESP32_GENERIC", "RPI_PICO_W"])
@@ -231,8 +259,16 @@ def test_image_command_writes_private_file_and_prints_no_secret(
     assert "secret" not in result.output
 
 
-def test_image_command_without_firmware_file_says_where_to_get_it(run, tmp_path):
-    result = run("image", "--board", "ESP32_GENERIC", "--firmware", tmp_path / "none.bin")
+def test_image_command_without_config_is_wrong_use(run, make_firmware):
+    firmware = make_firmware(load_profile("RPI_PICO_W"))
+    result = run("image", "--board", "RPI_PICO_W", "--firmware", firmware)
+    assert result.exit_code == 2
+    assert "CONFIG=device.toml" in result.output
+
+
+def test_image_command_without_firmware_file_says_where_to_get_it(run, tmp_path, device_toml):
+    words = ("--firmware", tmp_path / "none.bin", "--config", device_toml)
+    result = run("image", "--board", "ESP32_GENERIC", *words)
     assert result.exit_code == 1
     assert "https://micropython.org/download/ESP32_GENERIC/" in result.output
 

@@ -51,6 +51,7 @@ def test_reading_of_anything_allowed_reads_back(device, boot, sequence, stream, 
         reading.add(kind, value)
     found = decode(bytes(reading.number(stream, sequence, 9)))
     assert found == {
-        "magic": 0x75, "version": 2, "time": 0, "firmware": 0x0100, "boot": boot, "sequence": sequence,
+        "magic": 0x75, "version": 2, "firmware": 0x0100, "boot": boot, "sequence": sequence,
+        "time": 0,
         "uptime_s": 9, "stream": stream, "device": device, "values": values,
     }  # fmt: skip

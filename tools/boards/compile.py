@@ -16,8 +16,6 @@ from .places import BOARDS, BUILD, FIRMWARE, LIBRARY, shown
 STARTED_BY_NAME = ("boot.py", "main.py")
 # Only there for CPython; a board never imports them.
 HOST_ONLY = ("cpython.py", "packettypes.py")
-# What all boards of an MCU family share; their board.py imports it as `port`.
-_PORTS = {"esp": "esp32.py", "rp2": "rp2.py"}
 
 
 def compile_file(source, target, arch, name=None):
@@ -50,8 +48,8 @@ def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
         for path in sorted(folder.glob("*.py"))
     ]
     pairs.append((profile.folder / "board.py", "board.py"))
-    if port := _PORTS.get(profile.mcu[:3]):
-        pairs.append((BOARDS / "ports" / port, "port.py"))
+    # What all boards of a port share; their board.py takes it over.
+    pairs.append((BOARDS / "ports" / f"{profile.port}.py", "port.py"))
     return pairs
 
 

@@ -27,7 +27,7 @@ keys = _load_firmware_settings()
 
 def has_wifi(profile):
     """Whether a board of this profile needs a network name."""
-    return profile.mcu != "host"
+    return profile.network == "wifi"
 
 
 def read_config(path, profile):

@@ -10,14 +10,12 @@ import sys
 from pathlib import Path
 
 from .errors import BoardError
-from .esp_image import check_chip
+from .esp_image import check_chip, check_whole_image
 from .places import BUILD, shown
 from .port import check_port
-from .uf2 import FAMILIES, family_name, read_uf2
+from .uf2 import family_name, read_uf2
 
 _INFO = "INFO_UF2.TXT"
-_DRIVES = ("RPI-RP2", "RP2350")
-_BOARD_IDS = {"rp2040": "RPI-RP2", "rp2350": "RP2350"}
 
 
 def flash(profile, image, port=None, drive=None, on_text=lambda text: None):
@@ -52,7 +50,7 @@ def _flash_esp(profile, image, data, port, on_text):
     # Ours begin at offset 0 (erased up to the boot loader), upstream's at the loader.
     offset = profile.flash.firmware_offset
     is_whole = len(data) == profile.flash.size
-    check_chip(data[offset:] if is_whole else data, profile.mcu, shown(image))
+    (check_whole_image if is_whole else check_chip)(data, profile, shown(image))
     if len(data) + (0 if is_whole else offset) > profile.flash.size:
         raise BoardError(
             f"{shown(image)}: {len(data):,} bytes, the flash has {profile.flash.size:,}"
@@ -68,11 +66,11 @@ def _flash_esp(profile, image, data, port, on_text):
 
 def _flash_rp2(profile, image, data, drive, on_text):
     uf2 = read_uf2(data, shown(image))
-    if uf2.family != FAMILIES[profile.mcu]:
+    if uf2.family != profile.uf2_family:
         raise BoardError(
             f"{shown(image)}: for {family_name(uf2.family)}, the board has {profile.mcu}"
         )
-    target = Path(drive) if drive else find_drive()
+    target = Path(drive) if drive else find_drive(profile.boot_id)
     if target:
         _copy_to_drive(profile, data, image.name, target)
         on_text(f"copied to {target}; the board restarts by itself")
@@ -85,12 +83,12 @@ def _flash_rp2(profile, image, data, drive, on_text):
         )
 
 
-def find_drive(roots=("/media", "/run/media", "/Volumes", "/mnt")):
-    """The mount point of a board in its boot loader, or None."""
+def find_drive(boot_id, roots=("/media", "/run/media", "/Volumes", "/mnt")):
+    """The mount point of a board in its boot loader, a drive of that name, or None."""
     for root in map(Path, roots):
         for depth in ("*", "*/*"):
             for path in sorted(root.glob(depth)):
-                if path.name in _DRIVES and (path / _INFO).is_file():
+                if path.name == boot_id and (path / _INFO).is_file():
                     return path
     return None
 
@@ -100,7 +98,7 @@ def _copy_to_drive(profile, data, name, drive):
         info = (drive / _INFO).read_text(errors="replace")
     except OSError:
         raise BoardError(f"{drive}: no boot loader drive: {_INFO} is missing") from None
-    if _BOARD_IDS[profile.mcu] not in info:
+    if profile.boot_id not in info:
         raise BoardError(f"{drive}: another chip's boot loader; {profile.name} has {profile.mcu}")
     try:
         (drive / name).write_bytes(data)

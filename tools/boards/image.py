@@ -4,6 +4,7 @@
 one device's files.  ESP32: a merged .bin for flash offset 0; RP2: one UF2.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from .binary_info import read_binary_info
@@ -11,10 +12,12 @@ from .errors import BoardError
 from .esp_image import check_chip, merge, plan_partitions
 from .filesystem import Filesystem, make_filesystem
 from .places import shown
-from .profile import Profile
-from .uf2 import FAMILIES, PAYLOAD_BYTES, Uf2, family_name, read_uf2, write_uf2
+from .profile import Profile, chip_of
+from .uf2 import PAYLOAD_BYTES, Uf2, family_name, read_uf2, write_uf2
 
 _SECTOR = 4096
+# What MicroPython says of its board: "BOARD with CHIP", a C string.
+_MACHINE = re.compile(rb"([\x20-\x7e]{1,60}) with ([A-Za-z0-9-]{3,20})\0")
 
 
 @dataclass
@@ -77,8 +80,24 @@ def make_base(profile, firmware_path, files):
     raise BoardError(f"{profile.name} needs no image; use `make deploy` or run the firmware as is")
 
 
+def check_machine(firmware, profile, where):
+    """Raise BoardError if `firmware` names itself as another board -> does it as this one?"""
+    found = {
+        one.rpartition(b"; ")[2].decode() + " with " + chip.decode()
+        for one, chip in _MACHINE.findall(firmware)
+    }
+    names = {one.rpartition(" with ")[0] for one in found if chip_of(one)}
+    if names and profile.firmware.machine not in names:
+        raise BoardError(
+            f"{where}: firmware for {' or '.join(sorted(names))}; {profile.name} takes the one "
+            f"for {profile.firmware.machine}: {profile.firmware.download}"
+        )
+    return bool(names)
+
+
 def _esp_base(profile, firmware, files, where):
-    check_chip(firmware, profile.mcu, where)
+    check_chip(firmware, profile, where)
+    check_machine(firmware, profile, where)
     partitions = plan_partitions(firmware, profile, where)
     vfs = next(p for p in partitions if p.label == "vfs")
     layout = profile.filesystem.model_copy(update={"offset": vfs.offset, "size": vfs.size})
@@ -89,23 +108,27 @@ def _esp_base(profile, firmware, files, where):
 
 def _rp2_base(profile, firmware, files, where):
     uf2 = read_uf2(firmware, where)
-    if uf2.family != FAMILIES[profile.mcu]:
+    if uf2.family != profile.uf2_family:
         raise BoardError(
             f"{where}: firmware for {family_name(uf2.family)}, "
-            f"the board needs {family_name(FAMILIES[profile.mcu])}"
+            f"the board needs {family_name(profile.uf2_family)}"
         )
+    is_this_board = check_machine(bytes(uf2.memory()), profile, where)
     layout = profile.filesystem
+    offset, size = read_binary_info(uf2.memory()).get("filesystem", (layout.offset, layout.size))
+    if (offset, size) != (layout.offset, layout.size):
+        if not is_this_board or offset + size > profile.flash.size or size % _SECTOR:
+            raise BoardError(
+                f"{where}: its filesystem lies at {offset:#x}, {size:,} bytes; {profile.name} "
+                f"has it at {layout.offset:#x}, {layout.size:,} bytes: another board's?"
+            )
+        layout = layout.model_copy(update={"offset": offset, "size": size})
     if uf2.end > layout.offset:
         raise BoardError(
             f"{where}: firmware ends at {uf2.end:#x}, behind the filesystem's start "
             f"{layout.offset:#x}; use the standard firmware of {profile.name}"
         )
-    declared = read_binary_info(uf2.memory()).get("filesystem")
-    if declared not in (None, (layout.offset, layout.size)):
-        raise BoardError(
-            f"{where}: its filesystem lies at {declared[0]:#x}, {declared[1]:,} bytes; "
-            f"{profile.name} has it at {layout.offset:#x}, {layout.size:,} bytes: another board's?"
-        )
+    profile = profile.model_copy(update={"filesystem": layout})
     return Rp2Base(profile, uf2, make_filesystem(profile, files))
 
 

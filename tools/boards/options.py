@@ -9,7 +9,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-board = click.option("--board", required=True, help="Board name, see `boards list`.")
+
+def _named_board(context, parameter, value):
+    from .profile import board_names
+
+    if not value:
+        raise click.UsageError(f"which board? BOARD= is one of: {', '.join(board_names())}")
+    return value
+
+
+board = click.option("--board", callback=_named_board, help="Board name, see `boards list`.")
 port = click.option("--port", required=True, help="Serial port, e.g. /dev/ttyUSB0.")
 config = click.option("--config", type=FILE, help="The device's device.toml.")
 

@@ -1,11 +1,13 @@
 """Board profiles: the schema of `boards/<NAME>/board.toml`, and reading it.
 
-Every board tool works on a `Profile`; none reads the TOML file itself.  An error
-names the file, the key, the value found and the values allowed.  All sizes and
-offsets are bytes; `boards/README.md` explains each key.
+Every board tool works on a `Profile`; none reads a TOML file itself.  What a board
+shares with its chip and port stands in `boards/chips.toml`; its own file wins.  An
+error names the file, the key, the value found and the values allowed.  All sizes
+and offsets are bytes; `boards/README.md` explains each key.
 """
 
 import difflib
+import functools
 import tomllib
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -15,7 +17,6 @@ from .errors import BoardError
 from .places import BOARDS, shown
 
 Arch = Literal["armv6m", "armv7emsp", "xtensawin", "rv32imc", "x64"]
-Mcu = Literal["esp32", "esp32s3", "esp32c3", "esp32c6", "rp2040", "rp2350", "host"]
 Bytes = Annotated[int, Field(ge=0)]
 Sector = Annotated[int, Field(gt=0, multiple_of=4096)]
 
@@ -27,10 +28,14 @@ class _Table(BaseModel):
 
 
 class Firmware(_Table):
-    """The upstream MicroPython image: how its file is named and where it is published."""
+    """The upstream MicroPython image: its file, where it is published, and its own words.
+
+    `machine` is the board's name in `sys.implementation._machine`, before " with ".
+    """
 
     pattern: str
     download: str
+    machine: str
 
 
 class Flash(_Table):
@@ -70,7 +75,6 @@ class Journal(_Table):
     erase_unit: Literal[4096]
     cycles: Annotated[int, Field(gt=0)]
     erases_per_message: Annotated[float, Field(gt=0, le=1)]
-    expected_life_years: Annotated[float, Field(gt=0)]
 
     def life_years(self, seconds_per_message=10):
         """Years until every block has seen `cycles` erases, wear being even."""
@@ -97,8 +101,13 @@ class Profile(_Table):
 
     name: str
     title: str
-    mcu: Mcu
+    mcu: str
+    port: Literal["esp32", "rp2", "unix"]
     arch: Arch
+    network: Literal["wifi", "ethernet", "host"]
+    image_id: int | None = None
+    uf2_family: int | None = None
+    boot_id: str | None = None
     firmware: Firmware
     flash: Flash
     filesystem: Filesystem
@@ -130,6 +139,31 @@ class Profile(_Table):
         """The board's folder, where board.py lies too."""
         return BOARDS / self.name
 
+    @property
+    def chip(self):
+        """The chip's name as MicroPython writes it, without dashes."""
+        return self.mcu.upper()
+
+
+@functools.cache
+def shared_facts():
+    """boards/chips.toml: {"port": {name: tables}, "chip": {name: tables}}."""
+    path = BOARDS / "chips.toml"
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BoardError(f"{shown(path)}: {error}") from None
+
+
+def chip_of(machine):
+    """The chip in `sys.implementation._machine`, such as "ESP32C3"; "" when there is none.
+
+    "… with ESP32-PICO-D4" is an ESP32: the longest name that fits counts.
+    """
+    name = machine.rpartition(" with ")[2].replace("-", "").upper()
+    fitting = [chip.upper() for chip in shared_facts()["chip"] if name.startswith(chip.upper())]
+    return max(fitting, key=len, default="")
+
 
 def board_names():
     """Names of all boards that have a profile, sorted."""
@@ -155,12 +189,49 @@ def load_profile(name):
 def read_profile(path):
     """Read one board.toml; BoardError naming file, key, value found and values allowed."""
     try:
-        return Profile.model_validate(tomllib.loads(path.read_text()))
+        return Profile.model_validate(_with_shared_facts(tomllib.loads(path.read_text()), path))
     except tomllib.TOMLDecodeError as error:
         raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
     except ValidationError as error:
         lines = [_explain(entry) for entry in error.errors()]
         raise BoardError("; ".join(f"{shown(path)}: {line}" for line in lines)) from None
+
+
+def _with_shared_facts(own, path):
+    chips = shared_facts()["chip"]
+    mcu = own.get("mcu")
+    if mcu not in chips:
+        found = "nothing" if mcu is None else repr(mcu)
+        raise BoardError(f"{shown(path)}: mcu: found {found}, allowed: {', '.join(chips)}")
+    found = _merged(shared_facts()["port"][chips[mcu]["port"]], _merged(chips[mcu], own))
+    name = found.get("name")
+    page = {
+        "pattern": f"{name}-*",
+        "download": f"https://micropython.org/download/{name}/",
+    }
+    found["firmware"] = page | found.get("firmware", {})
+    return _with_partitions(found)
+
+
+def _with_partitions(found):
+    # "journal" is the last partition, and "vfs" takes what is between.
+    filesystem, journal = found["filesystem"], found["journal"]
+    if journal.get("place") == "partition":
+        try:
+            journal.setdefault("offset", found["flash"]["size"] - journal["size"])
+            filesystem.setdefault("size", journal["offset"] - filesystem["offset"])
+        except (KeyError, TypeError):
+            pass  # the schema says what is missing or wrong
+    return found
+
+
+def _merged(below, above):
+    # `above` wins, table by table; neither is changed.
+    result = dict(below)
+    for key, value in above.items():
+        is_table = isinstance(value, dict) and isinstance(below.get(key), dict)
+        result[key] = _merged(below[key], value) if is_table else value
+    return {key: dict(one) if isinstance(one, dict) else one for key, one in result.items()}
 
 
 def _explain(entry):

@@ -13,8 +13,6 @@ from .errors import BoardError
 BLOCK_BYTES = 512
 PAYLOAD_BYTES = 256
 FLASH_BASE = 0x10000000
-# What the boot loader of each chip takes as its own program, Arm code.
-FAMILIES = {"rp2040": 0xE48BFF56, "rp2350": 0xE48BFF59}
 _NAMES = {
     0xE48BFF56: "RP2040",
     0xE48BFF57: "any RP2 chip (absolute)",

@@ -37,10 +37,13 @@ class VirtualBoard:
         layout, journal = profile.filesystem, profile.journal
         places = [layout.offset, layout.size, journal.offset]
         places.append(0 if journal.place == "file" else journal.size)
+        is_chip = profile.port != "unix"
+        machine = f"{profile.firmware.machine} with {profile.chip}" if is_chip else ""
+        chip = [profile.mcu, profile.port, machine]
         self._argv = lambda answers, mode: interpreter.argv(
             REPL,
             heap_bytes=heap_bytes,
-            args=[answers, mode, image, profile.mcu, layout.program_unit, *places],
+            args=[answers, mode, image, *chip, layout.program_unit, *places],
         )
         self._environment = interpreter.environment(
             [], {"CUT_AT_OPERATION": str(cut_at_operation)}

@@ -117,17 +117,17 @@ class _Module:
     pass
 
 
-def install(mcu, file, fs_start, fs_length, journal_start, journal_length):
-    """Put the modules of `mcu` in place: numbers are those of its profile, in bytes."""
+def install(port, file, fs_start, fs_length, journal_start, journal_length):
+    """Put the modules of `port` in place: numbers are those of its profile, in bytes."""
     chip = _Module()
-    if mcu[:3] == "rp2":
+    if port == "rp2":
 
         def flash(start=0, len=fs_length):
             return FlashArea(file, fs_start + start, len)
 
         chip.Flash = flash
         sys.modules["rp2"] = chip
-    elif mcu[:3] == "esp":
+    elif port == "esp32":
         chip.Partition = _Module()
         chip.Partition.TYPE_DATA = 1
         areas = [FlashArea(file, journal_start, journal_length)] if journal_length else []

@@ -5,6 +5,7 @@ whatever name; it is 27 °C inside the chip; the watchdog does not bite.
 """
 
 import sys
+from collections import namedtuple
 
 # What the diode of an RP2 shows at 27 °C: 706 mV of 3.3 V in 65536 steps.
 _CORE_27_C = 14020
@@ -80,6 +81,22 @@ class _NtpTime:
     # The computer's clock is right.
     def settime():
         pass
+
+
+class _Sys:
+    # The port's own module, but for what it says of the machine.
+    implementation = sys.implementation
+
+    def __getattr__(self, name):
+        return getattr(sys, name)
+
+
+def name_board(machine):
+    """Let sys.implementation name `machine`, as MicroPython on a board does."""
+    about = sys.implementation
+    kind = namedtuple("implementation", ("name", "version", "_machine", "_mpy"))
+    _Sys.implementation = kind(about.name, about.version, machine, about._mpy)
+    sys.modules["sys"] = _Sys()
 
 
 def install(mcu):

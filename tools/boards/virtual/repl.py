@@ -4,8 +4,8 @@ Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
 friendly and the raw REPL on stdin and stdout.  A soft reset ends the process with
 a status of its own, and the computer's side starts it again.
 Arguments: file descriptor for answers to Ctrl-C, "raw" or "friendly", flash image,
-MCU, program unit of the filesystem, start and length of filesystem and journal in
-the image.
+MCU, port, what the board calls itself, program unit of the filesystem, start and length
+of filesystem and journal in the image.
 """
 
 import builtins
@@ -185,14 +185,16 @@ def start(is_raw, names):
         raw_repl(names)
 
 
-def main(answers, mode, image, mcu, program_unit, fs_start, fs_length, *journal):
+def main(answers, mode, image, mcu, port, machine, program_unit, fs_start, fs_length, *journal):
     interrupt.install(int(answers))
     names = {"__name__": "__main__"}
     fs_start, fs_length = int(fs_start), int(fs_length)
     # Opened once: behind the board's own "/" the computer's files are out of reach.
     flash = open(image, "r+b")
-    chips.install(mcu, flash, fs_start, fs_length, *map(int, journal))
+    chips.install(port, flash, fs_start, fs_length, *map(int, journal))
     peripherals.install(mcu)
+    if machine:
+        peripherals.name_board(machine)
     mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))
     start(mode == "raw", names)
     friendly_repl(names)

@@ -1,0 +1,11 @@
+"""ESP32-C5-DevKitC-1; its LED is an RGB chip, so there is no plain one."""
+
+from port import *
+
+NAME = "ESP32_GENERIC_C5"
+NETWORK = "wifi"
+LED_PIN = None
+LED_ON = 1
+WATCHDOG_MS = 30000
+SDA_PIN = 6
+SCL_PIN = 7

@@ -1,0 +1,22 @@
+"""ESP32-H2-DevKitM-1: no Wi-Fi on this chip, so a W5500 is wired to its SPI."""
+
+from port import *
+
+NAME = "ESP32_GENERIC_H2"
+NETWORK = "ethernet"
+LED_PIN = None
+LED_ON = 1
+WATCHDOG_MS = 30000
+SDA_PIN = 12
+SCL_PIN = 22
+# How to wire the W5500.
+ETHERNET = {
+    "phy_type": "PHY_W5500",
+    "phy_addr": 0,
+    "spi": 1,
+    "sck": 4,
+    "mosi": 5,
+    "miso": 0,
+    "cs": 1,
+    "int": 10,
+}

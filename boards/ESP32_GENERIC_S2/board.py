@@ -1,0 +1,11 @@
+"""ESP32-S2-DevKitC-1 and Saola; their LED is an RGB chip, so there is no plain one."""
+
+from port import *
+
+NAME = "ESP32_GENERIC_S2"
+NETWORK = "wifi"
+LED_PIN = None
+LED_ON = 1
+WATCHDOG_MS = 30000
+SDA_PIN = 8
+SCL_PIN = 9
