@@ -1,6 +1,7 @@
 """Deployment on a virtual board through the real mpremote, unplugged at bad moments too."""
 
 import errno
+import hashlib
 import os
 import pty
 
@@ -9,22 +10,22 @@ import pytest
 from host_tests.boards.console import read_until
 from tools.boards import port as port_module
 from tools.boards.compile import build_tree, tree_files
-from tools.boards.deploy import check_itself, deploy, make_plan
+from tools.boards.deploy import check_itself, deploy, list_of, make_plan, with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
+from tools.boards.profile import load_profile
 
+SETTINGS = b'{"client_id": "x", "server": "s"}'
 MAIN = b"import a, b\nprint('versions', a.V, b.V, V, 'end')\n"
 
 
 @pytest.fixture(scope="module")
 def firmware_files(tmp_path_factory):
     """boot.py and update.mpy, as every deployment brings them."""
-    from tools.boards.profile import load_profile
-
     tree = build_tree(load_profile("desk"), tmp_path_factory.mktemp("tree") / "fs")
     files = tree_files(tree)
-    return {name: files[name] for name in ("boot.py", "update.mpy")}
+    return {name: files[name] for name in ("boot.py", "update.mpy")} | {"settings.json": SETTINGS}
 
 
 def version(number, firmware_files):
@@ -50,28 +51,101 @@ def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
 
 def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmware_files):
     files = version(1, firmware_files)
-    board = make_board(desk, files)
+    board = make_board(desk, with_list(files))
     board.power_on()
-    plan = deploy(board.port, files | {"lib/b.py": b"V = 7\n"})
-    assert list(plan.changed) == ["lib/b.py"]
+    newer = files | {"lib/b.py": b"V = 7\n"}
+    plan = deploy(board.port, newer, desk)
+    assert list(plan.changed) == ["lib/b.py", "deployed.txt"]
+    assert plan.foreign == []
     board.cut_power()
     on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert on_board == files | {"lib/b.py": b"V = 7\n"}
+    assert on_board == with_list(newer)
 
 
 def test_deploy_of_mpy_removes_the_source_that_would_hide_it(make_board, desk, firmware_files):
     board = make_board(desk, {"lib/a.py": b"V = 'old source'\n"})
     board.power_on()
-    plan = deploy(board.port, firmware_files | {"lib/a.mpy": b"not run here"})
-    assert plan.removed == ["lib/a.py"]
+    plan = deploy(board.port, firmware_files | {"lib/a.mpy": b"not run here"}, desk)
+    assert plan.removed == plan.foreign == ["lib/a.py"]
     board.cut_power()
     on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
     assert "lib/a.py" not in on_board
     assert "lib/a.mpy" in on_board
+    assert on_board["backup/lib_a.py"] == b"V = 'old source'\n"
+
+
+def test_deploy_keeps_copies_of_what_somebody_else_wrote_and_of_nothing_of_ours(
+    make_board, desk, firmware_files
+):
+    theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n", "notes.txt": b"n"}
+    board = make_board(desk, theirs)
+    board.power_on()
+    for number, foreign in ((1, ["boot.py", "main.py"]), (2, [])):
+        assert sorted(deploy(board.port, version(number, firmware_files), desk).foreign) == foreign
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    backup = {name: data for name, data in on_board.items() if name.startswith("backup/")}
+    assert backup == {f"backup/{name}": theirs[name] for name in ("main.py", "boot.py")}
+    assert on_board["notes.txt"] == b"n"
+
+
+def test_deploy_without_settings_anywhere_changes_nothing(run, make_board, desk):
+    theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"}
+    board = make_board(desk, theirs)
+    board.power_on()
+    result = run("deploy", "--board", "desk", "--port", board.port)
+    assert result.exit_code == 1
+    assert "add CONFIG=device.toml" in result.output
+    board.cut_power()
+    assert Filesystem(desk.filesystem, board.image.read_bytes()).files() == theirs
+
+
+def test_deploy_with_settings_on_the_board_that_are_wrong_changes_nothing(make_board, desk):
+    theirs = {"main.py": b"pass\n", "settings.json": b'{"client_id": "x"}'}
+    board = make_board(desk, theirs)
+    board.power_on()
+    with pytest.raises(BoardError, match="settings.json on the board: server is missing"):
+        deploy(board.port, {"main.py": b"new\n"}, desk)
+    board.cut_power()
+    assert Filesystem(desk.filesystem, board.image.read_bytes()).files() == theirs
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [("ESP32_GENERIC_C3", "RPI_PICO_W"), ("RPI_PICO_W", "ESP32_GENERIC"), ("desk", "RPI_PICO_W"),
+     ("ESP32_GENERIC", "desk"), ("ESP32_GENERIC_S3", "ESP32_GENERIC")],
+)  # fmt: skip
+def test_deploy_to_another_chip_changes_nothing_and_names_both(
+    run, make_board, device_toml, there, told
+):
+    profile = load_profile(there)
+    board = make_board(profile, {"main.py": b"pass\n"})
+    board.power_on()
+    result = run("deploy", "--board", told, "--port", board.port, "--config", device_toml)
+    assert result.exit_code == 1
+    assert profile.firmware.machine in result.output
+    assert f"{told} has {load_profile(told).mcu}" in result.output
+    board.cut_power()
+    start = profile.filesystem.offset
+    area = board.image.read_bytes()[start : start + profile.filesystem.size]
+    assert Filesystem(profile.filesystem, area).files() == {"main.py": b"pass\n"}
+
+
+def test_deploy_to_board_of_the_same_chip_is_taken(make_board, firmware_files):
+    """Generic firmware runs on many boards; its name is no reason to refuse."""
+    board = make_board(load_profile("ESP32_GENERIC"))
+    board.power_on()
+    settings = b'{"client_id": "x", "server": "s", "wifi_ssid": "net"}'
+    plan = deploy(
+        board.port, firmware_files | {"settings.json": settings}, load_profile("UM_TINYPICO")
+    )
+    assert "boot.py" in plan.changed
 
 
 def test_make_plan_with_equal_hashes_is_empty():
-    assert not make_plan({}, {})
+    data = list_of({})
+    hashes = {"deployed.txt": hashlib.sha256(data).hexdigest()}
+    assert not make_plan({}, {"files": hashes, "texts": {}})
 
 
 def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
@@ -81,7 +155,7 @@ def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
     board = make_board(desk, files | {"ballast": os.urandom(960_000)})
     board.power_on()
     with pytest.raises(BoardError, match="filesystem full: .* bytes needed"):
-        deploy(board.port, version(2, firmware_files) | {"big": os.urandom(40_000)})
+        deploy(board.port, version(2, firmware_files) | {"big": os.urandom(40_000)}, desk)
     board.cut_power()
     on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
     assert on_board["main.py"] == files["main.py"]
@@ -99,14 +173,14 @@ def update_and_restart(make_board, desk, firmware_files, **cut):
     """Deploy version 2 over version 1, the plug pulled as `cut` says -> what runs then."""
     board = make_board(
         desk,
-        version(1, firmware_files),
+        with_list(version(1, firmware_files)),
         cut_at_operation=cut.get("operation", 0),
     )
     board.power_on()
     if "sent" in cut:
         board.unplug_after(cut["sent"])
     try:
-        deploy(board.port, version(2, firmware_files))
+        deploy(board.port, version(2, firmware_files), desk)
     except BoardError as error:
         assert "\n" not in error.message
     board.unplug()

@@ -30,7 +30,8 @@ def list_boards():
 def show(board):
     """Print one board's facts, and where its MicroPython is published."""
     profile = load_profile(board)
-    for table, values in profile.model_dump().items():
+    click.echo(f"journal lasts {profile.journal.life_years():,.0f} years at a message in 10 s")
+    for table, values in profile.model_dump(exclude_none=True).items():
         for key, value in values.items() if isinstance(values, dict) else [("", values)]:
             shown_value = f"{value:#x}" if key in ("offset", "size") else value
             click.echo(f"{table}{'.' if key else ''}{key:24} {shown_value}")
@@ -66,9 +67,11 @@ def deploy(board, port, config, no_check, no_start):
     files = device_files(config, profile) if config else {}
     files = tree_files(build_tree(profile)) | files
     with options.progress("copying", None) as advance:
-        plan = deployment.deploy(port, files, on_file=advance)
-    deployment.keep_journal_blocks(port, profile)
-    click.echo(f"{len(plan.changed)} of {len(files)} files copied, {len(plan.removed)} removed")
+        plan = deployment.deploy(port, files, profile, on_file=advance)
+    count = len(plan.changed.keys() & files.keys())
+    click.echo(f"{count} of {len(files)} files copied, {len(plan.removed)} removed")
+    for path in plan.foreign:
+        click.echo(f"  kept in /backup: your {path}")
     if not no_check:
         for key, value in deployment.check_itself(port).items():
             click.echo(f"  {key:12} {value}")
@@ -97,14 +100,17 @@ def image(board, firmware, config, out):
     """Make one flashable file: MicroPython, our files, settings, empty journal."""
     from .compile import build_tree, tree_files
     from .config import device_files, read_config
+    from .deploy import with_list
     from .image import make_base
     from .places import BUILD
     from .provision import write_private
 
     profile = load_profile(board)
-    name = read_config(config, profile)["client_id"] if config else profile.name
-    files = device_files(config, profile) if config else {}
-    base = make_base(profile, firmware, tree_files(build_tree(profile)))
+    if config is None:
+        raise click.UsageError("without settings the image cannot start: add CONFIG=device.toml")
+    name = read_config(config, profile)["client_id"]
+    files = device_files(config, profile)
+    base = make_base(profile, firmware, with_list(tree_files(build_tree(profile))))
     out = out or BUILD / profile.name / (name + base.suffix)
     data = base.image(files)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -124,13 +130,14 @@ def provision(board, firmware, batch, config, out):
     from .batch import read_batch
     from .compile import build_tree, tree_files
     from .config import ca_files
+    from .deploy import with_list
     from .image import make_base
     from .places import BUILD
 
     profile = load_profile(board)
     devices = read_batch(batch, profile, config)
     shared = ca_files(devices, batch.parent)
-    base = make_base(profile, firmware, tree_files(build_tree(profile)))
+    base = make_base(profile, firmware, with_list(tree_files(build_tree(profile))))
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
         manifest = provisioning.provision(base, devices, out, shared, on_device=advance)

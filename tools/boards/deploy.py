@@ -1,49 +1,87 @@
 """Bring library, firmware and settings onto a board, and check that it runs.
 
 Only files whose hash differs travel.  They are staged under /staged and moved in
-one decided step (`firmware/update.py`), so an unplugged board still starts.
+one decided step (`firmware/update.py`), so an unplugged board still starts.  What
+somebody else wrote and we replace is copied to /backup first.
 """
 
 import hashlib
+import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import device
+from .config import has_wifi, keys
 from .errors import BoardError
 from .places import FIRMWARE
+from .profile import chip_of
 from .remote import Remote
 
 SETTINGS = "settings.json"
+DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
 STAGED = "/staged"
+_NOT_KEPT = (SETTINGS, DEPLOYED)
+_JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
 _SPARE_BLOCKS = 4
+# What a person writes by hand is small.
+_BACKUP_BLOCKS = 2
 
 
 @dataclass
 class Plan:
-    """What a deployment changes: `changed` maps paths to bytes, `removed` are paths."""
+    """What a deployment changes: `changed` maps paths to bytes, `removed` are paths.
+
+    `foreign` are those of them that somebody else wrote: copies go to /backup.
+    """
 
     changed: dict
     removed: list
+    foreign: list = field(default_factory=list)
 
     def __bool__(self):
         return bool(self.changed or self.removed)
 
 
-def make_plan(files, on_board):
-    """Compare `files` {path: bytes} with `on_board` {path: SHA-256 in hex}.
+def make_plan(files, inventory):
+    """Compare `files` {path: bytes} with what take_inventory() found.
 
     A .py beside a .mpy that is brought is removed: MicroPython would prefer it.
     """
-    changed = {
-        path: data
-        for path, data in files.items()
-        if hashlib.sha256(data).hexdigest() != on_board.get(path)
-    }
+    on_board, deployed = inventory["files"], _deployed(inventory)
+    files = with_list(files)
+    changed = {path: data for path, data in files.items() if _hash(data) != on_board.get(path)}
     twins = (source_twin(path) for path in files if path.endswith(".mpy"))
-    return Plan(changed, [path for path in twins if path in on_board])
+    removed = [path for path in twins if path in on_board]
+    foreign = [
+        path
+        for path in [*changed, *removed]
+        if path in on_board and path not in _NOT_KEPT and on_board[path] != deployed.get(path)
+    ]
+    return Plan(changed, removed, foreign)
+
+
+def list_of(files):
+    """The bytes of DEPLOYED for `files`: a line "SHA-256 PATH" each, without settings."""
+    lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path != SETTINGS]
+    return "".join(sorted(lines)).encode()
+
+
+def with_list(files):
+    """`files` with the list that tells the next deployment which ones are ours."""
+    return files | {DEPLOYED: list_of(files)}
+
+
+def _deployed(inventory):
+    text = inventory["texts"].get(DEPLOYED) or ""
+    lines = (line.partition(" ") for line in text.splitlines())
+    return {path: digest for digest, _, path in lines}
+
+
+def _hash(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 def source_twin(path):
@@ -52,14 +90,18 @@ def source_twin(path):
 
 
 def take_inventory(remote, files):
-    """What is on the board: hashes of `files` and their twins, free space, versions."""
+    """What is on the board: hashes of `files` and their twins, settings, free space, versions."""
     twins = [source_twin(path) for path in files if path.endswith(".mpy")]
-    paths = list(files) + twins
-    return device.answer(remote.execute(device.source("inventory", paths=paths)))
+    paths = [*files, DEPLOYED, *twins]
+    texts = [SETTINGS, DEPLOYED, _JOURNAL_PLACE]
+    return device.answer(remote.execute(device.source("inventory", paths=paths, texts=texts)))
 
 
-def check_board(inventory, plan):
-    """Raise BoardError when the board cannot take the plan."""
+def check_board(profile, inventory, plan, port):
+    """Raise BoardError when the board at `port` is another one or cannot take the plan."""
+    machine = inventory["machine"]
+    if chip_of(machine) != (profile.chip if profile.port != "unix" else ""):
+        raise BoardError(f"{port}: this is a {machine}; {profile.name} has {profile.mcu}: BOARD=?")
     found = inventory["mpy"] & 0xFF
     if found != _MPY_VERSION:
         version = ".".join(map(str, inventory["version"]))
@@ -67,24 +109,50 @@ def check_board(inventory, plan):
             f"MicroPython {version} on the board reads .mpy version {found}, "
             f"these are {_MPY_VERSION}; flash MicroPython 1.25 or later"
         )
+    if SETTINGS not in plan.changed:
+        _check_settings(inventory, profile, port)
     block = inventory["block"]
-    needed = sum(-(-len(data) // block) for data in plan.changed.values()) + _SPARE_BLOCKS
-    if needed * block > inventory["free"]:
+    blocks = sum(-(-len(data) // block) for data in plan.changed.values()) + _SPARE_BLOCKS
+    blocks += len(plan.foreign) * _BACKUP_BLOCKS
+    if _lacks_journal(profile, inventory):
+        blocks += profile.journal.size // block
+    if blocks * block > inventory["free"]:
         raise BoardError(
-            f"filesystem full: {needed * block:,} bytes needed to replace files safely, "
+            f"filesystem full: {blocks * block:,} bytes needed to replace files safely, "
             f"{inventory['free']:,} free; remove files of yours (mpremote rm)"
         )
 
 
-def deploy(port, files, on_file=lambda path: None):
+def _check_settings(inventory, profile, port):
+    text = inventory["texts"][SETTINGS]
+    if text is None:
+        raise BoardError(f"{port}: the board has no settings yet: add CONFIG=device.toml")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BoardError(f"{port}: settings.json on the board is damaged: add CONFIG=device.toml")
+    if problems := keys.problems(found, has_wifi(profile)):
+        raise BoardError(f"{port}: settings.json on the board: {problems[0]}: add CONFIG=")
+
+
+def _lacks_journal(profile, inventory):
+    return profile.journal.place == "reserved" and inventory["texts"][_JOURNAL_PLACE] is None
+
+
+def deploy(port, files, profile, on_file=lambda path: None):
     """Make the board at `port` hold `files` {path: bytes} -> the Plan that was carried out.
 
-    `on_file` hears each path before it travels.  Raises BoardError.
+    All that can be refused is refused before anything is changed.  `on_file` hears
+    each path before it travels.  Raises BoardError.
     """
     remote = Remote(port)
     inventory = take_inventory(remote, files)
-    plan = make_plan(files, inventory["files"])
-    check_board(inventory, plan)
+    plan = make_plan(files, inventory)
+    check_board(profile, inventory, plan, port)
+    if _lacks_journal(profile, inventory):
+        keep_journal_blocks(port, profile)
     if plan:
         _carry_out(remote, plan, on_file)
     return plan
@@ -112,7 +180,8 @@ def check_itself(port):
 def _carry_out(remote, plan, on_file):
     names = sorted(plan.changed, key=_move_rank)
     with tempfile.TemporaryDirectory() as folder:
-        actions = [["exec", device.source("stage", folders=_folders(names))]]
+        stage = device.source("stage", folders=_folders(names), foreign=plan.foreign)
+        actions = [["exec", stage]]
         for i, name in enumerate(names):
             actions.append(_copy(Path(folder) / str(i), plan.changed[name], str(i)))
         ready = [f"{i} {name}" for i, name in enumerate(names)]
@@ -131,7 +200,7 @@ def _carry_out(remote, plan, on_file):
 
 def _move_rank(path):
     # What finishes an interrupted update comes first, what needs all files last.
-    return {"update.mpy": 0, "boot.py": 1, "main.py": 3}.get(path, 2)
+    return {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}.get(path, 2)
 
 
 def _copy(local, data, name):

@@ -1,5 +1,5 @@
-# Runs on the board: the SHA-256 of each file in `paths`, and the free space.
-# `paths` is set by the sender.
+# Runs on the board: the SHA-256 of each file in `paths`, the texts of those in `texts`,
+# the free space, and what MicroPython says of itself.  Both lists are set by the sender.
 import binascii
 import hashlib
 import json
@@ -28,11 +28,21 @@ def inventory(paths):
     return found
 
 
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
 _space = os.statvfs("/")
 print(
     json.dumps(
         {
             "files": inventory(paths),
+            "texts": {path: read(path) for path in texts},
+            "machine": getattr(sys.implementation, "_machine", ""),
             "free": _space[0] * _space[3],
             "block": _space[0],
             "mpy": getattr(sys.implementation, "_mpy", 0),

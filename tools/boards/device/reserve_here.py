@@ -48,7 +48,11 @@ def begin_anew():
 if not is_reserved():
     begin_anew()
     _flash = rp2.Flash()
-    _first = reserve(Files(_flash), count)
+    try:
+        _first = reserve(Files(_flash), count)
+    except OSError:
+        begin_anew()
+        raise
     for _block in range(_first, _first + count):
         _flash.ioctl(6, _block)
 print("{}")

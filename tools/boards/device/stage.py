@@ -1,5 +1,5 @@
-# Runs on the board: an empty folder for an update, and the folders it will fill.
-# `folders` is set by the sender, parents first.
+# Runs on the board: an empty folder for an update, the folders it will fill, and copies
+# of files that are not ours.  The sender sets `folders`, parents first, and `foreign`.
 import os
 
 
@@ -11,9 +11,27 @@ def make(folder):
             raise
 
 
+def keep(path):
+    # A copy, since until the update is decided the board runs the old files.
+    make("/backup")
+    name = path.replace("/", "_")
+    number = 0
+    while name in os.listdir("/backup"):
+        number += 1
+        name = path.replace("/", "_") + ".%d" % number
+    with open(path, "rb") as source, open("/backup/" + name, "wb") as target:
+        while True:
+            data = source.read(512)
+            if not data:
+                break
+            target.write(data)
+
+
 make("/staged")
 # "ready" first: without it a half-emptied folder is no update.
 for _name in sorted(os.listdir("/staged"), key=lambda name: name != "ready"):
     os.remove("/staged/" + _name)
 for _folder in folders:
     make(_folder)
+for _path in foreign:
+    keep(_path)
