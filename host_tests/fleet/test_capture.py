@@ -1,8 +1,12 @@
 """Capture files: every format and link type gives the same packets, damage is named."""
 
+import bz2
 import gzip
+import lzma
+import random
 import struct
 
+import pyarrow as pa
 import pytest
 
 from host_tests.fleet import link_frames
@@ -91,6 +95,41 @@ def test_gzip_when_whole_or_cut_short_gives_what_is_there(tmp_path):
     assert tally.errors[-1][1].startswith(("gzip", "record"))
 
 
+def _zstd(data):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+_PACKERS = {"gz": gzip.compress, "zst": _zstd, "xz": lzma.compress, "bz2": bz2.compress}
+
+
+@pytest.mark.parametrize("ending", _PACKERS)
+def test_compressed_file_of_any_name_gives_the_packets_inside(ending, tmp_path):
+    link, frames = _frames("vlan")
+    data = _PACKERS[ending](link_frames.pcap(frames, link))
+    for name in ("one.pcap." + ending, "trace"):
+        (tmp_path / name).write_bytes(data)
+    found = files.survey(tmp_path)
+    assert [source.problem for source in found] == [None, None]
+    for source in found:
+        events, tally = decode(tmp_path / source.capture)
+        assert types(events) == {"CONNECT": 1, "PUBLISH": 1}
+        assert not tally.errors
+
+
+@pytest.mark.parametrize("ending", _PACKERS)
+def test_compressed_file_when_cut_short_gives_what_is_there_and_says_so(ending, tmp_path):
+    link, frames = _frames("vlan")
+    noise = [random.Random(n).randbytes(1400) for n in range(1500)]
+    noise = [link_frames.ipv4(b"", options=b"", proto=17) + one for one in noise]
+    whole = _PACKERS[ending](link_frames.pcap(frames + [bytes(14) + one for one in noise], link))
+    events, tally = _decode(whole[: len(whole) // 2], tmp_path)
+    assert types(events) == {"CONNECT": 1, "PUBLISH": 1}
+    assert any(text.startswith(("gzip", "zstd", "xz", "bz2")) for _, text in tally.errors)
+
+
 def test_fragments_and_other_traffic_are_counted_not_decoded(tmp_path):
     segment = link_frames.tcp(_HELLO)
     frames = [
@@ -159,24 +198,72 @@ def test_snap_length_when_packets_are_cut_records_a_gap(tmp_path):
     assert types(events) == {"CONNECT": 1, "PUBLISH": 1}
 
 
+def _starts(path, tally, parts=((0, None, 0),)):
+    starts = []
+    for begin, until, section in parts:
+        runs = files.read_frames(path, tally, begin, until, section, chunk_bytes=50_000)
+        for run in runs:
+            starts += zip((run.base + run.start).tolist(), run.ts.tolist(), strict=True)
+    return starts
+
+
 def test_ranges_of_a_large_file_meet_without_loss_or_repetition(tmp_path):
     link, frames = _frames("raw ipv4")
     # Payloads that hold a capture themselves must not mislead the search.
     bait = link_frames.ipv4(link_frames.tcp(link_frames.pcap([bytes(40)] * 20, 1)[24:]))
     path = tmp_path / "large.pcap"
     path.write_bytes(link_frames.pcap((frames + [bait] * 3) * 2000, link))
-    size = path.stat().st_size
-    parts = files.ranges(str(path), size // 7)
+    parts = files.ranges(path, path.stat().st_size // 7)
     assert len(parts) >= 6
-    starts, tally = [], Tally()
-    for begin, until in parts:
-        for run in files.read_frames(str(path), tally, begin, until, chunk_bytes=50_000):
-            starts += (run.base + run.start).tolist()
-    whole = []
-    for run in files.read_frames(str(path), Tally()):
-        whole += (run.base + run.start).tolist()
-    assert starts == whole
+    tally = Tally()
+    assert _starts(path, tally, parts) == _starts(path, Tally())
     assert not tally.errors
+
+
+def _blocks(links, count, order="<", resolution=None):
+    # A section in which every fourth packet holds a capture itself.
+    bait = link_frames.tcp(link_frames.pcapng([(0, bytes(40))] * 20, [1], order))
+    frames = [link_frames.ipv4(link_frames.tcp(_MESSAGE)), link_frames.ipv4(bait)]
+    packets = [(n % len(links), frames[n % 4 == 0]) for n in range(count)]
+    return link_frames.pcapng(packets, links, order, resolution)
+
+
+def test_ranges_of_a_large_pcapng_meet_without_loss_or_repetition(tmp_path):
+    path = tmp_path / "large.pcapng"
+    path.write_bytes(_blocks([101], 9000) + _blocks([101, 228], 9000, ">", 9))
+    second = len(_blocks([101], 9000))
+    parts = files.ranges(path, path.stat().st_size // 9)
+    assert len(parts) >= 8
+    assert {section for _, _, section in parts} == {0, second}
+    tally = Tally()
+    assert _starts(path, tally, parts) == _starts(path, Tally())
+    assert not tally.errors
+
+
+def test_range_of_a_pcapng_when_an_interface_is_named_late_then_it_is_known(tmp_path):
+    one, other = _blocks([101], 9000), _blocks([101, 228], 9000)
+    # The second section's head left out: its interfaces go on behind the first one's.
+    late = other[other.index(struct.pack("<II", 1, 20)) + 20 :]
+    path = tmp_path / "late.pcapng"
+    path.write_bytes(one + late)
+    parts = files.ranges(path, path.stat().st_size // 9)
+    assert len(parts) >= 8
+    tally = Tally()
+    assert _starts(path, tally, parts) == _starts(path, Tally())
+    assert not tally.errors
+
+
+def test_damaged_block_is_skipped_and_named_by_its_byte(tmp_path):
+    link, frames = _frames("raw ipv4")
+    data = bytearray(link_frames.pcapng([(0, f) for f in (frames + [frames[1]] * 20)], [link]))
+    place = len(link_frames.pcapng([(0, frames[0])], [link]))
+    size = struct.unpack_from("<I", data, place + 4)[0]
+    struct.pack_into("<I", data, place + 4, 7)
+    events, tally = _decode(bytes(data), tmp_path)
+    # The block of statistics behind it is skipped with it: the next packet is sure.
+    assert tally.errors == [(place, "damaged block: %d bytes skipped" % (size + 24))]
+    assert types(events)["CONNECT"] == 1
+    assert tally.counts["frames"] == 21
 
 
 def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):
@@ -187,9 +274,17 @@ def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):
     (tmp_path / "north" / "trace").write_bytes(data)
     (tmp_path / "north" / "gate" / "b.pcapng.gz").write_bytes(gzip.compress(data))
     (tmp_path / "notes.txt").write_text("not a capture")
+    (tmp_path / "north" / "old.zip").write_bytes(b"PK\x03\x04 and so on")
+    (tmp_path / "north" / "nothing").write_bytes(b"")
     found = [(source.capture, source.site) for source in files.find(tmp_path)]
     assert found == [
         ("a.pcap", "default"),
         ("north/gate/b.pcapng.gz", "north/gate"),
         ("north/trace", "north"),
     ]
+    unread = {s.capture: s.problem for s in files.survey(tmp_path) if s.problem}
+    assert unread == {
+        "notes.txt": "neither a capture nor named .jsonl or .ndjson",
+        "north/nothing": "empty",
+        "north/old.zip": "zip archive: unpack it first",
+    }

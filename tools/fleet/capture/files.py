@@ -1,30 +1,36 @@
-"""Capture files by their content: pcap or pcapng, plain or gzip; JSON lines by name.
+"""Capture files by their content: pcap or pcapng, plain or compressed; JSON lines by name.
 
-The only place in `capture` that opens files.  A file is known by its name under
+The only place in `capture` that looks for files.  A file is known by its name under
 the folder that is audited (`capture`), and by the sub-folder it lies in (`site`).
 """
 
-import gzip
-import io
-import zlib
+import mmap
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import pcap, pcapng
+from . import pcap, pcapng, unpack
 from .frames import CHUNK_BYTES, CaptureError, Tally
 
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
+_PACKED_SUFFIXES = ("", ".gz", ".zst", ".xz", ".bz2", ".lz4")
+JSON_SUFFIXES = tuple(one + more for one in (".jsonl", ".ndjson") for more in _PACKED_SUFFIXES)
+CAPTURE_SUFFIXES = tuple(
+    one + more for one in (".pcap", ".pcapng", ".cap") for more in _PACKED_SUFFIXES
+)
 NO_SITE = "default"
+_ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file: `path` to open, `capture` its name in the tables, `site`."""
+    """One file: `path` to open, `capture` its name in the tables, `site`.
+
+    `problem` says why it cannot be read, None when it can.
+    """
 
     path: str
     capture: str
     site: str
+    problem: str | None = None
 
 
 def find(folder):
@@ -33,16 +39,25 @@ def find(folder):
     Sub-folders are sites.  Files with other endings are taken when their first
     bytes say that they are captures.
     """
+    return [source for source in survey(folder) if source.problem is None]
+
+
+def survey(folder):
+    """As `find`, with the files that cannot be read.
+
+    Names that begin with a dot or an underscore are other programs' own.
+    """
     root = Path(folder)
     if root.is_file():
         return [Source(str(root), root.name, NO_SITE)]
     found = []
     for path in sorted(root.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
+        if path.is_file() and not path.name.startswith((".", "_")):
             name = path.relative_to(root).as_posix()
-            if name.lower().endswith(JSON_SUFFIXES + CAPTURE_SUFFIXES) or _looks_right(path):
-                site = "/".join(name.split("/")[:-1]) or NO_SITE
-                found.append(Source(str(path), name, site))
+            site = "/".join(name.split("/")[:-1]) or NO_SITE
+            is_named = name.lower().endswith(JSON_SUFFIXES + CAPTURE_SUFFIXES)
+            problem = None if is_named else _problem(path)
+            found.append(Source(str(path), name, site, problem))
     return found
 
 
@@ -51,63 +66,50 @@ def is_json(source):
     return source.capture.lower().endswith(JSON_SUFFIXES)
 
 
-def _looks_right(path):
+def is_packed(path):
+    """Is the file compressed?  Then it can only be read from its beginning."""
+    return unpack.packed_as(_start(path)) is not None
+
+
+def _start(path):
     with open(path, "rb") as stream:
-        start = stream.read(4)
-    return pcap.is_pcap(start) or pcapng.is_pcapng(start)
+        return stream.read(unpack.START_BYTES)
 
 
-def open_stream(path):
-    """The file's bytes, unpacked when it is gzip."""
-    stream = open(path, "rb")
-    start = stream.read(2)
-    stream.seek(0)
-    return gzip.GzipFile(fileobj=stream) if start == b"\x1f\x8b" else stream
+def _problem(path):
+    try:
+        with open_stream(path, Tally()) as stream:
+            start = stream.read(4)
+        if pcap.is_pcap(start) or pcapng.is_pcapng(start):
+            return None
+    except OSError as error:
+        return "cannot be opened: %s" % error.strerror
+    archive = next((name for magic, name in _ARCHIVES.items() if start.startswith(magic)), None)
+    if archive:
+        return "%s archive: unpack it first" % archive
+    if not start:
+        return "empty"
+    return "neither a capture nor named %s" % " or ".join(JSON_SUFFIXES[:: len(_PACKED_SUFFIXES)])
 
 
-def open_lines(path, tally):
-    """A file of lines, unpacked when it is gzip; damage is noted in `tally` and ends it."""
-    stream = open_stream(path)
-    is_packed = isinstance(stream, gzip.GzipFile)
-    return io.BufferedReader(_Forgiving(stream, tally)) if is_packed else stream
+def open_stream(path, tally):
+    """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
+    name = unpack.packed_as(_start(path))
+    return unpack.open_packed(path, name, tally) if name else open(path, "rb")
 
 
-class _Forgiving(io.RawIOBase):
-    # A gzip file that is cut short or damaged yields what can be unpacked.
-    def __init__(self, stream, tally):
-        self._stream, self._tally, self._count, self._is_done = stream, tally, 0, False
+def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_BYTES):
+    """Yield the `Frames` of a file, or of its records (blocks) from `begin` to `until`.
 
-    def readable(self):
-        return True
-
-    def readinto(self, view):
-        got = 0
-        while got < len(view) and not self._is_done:
-            # read1 keeps what was unpacked before the damage; read would lose it.
-            try:
-                part = self._stream.read1(min(len(view) - got, 1 << 20))
-            except (EOFError, OSError, zlib.error) as error:
-                self._tally.error(self._count + got, "gzip: %s" % error)
-                part = b""
-            view[got : got + len(part)] = part
-            got += len(part)
-            self._is_done = not part
-        self._count += got
-        return got
-
-
-def read_frames(path, tally, begin=0, until=None, chunk_bytes=CHUNK_BYTES):
-    """Yield the `Frames` of a file, or of its pcap records from `begin` to `until`.
-
-    `begin` must be where a record starts, as `ranges` finds it.  A file that is no
-    capture is noted in `tally` and yields nothing.
+    `begin` must be where a record starts, as `ranges` finds it, with its `section`.  A
+    file that is no capture is noted in `tally` and yields nothing.
     """
-    with open_stream(path) as raw:
-        stream = _Forgiving(raw, tally) if isinstance(raw, gzip.GzipFile) else raw
+    with open_stream(path, tally) as stream:
         start = stream.read(pcap.HEADER_BYTES)
         try:
             if pcapng.is_pcapng(start):
-                yield from pcapng.frames(_Rejoined(start, stream), tally, chunk_bytes)
+                whole = stream if begin else _Rejoined(start, stream)
+                yield from pcapng.frames(whole, tally, begin, until, chunk_bytes, section)
             elif pcap.is_pcap(start):
                 header = pcap.read_header(start)
                 if begin > pcap.HEADER_BYTES:
@@ -139,27 +141,78 @@ def first_ts(path):
 
 
 def ranges(path, range_bytes):
-    """Split a plain pcap file into (begin, until) at record starts, about this large.
+    """Split a plain pcap or pcapng file into (begin, until, section) of about this size.
 
-    Anything else (gzip, pcapng, damaged near a cut) is one range, (0, None).
+    Every `begin` is where a record (block) starts; `section` is the start of the pcapng
+    section it lies in.  What is compressed, or damaged near a cut, is not cut there.
     """
     with open(path, "rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)
-        if not pcap.is_pcap(start) or len(start) < pcap.HEADER_BYTES:
-            return [(0, None)]
-        header = pcap.read_header(start)
-        cuts = [0]
-        for goal in range(range_bytes, size - range_bytes // 2, range_bytes):
-            # A record inside a recorded payload may lead into the true chain, so the
-            # search begins farther ahead than a false start can last.
-            begin = max(pcap.HEADER_BYTES, goal - pcap.SYNC_BYTES)
-            stream.seek(begin)
-            data = stream.read(3 * pcap.SYNC_BYTES)
-            found = pcap.resync(data, header, 0, begin + len(data) == size, pcap.SYNC_BYTES)
-            if found >= 0:
-                _, place, is_bad = pcap.walk(data, goal - begin, header, found)
-                if not is_bad and begin + place > cuts[-1]:
-                    cuts.append(begin + place)
-    return list(zip(cuts, [*cuts[1:], None]))
+        if size < range_bytes + range_bytes // 2 or len(start) < pcap.HEADER_BYTES:
+            return [(0, None, 0)]
+        if pcapng.is_pcapng(start):
+            cuts = _pcapng_cuts(stream, size, range_bytes)
+        elif pcap.is_pcap(start):
+            cuts = _pcap_cuts(stream, size, range_bytes, pcap.read_header(start))
+        else:
+            return [(0, None, 0)]
+    ends = [*(begin for begin, _ in cuts[1:]), None]
+    return [(begin, end, section) for (begin, section), end in zip(cuts, ends, strict=True)]
+
+
+def _pcap_cuts(stream, size, range_bytes, header):
+    def near(goal, begin, data):
+        found = pcap.resync(data, header, 0, begin + len(data) == size, pcap.SYNC_BYTES)
+        if found < 0:
+            return -1
+        _, place, is_bad = pcap.walk(data, goal - begin, header, found)
+        return -1 if is_bad else begin + place
+
+    cuts = [(0, 0)]
+    for goal in range(range_bytes, size - range_bytes // 2, range_bytes):
+        place = _searched(stream, goal, pcap.HEADER_BYTES, pcap.SYNC_BYTES, near)
+        if place > cuts[-1][0]:
+            cuts.append((place, 0))
+    return cuts
+
+
+def _searched(stream, goal, lowest, sync_bytes, near):
+    # A record inside a recorded payload may lead into the true chain, so the search
+    # begins farther ahead than a false start can last.
+    begin = max(lowest, goal - sync_bytes)
+    stream.seek(begin)
+    return near(goal, begin, stream.read(3 * sync_bytes))
+
+
+def _pcapng_cuts(stream, size, range_bytes):
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        sections = _sections(data)
+        orders = [pcapng.byte_order(data, section) for section in sections]
+    cuts = [(0, 0)]
+    for section, end, order in zip(sections, [*sections[1:], size], orders, strict=True):
+        if section:
+            cuts.append((section, section))
+
+        def near(goal, begin, data, end=end, order=order):
+            data = data[: end - begin]
+            found = pcapng.resync(data, order, 0, begin + len(data) == end, pcapng.SYNC_BYTES)
+            return -1 if found < 0 else begin + pcapng.hop(data, order, found, goal - begin)
+
+        for goal in range(section + range_bytes, end - range_bytes // 2, range_bytes):
+            place = _searched(stream, goal, section, pcapng.SYNC_BYTES, near)
+            if cuts[-1][0] < place < end:
+                cuts.append((place, section))
+    return cuts
+
+
+def _sections(data):
+    # Where sections begin: nearly always one, at the start.
+    found = [0]
+    place = data.find(pcapng.SECTION_MAGIC, 4)
+    while place >= 0:
+        if pcapng.is_section(data, found[-1], place):
+            found.append(place)
+        place = data.find(pcapng.SECTION_MAGIC, place + 4)
+    return found

@@ -32,10 +32,11 @@ class Frames:
 
 @dataclass
 class Tally:
-    """Counters of one capture file, and its errors as (byte offset, text)."""
+    """Counters of one capture file, its errors as (byte offset, text), why it was not read."""
 
     counts: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
+    unread: list = field(default_factory=list)
 
     def add(self, name, number=1):
         """Count `number` more of `name`; nothing is kept for 0."""
@@ -47,6 +48,10 @@ class Tally:
         self.add("errors")
         if len(self.errors) < 100:
             self.errors.append((int(offset), text))
+
+    def not_read(self, text):
+        """The file was passed over, and why."""
+        self.unread.append(text)
 
 
 class CaptureError(Exception):

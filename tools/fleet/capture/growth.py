@@ -1,7 +1,7 @@
 """How far a file that is still being written can be read, and where it can be cut.
 
 Plain pcap and JSON lines grow record by record and line by line.  Everything else
-(gzip, pcapng, what is damaged) is read when it is settled, that is, when nobody has
+(compressed, pcapng, what is damaged) is read when it is settled, that is, when nobody has
 written to it for a while.  Reads no packet; keeps no state.
 """
 
@@ -54,7 +54,7 @@ def ranges(source, begin, end, range_bytes):
 
 
 def _is_plain_json(source):
-    return files.is_json(source) and not source.path.endswith(".gz")
+    return files.is_json(source) and not files.is_packed(source.path)
 
 
 def _is_plain_pcap(path):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..decode import identity
-from .files import open_lines
+from .files import open_stream
 
 _BATCH_ROWS = 50_000
 _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
@@ -23,7 +23,7 @@ _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
 def read_events(source, tally, begin=0, until=None):
     """Yield batches of the lines of `source` that start from byte `begin` to `until`."""
     rows, offset, count = [], begin, 0
-    with open_lines(source.path, tally) as stream:
+    with open_stream(source.path, tally) as stream:
         if begin:
             stream.seek(begin)
         for line in stream:

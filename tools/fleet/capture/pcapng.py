@@ -1,30 +1,42 @@
-"""The pcapng file format: sections, interfaces, packet blocks.
+"""The pcapng file format: sections, interfaces, packet blocks, and finding a block.
 
 Blocks of other kinds are passed over.  Never looks into a frame.  Format: IETF
 draft-ietf-opsawg-pcapng (§4.1 section, §4.2 interface, §4.3 enhanced packet,
 §4.4 simple packet, appendix A packet).
+
+One loop hops from block to block and notes where they begin; what they hold is read
+for all packets of a buffer at once.
 """
 
 import struct
 
 import numpy as np
 
-from .frames import Frames, refill
+from .frames import Frames, Tally, padded, refill, words
 
+SECTION_MAGIC = b"\n\r\r\n"
 _SECTION = 0x0A0D0D0A
 _INTERFACE = 1
 _PACKET = 2
 _SIMPLE = 3
 _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
+_MAX_FRAME_BLOCK_BYTES = 1 << 19
+# Longer than any packet's block, so that blocks inside a recorded payload cannot form
+# such a chain.
+SYNC_BYTES = _MAX_FRAME_BLOCK_BYTES
+_CHAIN_BLOCKS = 4
+_WINDOW_BYTES = 1 << 18
+_HEAD_BYTES = 1 << 16
 _MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
 _TS_OFFSET = 14  # interface option: seconds to add
+_BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 
 def is_pcapng(start):
     """Do these first bytes of a file belong to a pcapng file?"""
-    return start[:4] == b"\n\r\r\n"
+    return start[:4] == SECTION_MAGIC
 
 
 class _Interface:
@@ -44,90 +56,286 @@ class _Interface:
                 self.offset_us = struct.unpack(order + "q", value)[0] * 1_000_000
             pos += 4 + (size + 3 & ~3)
 
-    def microseconds(self, high, low):
-        return (high << 32 | low) * 1_000_000 // self.units_per_s + self.offset_us
+    def microseconds(self, units):
+        """-> microseconds of an array of time stamps, -1 where they are impossible."""
+        if self.units_per_s % 1_000_000 == 0 and self.units_per_s < 1 << 63:
+            us = units // np.uint64(self.units_per_s // 1_000_000)
+            us = np.minimum(us, np.uint64(_MAX_TS_US)).astype(np.int64)
+            if abs(self.offset_us) < _MAX_TS_US:
+                us += np.where(us < _MAX_TS_US, self.offset_us, 0)
+                return np.where((us >= 0) & (us < _MAX_TS_US), us, -1)
+        exact = [n * 1_000_000 // self.units_per_s + self.offset_us for n in units.tolist()]
+        return np.array([us if 0 <= us < _MAX_TS_US else -1 for us in exact], np.int64)
 
 
-class _Walker:
+class Walker:
     """Hops over blocks; keeps the section's byte order and interfaces."""
 
     def __init__(self, tally):
         self.tally = tally
         self.order = "<"
         self.interfaces = []
-        self.last_ts = 0
+        self._last_ts = 0
+        self._earlier = None
 
-    def walk(self, data, base):
-        """-> (rows of (start, size, ts, link), next position, is_bad)."""
-        rows = []
-        pos = 0
-        while pos + 12 <= len(data):
-            kind = struct.unpack_from(self.order + "I", data, pos)[0]
+    def begin_within(self, stream, section, begin):
+        """Learn what the section at `section` says before `begin`, where the walk begins.
+
+        Nearly always all interfaces stand before the first packet.  Only when one turns
+        up later is all that lies before `begin` walked through.
+        """
+        self.order, self.interfaces = _interfaces(stream, section, begin, _HEAD_BYTES)
+
+        def earlier():
+            place = stream.tell()
+            _, found = _interfaces(stream, section, begin, None)
+            stream.seek(place)
+            return found
+
+        self._earlier = earlier
+
+    def _complete(self):
+        if self._earlier:
+            self.interfaces = self._earlier()
+            self._earlier = None
+
+    def walk(self, array, end, limit, base, pos=0):
+        """-> ([`Frames`, …], next position, is_bad) of the blocks that start before `limit`.
+
+        Stops before a block that is not all there before `end`, or, with `is_bad`, before
+        one whose length cannot be true.
+        """
+        data = memoryview(array)[:end]
+        found, starts = [], []
+        head = struct.Struct(self.order + "II").unpack_from
+        append = starts.append
+        limit = min(limit, end - 11)
+        while pos < limit:
+            kind, size = head(data, pos)
             if kind == _SECTION:
-                self.order = "<" if data[pos + 8 : pos + 12] == b"\x4d\x3c\x2b\x1a" else ">"
-                self.interfaces = []
-            size = struct.unpack_from(self.order + "I", data, pos + 4)[0]
+                found.append(self._frames(array, base, starts))
+                self.order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), self.order)
+                self.interfaces, self._earlier = [], None
+                head = struct.Struct(self.order + "II").unpack_from
+                size = head(data, pos)[1]
+                starts = []
+                append = starts.append
             if size < 12 or size & 3 or size > _MAX_BLOCK_BYTES:
-                return rows, pos, True
-            if pos + size > len(data):
+                return self._whole(found, array, base, starts), pos, True
+            after = pos + size
+            if after > end:
                 break
-            if kind == _ENHANCED or kind == _SIMPLE or kind == _PACKET:
-                self._packet(kind, data, pos, size, base, rows)
-            elif kind == _INTERFACE and size >= 20:
-                self.interfaces.append(_Interface(self.order, data[pos + 8 : pos + size - 4]))
-            pos += size
-        return rows, pos, False
+            if kind == _INTERFACE and size >= 20:
+                self._complete()
+                body = bytes(data[pos + 8 : after - 4])
+                self.interfaces.append(_Interface(self.order, body))
+            append(pos)
+            pos = after
+        return self._whole(found, array, base, starts), pos, False
 
-    def _packet(self, kind, data, pos, size, base, rows):
-        interface, high, low = 0, 0, 0
-        if kind == _ENHANCED:
-            start, room = pos + 28, size - 32
-            if room >= 0:
-                interface, high, low, held = struct.unpack_from(self.order + "IIII", data, pos + 8)
-        elif kind == _PACKET:
-            start, room = pos + 28, size - 32
-            if room >= 0:
-                interface, high, low, held = struct.unpack_from(
-                    self.order + "H2xIII", data, pos + 8
-                )
-        else:
-            start, room = pos + 12, size - 16
-            held = room
-        if room < 0 or held > room or interface >= len(self.interfaces):
-            self.tally.error(base + pos, "damaged packet block")
-            return
-        face = self.interfaces[interface]
-        if kind == _SIMPLE:  # has no time of its own and no captured length
-            original = struct.unpack_from(self.order + "I", data, pos + 8)[0]
-            held = min(original, face.snap_bytes or original, room)
-        else:
-            ts = face.microseconds(high, low)
-            if 0 <= ts < _MAX_TS_US:
-                self.last_ts = ts
-            else:
-                self.tally.error(base + pos, "packet block with an impossible time")
-        rows.append((start, held, self.last_ts, face.link))
+    def _whole(self, found, array, base, starts):
+        return [one for one in (*found, self._frames(array, base, starts)) if one is not None]
+
+    def _frames(self, array, base, starts):
+        # All packet blocks among those at `starts`, read at once.
+        if not starts:
+            return None
+        at = np.array(starts, np.int64)
+        u32 = words(array, self.order + "u4")
+        kind = u32[at]
+        is_packet = (kind == _ENHANCED) | (kind == _PACKET) | (kind == _SIMPLE)
+        if not is_packet.all():
+            at, kind = at[is_packet], kind[is_packet]
+        if not len(at):
+            return None
+        is_simple = kind == _SIMPLE
+        start = at + np.where(is_simple, 12, 28)
+        room = u32[at + 4].astype(np.int64) - np.where(is_simple, 16, 32)
+        place = u32[at + 8].astype(np.int64)
+        if (kind == _PACKET).any():
+            old = words(array, self.order + "u2")[at + 8]
+            place = np.where(kind == _PACKET, old, place)
+        if len(place) and place[~is_simple].max(initial=0) >= len(self.interfaces):
+            self._complete()
+        held = u32[at + 20].astype(np.int64)
+        if is_simple.any():
+            held, place = self._simple(is_simple, place, held, room)
+        good = (room >= 0) & (held <= room) & (place < len(self.interfaces))
+        if not good.all():
+            for one in at[~good].tolist():
+                self.tally.error(base + one, "damaged packet block")
+            at, start, held, place = at[good], start[good], held[good], place[good]
+            is_simple = is_simple[good]
+        if not len(at):
+            return None
+        self.tally.add("frames", len(at))
+        units = u32[at + 12].astype(np.uint64) << np.uint64(32) | u32[at + 16]
+        ts = self._times(units, place, is_simple, at, base)
+        links = np.array([one.link for one in self.interfaces], np.int64)
+        is_one = (links == links[0]).all()
+        return Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])
+
+    def _simple(self, is_simple, place, held, room):
+        # No time of its own, no captured length, always the first interface.
+        snap = self.interfaces[0].snap_bytes if self.interfaces else 0
+        size = np.minimum(place, snap) if snap else place
+        held = np.where(is_simple, np.minimum(size, np.maximum(room, 0)), held)
+        return held, np.where(is_simple, 0, place)
+
+    def _times(self, units, place, is_simple, at, base):
+        used = np.unique(place).tolist()
+        ts = np.empty(len(place), np.int64)
+        for one in used:
+            mine = slice(None) if len(used) == 1 else place == one
+            ts[mine] = self.interfaces[one].microseconds(units[mine])
+        no_time = (ts < 0) | is_simple
+        if no_time.any():
+            for one in at[(ts < 0) & ~is_simple].tolist():
+                self.tally.error(base + one, "packet block with an impossible time")
+            # Such a packet gets the time of the one before.
+            known = np.maximum.accumulate(np.where(no_time, -1, np.arange(len(ts))))
+            ts = np.where(known < 0, self._last_ts, ts[known])
+        self._last_ts = int(ts[-1])
+        return ts
 
 
-def frames(stream, tally, chunk_bytes):
-    """Yield `Frames` from `stream`, which stands at the start of the file."""
-    walker = _Walker(tally)
+def resync(data, order, pos, is_last, chain_bytes=0):
+    """The first position from `pos` on where a chain of blocks starts, or -1.
+
+    The chain has to hold for `_CHAIN_BLOCKS` blocks and `chain_bytes`, or, when
+    `is_last` says that the file ends with `data`, exactly to that end.
+    """
+    last = len(data) - 12
+    while pos <= last:
+        window = padded(data[pos : pos + _WINDOW_BYTES + 12])
+        u32 = words(window, order + "u4")
+        count = min(_WINDOW_BYTES, last - pos + 1)
+        kind, size = u32[:count], u32[4 : 4 + count]
+        is_good = (kind == _ENHANCED) & (size >= 32) & (size <= _MAX_FRAME_BLOCK_BYTES)
+        is_good &= size & 3 == 0
+        for candidate in np.flatnonzero(is_good).tolist():
+            if _is_chain(data, order, pos + candidate, is_last, chain_bytes):
+                return pos + candidate
+        pos += _WINDOW_BYTES
+    return -1
+
+
+def _is_chain(data, order, start, is_last, chain_bytes):
+    end, pos, blocks = len(data), start, 0
+    while blocks < _CHAIN_BLOCKS or pos - start < chain_bytes:
+        if pos + 12 > end:
+            return pos == end if is_last else blocks > 1
+        order, size = _block(data, order, pos)
+        if size < 12 or size & 3 or size > _MAX_BLOCK_BYTES:
+            return False
+        if pos + size > end:
+            return not is_last and blocks > 1
+        # Each block ends with its length once more.
+        if struct.unpack_from(order + "I", data, pos + size - 4)[0] != size:
+            return False
+        pos += size
+        blocks += 1
+    return True
+
+
+def _block(data, order, pos):
+    # -> (byte order from here on, bytes) of the block at `pos`.
+    if data[pos : pos + 4] == SECTION_MAGIC:
+        order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
+    return order, struct.unpack_from(order + "I", data, pos + 4)[0]
+
+
+def hop(data, order, pos, goal):
+    """The first block at `goal` or behind it, of the chain that `pos` belongs to."""
+    while pos < goal and pos + 12 <= len(data):
+        order, size = _block(data, order, pos)
+        if size < 12:
+            break
+        pos += size
+    return pos
+
+
+def byte_order(data, section):
+    """The byte order of the section that begins at `section`."""
+    return _BYTE_ORDERS.get(bytes(data[section + 8 : section + 12]), "<")
+
+
+def is_section(data, before, place):
+    """Does a section begin at `place`?  `before` is where the one before begins.
+
+    What looks like one inside a packet's bytes is none: no chain of blocks leads there.
+    """
+    if bytes(data[place + 8 : place + 12]) not in _BYTE_ORDERS:
+        return False
+    order = byte_order(data, before)
+    # The block before ends with its length; this alone rules nearly all others out.
+    size = struct.unpack_from(order + "I", data, place - 4)[0]
+    if not 12 <= size <= min(place, _MAX_BLOCK_BYTES):
+        return False
+    if struct.unpack_from(order + "I", data, place - size + 4)[0] != size:
+        return False
+    begin = max(before, place - 2 * SYNC_BYTES)
+    window = data[begin : place + SYNC_BYTES]
+    start = 0 if begin == before else resync(window, order, 0, False, SYNC_BYTES)
+    return start >= 0 and hop(window, order, start, place - begin) == place - begin
+
+
+def _interfaces(stream, section, begin, most_bytes):
+    # Byte order and interfaces of a section, from what lies between it and `begin`.
+    walker, base, rest = Walker(Tally()), section, b""
+    stream.seek(section)
+    while base < begin:
+        array, end = refill(stream, rest, 1 << 20)
+        _, pos, is_bad = walker.walk(array, end, min(end, begin - base), base)
+        if is_bad or not pos or (most_bytes and base + pos - section >= most_bytes):
+            break
+        rest = array[pos:end]
+        base += pos
+    return walker.order, walker.interfaces
+
+
+def frames(stream, tally, base, until, chunk_bytes, section=0):
+    """Yield `Frames` from `stream`, which stands at file offset `base`, a block.
+
+    Blocks that start before offset `until` (None: all) are read; damage is noted in
+    `tally` and skipped to the next chain of blocks.  `section` is where the section
+    begins that `base` lies in.
+    """
+    walker = Walker(tally)
+    if base > section:
+        walker.begin_within(stream, section, base)
+    if base:
+        stream.seek(base)
     rest = b""
-    base = 0
     while True:
         array, end = refill(stream, rest, chunk_bytes)
-        rows, pos, is_bad = walker.walk(memoryview(array)[:end], base)
-        if rows:
-            start, size, ts, link = np.array(rows, np.int64).T
-            yield Frames(array, base, start, size, ts, link)
-            tally.add("frames", len(rows))
-        if is_bad:
-            # Block lengths are the only way forward: without them, nothing is sure.
-            tally.error(base + pos, "damaged block: the rest of the file is not read")
+        is_last = end == len(rest)
+        limit = end if until is None else min(end, until - base)
+        pos = 0
+        while True:
+            found, pos, is_bad = walker.walk(array, end, limit, base, pos)
+            yield from found
+            # A chain is looked for only in enough bytes, or at the file's end.
+            if not is_bad or (not is_last and end - pos < 2 * SYNC_BYTES):
+                break
+            pos = _skip_damage(walker.order, array, end, pos, is_last, tally, base)
+        if until is not None and base + pos >= until:
+            if base + pos > until:
+                tally.error(until, "two ranges of the file do not meet here")
             return
-        if end == len(rest):
+        if is_last:
             if pos < end:
                 tally.error(base + pos, "block cut short at the end of the file")
             return
         rest = array[pos:end]
         base += pos
+
+
+def _skip_damage(order, array, end, pos, is_last, tally, base):
+    data = memoryview(array)[:end]
+    found = resync(data, order, pos + 1, is_last)
+    if found < 0:
+        found = end if is_last else max(pos + 1, end - _MAX_FRAME_BLOCK_BYTES)
+    tally.error(base + pos, "damaged block: %d bytes skipped" % (found - pos))
+    tally.add("skipped_bytes", found - pos)
+    return found

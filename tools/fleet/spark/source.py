@@ -39,12 +39,16 @@ class MqttPcapSource(DataSource):
 
 
 class Range(InputPartition):
-    """The files of `sources`; of a single one the bytes from `begin` to `until`."""
+    """The files of `sources`; of a single one the bytes from `begin` to `until`.
 
-    def __init__(self, sources, begin=0, until=None, first_ts=0):
+    `section` is the start of the pcapng section that `begin` lies in.
+    """
+
+    def __init__(self, sources, begin=0, until=None, first_ts=0, section=0):
         self.sources = sources
         self.begin = begin
         self.until = until
+        self.section = section
         self.first_ts = first_ts
 
 
@@ -60,16 +64,22 @@ class _Reader(DataSourceReader):
     def partitions(self):
         from ..capture import files
 
-        found = files.find(self._path)
-        if self._mode != "segments":
-            return [Range([source]) for source in found] or [Range([])]
-        parts = []
+        found = files.find(self._path) if self._mode == "packets" else files.survey(self._path)
+        unread = [source for source in found if source.problem]
+        parts = [Range(unread)] if unread else []
         for source in found:
-            is_json = files.is_json(source)
-            first = 0 if is_json else files.first_ts(source.path) or 0
-            cuts = [(0, None)] if is_json else files.ranges(source.path, self._range_bytes)
-            parts += [Range([source], begin, until, first) for begin, until in cuts]
+            if source.problem is None:
+                parts += [Range([source])] if self._mode != "segments" else self._ranges(source)
         return parts or [Range([])]
+
+    def _ranges(self, source):
+        from ..capture import files
+
+        if files.is_json(source):
+            return [Range([source])]
+        first = files.first_ts(source.path) or 0
+        cuts = files.ranges(source.path, self._range_bytes)
+        return [Range([source], begin, until, first, section) for begin, until, section in cuts]
 
     def read(self, partition):
         from . import tasks

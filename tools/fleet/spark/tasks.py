@@ -22,7 +22,9 @@ _RUN_ROWS = 150_000
 def read_segments(source, part, ports, buckets):
     """Packed segments of one part of a file, and its tally."""
     tally = Tally()
-    if files.is_json(source):
+    if source.problem:
+        tally.not_read(source.problem)
+    elif files.is_json(source):
         gathered = _Gathered(buckets)
         yield from gathered.add(jsonl.read_events(source, tally, part.begin, part.until))
         yield from gathered.flush()
@@ -31,7 +33,7 @@ def read_segments(source, part, ports, buckets):
             (source.site, source.capture, "%020d" % part.first_ts, "%020d" % part.begin)
         )
         site_bucket = int(pack.text_buckets([source.site], buckets)[0])
-        for frames in files.read_frames(source.path, tally, part.begin, part.until):
+        for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
             found = link.segments(frames, ports, tally)
             if len(found.ts):
                 yield pack.rows(
@@ -144,9 +146,12 @@ def _decoded(source, ports, tally):
 def read_events(source, ports, buckets):
     """Packed events of a file with whole connections, and its tally."""
     tally = Tally()
-    gathered = _Gathered(buckets)
-    yield from gathered.add(_decoded(source, ports, tally))
-    yield from gathered.flush()
+    if source.problem:
+        tally.not_read(source.problem)
+    else:
+        gathered = _Gathered(buckets)
+        yield from gathered.add(_decoded(source, ports, tally))
+        yield from gathered.flush()
     yield pack.rows([("captures", 0, tally_table(source, tally))])
 
 
@@ -179,6 +184,7 @@ def tally_table(source, tally):
         for name, count in sorted(tally.counts.items())
     ]
     rows += [(source.site, source.capture, "error", 1, at, text) for at, text in tally.errors]
+    rows += [(source.site, source.capture, "not_read", 1, None, text) for text in tally.unread]
     columns = zip(*rows, strict=True) if rows else [[]] * 6
     arrays = [
         pa.array(list(column), field.type)
