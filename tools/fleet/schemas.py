@@ -35,6 +35,8 @@ EVENT_TYPES = (
     "MALFORMED",
     "NOT_MQTT",
     "INCOMPLETE",
+    "UNREAD",
+    "ENCRYPTED",
 )
 DIRECTIONS = ("c2s", "s2c")
 

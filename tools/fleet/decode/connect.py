@@ -160,4 +160,17 @@ def _suback(cursor, level, fields):
     fields["codes"] = list(cursor.take(len(cursor.data) - cursor.pos))
 
 
-_READERS = {1: _connect, 2: _connack, 8: _subscribe, 9: _suback, 10: _unsubscribe}
+def _unsuback(cursor, level, fields):
+    # Before level 5 an UNSUBACK is a packet id and nothing else.
+    if level == 5:
+        _suback(cursor, level, fields)
+
+
+_READERS = {
+    1: _connect,
+    2: _connack,
+    8: _subscribe,
+    9: _suback,
+    10: _unsubscribe,
+    11: _unsuback,
+}

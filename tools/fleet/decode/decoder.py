@@ -20,7 +20,7 @@ from .streams import Pieces, Streams
 _ORDINAL_SHIFT = 22  # room for the packets that one segment can complete
 _TYPES = [*schemas.PACKET_TYPES, *schemas.EVENT_TYPES]
 _PACKETS = pa.array(schemas.PACKET_TYPES)
-_GAPS = pa.array(("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"))
+_GAPS = pa.array(("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE", "UNREAD", "ENCRYPTED"))
 _EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
 
 

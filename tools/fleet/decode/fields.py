@@ -14,7 +14,7 @@ _PUBLISH, _CONNECT, _CONNACK, _DISCONNECT, _AUTH = 3, 1, 2, 14, 15
 _WITH_ID = np.array([t in (4, 5, 6, 7, 8, 9, 10, 11) for t in range(16)])
 _WITH_DUP = np.array([t in (3, 6, 8, 10) for t in range(16)])
 _WITH_REASON = np.array([t in (4, 5, 6, 7) for t in range(16)])
-_DETAILED = np.array([t in (1, 2, 8, 9, 10) for t in range(16)])
+_DETAILED = np.array([t in (1, 2, 8, 9, 10, 11) for t in range(16)])
 
 
 def introduce(packets, connections):
@@ -178,7 +178,8 @@ def _details(packets, kind, levels, errors):
     texts = {}
     for at in np.flatnonzero(_DETAILED[kind]).tolist():
         fields, error = connect.read(int(kind[at]), _body(packets, at), int(levels[at]))
-        texts[at] = connect.to_json(fields)
+        if fields:
+            texts[at] = connect.to_json(fields)
         if error:
             errors[at] = error
     return _sparse(texts, len(kind))

@@ -6,7 +6,9 @@ start.  Where every segment of a stream comes out exactly at its end, that was t
 truth and the packets stay where they are in the capture's buffer.  Every other
 stream (packets over several segments, missing bytes, a start in the middle) is
 joined and framed one packet after the other by `Framer`, which also finds the
-next plausible packet after a gap.  Nothing is guessed across missing bytes.
+next plausible packet after a gap.  Nothing is guessed across missing bytes, and every
+byte that no packet was found in is an event: GAP, UNREAD, NOT_MQTT, ENCRYPTED.  Streams
+that carry WebSocket frames are unwrapped and framed by a `Framer` of their own.
 """
 
 from dataclasses import dataclass
@@ -14,16 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.frames import padded
-from . import plausible
+from . import plausible, websocket
 from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 
-_NEW, _SYNCED, _LOST, _FOREIGN = 0, 1, 2, 3
+_NEW, _SYNCED, _LOST, _FOREIGN, _WRAPPED = 0, 1, 2, 3, 4
 # Segments without a plausible packet before a stream that never made sense is
 # called foreign, and before a lost one is only looked at segment by segment.
 _PATIENCE = 64
 
 GAP, MALFORMED, NOT_MQTT, INCOMPLETE_PACKET = "GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"
+UNREAD, ENCRYPTED = "UNREAD", "ENCRYPTED"
 
 
 @dataclass
@@ -96,6 +99,9 @@ class Framer:
         self._sync = {}
         self._tail = {}
         self._misses = {}
+        self._unread = {}  # [bytes, ordinal, ts, offset] passed over since
+        self._wrapped = {}
+        self._inner = None
 
     def feed(self, pieces, parts, is_opened):
         """-> (`Packets` in the pieces' buffer, `Packets` joined, events).
@@ -119,7 +125,9 @@ class Framer:
         for stream, (data, ordinal, ts, offset) in self._tail.items():
             events.append((stream, INCOMPLETE_PACKET, len(data), ordinal, ts, offset))
         self._tail.clear()
-        return events
+        events += [(stream, UNREAD, *one) for stream, one in self._unread.items()]
+        self._unread.clear()
+        return events + (self._inner.finish() if self._inner else [])
 
     def _direct(self, pieces, is_opened):
         # What needs no joining -> (its Packets, the other pieces).
@@ -175,23 +183,31 @@ class Framer:
                 begin = place
 
     def _frame_run(self, stream, run, is_opened, joined):
+        if self._sync.get(stream) == _WRAPPED:
+            self._unwrap(stream, run, joined)
+            return
         if run[0].missing:
-            joined.event(stream, GAP, run[0].missing, *run[0][1:4])
             self._cut_tail(stream, joined)
             if self._sync.get(stream) != _FOREIGN:
+                joined.event(stream, GAP, run[0].missing, *run[0][1:4])
                 self._sync[stream] = _LOST
                 self._misses[stream] = 0
         data = b"".join([part.data for part in run]) if len(run) > 1 else run[0].data
         marks = _Marks(run)
         base = joined.append(data)
         pos = self._find_start(stream, data, marks, is_opened, joined)
+        if self._sync.get(stream) == _WRAPPED:
+            self._unwrap(stream, run, joined)
+            return
         while 0 <= pos < len(data):
             body, after = plausible.header(data, pos, len(data))
             if after == 0 or data[pos] < 16:
                 joined.event(stream, MALFORMED, 0, *marks.at(pos))
                 self._sync[stream] = _LOST
                 self._misses[stream] = 0
-                pos = self._search(stream, data, marks, marks.behind(pos), joined)
+                behind = marks.behind(pos)
+                self._pass_over(stream, behind - pos, marks.at(pos))
+                pos = self._search(stream, data, marks, behind, joined)
                 continue
             if after == INCOMPLETE or after > len(data):
                 ordinal, ts, offset = marks.at(pos)
@@ -214,32 +230,85 @@ class Framer:
         if sync == _FOREIGN:
             return -1
         if sync == _NEW and is_opened:
+            opens = websocket.opens(data, stream & 1)
+            if opens:
+                self._wrap(stream, True)
+                return -1
+            if is_encrypted(data):
+                self._give_up(stream, ENCRYPTED, len(data), marks.at(0), joined)
+                return -1
             # The first bytes of a connection are a packet, or this is not MQTT.
             after = plausible.check(data, 0, len(data), stream & 1)
-            if after == SHORT:
+            if after == SHORT or opens is None:
                 self._tail[stream] = (data, *marks.at(0))
                 return -1
-            self._sync[stream] = _SYNCED if after else _FOREIGN
             if after == 0:
-                joined.event(stream, NOT_MQTT, len(data), *marks.at(0))
-            return 0 if after else -1
+                self._give_up(stream, NOT_MQTT, len(data), marks.at(0), joined)
+                return -1
+            self._sync[stream] = _SYNCED
+            return 0
         return self._search(stream, data, marks, 0, joined)
 
     def _search(self, stream, data, marks, place, joined):
         # Segment by segment, from the one at `place` on.
         for begin, end in marks.spans(place, len(data)):
             misses = self._misses.get(stream, 0)
+            is_new = self._sync.get(stream, _NEW) == _NEW
+            if is_new and is_encrypted(data[begin : begin + 5]):
+                self._give_up(stream, ENCRYPTED, end - begin, marks.at(begin), joined)
+                return -1
+            if is_new and websocket.is_frame(data[begin:end], stream & 1):
+                self._wrap(stream, False)
+                self._say_unread(stream, joined)
+                return -1
             pos = plausible.find(data, begin, end, stream & 1, misses < _PATIENCE)
             if pos >= 0:
                 self._sync[stream] = _SYNCED
                 self._misses.pop(stream, None)
+                self._pass_over(stream, pos - begin, marks.at(begin))
+                self._say_unread(stream, joined)
                 return pos
             self._misses[stream] = misses + 1
-            if self._sync.get(stream, _NEW) == _NEW and misses >= _PATIENCE:
-                self._sync[stream] = _FOREIGN
-                joined.event(stream, NOT_MQTT, len(data) - begin, *marks.at(begin))
+            if is_new and misses >= _PATIENCE:
+                self._give_up(stream, NOT_MQTT, len(data) - begin, marks.at(begin), joined)
                 return -1
+            self._pass_over(stream, end - begin, marks.at(begin))
         return -1
+
+    def _pass_over(self, stream, size, place):
+        if size:
+            self._unread.setdefault(stream, [0, *place])[0] += size
+
+    def _say_unread(self, stream, joined):
+        if stream in self._unread:
+            joined.event(stream, UNREAD, *self._unread.pop(stream))
+
+    def _give_up(self, stream, kind, size, place, joined):
+        # All that was passed over until now belongs to it.
+        self._sync[stream] = _FOREIGN
+        self._misses.pop(stream, None)
+        before = self._unread.pop(stream, [0, *place])
+        joined.event(stream, kind, size + before[0], *before[1:])
+
+    def _wrap(self, stream, is_opened):
+        self._sync[stream] = _WRAPPED
+        self._misses.pop(stream, None)
+        self._wrapped[stream] = websocket.Unwrapper(stream & 1, is_opened)
+        self._inner = self._inner or Framer()
+
+    def _unwrap(self, stream, parts, joined):
+        unwrapper = self._wrapped[stream]
+        inner = [found for part in parts for found in unwrapper.feed(part)]
+        if inner:
+            self._inner._frame(stream, inner, unwrapper.is_opened, joined)
+        if unwrapper.problem:
+            last = parts[-1]
+            self._give_up(stream, NOT_MQTT, len(last.data), last[1:4], joined)
+
+
+def is_encrypted(start):
+    """Do these first bytes of a segment begin a record of TLS?  No MQTT packet does."""
+    return len(start) > 4 and 0x14 <= start[0] <= 0x17 and start[1] == 3 and start[2] <= 4
 
 
 class _Marks:
