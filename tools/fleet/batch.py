@@ -3,11 +3,19 @@
 import contextlib
 import sys
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
+_MOST_LINES = 20
+_NOTES = {
+    "ENCRYPTED": "%d connections are encrypted (TLS) and were not judged (%d bytes seen)",
+    "UNREAD": "%d connections begin with, or go on behind damage with, %d bytes not understood",
+    "NOT_MQTT": "%d connections on the ports given are no MQTT (%d bytes seen)",
+}
 
 
 class BadInput(Exception):
@@ -23,6 +31,7 @@ def run(folder, out, options, master=None, memory="3g"):
     captures = job.load(spark, out, "captures")
     _show(console, result, captures.select("capture").distinct().count())
     _show_errors(console, captures)
+    _show_unread(console, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
@@ -61,10 +70,10 @@ def _check(folder, out):
 
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
-    if out.resolve() == folder.resolve():
-        raise BadInput("--out must not be the folder with the captures")
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise BadInput("--out must not be in the folder with the captures")
     if not files.find(folder):
-        raise BadInput("no capture (.pcap, .pcapng, .jsonl, also .gz) under %s" % folder)
+        raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
 
 
 @contextlib.contextmanager
@@ -97,3 +106,20 @@ def _show_errors(console, captures):
     for row in errors.collect():
         text = "%s: byte %d: %s" % (row.capture, row.offset, row.detail)
         console.print(text, style="yellow", soft_wrap=True, markup=False)
+
+
+def _show_unread(console, out):
+    # What is in the folder and in no table, with the reason.
+    unread = pq.read_table(out / "captures", filters=[("counter", "=", "not_read")])
+    rows = unread.select(["capture", "detail"]).to_pylist()
+    for row in rows[:_MOST_LINES]:
+        text = "%s was not read: %s" % (row["capture"], row["detail"])
+        console.print(text, style="yellow", soft_wrap=True, markup=False)
+    if len(rows) > _MOST_LINES:
+        console.print("and %d files more" % (len(rows) - _MOST_LINES), style="yellow")
+    gaps = pq.read_table(out / "gaps", columns=["kind", "connection", "bytes"])
+    for kind, text in _NOTES.items():
+        some = gaps.filter(pc.equal(gaps["kind"], kind))
+        if some.num_rows:
+            number = pc.count_distinct(some["connection"]).as_py()
+            console.print(text % (number, pc.sum(some["bytes"]).as_py()), style="yellow")
