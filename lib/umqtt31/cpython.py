@@ -5,12 +5,15 @@ Imported by `__init__` under CPython only and not installed on a board: adds
 test's own stand-ins stay), and gives sockets MicroPython's stream methods.
 """
 
+import os
 import select as _select
 import socket as _socket
 import ssl as _ssl
 import sys
+import tempfile
 import time
 import types
+import weakref
 
 _PERIOD = 1 << 30  # as on 32-bit boards: ticks wrap after 12.4 days
 
@@ -115,3 +118,127 @@ class socket:  # stands in for the module of that name
     socket = Socket
     getaddrinfo = staticmethod(_socket.getaddrinfo)
     SOCK_STREAM = _socket.SOCK_STREAM
+
+
+class _SSLContext(_ssl.SSLContext):
+    """CPython's SSLContext, loaded from DER as MicroPython's is; a chain may be PEM."""
+
+    def load_verify_locations(self, cadata):
+        try:
+            super().load_verify_locations(cadata=cadata)
+        except (OSError, ValueError) as error:
+            raise ValueError("invalid cert") from error
+
+    def load_cert_chain(self, cert, key):
+        if not cert.startswith(b"-----BEGIN "):
+            cert = _pem("CERTIFICATE", cert)
+        # CPython takes certificate and key from files only.
+        with tempfile.TemporaryDirectory() as folder:
+            cert_path = os.path.join(folder, "cert")
+            key_path = os.path.join(folder, "key")
+            _write(cert_path, cert)
+            for kind in ("", "EC ", "RSA "):  # DER does not say which it is, PEM does
+                _write(key_path, _pem(kind + "PRIVATE KEY", key))
+                try:
+                    return super().load_cert_chain(cert_path, key_path)
+                except OSError as error:
+                    reason = str(error)
+        raise ValueError("invalid cert or key: %s" % reason)
+
+
+def _pem(label, der):
+    return _ssl.DER_cert_to_PEM_cert(der).replace("CERTIFICATE", label).encode()
+
+
+def _write(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+class tls:  # stands in for the module of that name
+    """The names of MicroPython's tls module that `umqtt31.tls` uses."""
+
+    SSLContext = _SSLContext
+    PROTOCOL_TLS_CLIENT = _ssl.PROTOCOL_TLS_CLIENT
+
+
+# Of Mbed TLS: the peer sent an alert.
+_ALERT = -0x7780
+
+# What a later connection of the same context to the same server may resume.
+_sessions = weakref.WeakKeyDictionary()
+
+
+class TLSStream(Socket):
+    """TLS over a `Socket`, which may still be connecting; resumes the last session."""
+
+    def __init__(self, sock, context, server):
+        self.raw = sock.raw
+        self._context = context
+        self._server = server
+        self._is_wrapped = self._has_read = False
+
+    def readinto(self, buf, n=None):
+        """As `Socket.readinto()`; the handshake goes on here."""
+        if not self._is_ready():
+            return None
+        try:
+            n = super().readinto(buf, n)
+            if n == 0 and not self.raw.version():
+                raise _ssl.SSLEOFError("end of stream")
+        except (ConnectionError, _ssl.SSLEOFError) as error:
+            raise self._told(error) from error
+        self._has_read = self._has_read or bool(n)
+        return n
+
+    def write(self, buf, off=None, n=None):
+        """As `Socket.write()`; the handshake goes on here."""
+        if not self._is_ready():
+            return None
+        try:
+            return super().write(buf, off, n)
+        except (ConnectionError, _ssl.SSLEOFError) as error:
+            raise self._told(error) from error
+
+    def _told(self, error):
+        # Who refuses us closes at once: writing may fail before the alert is read.
+        if self._has_read:
+            return error
+        try:
+            self.raw.recv(1)
+        except _ssl.SSLError as alert:
+            if "ALERT" in str(alert):
+                return alert
+        except OSError:
+            pass
+        return OSError(_ALERT, str(error))
+
+    def close(self):
+        """Close the socket and keep the session."""
+        if self._is_wrapped and self.raw.version():  # the handshake was completed
+            session = self.raw.session
+            if session.has_ticket:
+                _sessions[self._context] = self._server, session
+        super().close()
+
+    def _is_ready(self):
+        # CPython makes the TLS object only over a socket that is connected.
+        if not self._is_wrapped:
+            poll = _select.poll()
+            poll.register(self.raw, _select.POLLOUT)
+            if not poll.poll(0):
+                return False
+            number = self.raw.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+            if number:
+                raise OSError(number, os.strerror(number))
+            # Taken out, and put back by close(): a session is not tried again after a
+            # handshake that failed.
+            server, session = _sessions.pop(self._context, (None, None))
+            self.raw = self._context.wrap_socket(
+                self.raw,
+                server_hostname=self._server,
+                do_handshake_on_connect=False,
+                session=session if server == self._server else None,
+            )
+            self._is_wrapped = True
+        return True
