@@ -27,6 +27,7 @@ package(
         "session.py",
         "simple.py",
         "stream.py",
+        "tls.py",
         "topic.py",
     ),
     base_path="lib",

@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "ordered": set(),
     "message": {"topic", "cpython"},
     "stream": {"packet", "cpython"},
+    "tls": {"cpython"},
     "connection": {"packet", "topic", "stream"},
     "pubsub": {"packet", "topic", "connection", "giveup"},
     "client": {
@@ -56,7 +57,7 @@ MAY_IMPORT = {
     "aio": {"client", "connection"},
 }
 NETWORK = {"socket", "tls", "ssl", "asyncio"}
-MAY_USE_NETWORK = {"stream", "cpython", "aio"}
+MAY_USE_NETWORK = {"stream", "tls", "cpython", "aio"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 

@@ -1,0 +1,125 @@
+"""Certificates, mosquittos that show them, and everything that runs the client."""
+
+import ast
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from host_tests.tls import device
+from host_tests.tls.certificates import Folder, make_all
+from tools.brokers import Mosquitto
+from tools.micropython import interpreters
+
+_ROOT = Path(__file__).parents[2]
+_SCRIPT = Path(__file__).parent / "device.py"
+_RUNNERS = [None, *interpreters()]
+
+# What OpenSSL reads at its start.
+_UP_TO = """\
+openssl_conf = main
+[main]
+ssl_conf = ssl
+[ssl]
+system_default = limits
+[limits]
+MaxProtocol = TLSv{}
+# TLS 1.2 without RSA-PSS, which boards do not offer and Mbed TLS 3.6.3 takes wrongly.
+SignatureAlgorithms = {}
+"""
+_SIGNATURES = {
+    "1.2": "ECDSA+SHA256:ECDSA+SHA384:RSA+SHA256:RSA+SHA384",
+    "1.3": "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256",
+}
+
+
+class TLSMosquitto(Mosquitto):
+    """Shows the certificate NAME, speaks TLS up to `version`; clients may have one of ca's."""
+
+    def __init__(self, certificates: Folder, name: str, version: str, **options: object) -> None:
+        files = {
+            "cafile": certificates.file("ca.crt"),
+            "certfile": certificates.file(f"{name}.crt"),
+            "keyfile": certificates.file(f"{name}.key"),
+        }
+        super().__init__(**files, **options)
+        self._limits = self.folder / "openssl.cnf"
+        self._limits.write_text(_UP_TO.format(version, _SIGNATURES[version]))
+
+    def _environment(self) -> dict[str, str]:
+        return {**super()._environment(), "OPENSSL_CONF": str(self._limits)}
+
+
+class Brokers:
+    """A running mosquitto for each certificate, started when its port is asked for."""
+
+    def __init__(self, certificates: Folder, version: str) -> None:
+        self.certificates = certificates
+        self.version = version
+        self._running: dict[tuple[str, bool], TLSMosquitto] = {}
+
+    def one(self, name: str, is_strict: bool = False) -> TLSMosquitto:
+        """The broker that shows the certificate NAME; if `is_strict`, it asks for the client's."""
+        key = name, is_strict
+        if key not in self._running:
+            options = {"require_certificate": True} if is_strict else {}
+            broker = TLSMosquitto(self.certificates, name, self.version, **options)
+            self._running[key] = broker.start()
+        return self._running[key]
+
+    def port(self, name: str = "server", is_strict: bool = False) -> int:
+        """The port of `one()`."""
+        return self.one(name, is_strict).port
+
+    def close(self) -> None:
+        """End them."""
+        for broker in self._running.values():
+            broker.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All in one process, so that certificates and brokers are made once."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("tls"))
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return make_all(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session", params=["1.2", "1.3"])
+def brokers(request: pytest.FixtureRequest, certificates: Folder) -> Iterator[Brokers]:
+    """Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too."""
+    running = Brokers(certificates, request.param)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def brokers_1_3(certificates: Folder) -> Iterator[Brokers]:
+    running = Brokers(certificates, "1.3")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session", params=_RUNNERS, ids=lambda one: one.id if one else "cpython")
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable:
+    """Call a function of device.py under CPython or a MicroPython: run(name, *arguments)."""
+    # MicroPython takes no argument of more than 255 bytes from the command line.
+    path = tmp_path_factory.mktemp("arguments") / "arguments.json"
+
+    def call(name: str, *arguments: object) -> object:
+        if request.param is None:
+            return getattr(device, name)(*json.loads(json.dumps(arguments)))
+        path.write_text(json.dumps(arguments))
+        done = request.param.run(
+            _SCRIPT, args=[name, path], micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=1_000_000
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return ast.literal_eval(done.stdout.splitlines()[-1])
+
+    call.is_cpython = request.param is None  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,118 @@
+"""What a program does with TLS, one function each; runs under CPython and MicroPython.
+
+Under MicroPython as a script: device.py FUNCTION FILE, with the arguments as JSON in
+FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
+"""
+
+import json
+import sys
+import time
+
+from umqtt31 import MQTTClient
+from umqtt31.tls import context_of, text_of, wrap
+
+if sys.implementation.name == "cpython":
+    from umqtt31.cpython import socket
+else:
+    import socket
+
+_MOST_MS = 20000
+_CONNECT = b"\x10\x11\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x03tls"
+
+
+def loaded(ssl):
+    """The option `ssl` with the contents of files in it."""
+    if isinstance(ssl, dict):
+        for name in ssl:
+            if isinstance(ssl[name], list):
+                with open(ssl[name][0], "rb") as file:
+                    ssl[name] = file.read()
+    return ssl
+
+
+def open_stream(port, server, context):
+    """-> (a TLS stream over a socket that begins to connect, the socket)."""
+    sock = socket.socket()
+    sock.setblocking(False)
+    try:
+        sock.connect(socket.getaddrinfo("127.0.0.1", port)[0][-1])
+    except OSError as error:
+        if error.errno != 115:
+            raise
+    return wrap(sock, context, server), sock
+
+
+def until(step):
+    """Call `step` until it returns something -> what it returned."""
+    for _ in range(_MOST_MS):
+        found = step()
+        if found is not None:
+            return found
+        time.sleep_ms(1)
+    raise RuntimeError("it takes too long")
+
+
+def shake(stream):
+    """Send CONNECT and read CONNACK -> what came."""
+    answer = bytearray(4)
+    if until(lambda: stream.write(_CONNECT, 0, len(_CONNECT))) != len(_CONNECT):
+        raise RuntimeError("CONNECT went out in part")
+    n = until(lambda: stream.readinto(answer, 4))
+    return bytes(answer[:n])
+
+
+def context_error(ssl):
+    """-> "" or the class and text of what context_of() raises."""
+    try:
+        context_of(loaded(ssl))
+    except (TypeError, ValueError) as error:
+        return "%s: %s" % (type(error).__name__, error)
+    return ""
+
+
+def outcomes(cases):
+    """Handshake and CONNECT for each [port, server, ssl] -> b"CONNACK" or a text each."""
+    return [_outcome(*case) for case in cases]
+
+
+def _outcome(port, server, ssl):
+    context = context_of(loaded(ssl))
+    stream, sock = open_stream(port, server, context)
+    try:
+        return shake(stream)
+    except (OSError, ValueError) as error:
+        return text_of(error, server)
+    finally:
+        stream.close()
+
+
+def client_on(port, server, ssl):
+    """A client that is connected through a stream of ours."""
+    client = MQTTClient(b"tls", server, buffer_size=1024)
+    context = context_of(loaded(ssl))
+    client.connect(stream=open_stream(port, server, context)[0])
+    return client
+
+
+def messages(port, ssl, length):
+    """Publish one message of each QoS to ourselves -> what came, by QoS."""
+    client = client_on(port, "localhost", ssl)
+    found = []
+    client.set_callback(lambda topic, msg: found.append((topic, msg)))
+    client.subscribe("tls/#", 2)
+    for qos in range(3):
+        client.publish("tls/%d" % qos, b"%d" % qos * length, qos=qos)
+
+    def step():
+        client.poll(10)
+        return True if len(found) == 3 and not client.inflight else None
+
+    until(step)
+    client.disconnect()
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[2]) as file:
+        arguments = json.load(file)
+    print(repr(globals()[sys.argv[1]](*arguments)))

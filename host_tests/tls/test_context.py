@@ -1,0 +1,98 @@
+"""What may be given as `ssl`, and what is said of everything else."""
+
+import ssl
+
+import pytest
+
+from umqtt31.tls import context_of
+
+MISSING = "no roots in this port"
+
+
+def files(certificates, **names):
+    return {key: certificates.file(name) for key, name in names.items()}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7, "TypeError: ssl must be True, a dict or an SSLContext, not 7"),
+        ("ca.crt", "TypeError: ssl must be True, a dict or an SSLContext, not 'ca.crt'"),
+        ({"cafile": "x"}, "ValueError: ssl: 'cafile' is none of ca, cert, key"),
+        ({"ca": 5}, "TypeError: ssl: ca must be a file name or bytes, not 5"),
+        ({"cert": "{cert}"}, "ValueError: ssl: cert and key belong together"),
+        ({"ca": "{ca}", "key": "{key}"}, "ValueError: ssl: cert and key belong together"),
+    ],
+)
+def test_wrong_value_is_named(run, certificates, value, text):
+    if isinstance(value, dict):
+        names = {"{ca}": "ca.crt", "{cert}": "device.crt", "{key}": "device.key"}
+        value = {k: certificates.file(names[v]) if v in names else v for k, v in value.items()}
+    assert run("context_error", value) == text
+
+
+def test_missing_file_is_named(run):
+    found = run("context_error", {"ca": "/nowhere/ca.crt"})
+    assert found.startswith("ValueError: ssl: cannot read ca '/nowhere/ca.crt': ")
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ({"ca": "device.key"}, "CERTIFICATE"),
+        ({"ca": "device.key.der"}, "cert"),
+        ({"ca": "ca.crt", "cert": "device.key", "key": "device.key"}, "CERTIFICATE"),
+        ({"ca": "ca.crt", "cert": "device.key.der", "key": "device.key"}, "cert"),
+        ({"ca": "ca.crt", "cert": "device.crt", "key": "ca.crt"}, "PRIVATE KEY"),
+        ({"ca": "ca.crt", "cert": "device.crt", "key": "device.locked.key"}, "key"),
+        ({"ca": "ca.crt", "cert": "device.crt.der", "key": "ca.crt.der"}, "key"),
+    ],
+)
+def test_wrong_content_is_a_value_error(run, certificates, value, word):
+    found = run("context_error", files(certificates, **value))
+    assert found.startswith(("ValueError: ssl: invalid", "ValueError: ssl: no "))
+    assert word in found
+
+
+def test_pem_and_der_as_file_and_as_bytes_are_taken(run, certificates):
+    for end in ("", ".der"):
+        for name in ("device", "rsa-device"):
+            names = files(
+                certificates, ca="ca.crt" + end, cert=f"{name}.crt{end}", key=f"{name}.key{end}"
+            )
+            assert run("context_error", names) == ""
+            assert run("context_error", {key: [path] for key, path in names.items()}) == ""
+
+
+@pytest.mark.parametrize("value", [True, {}, {"cert": "device.crt", "key": "device.key"}])
+def test_ports_without_roots_say_what_to_give(run, certificates, value):
+    if value and value is not True:
+        value = files(certificates, **value)
+    text = (
+        ""
+        if run.is_cpython
+        else f"ValueError: ssl: {MISSING}, " + ('give {"ca": file name or bytes}')
+    )
+    assert run("context_error", value) == text
+
+
+def test_contexts_that_we_make_check_certificate_and_host():
+    context = context_of(True)
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    assert context.check_hostname
+
+
+def test_a_context_is_taken_as_it_is():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    assert context_of(context) is context
+    assert not context.check_hostname
+
+
+def test_key_of_another_certificate_is_found_where_the_port_looks(run, certificates):
+    """MicroPython does not look; then the peer refuses, see test_errors."""
+    value = files(certificates, ca="ca.crt", cert="device.crt", key="stranger.key")
+    found = run("context_error", value)
+    assert (
+        found.startswith("ValueError: ssl: invalid cert or key") if run.is_cpython else not found
+    )

@@ -1,0 +1,111 @@
+"""Every wrong certificate, on both sides, against mosquitto: which text says what."""
+
+import datetime
+
+import pytest
+
+from tools.brokers import Mosquitto
+
+ACCEPTED = b"\x20\x02\x00\x00"
+TRUST = "certificate of localhost: not trusted"
+CLOCK = "certificate of localhost: expired or not yet valid (set the clock first: it says {today})"
+HOST = "certificate of localhost: for another host"
+REFUSED = "localhost ended the handshake: it wants another certificate from us, or one at all"
+
+# The broker's certificate, the roots, and what the client says.
+SERVERS = [
+    ("server", "ca", ACCEPTED),
+    ("rsa", "ca", ACCEPTED),
+    ("server", "other", TRUST),
+    ("self-signed", "ca", TRUST),
+    ("self-signed", "self-signed", ACCEPTED),
+    ("expired", "ca", CLOCK),
+    ("future", "ca", CLOCK),
+    ("elsewhere", "ca", HOST),
+]
+# The client's certificate, its key, and the beginning of what it says; mosquitto asks for one.
+CLIENTS = [
+    ("device", "device", ACCEPTED),
+    ("rsa-device", "rsa-device", ACCEPTED),
+    (None, None, REFUSED),
+    ("stranger", "stranger", REFUSED),
+    ("old-device", "old-device", REFUSED),
+]
+
+
+def today():
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+
+
+def test_each_certificate_of_a_server_is_taken_or_named(run, brokers, certificates):
+    cases = [
+        [brokers.port(name), "localhost", {"ca": certificates.file(f"{roots}.crt")}]
+        for name, roots, _ in SERVERS
+    ]
+    days = {today()}
+    found = run("outcomes", cases)
+    days.add(today())
+    for (name, roots, wanted), text in zip(SERVERS, found):
+        fitting = [wanted.format(today=day) if wanted == CLOCK else wanted for day in days]
+        assert text in fitting, (name, roots)
+
+
+def test_each_certificate_of_a_client_is_taken_or_refused(run, brokers, certificates):
+    port = brokers.port("server", is_strict=True)
+    cases = []
+    for cert, key, _ in CLIENTS:
+        ssl = {"ca": certificates.file("ca.crt")}
+        if cert:
+            ssl.update(cert=certificates.file(f"{cert}.crt"), key=certificates.file(f"{key}.key"))
+        cases.append([port, "localhost", ssl])
+    found = run("outcomes", cases)
+    for (cert, _, wanted), text in zip(CLIENTS, found):
+        is_right = text == wanted if wanted == ACCEPTED else str(text).startswith(wanted)
+        assert is_right, (cert, text)
+
+
+def test_key_of_another_certificate_is_refused_by_the_peer(brokers, certificates, run):
+    if run.is_cpython:
+        return  # context_of() says so before
+    names = {"ca": "ca.crt", "cert": "device.crt", "key": "stranger.key"}
+    ssl = {name: certificates.file(file) for name, file in names.items()}
+    [text] = run("outcomes", [[brokers.port("server", is_strict=True), "localhost", ssl]])
+    assert text.startswith(REFUSED)
+
+
+def test_address_in_place_of_a_name_is_checked_too(run, brokers, certificates):
+    ssl = {"ca": certificates.file("ca.crt")}
+    found = run(
+        "outcomes",
+        [
+            [brokers.port("server"), "127.0.0.1", ssl],
+            [brokers.port("elsewhere"), "127.0.0.1", ssl],
+        ],
+    )
+    assert found == [ACCEPTED, HOST.replace("localhost", "127.0.0.1")]
+
+
+def test_every_reason_is_told_where_the_port_tells_it(run, brokers, certificates):
+    ssl = {"ca": certificates.file("ca.crt")}
+    [text] = run("outcomes", [[brokers.port("all-wrong"), "localhost", ssl]])
+    if run.is_cpython:  # OpenSSL stops at the first
+        assert text == TRUST
+    else:
+        assert text.startswith(TRUST + ", expired or not yet valid (set the clock first")
+        assert text.endswith(", for another host")
+
+
+def test_broker_without_tls_is_an_error_with_its_name(run, certificates):
+    with Mosquitto() as broker:
+        [text] = run("outcomes", [[broker.port, "localhost", {"ca": certificates.file("ca.crt")}]])
+    assert text.startswith(REFUSED)
+
+
+@pytest.mark.parametrize("name", ["server", "expired", "elsewhere"])
+def test_no_password_reaches_a_wrong_server(run, brokers, certificates, name):
+    """CONNECT is sent after the certificate was found right, not before."""
+    broker = brokers.one(name)
+    ssl = {"ca": certificates.file("other.crt")}
+    before = broker.log_text().count("Sending CONNACK")
+    run("outcomes", [[broker.port, "localhost", ssl]])
+    assert broker.log_text().count("Sending CONNACK") == before
