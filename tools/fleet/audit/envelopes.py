@@ -18,6 +18,7 @@ _LAYOUT = np.dtype(
         ("time", ">u4"),  # here when all values are used; see measured()
     ]
 )
+_HEADER_BYTES = 41
 _BYTES = np.dtype("V%d" % _LAYOUT.itemsize)  # numpy copies these faster than fields
 
 
@@ -49,7 +50,7 @@ def measured(fields):
     count = np.minimum(fields["count"], 8).astype(np.int64)
     raw = np.ascontiguousarray(fields).view(np.uint8).reshape(len(fields), _LAYOUT.itemsize)
     # Behind the last value.
-    places = (_LAYOUT.fields["values"][1] + 5 * count)[:, None] + np.arange(4)
+    places = (_HEADER_BYTES + 5 * count)[:, None] + np.arange(4)
     seconds = np.take_along_axis(raw, places, axis=1).view(">u4")[:, 0].astype(np.int64)
     is_known = (fields["version"] == 2) & (seconds > 0)
     return pa.array(seconds * 1_000_000, mask=~is_known)
