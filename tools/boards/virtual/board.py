@@ -55,8 +55,11 @@ class VirtualBoard:
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
         self.port = os.ttyname(self._slave)
+        # Nobody may be reading there; the board waits then, and can be unplugged.
+        os.set_blocking(self._master, False)
+        self._unsent = b""  # printed, and no room at the terminal
         self._is_plugged = True
-        self._is_gone = False
+        self.is_gone = False
         self._written = 0
         self._cut_after = None
         self._wake_read, self._wake_write = os.pipe()
@@ -89,9 +92,9 @@ class VirtualBoard:
 
     def unplug(self):
         """Cut the power and take the port away."""
-        if self._is_gone:
+        if self.is_gone:
             return
-        self._is_gone = True
+        self.is_gone = True
         self._is_plugged = False
         self.cut_power()
         self._wake()
@@ -119,10 +122,16 @@ class VirtualBoard:
         while self._is_plugged:
             process = self._process
             sources = [self._master, self._wake_read]
+            targets = [self._master] if self._unsent else []
             if process:
-                sources += [process.output, process.answers]
+                sources.append(process.answers)
+                if not self._unsent:
+                    sources.append(process.output)
             with contextlib.suppress(ValueError, OSError):
-                self._carry_ready(process, select.select(sources, [], [])[0])
+                ready, has_room, _ = select.select(sources, targets, [])
+                if has_room:
+                    self._send()
+                self._carry_ready(process, ready)
         # Closing the last descriptors hangs up the computer's side.
         os.close(self._master)
         os.close(self._slave)
@@ -153,9 +162,14 @@ class VirtualBoard:
     def _to_computer(self, process):
         data = process.output.read(4096)
         if data:
-            os.write(self._master, data)
+            self._unsent = data
+            self._send()
         else:
             self._ended(process)
+
+    def _send(self):
+        with contextlib.suppress(BlockingIOError):
+            self._unsent = self._unsent[os.write(self._master, self._unsent) :]
 
     def _ended(self, process):
         with self._switch:
