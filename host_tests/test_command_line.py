@@ -70,6 +70,28 @@ def test_unknown_group_exits_with_2_and_no_traceback():
     assert "Traceback" not in done.stderr
 
 
+def test_tools_outside_of_the_environment_go_on_inside():
+    """A Python without packages (-I -S), as the computer's own is."""
+    code = (
+        "import sys, runpy; sys.path.insert(0, '.'); "
+        "sys.argv[1:] = ['boards', 'show', '--board', 'desk']; "
+        "runpy.run_module('tools', run_name='__main__')"
+    )
+    python = sys.base_prefix + "/bin/python3"
+    done = subprocess.run(
+        [python, "-I", "-S", "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "title" in done.stdout
+
+
+def test_tools_without_environment_say_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(command_line, "_VENV", tmp_path)
+    command_line.go_on_in_venv()  # nothing to go on in
+    monkeypatch.setattr(command_line, "_VENV", Path(sys.prefix))
+    command_line.go_on_in_venv()  # here already
+
+
 def test_help_imports_no_group():
     code = "import sys, runpy; sys.argv[1:] = ['--help']\n" + (
         "try: runpy.run_module('tools', run_name='__main__')\n"

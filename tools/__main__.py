@@ -7,11 +7,26 @@ for the pipeline, say) never stops another; the list of groups reads docstrings.
 
 import ast
 import importlib
+import os
+import sys
 from pathlib import Path
 
-import click
-
 _TOOLS = Path(__file__).parent
+_VENV = _TOOLS.parent / ".venv"
+
+
+def go_on_in_venv() -> None:
+    """Start again with the Python of the project's environment; returns when this is it."""
+    program = _VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if program.exists() and not os.path.samefile(sys.prefix, _VENV):
+        os.execv(program, [str(program), "-m", "tools", *sys.argv[1:]])
+
+
+try:
+    import click
+except ModuleNotFoundError:
+    go_on_in_venv()
+    sys.exit("Error: the tools need the Python package 'click': run `make setup`")
 
 
 def find_groups(folder: Path = _TOOLS) -> dict[str, Path]:
@@ -58,6 +73,7 @@ class LazyGroup(click.Group):
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "tools":
                 raise
+            go_on_in_venv()
             raise click.ClickException(
                 f"{cmd_name} needs the Python package {error.name!r}: run `make setup`"
             ) from error
