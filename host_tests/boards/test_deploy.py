@@ -4,8 +4,11 @@ import errno
 import hashlib
 import os
 import pty
+import subprocess
+import sys
 
 import pytest
+import serial
 
 from host_tests.boards.console import read_until
 from tools.boards import port as port_module
@@ -13,6 +16,7 @@ from tools.boards.compile import build_tree, tree_files
 from tools.boards.deploy import check_itself, deploy, list_of, make_plan, with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
+from tools.boards.places import ROOT
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
 
@@ -228,7 +232,7 @@ def test_check_port_when_open_fails_says_what_to_do(monkeypatch, number, expecte
     def fail(*args):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(port_module.os, "open", fail)
+    monkeypatch.setattr("serial.serialposix.os.open", fail)
     with pytest.raises(BoardError, match=expected):
         check_port("/dev/ttyUSB0")
 
@@ -248,6 +252,48 @@ def test_check_port_of_plain_file_says_not_serial(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BoardError, match="not a serial port"):
         check_port(str(tmp_path / "file"))
+
+
+def test_check_port_of_folder_says_so(tmp_path):
+    with pytest.raises(BoardError, match="a folder; name a serial port"):
+        check_port(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("could not open port 'COM7': FileNotFoundError(2, 'no file', None, 2)", "no such port"),
+        ("could not open port 'COM7': PermissionError(13, 'Denied', None, 5)", "busy"),
+    ],
+)
+def test_check_port_on_windows_reads_pyserials_words(monkeypatch, text, expected):
+    def fail(*args, **options):
+        raise serial.SerialException(text)
+
+    monkeypatch.setattr(port_module.os, "name", "nt")
+    monkeypatch.setattr(port_module.serial, "Serial", fail)
+    with pytest.raises(BoardError, match=f"COM7: {expected}"):
+        check_port("COM7")
+
+
+def test_tools_for_boards_import_nothing_that_windows_lacks():
+    """pyserial, mpremote and esptool know the system; our modules do not."""
+    program = """
+import builtins, importlib, pkgutil, tools.boards
+real = builtins.__import__
+def watched(name, globals=None, *rest):
+    if globals and globals.get("__name__", "").startswith("tools."):
+        assert name not in ("termios", "fcntl", "pty", "tty", "pwd", "grp"), globals["__name__"]
+    return real(name, globals, *rest)
+builtins.__import__ = watched
+for module in pkgutil.iter_modules(tools.boards.__path__, "tools.boards."):
+    if not module.ispkg:
+        importlib.import_module(module.name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_deploy_without_port_exits_2(run):

@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from host_tests.boards.console import read_until
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.monitor import monitor
+from tools.boards.places import ROOT
+from tools.boards.profile import load_profile
 
 MAIN = b"""\
 import time
@@ -93,6 +96,20 @@ def _quiet(folder):
     return Handler
 
 
+@pytest.mark.parametrize("name", ["desk", "RPI_PICO_W"])
+def test_readme_line_that_copies_the_library_does_so_on_an_empty_filesystem(make_board, name):
+    line = next(x for x in (ROOT / "README.md").read_text().splitlines() if "mpremote cp" in x)
+    words = line.partition("#")[0].split()[1:]
+    board = make_board(load_profile(name))
+    board.power_on()
+    for _ in range(2):  # again, as after an update
+        command = [sys.executable, "-m", "mpremote", "connect", board.port, *words]
+        check = ["+", "exec", "import umqtt31; print(umqtt31.__file__)"]
+        done = subprocess.run([*command, *check], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.splitlines()[-1] == "/lib/umqtt31/__init__.py"
+
+
 def test_mpremote_mip_installs_from_a_local_index(board, tmp_path):
     index = tmp_path / "index"
     (index / "package" / "6" / "greeting").mkdir(parents=True)
@@ -120,7 +137,42 @@ def test_monitor_when_board_is_unplugged_says_so(board):
         return False
 
     with pytest.raises(BoardError, match="the board is gone"):
-        monitor(board.port, restart=True, write=seen.extend, until=unplug_when_running)
+        monitor(
+            board.port, restart=True, write=seen.extend, until=unplug_when_running, patience_s=0
+        )
+
+
+def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, desk, tmp_path):
+    again = make_board(desk, {"main.py": b"while True: print('here again')\n"})
+    port = tmp_path / "port"
+    port.symlink_to(board.port)
+    seen, told = bytearray(), []
+
+    def swap_when_running():
+        if b"running" in seen and not board.is_gone:
+            board.unplug()
+            port.unlink()
+            port.symlink_to(again.port)
+            again.power_on()
+        return b"here again" in seen
+
+    monitor(str(port), True, seen.extend, swap_when_running, told.append)
+    assert told == [f"{port} is gone; waiting for it"]
+
+
+def test_monitor_command_ends_well_by_ctrl_c(board):
+    command = [sys.executable, "-m", "tools", "boards", "monitor", "--port", board.port]
+    process = subprocess.Popen(
+        [*command, "--restart"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        for line in process.stdout:
+            if b"running" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0, errors
+    assert errors == b""
 
 
 def test_files_written_by_the_board_are_there_after_a_power_cut(board, desk):
@@ -141,3 +193,11 @@ def test_board_whose_micropython_dies_says_so_and_one_whose_power_goes_does_not(
     board.join()
     lines = [line for line in capfd.readouterr().err.splitlines() if "MicroPython" in line]
     assert lines == [f"{board.port}: {text}" for text in said]
+
+
+def test_board_that_prints_without_end_to_nobody_can_be_unplugged(make_board, desk):
+    board = make_board(desk, {"main.py": b"while True: print('x' * 100)\n"})
+    board.power_on()
+    read_until(board.port, "xxx")
+    board.unplug()
+    assert board.is_gone

@@ -1,36 +1,60 @@
-"""What a board prints, line by line, until the person stops it or the port is gone."""
+"""What a board prints, as it comes, until the person stops it or the port stays away."""
 
 import sys
-import termios
-
-import serial
+import time
 
 from .errors import BoardError
-from .port import check_port
+from .port import check_port, is_port_error, open_port
 from .remote import Remote
 
 _CHUNK = 1024
+_LOOK_AGAIN_S = 0.1
+# A board that resets takes its USB port away for a second or three.
+_PATIENCE_S = 10
 
 
-def monitor(port, restart=False, write=None, until=lambda: False):
+def monitor(
+    port, restart=False, write=None, until=lambda: False, on_text=None, patience_s=_PATIENCE_S
+):
     """Hand what the board prints to `write` (default: stdout, unbuffered) as it comes.
 
-    `restart` resets the board first, so that nothing of its start is missed;
-    `until` is asked between two reads whether to stop.  Raises BoardError when the
-    port cannot be used or goes away.
+    `restart` resets the board first, so that nothing of its start is missed; `until` is
+    asked between two reads whether to stop.  When the port goes away, `on_text` is told
+    and the port opened again as soon as it is back.  Raises BoardError when it cannot be
+    used, or does not come back for `patience_s`.
     """
-    check_port(port)
     write = write or _to_stdout
-    try:
-        with serial.Serial(port, 115200, timeout=0.2) as line:
-            if restart:
-                write(Remote.send_restart(line))
-            while not until():
-                data = line.read(max(1, min(line.in_waiting, _CHUNK)))
-                if data:
-                    write(data)
-    except (serial.SerialException, OSError, termios.error):
-        raise BoardError(f"{port}: the board is gone; plug it in and start again") from None
+    check_port(port)
+    while True:
+        try:
+            with open_port(port, timeout=0.2) as line:
+                if restart:
+                    restart = False
+                    write(Remote.send_restart(line))
+                while not until():
+                    data = line.read(max(1, min(line.in_waiting, _CHUNK)))
+                    if data:
+                        write(data)
+                return
+        except Exception as error:
+            if isinstance(error, BoardError) or not is_port_error(error):
+                raise
+        if on_text:
+            on_text(f"{port} is gone; waiting for it")
+        _wait_for(port, patience_s)
+
+
+def _wait_for(port, patience_s):
+    limit = time.monotonic() + patience_s
+    while True:
+        try:
+            return check_port(port)
+        except BoardError:
+            if time.monotonic() >= limit:
+                raise BoardError(
+                    f"{port}: the board is gone; plug it in and start again"
+                ) from None
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _to_stdout(data):

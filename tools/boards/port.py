@@ -1,41 +1,70 @@
-"""The serial port of a board: why it cannot be used, in one line.
+"""The serial port of a board, through pyserial: why it cannot be used, in one line.
 
 Checked before any tool opens it, so that mpremote's and esptool's own messages,
-which differ per tool, are the exception.
+which differ per tool, are the exception.  Works where pyserial does; errors are told
+by their numbers, on Windows by the words that pyserial has.
 """
 
+import contextlib
 import errno
-import fcntl
 import os
-import termios
+import re
+
+import serial
 
 from .errors import BoardError
+
+_LOST = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO)
+_NUMBER = re.compile(r"\((\d+),|\[Errno (\d+)\]")
 
 
 def check_port(port):
     """Raise BoardError if `port` is missing, not readable, busy, or no serial port."""
+    with told_errors(port):
+        open_port(port, timeout=0).close()
+
+
+def open_port(port, timeout):
+    """`port` as a serial.Serial that nobody else has; `timeout` in seconds for reads."""
+    if os.path.isdir(port):
+        raise BoardError(f"{port}: a folder; name a serial port, as /dev/ttyUSB0 is")
+    return serial.Serial(port, 115200, timeout=timeout, exclusive=True)
+
+
+@contextlib.contextmanager
+def told_errors(port, gone=None):
+    """Turn what pyserial raises into BoardError.
+
+    `gone`: the text for any failure of a port that worked before.
+    """
     try:
-        fd = os.open(port, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-    except OSError as error:
-        raise BoardError(f"{port}: {_reason(error)}") from None
-    try:
-        termios.tcgetattr(fd)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Not left to close(): a child that another thread forks just now has a copy.
-        fcntl.flock(fd, fcntl.LOCK_UN)
-    except termios.error:
-        raise BoardError(f"{port}: not a serial port, as /dev/ttyUSB0 is") from None
-    except OSError as error:
-        raise BoardError(f"{port}: {_reason(error)}") from None
-    finally:
-        os.close(fd)
+        yield
+    except BoardError:
+        raise
+    except Exception as error:
+        if not is_port_error(error):
+            raise
+        raise BoardError(f"{port}: {gone or _reason(error)}") from None
+
+
+def is_port_error(error):
+    """Does `error` come from a port?  On POSIX pyserial lets termios.error through."""
+    return isinstance(error, OSError) or type(error).__module__ == "termios"
 
 
 def _reason(error):
-    if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO):
+    # SerialException is an OSError, with a number where pyserial passed it on.
+    text = str(error)
+    found = _NUMBER.search(text)
+    number = error.errno or (found and int(found[1] or found[2]))
+    if "FileNotFoundError" in text or number in _LOST:
         return "no such port; plug the board in and see `mpremote connect list`"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "no permission; add yourself to the group that owns it (dialout) and log in again"
-    if error.errno in (errno.EBUSY, errno.EAGAIN):
+    if "lock port" in text or number in (errno.EBUSY, errno.EAGAIN):
         return "busy; close the other program that uses it"
-    return f"{os.strerror(error.errno)}; check the cable"
+    if "PermissionError" in text and os.name == "nt":
+        return "busy; close the other program that uses it"
+    if number in (errno.EACCES, errno.EPERM):
+        return "no permission; add yourself to the group that owns it (dialout) and log in again"
+    if number in (errno.ENOTTY, errno.EINVAL) or "configure port" in text:
+        return "not a serial port, as /dev/ttyUSB0 is"
+    return f"{os.strerror(number) if number else text}; check the cable"

@@ -7,15 +7,12 @@ connection, so the board is soft-reset once at most.  Errors are one line.
 import os
 import subprocess
 import sys
-import termios
 import threading
 import time
 
-import serial
-
 from . import device
 from .errors import BoardError
-from .port import check_port
+from .port import check_port, open_port, told_errors
 
 MPREMOTE = [sys.executable, "-m", "mpremote"]
 # Ctrl-C ends what runs, Ctrl-B leaves the raw REPL, Ctrl-D resets into main.py.
@@ -53,11 +50,9 @@ class Remote:
     def restart(self):
         """Soft-reset the board, so that it runs boot.py and main.py."""
         check_port(self.port)
-        try:
-            with serial.Serial(self.port, 115200, timeout=1) as line:
+        with told_errors(self.port, "the board is gone; plug it in again"):
+            with open_port(self.port, timeout=1) as line:
                 self.send_restart(line)
-        except (serial.SerialException, OSError, termios.error):
-            raise BoardError(f"{self.port}: the board is gone; plug it in again") from None
 
     @staticmethod
     def send_restart(line):
@@ -66,7 +61,6 @@ class Remote:
         Returns what it printed until then, bytes.
         """
         line.write(_RESTART)
-        line.flush()
         seen, limit = b"", time.monotonic() + _RESTART_S
         while _RESTARTED not in seen and time.monotonic() < limit:
             seen += line.read(1)

@@ -16,7 +16,10 @@ def monitor(port, restart):
     """Show what the board prints, until Ctrl-C."""
     from .monitor import monitor as watch
 
-    watch(port, restart)
+    try:
+        watch(port, restart, on_text=lambda text: click.echo(text, err=True))
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
 
 
 @click.command()
