@@ -1,12 +1,20 @@
-"""The packets of which there are few: CONNECT, SUBSCRIBE and what answers them.
+"""The packets of which there are few: CONNECT, SUBSCRIBE, what answers them, DISCONNECT.
 
-Their fields go into the `detail` column as JSON.  User names and passwords are
-never copied; only that they were there.
+Their fields go into the `detail` column as JSON, and so do the properties of a level 5
+PUBLISH that decide what becomes of it.  User names and passwords are never copied;
+only that they were there.
 """
 
 import json
 
-_CLIENT_ID_PROPERTY = 0x12
+import numpy as np
+
+from ..capture.frames import padded
+from . import identity
+
+# Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
+_MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
+_WILL_DELAY, _RECEIVE_MAXIMUM, _TOPIC_ALIAS, _MAXIMUM_PACKET = 0x18, 0x21, 0x23, 0x27
 # Sizes of level 5 properties by identifier: bytes, or "s" string, "p" pair, "v" varint.
 _PROPERTY_SIZES = {
     **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), 1),
@@ -102,25 +110,39 @@ def to_json(fields):
 
 def _connect(cursor, level, fields):
     fields["protocol"] = text(cursor.string())
-    fields["level"] = level = cursor.number(1) & 127
+    # The highest bit marks the connection of a bridge between brokers.
+    number = cursor.number(1)
+    fields["level"] = level = number & 127
+    if number > 127:
+        fields["is_bridge"] = True
     flags = cursor.number(1)
     fields["flags"] = flags
     fields["clean_session"] = bool(flags & 2)
     fields["keep_alive_s"] = cursor.number(2)
     if level == 5:
         properties = cursor.properties()
-        fields["session_expiry_s"] = properties.get(0x11, 0)
-        fields["receive_maximum"] = properties.get(0x21, 65535)
+        fields["session_expiry_s"] = properties.get(_SESSION_EXPIRY, 0)
+        fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
+        if _MAXIMUM_PACKET in properties:
+            fields["maximum_packet_bytes"] = properties[_MAXIMUM_PACKET]
     fields["client_id"] = text(cursor.string())
     if flags & 4:
         if level == 5:
-            cursor.properties()
+            fields["will_delay_s"] = cursor.properties().get(_WILL_DELAY, 0)
         fields["will_topic"] = text(cursor.string())
-        fields["will_bytes"] = len(cursor.string())
+        message = cursor.string()
+        fields["will_bytes"] = len(message)
+        fields["will_hash"] = _fingerprint(message)
         fields["will_qos"] = flags >> 3 & 3
         fields["will_retain"] = bool(flags & 32)
     fields["has_user"] = bool(flags & 128)
     fields["has_password"] = bool(flags & 64)
+
+
+def _fingerprint(message):
+    # As the column `payload_hash` has it.
+    place, size = np.zeros(1, np.int64), np.array([len(message)], np.int64)
+    return int(identity.payload_hash(padded(message), place, size)[0])
 
 
 def _connack(cursor, level, fields):
@@ -128,10 +150,12 @@ def _connack(cursor, level, fields):
     fields["return_code"] = cursor.number(1)
     if level == 5 and not cursor.is_done:
         properties = cursor.properties()
-        if _CLIENT_ID_PROPERTY in properties:
-            fields["client_id"] = text(properties[_CLIENT_ID_PROPERTY])
-        if 0x13 in properties:
-            fields["keep_alive_s"] = properties[0x13]
+        if _CLIENT_ID in properties:
+            fields["client_id"] = text(properties[_CLIENT_ID])
+        if _SERVER_KEEP_ALIVE in properties:
+            fields["keep_alive_s"] = properties[_SERVER_KEEP_ALIVE]
+        if _SESSION_EXPIRY in properties:
+            fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
 
 
 def _subscribe(cursor, level, fields):
@@ -161,9 +185,19 @@ def _suback(cursor, level, fields):
 
 
 def _unsuback(cursor, level, fields):
-    # Before level 5 an UNSUBACK is a packet id and nothing else.
+    # Levels 3 and 4 answer with the packet id alone.
     if level == 5:
         _suback(cursor, level, fields)
+
+
+def _disconnect(cursor, level, fields):
+    if cursor.is_done:
+        return
+    fields["reason_code"] = cursor.number(1)
+    if not cursor.is_done:
+        properties = cursor.properties()
+        if _SESSION_EXPIRY in properties:
+            fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
 
 
 _READERS = {
@@ -173,4 +207,18 @@ _READERS = {
     9: _suback,
     10: _unsubscribe,
     11: _unsuback,
+    14: _disconnect,
 }
+
+
+def read_publish(properties):
+    """Message expiry and topic alias of a level 5 PUBLISH, from its properties' bytes.
+
+    The length in front of them is part of them.  -> dict, empty without either.
+    """
+    try:
+        found = _Cursor(properties).properties()
+    except IndexError:
+        return {}
+    names = ((_MESSAGE_EXPIRY, "message_expiry_s"), (_TOPIC_ALIAS, "topic_alias"))
+    return {name: found[kind] for kind, name in names if kind in found}

@@ -12,8 +12,12 @@ import numpy as np
 import pandas as pd
 
 from ..capture.link import ACK, FIN, RST, SYN
+from .growing import Growing
 
 C2S, S2C = 0, 1
+_WHOLE = 1 << 32
+# How far outside what was seen of a stream its own segments can lie.
+_NEAR_BYTES = 1 << 20
 
 _MIX = [
     np.uint64(number | 1)
@@ -78,7 +82,10 @@ class Registry:
     def __init__(self):
         self.all = []
         self._now = {}
+        self._of_key = {}  # {key: its connections}, for what comes a second time
         self._names = {}
+        # Of each stream (2 × number + direction), the first and last sequence number.
+        self._first_seq, self._last_seq = Growing(-1, np.int64), Growing(-1, np.int64)
 
     def assign(self, segments, capture):
         """-> (connection number, ordinal in the connection) for each segment."""
@@ -89,13 +96,15 @@ class Registry:
         first = groups.order[groups.starts[:-1]]
         for code, (key, at) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
             now = self._now.get(key)
-            if now is None or self._is_apart(now, segments, at, capture):
+            if now is not None and self._is_apart(now, segments, at, capture):
+                now = self._again(key, segments, at, capture)
+            if now is None:
                 now = self._new(key, segments, at, capture)
             number[code] = now.number
             base[code] = now.segments
             now.segments += int(groups.starts[code + 1] - groups.starts[code])
         numbers, ordinals = number[codes], base[codes] + groups.rank
-        self._split(segments, capture, keys, codes, groups, numbers)
+        self._split(segments, capture, keys, codes, groups, numbers, ordinals)
         self._note(segments, numbers)
         return numbers, ordinals
 
@@ -108,15 +117,31 @@ class Registry:
         now.capture = capture
         return is_apart
 
+    def _again(self, key, segments, at, capture):
+        # The connection of which this segment is a second copy: files that overlap.
+        direction = int(not segments.to_server[at])
+        seq, ts = int(segments.seq[at]), int(segments.ts[at])
+        for known in reversed(self._of_key[key]):
+            stream = 2 * known.number + direction
+            first = int(self._first_seq.array[stream])
+            length = (int(self._last_seq.array[stream]) - first) % _WHOLE
+            place = (seq - first + _NEAR_BYTES) % _WHOLE
+            if ts <= known.last_ts and first >= 0 and place <= length + 2 * _NEAR_BYTES:
+                known.capture = capture
+                self._now[key] = known
+                return known
+        return None
+
     def _new(self, key, segments, at, capture):
         name = _name(segments, at)
         again = self._names[name] = self._names.get(name, 0) + 1
         new = Connection(len(self.all), name if again == 1 else f"{name}~{again}", capture)
         self.all.append(new)
         self._now[key] = new
+        self._of_key.setdefault(key, []).append(new)
         return new
 
-    def _split(self, segments, capture, keys, codes, groups, numbers):
+    def _split(self, segments, capture, keys, codes, groups, numbers, ordinals):
         # SYNs of clients, in order: most belong to connections that just began.
         is_syn = segments.to_server & (segments.flags & (SYN | ACK) == SYN)
         for at in np.flatnonzero(is_syn).tolist():
@@ -127,6 +152,13 @@ class Registry:
                 now.isn = isn
                 continue
             mine = groups.members(codes[at])
+            same = self._same_syn(int(keys[codes[at]]), isn, int(segments.ts[at]))
+            if same is not None:
+                if same is not now:
+                    numbers[mine[rank:]] = same.number
+                    ordinals[mine[rank:]] += same.segments
+                    same.segments += len(mine)
+                continue
             earlier = mine[:rank][numbers[mine[:rank]] == now.number]
             if now.isn < 0 and self._is_late(now, segments, earlier, isn):
                 now.isn = isn
@@ -135,6 +167,14 @@ class Registry:
                 new.isn = isn
                 new.segments = now.segments
                 numbers[mine[rank:]] = new.number
+
+    def _same_syn(self, key, isn, ts):
+        # The connection that this SYN of an overlapping file opened before.
+        for known in self._of_key[key]:
+            if known.isn == isn and ts <= known.last_ts:
+                self._now[key] = known
+                return known
+        return None
 
     @staticmethod
     def _is_late(now, segments, earlier, isn):
@@ -153,7 +193,16 @@ class Registry:
         for number in closed.tolist():
             self.all[number].is_closed = True
         for number, ts in zip(*_last(numbers, segments.ts), strict=True):
-            self.all[number].last_ts = ts
+            one = self.all[number]
+            one.last_ts = max(one.last_ts, ts)
+        stream = 2 * numbers + ~segments.to_server
+        first = np.full(2 * len(self.all), -1)
+        first[stream[::-1]] = segments.seq[::-1]
+        for seqs in (self._first_seq, self._last_seq):
+            seqs.reserve(len(first))
+        known = self._first_seq.array[: len(first)]
+        self._first_seq.array[: len(first)] = np.where(known < 0, first, known)
+        self._last_seq.array[stream] = segments.seq
 
 
 class _Groups:

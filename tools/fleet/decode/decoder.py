@@ -32,6 +32,7 @@ class Decoder:
         self._registry = Registry()
         self._streams = Streams()
         self._framer = Framer()
+        self._aliases = {}  # of topics, at level 5
         self._held = []  # events of connections that have not said who they are
 
     def feed(self, segments, capture):
@@ -71,7 +72,7 @@ class Decoder:
     def _packet_batch(self, packets, capture):
         codes, uniques = pd.factorize(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
-        columns = fields.decode(packets, levels)
+        columns = fields.decode(packets, levels, self._aliases)
         order = _index_in_run(packets.stream, packets.ordinal)
         columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)

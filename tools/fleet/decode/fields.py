@@ -14,7 +14,8 @@ _PUBLISH, _CONNECT, _CONNACK, _DISCONNECT, _AUTH = 3, 1, 2, 14, 15
 _WITH_ID = np.array([t in (4, 5, 6, 7, 8, 9, 10, 11) for t in range(16)])
 _WITH_DUP = np.array([t in (3, 6, 8, 10) for t in range(16)])
 _WITH_REASON = np.array([t in (4, 5, 6, 7) for t in range(16)])
-_DETAILED = np.array([t in (1, 2, 8, 9, 10, 11) for t in range(16)])
+_DETAILED = np.array([t in (1, 2, 8, 9, 10) for t in range(16)])
+_DETAILED_AT_5 = np.array([t in (11, 14) for t in range(16)])
 
 
 def introduce(packets, connections):
@@ -34,10 +35,11 @@ def _body(packets, at):
     return packets.data[packets.body[at] : packets.end[at]].tobytes()
 
 
-def decode(packets, levels):
+def decode(packets, levels, aliases):
     """-> {column: array} of everything that the packets' own bytes tell.
 
-    `levels` is the protocol level of each packet's connection, 0 when unknown.
+    `levels` is the protocol level of each packet's connection, 0 when unknown;
+    `aliases` {(stream, number): topic} is kept by the caller from call to call.
     """
     data, body, end = packets.data, packets.body, packets.end
     first = data[packets.at]
@@ -68,6 +70,10 @@ def decode(packets, levels):
     if len(unknown):
         payload[unknown] = _by_reading(data, behind[unknown], end[unknown])
     payload_size = end - payload
+    texts = {}
+    topics = _topics(data, body, topic_size, is_publish & ~is_short, errors)
+    if len(five):
+        topics = _with_properties(packets, five, behind, payload, topics, aliases, texts)
 
     columns = {
         "packet_type": kind,
@@ -76,7 +82,7 @@ def decode(packets, levels):
         "dup": (first & 8 != 0) & _WITH_DUP[kind],
         "retain": (first & 1 != 0) & is_publish,
         "packet_id": pa.array(packet_id, mask=~has_id),
-        "topic": _topics(data, body, topic_size, is_publish & ~is_short, errors),
+        "topic": topics,
         "payload_bytes": payload_size,
         "packet_bytes": end - packets.at,
         "payload_hash": np.where(
@@ -84,7 +90,7 @@ def decode(packets, levels):
         ),
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish),
-        "detail": _details(packets, kind, levels, errors),
+        "detail": _details(packets, kind, levels, errors, texts),
     }
     columns["error"] = _sparse(errors, len(kind))
     return columns
@@ -111,6 +117,30 @@ def _by_reading(data, at, end):
     is_five = identity.is_reading(data, behind, end - behind)
     is_five &= ~identity.is_reading(data, at, end - at)
     return np.where(is_five, behind, at)
+
+
+def _with_properties(packets, five, behind, payload, topics, aliases, texts):
+    # Topics with those that an alias stands for; expiry and alias go into `texts`.
+    with_some = five[payload[five] - behind[five] > 1]
+    replaced = {}
+    for at in with_some.tolist():
+        found = connect.read_publish(packets.data[behind[at] : payload[at]].tobytes())
+        if not found:
+            continue
+        texts[at] = connect.to_json(found)
+        if "topic_alias" in found:
+            key = int(packets.stream[at]), found["topic_alias"]
+            topic = topics[at].as_py()
+            if topic:
+                aliases[key] = topic
+            elif key in aliases:
+                replaced[at] = aliases[key]
+    if not replaced:
+        return topics
+    column = topics.to_pylist()
+    for at, topic in replaced.items():
+        column[at] = topic
+    return pa.array(column, pa.string()).dictionary_encode()
 
 
 def slices(data, start, size):
@@ -174,9 +204,9 @@ def _reasons(data, kind, body, end):
     return pa.array(data[np.minimum(at, end)].astype(np.int16), mask=~has_reason)
 
 
-def _details(packets, kind, levels, errors):
-    texts = {}
-    for at in np.flatnonzero(_DETAILED[kind]).tolist():
+def _details(packets, kind, levels, errors, texts):
+    is_detailed = _DETAILED[kind] | (_DETAILED_AT_5[kind] & (levels == 5))
+    for at in np.flatnonzero(is_detailed).tolist():
         fields, error = connect.read(int(kind[at]), _body(packets, at), int(levels[at]))
         if fields:
             texts[at] = connect.to_json(fields)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..capture.link import RST, SYN
+from .growing import Growing
 from .reorder import Reorder
 
 _HALF, _WHOLE = 1 << 31, 1 << 32
@@ -37,21 +38,6 @@ class Pieces:
         """Only the entries at `index` (positions or a mask)."""
         names = [name for name in self.__dataclass_fields__ if name != "data"]
         return Pieces(self.data, **{name: getattr(self, name)[index] for name in names})
-
-
-class Growing:
-    """A numpy array that is long enough for every index asked for."""
-
-    def __init__(self, fill, dtype):
-        self._fill = fill
-        self.array = np.full(1024, fill, dtype)
-
-    def reserve(self, count):
-        """Make room for indices below `count`."""
-        if count > len(self.array):
-            grown = np.full(max(count, 2 * len(self.array)), self._fill, self.array.dtype)
-            grown[: len(self.array)] = self.array
-            self.array = grown
 
 
 class Streams:
