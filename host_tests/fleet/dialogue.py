@@ -111,9 +111,10 @@ def audit(events, exempt=()):
     """All tables of the audit, without Spark: {name: Arrow table}."""
     found = judge(events)
     messages = found["messages"]
-    routed = routes(messages, found["subscriptions"], exempt)
+    routed = routes(messages, found["subscriptions"], exempt, found["wills"])
     collected = readings(messages.filter(messages["envelope"].is_valid()))
-    found["violations"] = _joined(found["violations"], routed["violations"])
+    for name in ("violations", "findings"):
+        found[name] = _joined(found[name], routed[name])
     found["losses"] = _joined(routed["losses"], collected["losses"])
     found["readings"] = collected["readings"]
     found["routes"] = routed["routes"]

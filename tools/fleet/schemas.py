@@ -70,7 +70,11 @@ EVENTS = _schema(
         ("payload_hash", pa.int64(), "64-bit fingerprint of a PUBLISH's payload"),
         ("reason_code", pa.int16(), "return or reason code; null for packets without"),
         ("number", pa.int64(), "order of the packets of one connection (grows, has gaps)"),
-        ("detail", pa.string(), "JSON: fields of CONNECT, CONNACK, SUBSCRIBE and their answers"),
+        (
+            "detail",
+            pa.string(),
+            "JSON: fields of CONNECT, SUBSCRIBE, their answers, DISCONNECT, of PUBLISH at level 5",
+        ),
         ("envelope", pa.binary(), "payload that is a reading (docs/readings.md)"),
         ("error", pa.string(), "what is wrong with the packet's bytes; null when nothing"),
     ]
@@ -121,6 +125,8 @@ MESSAGES = _schema(
         ("number", pa.int64(), "its place in the connection"),
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
+        ("accepted", TS, "when the broker took it on; null when it did not, or sent it"),
+        ("expiry_s", pa.int64(), "message expiry of level 5; null without"),
         ("envelope", pa.binary(), "as in `packets`"),
         ("device", pa.string(), "client id in the envelope; null without one"),
         ("boot", pa.int64(), "boot counter in the envelope"),
@@ -164,6 +170,12 @@ SUBSCRIPTIONS = _schema(
         ("begin", TS, "SUBACK"),
         ("end", TS, "UNSUBSCRIBE, end of the session, or last packet of the client"),
         ("last_seen", TS, "last packet of the client in the capture"),
+        ("no_local", pa.bool_(), "not the client's own messages (also of bridges)"),
+        ("as_published", pa.bool_(), "RETAIN stays as published (also of bridges)"),
+        ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
+        ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
+        ("online_ends", pa.list_(TS), ""),
+        ("stuck_since", TS, "first delivery that the session never acknowledged"),
         ("gap_begins", pa.list_(TS), "when bytes of the client are missing"),
         ("gap_ends", pa.list_(TS), ""),
     ]
@@ -217,6 +229,9 @@ KEEPALIVE = _schema(
     ]
 )
 
+_SURE = ("sure", pa.string(), "`proved`, `likely` or `not_knowable` (fleet-verdicts.md)")
+_WHY = ("why", pa.string(), "in one sentence, why it is that sure")
+
 VIOLATIONS = _schema(
     [
         ("site", pa.string(), "as in `packets`"),
@@ -230,6 +245,37 @@ VIOLATIONS = _schema(
         ("number", pa.int64(), "its place in the connection"),
         ("topic", pa.string(), "of the PUBLISH"),
         ("packet_id", pa.int32(), "null where there is none"),
+        ("detail", pa.string(), "what was seen"),
+        _SURE,
+        _WHY,
+    ]
+)
+
+# Wills that the broker may have published.  Not written.
+WILLS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), "whose will it is"),
+        ("topic", pa.string(), "of the will"),
+        ("qos", pa.int8(), "of the will"),
+        ("payload_hash", pa.int64(), "64-bit fingerprint"),
+        ("since", TS, "end of the connection"),
+    ]
+)
+
+FINDINGS = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("finding", pa.string(), "its name (fleet-verdicts.md)"),
+        ("about", pa.string(), "`client`, `broker` or `capture`: whom it concerns"),
+        ("client_id", pa.string(), "null where it is not known"),
+        ("connection", pa.string(), "the first one; null when it is about several clients"),
+        ("topic", pa.string(), "null where there is none"),
+        ("first_seen", TS, "when it began"),
+        ("last_seen", TS, "when it was seen last"),
+        ("count", pa.int64(), "how often"),
+        _SURE,
+        _WHY,
         ("detail", pa.string(), "what was seen"),
     ]
 )
@@ -247,7 +293,9 @@ SEQUENCES = _schema(
         ("unmarked", pa.int64(), "packets sent again without DUP"),
         ("incomplete", pa.int64(), "messages given up without their last acknowledgement"),
         ("lost", pa.int64(), "messages published while subscribed and never delivered here"),
-        ("duplicates", pa.int64(), "messages delivered here again as new ones"),
+        ("duplicates", pa.int64(), "messages of QoS 2 delivered here again as new ones"),
+        ("repeated", pa.int64(), "others delivered again, which is allowed below QoS 2"),
+        ("unmatched", pa.int64(), "deliveries of which no PUBLISH was captured"),
         ("overtaking", pa.int64(), "messages delivered after a later one of the same producer"),
         ("in_flight_max", pa.int32(), "most messages unacknowledged at one time"),
         ("latency_p50_ms", pa.float64(), "first PUBLISH to last acknowledgement, median"),
@@ -266,6 +314,8 @@ ROUTES = _schema(
         ("qos", pa.int8(), "as delivered"),
         ("lost", pa.int64(), "as in `sequences`"),
         ("duplicates", pa.int64(), "as in `sequences`"),
+        ("repeated", pa.int64(), "as in `sequences`"),
+        ("unmatched", pa.int64(), "as in `sequences`"),
         ("overtaking", pa.int64(), "as in `sequences`"),
     ]
 )
@@ -273,7 +323,7 @@ ROUTES = _schema(
 LOSSES = _schema(
     [
         ("site", pa.string(), "as in `packets`"),
-        ("kind", pa.string(), "`never_seen`: numbers left out; `not_delivered`: published only"),
+        ("kind", pa.string(), "`never_seen`, `not_delivered` or `unexplained`"),
         ("client_id", pa.string(), "who did not get it; null for `never_seen`"),
         ("topic", pa.string(), "of the PUBLISH"),
         ("qos", pa.int8(), "that could be expected"),
@@ -284,6 +334,8 @@ LOSSES = _schema(
         ("first_sequence", pa.int64(), "of a reading"),
         ("last_sequence", pa.int64(), "of a reading"),
         ("messages", pa.int64(), "lost ones in this row"),
+        _SURE,
+        _WHY,
     ]
 )
 
@@ -339,6 +391,7 @@ TABLES = {
     "flows": FLOWS,
     "sequences": SEQUENCES,
     "violations": VIOLATIONS,
+    "findings": FINDINGS,
     "keepalive": KEEPALIVE,
     "readings": READINGS,
     "losses": LOSSES,

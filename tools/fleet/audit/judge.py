@@ -1,5 +1,7 @@
 """One pass over the packets of some clients: all tables that need only these."""
 
+from .copies import Copies
+from .findings import findings
 from .keepalive import keepalive
 from .messages import Flows, Gaps, messages
 from .rows import Rows
@@ -7,11 +9,16 @@ from .sequences import sequences
 from .sessions import Sessions
 from .subscriptions import subscriptions
 from .violations import violations
+from .wills import wills
 
 
 def judge(table):
     """`schemas.EVENTS` of whole clients -> {name: Arrow table}."""
-    rows = Rows(table)
+    rows, told = Rows(table), []
+    copies = Copies(rows)
+    if copies.of:
+        table, told = copies.without(table)
+        rows = Rows(table)
     sessions = Sessions(rows)
     gaps = Gaps(rows)
     flows = Flows(rows, sessions, gaps)
@@ -20,6 +27,8 @@ def judge(table):
         "messages": messages(rows, sessions, gaps, flows),
         "sequences": sequences(rows, sessions, flows),
         "violations": violations(rows, sessions, gaps, flows),
+        "findings": findings(rows, sessions, flows, told),
         "keepalive": keepalive(rows, sessions, gaps),
-        "subscriptions": subscriptions(rows, sessions, gaps),
+        "subscriptions": subscriptions(rows, sessions, gaps, flows),
+        "wills": wills(rows, sessions),
     }

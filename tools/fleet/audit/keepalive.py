@@ -14,6 +14,7 @@ def keepalive(rows, sessions, gaps):
     count = len(rows.client_of)
     (longest, late), _ = silences(rows, sessions, gaps)
     pings, unanswered, median = _pings(rows, count)
+    unanswered = np.where(sessions.is_one_way, 0, unanswered)
     first = rows.first_of[:-1]
     columns = {
         "start": rows.start_of,

@@ -15,13 +15,15 @@ import pyarrow as pa
 from .. import schemas
 from . import envelopes
 from .rows import FAR, TYPES
-from .sessions import table
+from .sessions import parsed, table
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
 # Packets may be under way when a capture begins or ends: nothing is judged that close
 # to it.
 GRACE_US = 5_000_000
+# Frames of the two directions may be recorded that much out of their order.
+SWAPPED_US = 100_000
 _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
 
 
@@ -92,11 +94,35 @@ class Flows:
         self.row = select[order]
         self.key = key[order]
         self.kind = kind[order]
+        self._unswap()
         self.session = sessions.number[rows.connection[self.row]]
-        self._begin()
+        self._begin(sessions)
         self._sum(sessions, gaps)
 
-    def _begin(self):
+    def _unswap(self):
+        # An acknowledgement recorded just before its PUBLISH: nothing of that id was open
+        # before it, and none follows behind the PUBLISH.
+        kind, key = self.kind, self.key
+        if len(kind) < 2:
+            return
+        is_ack = (kind == PUBACK) | (kind == PUBREC)
+        same = key[1:] == key[:-1]
+        pair = same & is_ack[:-1] & (kind[1:] == PUBLISH)
+        at = np.flatnonzero(pair)
+        ts = self.rows.ts[self.row]
+        at = at[ts[at + 1] - ts[at] < SWAPPED_US]
+        if not len(at):
+            return
+        answered = (at > 0) & same[at - 1] & (kind[at - 1] == PUBLISH)
+        follows = np.zeros(len(at), bool)
+        inner = at + 2 < len(kind)
+        follows[inner] = same[at[inner] + 1] & (kind[at[inner] + 2] == kind[at[inner]])
+        at = at[~answered & ~follows]
+        order = np.arange(len(kind))
+        order[at], order[at + 1] = at + 1, at
+        self.row, self.key, self.kind = self.row[order], key[order], kind[order]
+
+    def _begin(self, sessions):
         rows, row, key, kind = self.rows, self.row, self.key, self.kind
         publish = np.flatnonzero(kind == PUBLISH)
         at, before = publish[1:], publish[:-1]
@@ -110,7 +136,9 @@ class Flows:
             _between(kind == PUBACK, before, at),
             _between((kind == PUBCOMP) | self._is_refusal(), before, at),
         )
-        repeats = same & (rows.dup[row[at]] | (~done & rows.is_captured[row[at]]))
+        # Without the other side's packets nobody knows what was acknowledged.
+        is_seen = rows.is_captured[row[at]] & ~sessions.is_one_way[rows.connection[row[before]]]
+        repeats = same & (rows.dup[row[at]] | (~done & is_seen))
         is_new = np.zeros(len(row), bool)
         is_new[publish] = True
         is_new[at[repeats]] = False
@@ -123,8 +151,8 @@ class Flows:
         self.flow = flow
         self.is_repeat = (kind == PUBLISH) & ~is_new
 
-    def _is_refusal(self):
-        return (self.kind == PUBREC) & (self.rows.reason_code[self.row] >= 128)
+    def _is_refusal(self, kind=PUBREC):
+        return (self.kind == kind) & (self.rows.reason_code[self.row] >= 128)
 
     def _sum(self, sessions, gaps):
         rows, first = self.rows, self.first
@@ -141,6 +169,8 @@ class Flows:
         self.dups = _total((repeats | self._firsts()) & rows.dup[self.row], first, count)
         self.moves = _total(repeats & self._is_moved(), first, count)
         refused = _total(own & self._is_refusal(), first, count) > 0
+        self.is_refused = refused | (_total(own & self._is_refusal(PUBACK), first, count) > 0)
+        self.answer_row = np.minimum(self.stage_row["puback"], self.stage_row["pubrec"])
         done = np.where(self.qos == 1, self.stage_row["puback"], self.stage_row["pubcomp"])
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
         self.done_row = np.minimum(done, refused_at)
@@ -150,6 +180,7 @@ class Flows:
         end = np.minimum(end, self._next_row(last_of_client))
         # A subscriber's JSON lines show no acknowledgement, so no end of a message.
         self.is_known = ~gaps.touch(self.publish_row, end) & rows.is_captured[self.publish_row]
+        self.is_known &= ~sessions.is_one_way[rows.connection[self.publish_row]]
 
     def _firsts(self):
         mask = np.zeros(len(self.row), bool)
@@ -183,6 +214,12 @@ class Flows:
         is_over = sessions.number[connection] < last[rows.client_of[connection]]
         given_up = self.is_reused | is_over
         return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
+
+    def accepted_row(self):
+        """The row with which the broker took each message on; FAR where none did."""
+        # At QoS 2 a broker may wait for PUBREL before it passes a message on.
+        row = np.where(self.qos == 1, self.stage_row["puback"], self.stage_row["pubrel"])
+        return np.where(self.is_refused, FAR, row)
 
 
 STATES = ("complete", "open", "abandoned", "unknown")
@@ -244,7 +281,12 @@ def messages(rows, sessions, gaps, flows):
         "position": at,
         "after_gap": _after_gap(rows, gaps, at),
         "is_early": _is_early(rows, sessions, at),
+        "expiry_s": _expiries(rows, at),
     }
+    # What a client sends at QoS 0 the broker has taken on with it.
+    accepted = np.append(flows.accepted_row(), plain)
+    accepted[rows.direction[at] == 1] = FAR
+    stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
     columns["number"] = rows.number[at]
@@ -252,6 +294,20 @@ def messages(rows, sessions, gaps, flows):
         columns[name] = rows.strings(name, at)
     columns.update(envelopes.decode(columns["envelope"]))
     return table(columns, schemas.MESSAGES)
+
+
+def _expiries(rows, at):
+    # Message expiry of level 5, which few messages have: null without.
+    if not (rows.level[at] == 5).any():
+        return pa.nulls(len(at), pa.int64())
+    detail = rows.strings("detail", at)
+    if detail.null_count == len(detail):
+        return pa.nulls(len(at), pa.int64())
+    index = np.flatnonzero(detail.is_valid().to_numpy(zero_copy_only=False))
+    found = [one.get("message_expiry_s") for one in parsed(detail.take(pa.array(index)))]
+    place = np.full(len(at), -1)
+    place[index] = np.arange(len(index))
+    return pa.array(found, pa.int64()).take(pa.array(place, mask=place < 0))
 
 
 def _times(ts, row):

@@ -16,8 +16,8 @@ from .sessions import table
 
 # What `readings` reads of messages.
 COLUMNS = [
-    *("site", "client_id", "direction", "topic", "qos", "first_sent", "times_sent"),
-    *("times_dup", "after_gap", "is_early", "envelope"),
+    *("site", "client_id", "connection", "direction", "topic", "qos", "first_sent"),
+    *("times_sent", "times_dup", "after_gap", "is_early", "envelope"),
 ]
 
 
@@ -136,9 +136,10 @@ def _losses(messages, fields, order, first, keys, sent):
     unsure[1:] |= is_early[:-1]
     at = np.flatnonzero((missing > 0) & ~unsure)
     chosen = pa.array(order[first[at]])
+    reasons = _reasons(messages, order, first, at, same_boot)
     columns = {
         "site": messages["site"].take(chosen),
-        "kind": ["never_seen"] * len(at),
+        "kind": ["unexplained" if one == _APART else "never_seen" for one in reasons],
         "client_id": [None] * len(at),
         "topic": messages["topic"].take(chosen),
         "qos": messages["qos"].take(chosen),
@@ -149,8 +150,36 @@ def _losses(messages, fields, order, first, keys, sent):
         "first_sequence": from_number[at],
         "last_sequence": sequence[at] - 1,
         "messages": missing[at],
+        "sure": [_WHY[one][0] for one in reasons],
+        "why": [_WHY[one][1] for one in reasons],
     }
     return table(columns, schemas.LOSSES)
+
+
+_PUBLISHED, _DELIVERED, _APART = range(3)
+_WHY = (
+    ("proved", "the device published the readings around them and not these"),
+    ("likely", "one subscriber got the readings around them on one connection"),
+    ("not_knowable", "no subscriber was connected from the reading before to the one behind"),
+)
+
+
+def _reasons(messages, order, first, at, has_before):
+    # Index into `_WHY` for each reading (of `first`) before which some are missing.
+    published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
+    connection, _ = dictionary(messages["connection"])
+    ends = np.append(first[1:], len(order))
+    reasons = []
+    for one in at.tolist():
+        near = [order[first[one] : ends[one]]]
+        if has_before[one]:
+            near.append(order[first[one - 1] : ends[one - 1]])
+        if all(published[rows].any() for rows in near):
+            reasons.append(_PUBLISHED)
+            continue
+        both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
+        reasons.append(_DELIVERED if both else _APART)
+    return reasons
 
 
 def _same(*columns):

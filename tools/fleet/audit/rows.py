@@ -60,6 +60,12 @@ class Rows:
     def __len__(self):
         return len(self.source)
 
+    def touched_by_gap(self, connection, since):
+        """Are bytes of this connection missing at `since` or later?"""
+        first, last = self.first_of[connection : connection + 2]
+        is_gap = self.kind[first:last] == TYPES["GAP"]
+        return bool((is_gap & (self.ts[first:last] >= since)).any())
+
     def _connections(self):
         site, sites = dictionary(self.table["site"])
         name, names = dictionary(self.table["connection"])

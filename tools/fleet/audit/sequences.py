@@ -1,6 +1,7 @@
 """Messages counted by client, direction, topic and QoS.
 
-`lost`, `duplicates` and `overtaking` need the other end too; `routes` finds them.
+`lost`, `duplicates`, `repeated`, `unmatched` and `overtaking` need the other end too;
+`routes` finds them.
 """
 
 import numpy as np
@@ -12,6 +13,8 @@ from .messages import PUBLISH
 from .rows import FAR
 from .sessions import table
 
+# Columns that `routes` fills.
+ROUTED = ("lost", "duplicates", "repeated", "unmatched", "overtaking")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -45,7 +48,7 @@ def sequences(rows, sessions, flows):
         "incomplete": total(abandoned),
         "in_flight_max": _in_flight(rows, flows, group, count),
     }
-    for name in ("lost", "duplicates", "overtaking"):
+    for name in ROUTED:
         columns[name] = np.zeros(count, np.int64)
     columns.update(_latencies(group, wait, count))
     for name in ("site", "client_id", "topic"):

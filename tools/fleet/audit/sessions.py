@@ -1,9 +1,10 @@
 """Connections of clients, and the sessions that join or separate them.
 
-A session is what makes a message sent on one connection go on with the next.  It
-ends with clean session (on either of two neighbouring connections), or when the
-server says that it kept none (level 4 and 5).  What came before the first known
-beginning is not judged.
+A session is what makes a message sent on one connection go on with the next.  At levels
+4 and 5 the server says in CONNACK whether it found one.  Where that is not known (level
+3, or no CONNACK in the capture) a session ends with clean session on either of two
+neighbouring connections, or when its expiry time has passed.  A refused connection
+touches no session.  What came before the first known beginning is not judged.
 """
 
 import json
@@ -12,11 +13,25 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from .rows import TYPES
+from .rows import FAR, TYPES
+
+_NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
+# Silence is judged with what timers and networks need: a tenth, and a second.
+_TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
+_MUST_BE_ANSWERED = [TYPES[name] for name in ("CONNECT", "SUBSCRIBE", "UNSUBSCRIBE", "PINGREQ")]
+_ANSWERS = [
+    TYPES[name] for name in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "PUBACK", "PUBREC")
+]
 
 
 class Sessions:
-    """One entry for each connection, in the order of `Rows`."""
+    """One entry for each connection, in the order of `Rows`.
+
+    `number` is that of its session among the client's; `is_known`: was the session's
+    beginning captured; `is_forgotten`: had the server to know a session and did not;
+    `end` when the connection was over (or last heard of), `lapse` when a session that
+    nobody resumes is over.
+    """
 
     def __init__(self, rows):
         self.rows = rows
@@ -24,10 +39,16 @@ class Sessions:
         self.hello = [None] * count
         self.hello_row = np.full(count, -1)
         self.answer = [None] * count
+        self.answer_row = np.full(count, -1)
         self._read("CONNECT", self.hello, self.hello_row)
-        self._read("CONNACK", self.answer, np.full(count, -1))
-        self.clean = np.array([bool(h and h.get("clean_session")) for h in self.hello])
-        self.keep_alive_s = np.array([self._keep_alive(n) for n in range(count)])
+        self._read("CONNACK", self.answer, self.answer_row)
+        self.clean = np.array([bool(h and h.get("clean_session")) for h in self.hello], bool)
+        self.level = np.array([(h or {}).get("level", 0) for h in self.hello], np.int64)
+        codes = [(a or {}).get("return_code", 0) for a in self.answer]
+        self.is_refused = np.array(codes, np.int64) != 0
+        self.keep_alive_s = np.array([self._keep_alive(n) for n in range(count)], np.int64)
+        self.is_one_way = self._one_way(count)
+        self.end, self.lapse = self._ends(count)
         self._number(count)
 
     def _read(self, kind, into, first_row):
@@ -44,28 +65,81 @@ class Sessions:
         hello = self.hello[number] or {}
         return answer.get("keep_alive_s", hello.get("keep_alive_s", 0))
 
+    def _one_way(self, count):
+        # Packets of one side only, some of which the other side must have answered.
+        rows = self.rows
+        is_packet = (rows.kind < len(schemas.PACKET_TYPES)) & rows.is_captured
+        sides = [
+            np.bincount(rows.connection[is_packet & (rows.direction == side)], minlength=count)
+            for side in (0, 1)
+        ]
+        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
+            (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0)
+        )
+        asked = np.bincount(rows.connection[is_packet & needs], minlength=count)
+        answers = np.isin(rows.kind, _ANSWERS) | needs
+        answered = np.bincount(rows.connection[is_packet & answers], minlength=count)
+        # A CONNECT alone may have met a server that does not talk.
+        only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
+        return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
+
+    def _ends(self, count):
+        rows = self.rows
+        first = rows.first_of[:-1]
+        end = np.maximum.reduceat(rows.ts, first) if count else np.zeros(0, np.int64)
+        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
+        own = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        end[rows.connection[own]] = rows.ts[own]
+        expiry_s = np.array([self._expiry(n) for n in range(count)], np.int64)
+        bye = at[rows.kind[at] == TYPES["DISCONNECT"]]
+        for row, detail in zip(
+            bye.tolist(), parsed(rows.strings("detail", bye)) if len(bye) else (), strict=True
+        ):
+            if "session_expiry_s" in detail and rows.direction[row] == 0:
+                expiry_s[rows.connection[row]] = detail["session_expiry_s"]
+        return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
+
+    def _expiry(self, number):
+        # Seconds that the session outlives the connection.
+        if self.level[number] == 5:
+            answer, hello = self.answer[number] or {}, self.hello[number]
+            return answer.get("session_expiry_s", hello.get("session_expiry_s", 0))
+        return 0 if self.clean[number] else _NEVER_S
+
     def _number(self, count):
-        # `number`: of the session; `is_known`: was its beginning captured?
-        client = self.rows.client_of
+        client, start = self.rows.client_of, self.rows.start_of
         self.number = np.zeros(count, np.int64)
         self.is_known = np.zeros(count, bool)
+        self.is_forgotten = np.zeros(count, bool)
+        before = -1  # the client's last connection that was not refused
         for one in range(count):
-            answer, hello = self.answer[one] or {}, self.hello[one] or {}
             is_first = one == 0 or client[one] != client[one - 1]
-            refused = answer.get("return_code", 0) != 0
-            # Level 3 has no way to say that no session was found.
-            none_found = (
-                "session_present" in answer
-                and not answer["session_present"]
-                and hello.get("level", 3) > 3
-            )
-            begins = (self.clean[one] or none_found) and not refused
-            if is_first:
-                self.is_known[one] = begins
+            before = -1 if is_first else before
+            if self.is_refused[one]:
+                if not is_first:
+                    self.number[one] = self.number[one - 1]
+                    self.is_known[one] = self.is_known[one - 1]
                 continue
-            begins |= bool(self.clean[one - 1])
-            self.number[one] = self.number[one - 1] + begins
-            self.is_known[one] = begins or self.is_known[one - 1]
+            is_over = before >= 0 and self.lapse[before] <= start[one]
+            begins = self._begins(one, is_over)
+            if before < 0:
+                self.is_known[one] = begins
+            else:
+                self.number[one] = self.number[before] + begins
+                self.is_known[one] = begins or self.is_known[before]
+                is_kept = self.hello[before] is not None and self.answer[before] is not None
+                is_kept &= not is_over and not self.clean[one]
+                self.is_forgotten[one] = begins and is_kept and self.level[one] > 3
+            before = one
+
+    def _begins(self, one, is_over):
+        answer, hello = self.answer[one], self.hello[one]
+        if hello is None:
+            return False
+        if answer is not None and "session_present" in answer and self.level[one] > 3:
+            return not answer["session_present"]
+        # Level 3 has no way to say that no session was found.
+        return bool(self.clean[one]) or is_over
 
     def tables(self):
         """The `connections` table."""
@@ -117,6 +191,11 @@ class Sessions:
         for connection, kind, side in zip(*(end.tolist() for end in ends), strict=True):
             reasons[connection] = _GOODBYES[kind][side]
         return reasons
+
+
+def allowed_silence_us(keep_alive_s):
+    """How long a client with this keep alive time may be silent, tolerance included."""
+    return keep_alive_s * 1_000_000 * _TOLERANCE + _TOLERANCE_US
 
 
 _GOODBYES = {

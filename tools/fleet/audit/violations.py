@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from .messages import PUBACK, PUBLISH, PUBREC, PUBREL
 from .rows import FAR, TYPES, running_max_breaks
-from .sessions import table
+from .sessions import allowed_silence_us, table
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
 _FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]
@@ -21,8 +21,27 @@ _REQUESTS = {
     "SUBSCRIBE": "31-3.8-SUB",
     "UNSUBSCRIBE": "31-3.10-UNSUB",
 }
-# Silence is judged with what timers and networks need: a tenth, and a second.
-_TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
+
+# Why a verdict is sure, where more than one packet is needed for it.
+_BY_ITSELF = "the packet shows it by itself"
+_WHOLE = "the session was captured from its beginning, and no bytes are missing"
+_IN_ORDER = "TCP shows the packets of each side in the order in which they were sent"
+_WHY = {
+    "31-2.1-DUP": "the same packet was there before, in the same session",
+    "31-2.2-KA": "two packets of the client, and none missing between them",
+    "31-3.2-CONNACK": "the connection was captured from its first byte",
+    "MQTT-4.3.2-1": "the message before it has no acknowledgement, and no bytes are missing",
+    "MQTT-4.3.3-1": "the message before it has no acknowledgement, and no bytes are missing",
+    "MQTT-4.3.2-2": _WHOLE,
+    "MQTT-4.3.3-2": _WHOLE,
+    "MQTT-4.3.2-4": _WHOLE,
+    "MQTT-4.3.3-8": _WHOLE,
+    "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
+    "MQTT-4.6.0-1": _IN_ORDER,
+    "MQTT-4.6.0-2": _IN_ORDER,
+    "MQTT-4.6.0-3": _IN_ORDER,
+    "MQTT-4.6.0-4": _IN_ORDER,
+}
 
 
 def violations(rows, sessions, gaps, flows):
@@ -57,6 +76,8 @@ def _table(rows, found):
         "number": rows.number[at],
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 0),
         "detail": text,
+        "sure": ["proved"] * len(at),
+        "why": [_WHY.get(one, _BY_ITSELF) for one in requirement],
     }
     for name in ("site", "client_id", "connection", "capture", "offset", "topic"):
         columns[name] = rows.strings(name, at)
@@ -231,7 +252,9 @@ def _strays(rows, sessions, gaps, flows):
     for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
         at = flows.row[(flows.flow < 0) & (flows.kind == kind)]
         connection = rows.connection[at]
-        clear = sessions.is_known[connection] & ~gaps.any_since(starts[connection], at)
+        # Of a connection with one side in the capture every answer is a stray.
+        clear = sessions.is_known[connection] & ~sessions.is_one_way[connection]
+        clear &= ~gaps.any_since(starts[connection], at)
         # A gap behind it may hide the PUBLISH just as well: packets cross.
         ends = rows.first_of[connection + 1] - 1
         clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))
@@ -305,7 +328,7 @@ def silences(rows, sessions, gaps):
     connection = rows.connection[row]
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, connection, silence)
-    allowed = sessions.keep_alive_s[connection] * 1_000_000 * _TOLERANCE + _TOLERANCE_US
+    allowed = allowed_silence_us(sessions.keep_alive_s[connection])
     is_late = (sessions.keep_alive_s[connection] > 0) & (silence > allowed)
     late = np.bincount(connection[is_late], minlength=count)
     texts = [

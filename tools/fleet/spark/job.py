@@ -69,6 +69,7 @@ def audit(events, buckets, exempt=()):
         "flows": judged,
         "sequences": transforms.sequences(judged, related),
         "violations": transforms.table(both, "violations", schemas.VIOLATIONS),
+        "findings": transforms.table(both, "findings", schemas.FINDINGS),
         "keepalive": transforms.table(judged, "keepalive", schemas.KEEPALIVE),
         "readings": related,
         "losses": transforms.table(related, "losses", schemas.LOSSES),
@@ -124,11 +125,16 @@ def summarise(session, out):
     result = Result()
     for name in schemas.TABLES:
         result.rows[name] = load(session, out, name).count()
-    losses = load(session, out, "losses").where("qos > 0").agg(F.sum("messages"))
+    # What nobody can know is told in the tables and is no finding.
+    known = "sure <> 'not_knowable'"
+    losses = load(session, out, "losses").where("qos > 0").where(known).agg(F.sum("messages"))
+    told = load(session, out, "findings").where("about <> 'capture'").where(known)
     sums = load(session, out, "sequences").agg(
         *(F.sum(name) for name in ("duplicates", "overtaking", "incomplete", "unmarked"))
     )
-    twice = load(session, out, "readings").where("qos = 2 and times_delivered > 1")
+    # Where the publisher was captured, `sequences` knows what was delivered twice.
+    twice = "qos = 2 and times_delivered > 1 and published is null"
+    twice = load(session, out, "readings").where(twice)
     errors = load(session, out, "captures").where("counter = 'errors'").agg(F.sum("count"))
     # What was not read for a reason is said, and is no finding.
     missing = load(session, out, "gaps").where("kind not in ('UNREAD', 'ENCRYPTED')")
@@ -136,9 +142,10 @@ def summarise(session, out):
     result.findings = {
         "violations": result.rows["violations"],
         "lost messages": losses.first()[0] or 0,
-        "duplicates at QoS 2": max(duplicates or 0, twice.count()),
+        "duplicates at QoS 2": (duplicates or 0) + twice.count(),
         "overtaking messages": overtaking or 0,
         "incomplete messages": incomplete or 0,
+        "clients and brokers in trouble": told.count(),
         "places where bytes are missing": missing.count(),
         "damaged places in files": errors.first()[0] or 0,
     }

@@ -21,6 +21,7 @@ from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
 from ..audit.rows import dictionary
+from ..audit.sequences import ROUTED
 from ..decode.decoder import only_gaps
 from . import pack, tasks
 
@@ -81,22 +82,24 @@ def judge(events, buckets):
             return
         tables = judge_events(pack.load(parts))
         messages, subscriptions = tables.pop("messages"), tables.pop("subscriptions")
+        wills = tables.pop("wills")
         yield pack.rows((name, 0, table) for name, table in tables.items() if table.num_rows)
         flows = messages.filter(pc.greater(messages["qos"], 0)).select(schemas.FLOWS.names)
         yield pack.rows([("flows", 0, flows)])
-        yield pack.rows(_by_topic(messages, subscriptions, buckets))
+        yield pack.rows(_by_topic(messages, subscriptions, wills, buckets))
         yield pack.rows(_by_device(messages, buckets))
 
     chosen = events.where(F.col("name") == "events")
     return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
-def _by_topic(messages, subscriptions, buckets):
-    messages = messages.select(ROUTED_COLUMNS)
-    codes, names = dictionary(messages["topic"])
-    bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
-    for number, some in pack.split(messages, bucket):
-        yield "routed", number, some
+def _by_topic(messages, subscriptions, wills, buckets):
+    for name, found in (("routed", messages.select(ROUTED_COLUMNS)), ("wills", wills)):
+        if found.num_rows:
+            codes, names = dictionary(found["topic"])
+            bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
+            for number, some in pack.split(found, bucket):
+                yield name, number, some
     if not subscriptions.num_rows:
         return
     filters = subscriptions["filter"].to_pylist()
@@ -129,20 +132,22 @@ def relate(judged, buckets, exempt=()):
     def run(batches):
         batches = list(batches)
         messages = tasks.parts_named(batches, "routed")
-        subscriptions = tasks.parts_named(batches, "subscriptions")
         if messages:
-            wanted = pack.load(subscriptions) if subscriptions else _no_subscriptions()
-            yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt)))
+            wanted, wills = (
+                pack.load(parts) if parts else schema.empty_table()
+                for schema, parts in (
+                    (schemas.SUBSCRIPTIONS, tasks.parts_named(batches, "subscriptions")),
+                    (schemas.WILLS, tasks.parts_named(batches, "wills")),
+                )
+            )
+            yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt, wills)))
         of_devices = tasks.parts_named(batches, "readings")
         if of_devices:
             yield pack.rows(_filled(collect(pack.load(of_devices))))
 
-    chosen = judged.where(F.col("name").isin("routed", "subscriptions", "readings"))
+    names = ("routed", "wills", "subscriptions", "readings")
+    chosen = judged.where(F.col("name").isin(*names))
     return _each(chosen.repartitionById(buckets, "bucket"), run)
-
-
-def _no_subscriptions():
-    return schemas.SUBSCRIPTIONS.empty_table()
 
 
 def _filled(tables):
@@ -174,12 +179,9 @@ def sequences(judged, related):
     keys = ["site", "client_id", "topic", "qos"]
     own = table(judged, "sequences", schemas.SEQUENCES)
     found = table(related, "routes", schemas.ROUTES).groupBy(*keys)
-    counts = ("lost", "duplicates", "overtaking")
-    found = found.agg(*(F.sum(name).alias("found_" + name) for name in counts))
+    found = found.agg(*(F.sum(name).alias("found_" + name) for name in ROUTED))
     found = found.select(
-        "found_lost",
-        "found_duplicates",
-        "found_overtaking",
+        *("found_" + name for name in ROUTED),
         *(F.col(k).alias("route_" + k) for k in keys),
     )
     same = F.col("direction") == "s2c"
@@ -190,7 +192,7 @@ def sequences(judged, related):
     for key in keys:
         joined = joined.withColumn(key, F.coalesce(key, "route_" + key))
     joined = joined.withColumn("direction", F.coalesce("direction", F.lit("s2c")))
-    for name in counts:
+    for name in ROUTED:
         joined = joined.withColumn(name, F.coalesce("found_" + name, F.lit(0)))
     for name in ("messages", "packets", "redelivered", "unmarked", "incomplete", "in_flight_max"):
         joined = joined.withColumn(name, F.coalesce(name, F.lit(0)))

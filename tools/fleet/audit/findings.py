@@ -1,0 +1,301 @@
+"""What an operator should know that breaks no statement: devices in trouble, and what a
+capture cannot show.
+
+Each row says how sure it is and why (docs/fleet-verdicts.md).  Rows about the `capture`
+accuse nobody: they say why less could be judged.
+"""
+
+import numpy as np
+
+from .. import schemas
+from .rows import TYPES
+from .sessions import allowed_silence_us, parsed, table
+
+_SERIES = 3  # refusals, or take-overs, that make a series
+_TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces
+_NEXT_US = 60_000_000  # between two take-overs of one series
+_CLOSING_US = 5_000_000  # a living client closes its side that soon
+_TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
+
+
+class _Found:
+    # Rows of the table; `connection` is a number in `Rows`, -1 for none.
+    def __init__(self, rows):
+        self._rows = rows
+        self._entries: list[tuple] = []
+
+    def add(self, finding, connection, first, last, sure, why, detail, count=1, topic=None):
+        about = _ABOUT[finding]
+        entry = (finding, about, connection, topic, first, last, count, sure, why, detail)
+        self._entries.append(entry)
+
+    def table(self):
+        names = ("finding", "about", "connection", "topic", "first_seen", "last_seen")
+        names += ("count", "sure", "why", "detail")
+        columns = {
+            name: [entry[place] for entry in self._entries] for place, name in enumerate(names)
+        }
+        rows = self._rows
+        first = rows.first_of[np.array(columns["connection"], np.int64)]
+        for name in ("site", "client_id", "connection"):
+            columns[name] = rows.strings(name, first)
+        for name in ("first_seen", "last_seen"):
+            columns[name] = np.array(columns[name], np.int64)
+        return table(columns, schemas.FINDINGS)
+
+
+_ABOUT = {
+    "refused_connects": "client",
+    "silent_for_good": "client",
+    "client_id_conflict": "client",
+    "socket_left": "client",
+    "refused_publish": "client",
+    "refused_subscription": "client",
+    "session_not_kept": "broker",
+    "captured_twice": "capture",
+    "one_direction": "capture",
+    "began_before": "capture",
+    "bytes_missing": "capture",
+}
+
+
+def findings(rows, sessions, flows, copies):
+    """The `findings` table of all that one client's packets show.
+
+    `copies` are (name of a connection, text) of connections that were captured twice.
+    """
+    found = _Found(rows)
+    ends = _Ends(rows, sessions)
+    _refused_connects(rows, sessions, ends, found)
+    _silent_for_good(rows, sessions, ends, found)
+    _conflicts(rows, sessions, ends, found)
+    _sockets_left(rows, ends, found)
+    _sessions_not_kept(rows, sessions, ends, found)
+    _refused_publishes(rows, flows, found)
+    _refused_subscriptions(rows, found)
+    _capture(rows, sessions, ends, found)
+    for name, text in copies:
+        connection = ends.names.index(name)
+        first, last = ends.begin[connection], ends.last[connection]
+        why = "every packet of another connection of this client is there a second time"
+        found.add("captured_twice", connection, first, last, "proved", why, text)
+    return found.table()
+
+
+class _Ends:
+    # When each connection was last heard of, and how it ended: lists by connection.
+    def __init__(self, rows, sessions):
+        count = len(rows.client_of)
+        first = rows.first_of[:-1]
+        self.begin = rows.start_of.tolist()
+        self.last = (np.maximum.reduceat(rows.ts, first) if count else first).tolist()
+        is_packet = rows.kind < len(schemas.PACKET_TYPES)
+        self.packets = [
+            np.bincount(rows.connection[is_packet & (rows.direction == side)], minlength=count)
+            for side in (0, 1)
+        ]
+        self.heard = np.full(count, -1)  # last packet of the client
+        mine = is_packet & (rows.direction == 0)
+        self.heard[rows.connection[mine]] = rows.ts[mine]
+        self.goodbyes = _goodbyes(rows)
+        self.names = rows.strings("connection", first).to_pylist()
+
+    def address(self, connection):
+        """The client's address without its port, or the whole name."""
+        return self.names[connection].rpartition("-")[0].rpartition(":")[0]
+
+
+def _goodbyes(rows):
+    # {connection: [(ts, kind, direction, reason code), …]} in the order of the capture.
+    kinds = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
+    at = np.flatnonzero(np.isin(rows.kind, kinds))
+    columns = (rows.connection, rows.ts, rows.kind, rows.direction, rows.reason_code)
+    found = {}
+    for connection, *entry in zip(*(column[at].tolist() for column in columns), strict=True):
+        found.setdefault(connection, []).append(entry)
+    return found
+
+
+def _runs(rows, is_in):
+    # Lists of neighbouring connections of one client for which `is_in` holds.
+    run: list[int] = []
+    for one in range(len(rows.client_of)):
+        goes_on = run and rows.client_of[one] == rows.client_of[one - 1]
+        if run and not (goes_on and is_in[one]):
+            yield run
+            run = []
+        if is_in[one]:
+            run.append(one)
+    if run:
+        yield run
+
+
+def _refused_connects(rows, sessions, ends, found):
+    for run in _runs(rows, sessions.is_refused):
+        if len(run) < _SERIES:
+            continue
+        codes = sorted({(sessions.answer[one] or {}).get("return_code") for one in run})
+        text = "return code %s" % ", ".join("%d" % code for code in codes)
+        first, last = ends.begin[run[0]], ends.last[run[-1]]
+        why = "each CONNACK says so"
+        found.add("refused_connects", run[0], first, last, "proved", why, text, len(run))
+
+
+def _silent_for_good(rows, sessions, ends, found):
+    for one in np.flatnonzero((sessions.keep_alive_s > 0) & (ends.heard >= 0)).tolist():
+        goodbye = (ends.goodbyes.get(one) or [None])[0]
+        limit_s = int(sessions.keep_alive_s[one])
+        heard = int(ends.heard[one])
+        if goodbye is None or goodbye[2] == 0 or rows.touched_by_gap(one, heard):
+            continue
+        silence = goodbye[0] - heard
+        is_told = goodbye[3] == _KEEP_ALIVE_TIMEOUT
+        if silence > allowed_silence_us(limit_s) or is_told:
+            text = "silent for %.1f s, keep alive %d s" % (silence / 1e6, limit_s)
+            why = "the broker ended the connection after that silence"
+            found.add("silent_for_good", one, heard, goodbye[0], "proved", why, text)
+
+
+def _conflicts(rows, sessions, ends, found):
+    # A connection is taken over when the broker ends it as the client's next one begins,
+    # and the client behind it was alive: it closed its own side at once.
+    is_taken = np.zeros(len(rows.client_of), bool)
+    is_told = is_taken.copy()
+    follows = np.flatnonzero(np.diff(rows.client_of) == 0)
+    for one in follows.tolist():
+        start = ends.begin[one + 1]
+        goodbyes = ends.goodbyes.get(one, [])
+        if sessions.is_refused[one + 1] or not goodbyes or goodbyes[0][2] == 0:
+            continue
+        closed = goodbyes[0][0]
+        is_near = -_TAKE_OVER_US < closed - start < _TAKE_OVER_US
+        is_alive = any(g[2] == 0 and g[0] - closed < _CLOSING_US for g in goodbyes)
+        is_taken[one] = is_near and is_alive
+        is_told[one] = is_taken[one] and goodbyes[0][3] == _TAKEN_OVER
+    for run in _runs(rows, is_taken):
+        for series in _near(run, ends):
+            if len(series) < _SERIES:
+                continue
+            both = [*series, series[-1] + 1]
+            places = {ends.address(one) for one in both}
+            is_sure = len(places) > 1 or is_told[series].any()
+            why = (
+                "the connections come from several addresses, or the broker says so"
+                if is_sure
+                else "each new connection ends one that was alive; a client that opens a "
+                "second one itself looks the same"
+            )
+            first, last = ends.begin[both[0]], ends.last[both[-1]]
+            text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
+            sure = "proved" if is_sure else "likely"
+            found.add("client_id_conflict", both[0], first, last, sure, why, text, len(series))
+
+
+def _near(run, ends):
+    # A run cut where a pause is too long for a fight.
+    series = run[:1]
+    for one in run[1:]:
+        if ends.begin[one + 1] - ends.begin[one] > _NEXT_US:
+            yield series
+            series = []
+        series.append(one)
+    yield series
+
+
+def _sockets_left(rows, ends, found):
+    # Opened on both sides, and not one byte in any direction.
+    count = len(rows.client_of)
+    opened = [np.zeros(count, bool), np.zeros(count, bool)]
+    for side in (0, 1):
+        at = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == side)
+        opened[side][rows.connection[at]] = True
+    is_quiet = np.ones(count, bool)
+    tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
+    is_quiet[rows.connection[~np.isin(rows.kind, tcp)]] = False
+    for one in np.flatnonzero(opened[0] & opened[1] & is_quiet).tolist():
+        is_over = one in ends.goodbyes
+        why = (
+            "it was opened, and closed without a packet"
+            if is_over
+            else "its CONNECT may have come after the end of the capture"
+        )
+        sure = "proved" if is_over else "not_knowable"
+        text = "from %s" % ends.address(one)
+        found.add("socket_left", one, ends.begin[one], ends.last[one], sure, why, text)
+
+
+def _sessions_not_kept(rows, sessions, ends, found):
+    for one in np.flatnonzero(sessions.is_forgotten).tolist():
+        at = ends.begin[one]
+        why = "the broker says that it has no session; a limit of its own may have ended it"
+        text = "a session that was to be kept"
+        found.add("session_not_kept", one, at, at, "likely", why, text)
+
+
+def _refused_publishes(rows, flows, found):
+    groups: dict[tuple, list] = {}
+    at = np.flatnonzero(flows.is_refused)
+    answer = flows.answer_row[at]
+    names = rows.strings("topic", flows.publish_row[at]).to_pylist()
+    for row, topic in zip(answer.tolist(), names, strict=True):
+        key = (int(rows.client[row]), topic, int(rows.reason_code[row]))
+        groups.setdefault(key, []).append(row)
+    for (_, topic, code), members in groups.items():
+        times = rows.ts[members]
+        # The broker refuses what a client publishes, or a client what it was sent.
+        text = "reason code 0x%02X" % code
+        why = "the acknowledgement says so"
+        one = int(rows.connection[members[0]])
+        first, last = int(times.min()), int(times.max())
+        count = len(members)
+        found.add("refused_publish", one, first, last, "proved", why, text, count, topic)
+
+
+def _refused_subscriptions(rows, found):
+    kinds = [TYPES[name] for name in ("SUBSCRIBE", "SUBACK")]
+    at = np.flatnonzero(np.isin(rows.kind, kinds) & (rows.level > 0))
+    asked: dict[tuple, list] = {}
+    details = parsed(rows.strings("detail", at))
+    for row, detail in zip(at.tolist(), details, strict=True):
+        key = (int(rows.connection[row]), int(rows.packet_id[row]))
+        if rows.kind[row] == kinds[0]:
+            asked[key] = detail.get("filters", [])
+            continue
+        granted = zip(asked.pop(key, ()), detail.get("codes", ()), strict=False)
+        for (name, _), code in granted:
+            if code >= 128:
+                ts = int(rows.ts[row])
+                text = "filter %s, code 0x%02X" % (name, code)
+                why = "SUBACK says so"
+                found.add("refused_subscription", key[0], ts, ts, "proved", why, text)
+
+
+def _capture(rows, sessions, ends, found):
+    count = len(rows.client_of)
+    has_packets = (ends.packets[0] + ends.packets[1]) > 0
+    started = np.zeros(count, bool)
+    started[sessions.hello_row >= 0] = True
+    # A subscriber's JSON lines are one direction by nature.
+    captured = np.zeros(count, bool)
+    captured[rows.connection[rows.is_captured]] = True
+    for one in np.flatnonzero(sessions.is_one_way).tolist():
+        text = ("only what the server sent", "only what the client sent")[
+            int(ends.packets[0][one] > 0)
+        ]
+        why = "packets that must be answered are there, and not one answer"
+        first, last = ends.begin[one], ends.last[one]
+        found.add("one_direction", one, first, last, "proved", why, text)
+    for one in np.flatnonzero(has_packets & captured & ~started).tolist():
+        why = "its CONNECT is not in the capture: client, level and session are not known"
+        first, last = ends.begin[one], ends.last[one]
+        text = "of what it did before nothing is judged"
+        found.add("began_before", one, first, last, "proved", why, text)
+    is_gap = rows.kind == TYPES["GAP"]
+    places = np.bincount(rows.connection[is_gap], minlength=count)
+    missing = np.bincount(rows.connection[is_gap], rows.payload_bytes[is_gap], count)
+    for one in np.flatnonzero(places).tolist():
+        why = "the TCP stream goes on behind bytes that are not in the capture"
+        text = "%d bytes are missing" % missing[one]
+        first, last = ends.begin[one], ends.last[one]
+        number = int(places[one])
+        found.add("bytes_missing", one, first, last, "proved", why, text, number)

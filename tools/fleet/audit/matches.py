@@ -1,0 +1,111 @@
+"""Every delivery with the published message that it is, for all subscribers at once.
+
+Deliveries and messages of one subscriber and topic with equal payloads form a group.
+Where a group has one message, or as many deliveries as messages, nothing is left to
+decide; where all groups of a subscriber and topic are like that they are matched here,
+in a few sorts.  The others are laid against each other by `alignment`.
+"""
+
+import numpy as np
+
+from .alignment import EARLY_US, align
+from .rows import FAR, grouped
+
+
+class Matches:
+    """Of each delivery: `entry` (in `expected`, -1 for none), `group`, and whether it
+    `is_extra` (its payload was published, and delivered before) or `is_unknown`.
+
+    `is_got`: of each entry of `expected`, was it delivered.  `equal`: messages of each
+    group.  `has_…`: of each pair.
+    """
+
+    def __init__(self, expected, delivered, pairs):
+        count = len(delivered.pair)
+        both = grouped(
+            np.concatenate((delivered.pair, expected.pair)),
+            np.concatenate((delivered.hash, expected.hash)),
+        )
+        self.group, groups = both[:count], both[count:]
+        number = int(both.max(initial=-1)) + 1
+        self.equal = np.bincount(groups, minlength=number)
+        self.entry = np.full(count, -1)
+        self._by_rank(expected, delivered, groups, number)
+        is_slow = self._undecided(expected, delivered, groups, number, pairs)
+        if is_slow.any():
+            self._align(expected, delivered, is_slow)
+        self._sum(expected, delivered, groups, number, pairs)
+
+    def _by_rank(self, expected, delivered, groups, number):
+        # The first delivery of a group with its first message, and so on.
+        mine, theirs = _ranked(self.group), _ranked(groups)
+        first = np.concatenate(([0], np.cumsum(self.equal)))
+        has_message = mine.rank < self.equal[self.group]
+        place = np.where(has_message, first[self.group] + mine.rank, 0)
+        if len(groups):
+            self.entry = np.where(has_message, theirs.order[place], -1)
+
+    def _undecided(self, expected, delivered, groups, number, pairs):
+        # Pairs with a group of which it is not plain what belongs together.
+        got = np.bincount(self.group, minlength=number)
+        is_open = (got > 0) & (self.equal > 1) & (got != self.equal)
+        hit = np.flatnonzero(self.entry >= 0)
+        early = delivered.ts[hit] < expected.ts[self.entry[hit]]
+        is_open[self.group[hit[early]]] = True
+        result = np.zeros(pairs, bool)
+        result[delivered.pair[is_open[self.group]]] = True
+        return result
+
+    def _align(self, expected, delivered, is_slow):
+        here = np.flatnonzero(is_slow[delivered.pair])
+        here = here[np.argsort(delivered.pair[here], kind="stable")]
+        there = np.flatnonzero(is_slow[expected.pair])
+        bounds = _bounds(delivered.pair[here])
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+            got = here[begin:end]
+            pair = delivered.pair[got[0]]
+            low, high = np.searchsorted(expected.pair[there], [pair, pair + 1])
+            sent = there[low:high]
+            found = align(
+                expected.hash[sent].tolist(),
+                expected.ts[sent].tolist(),
+                delivered.hash[got].tolist(),
+                delivered.ts[got].tolist(),
+            )
+            match = np.array(found, np.int64)
+            self.entry[got] = np.where(match < 0, -1, sent[match] if len(sent) else -1)
+
+    def _sum(self, expected, delivered, groups, number, pairs):
+        self.is_got = np.zeros(len(expected.pair), bool)
+        self.is_got[self.entry[self.entry >= 0]] = True
+        first = np.full(number, FAR)
+        np.minimum.at(first, groups, expected.ts)
+        rest = (self.entry < 0) & ~delivered.retain
+        sent_before = first[self.group] < delivered.ts + EARLY_US
+        self.is_extra = rest & sent_before
+        self.is_unknown = rest & ~sent_before
+        self.has_messages = np.bincount(expected.pair, minlength=pairs) > 0
+        self.has_extra = np.bincount(delivered.pair[self.is_extra], minlength=pairs) > 0
+        self.has_unknown = np.bincount(delivered.pair[self.is_unknown], minlength=pairs) > 0
+        missing = expected.is_inside & ~self.is_got
+        self.has_missing = np.bincount(expected.pair[missing], minlength=pairs) > 0
+
+
+class _Ranked:
+    def __init__(self, order, rank):
+        self.order, self.rank = order, rank
+
+
+def _ranked(group):
+    # Sorted by group, and the place of each among its own.
+    order = np.argsort(group, kind="stable")
+    rank = np.empty(len(group), np.int64)
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    size = np.diff(first, append=len(group))
+    rank[order] = np.arange(len(group)) - np.repeat(first, size)
+    return _Ranked(order, rank)
+
+
+def _bounds(sorted_values):
+    first = np.flatnonzero(np.diff(sorted_values, prepend=-1))
+    return [*first.tolist(), len(sorted_values)]
