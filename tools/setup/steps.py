@@ -1,28 +1,56 @@
 """The steps of set-up in their order; a step that has nothing to do says nothing.
 
-Two set-ups at the same time would spoil each other's downloads, so the second
-one waits for the first.
+A job names what somebody wants to do, and set-up is as large as the job.  Two set-ups
+at the same time would spoil each other's downloads, so the second one waits for the
+first.
 """
 
-import fcntl
+import contextlib
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from . import environment, interpreters, node, system
 from .errors import SetupError
 
-__all__ = ["SetupError", "run_all"]
+__all__ = ["JOBS", "SetupError", "run_all"]
 
 _LOCK = Path(__file__).parents[2] / ".tools" / "setup.lock"
 
+# {job: groups of pyproject.toml}; "all" has them all, and what else tests need.
+JOBS: dict[str, tuple[str, ...]] = {
+    "boards": ("tools", "boards"),
+    "fleet": ("tools", "fleet"),
+    "all": (),
+}
 
-def run_all() -> None:
-    """System packages, virtual environment, MicroPython, aedes.  Raises SetupError."""
+
+def run_all(job: str = "all") -> None:
+    """All steps of `job`.  Raises SetupError."""
     began = time.monotonic()
     _LOCK.parent.mkdir(exist_ok=True)
-    with _LOCK.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        steps = (system.install_missing, environment.install, interpreters.install, node.install)
-        did = [step() for step in steps]
+    with _LOCK.open("w") as lock, _held(lock):
+        did = [step() for step in _steps(job)]
     if any(did):
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _steps(job: str) -> Iterator[Callable[[], bool]]:
+    if job not in JOBS:
+        raise SetupError(f"no job {job!r}; there are {', '.join(JOBS)}")
+    yield lambda: system.install_missing(system.needs_of(job))
+    yield lambda: environment.install(JOBS[job])
+    if job == "all":
+        yield from (environment.install_stubs, interpreters.install, node.install)
+
+
+@contextlib.contextmanager
+def _held(lock: IO[str]) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    yield

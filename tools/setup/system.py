@@ -2,7 +2,7 @@
 
 Debian and its relatives get them through apt-get (as root or with sudo), macOS
 through brew; elsewhere one line says what to install.  Debian's own mosquitto
-service is not started: demo and tests start brokers of their own.
+service is neither started nor left enabled: demo and tests start brokers of their own.
 """
 
 import importlib.util
@@ -23,7 +23,8 @@ SEARCH_PATH = os.pathsep.join(
 JAVA_MAJOR = 17
 
 # Packages may start their service as soon as they are installed; policy-rc.d is
-# Debian's way to say no.  An existing one is the administrator's, and stays.
+# Debian's way to say no.  An existing one is the administrator's, and stays.  They also
+# enable it for the next start of the machine: what came anew is disabled again.
 _APT = """
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -33,8 +34,27 @@ if [ ! -e $policy ]; then
     trap 'rm -f '$policy EXIT
 fi
 export DEBIAN_FRONTEND=noninteractive
+enabled() {
+    cd "${ETC:-/etc}"
+    find systemd/system -path '*.wants/*.service' 2>/dev/null | sed 's|.*/||'
+    find rc2.d -name 'S??*' 2>/dev/null | sed 's|.*/S..||'
+}
+before=$(enabled | sort -u)
 apt-get -q update >/dev/null
-apt-get -q install -y --no-install-recommends "$@" >/dev/null
+apt-get -q install -y --no-install-recommends "$@"
+for name in $(enabled | sort -u); do
+    case "
+$before
+" in
+    *"
+$name
+"*) continue ;;
+    esac
+    case $name in
+    *.service) deb-systemd-helper disable "$name" >/dev/null ;;
+    *) update-rc.d "$name" disable >/dev/null ;;
+    esac
+done
 """
 
 
@@ -47,6 +67,7 @@ class Need:
     debian: str
     brew: str
     without: str = ""  # what does not work without it; empty: set-up cannot go on
+    jobs: tuple[str, ...] = ("all",)  # of steps.JOBS, which need it
 
 
 def find(program: str) -> str | None:
@@ -74,7 +95,13 @@ def _has(program: str) -> Callable[[], bool]:
 
 
 NEEDS = (
-    Need("Python's venv", _has_venv, f"python3.{sys.version_info[1]}-venv", "python"),
+    Need(
+        "Python's venv",
+        _has_venv,
+        f"python3.{sys.version_info[1]}-venv",
+        "python",
+        jobs=("boards", "fleet", "all"),
+    ),  # fmt: skip
     Need("mosquitto", _has("mosquitto"), "mosquitto", "mosquitto"),
     Need("mosquitto_sub", _has("mosquitto_sub"), "mosquitto-clients", "mosquitto"),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
@@ -93,11 +120,17 @@ NEEDS = (
         "default-jre-headless",
         "openjdk",
         without="the fleet pipeline",
+        jobs=("fleet", "all"),
     ),
 )
 
 # Large, and needed by `make test-brokers` only.
 FURTHER_BROKERS = (Need("RabbitMQ", _has("rabbitmq-server"), "rabbitmq-server", "rabbitmq"),)
+
+
+def needs_of(job: str) -> tuple[Need, ...]:
+    """What of `NEEDS` the job needs."""
+    return tuple(need for need in NEEDS if job in need.jobs)
 
 
 def install_missing(needs: tuple[Need, ...] = NEEDS) -> bool:
