@@ -116,7 +116,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             return getattr(device, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
         done = request.param.run(
-            _SCRIPT, args=[name, path], micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=1_000_000
+            _SCRIPT, args=[name, path], micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=8_000_000
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return ast.literal_eval(done.stdout.splitlines()[-1])

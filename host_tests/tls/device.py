@@ -61,6 +61,15 @@ def shake(stream):
     return bytes(answer[:n])
 
 
+def order(control):
+    """Let the relay do what comes next."""
+    sock = socket.socket()
+    sock.connect(socket.getaddrinfo("127.0.0.1", control)[0][-1])
+    answer = bytearray(1)
+    until(lambda: sock.readinto(answer, 1))  # it closes when it has obeyed
+    sock.close()
+
+
 def context_error(ssl):
     """-> "" or the class and text of what context_of() raises."""
     try:
@@ -86,11 +95,10 @@ def _outcome(port, server, ssl):
         stream.close()
 
 
-def client_on(port, server, ssl):
+def client_on(port, server, ssl, **options):
     """A client that is connected through a stream of ours."""
-    client = MQTTClient(b"tls", server, buffer_size=1024)
-    context = context_of(loaded(ssl))
-    client.connect(stream=open_stream(port, server, context)[0])
+    client = MQTTClient(b"tls", server, buffer_size=1024, **options)
+    client.connect(stream=open_stream(port, server, context_of(loaded(ssl)))[0])
     return client
 
 
@@ -110,6 +118,75 @@ def messages(port, ssl, length):
     until(step)
     client.disconnect()
     return sorted(found)
+
+
+def closes_after(port, server, ssl):
+    """After a handshake that failed: -> (was it open before close(), is it open after)."""
+    stream, sock = open_stream(port, server, context_of(loaded(ssl)))
+    try:
+        shake(stream)
+    except (OSError, ValueError):
+        pass
+    before = _is_open(stream, sock)
+    stream.close()
+    return before, _is_open(stream, sock)
+
+
+def _is_open(stream, sock):
+    if sys.implementation.name == "cpython":
+        return stream.raw.fileno() >= 0
+    try:
+        sock.write(b"x")
+    except OSError as error:
+        return error.errno != 9  # EBADF
+    return True
+
+
+def flood(port, control, ssl, count, length):
+    """Publish to ourselves while nothing gets through, then while it does
+    -> the numbers of the messages that came back whole and in their place."""
+    stream, sock = open_stream(port, "localhost", context_of(loaded(ssl)))
+    sock.setsockopt(1, 7, 4096)  # SO_SNDBUF, so that room ends soon
+    shake(stream)
+    subscribe = b"\x82\x0a\x00\x01\x00\x05flood\x00"
+    until(lambda: stream.write(subscribe, 0, len(subscribe)))
+    answer = bytearray(5)
+    until(lambda: stream.readinto(answer, 5))
+    order(control)
+    size = length + 7
+    packets = [
+        bytes([0x30, size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
+        + b"\x00\x05flood"
+        + bytes([k]) * length
+        for k in range(count)
+    ]
+    received = bytearray(count * len(packets[0]))
+    buf = bytearray(4096)
+    pos = waits = 0
+
+    def read():
+        n = stream.readinto(buf, len(buf))
+        received[pos : pos + (n or 0)] = buf[: n or 0]
+        return n
+
+    for packet in packets:
+        done = 0
+        while done < len(packet):
+            n = stream.write(packet, done, len(packet) - done)
+            if n is not None:
+                done += n
+                continue
+            waits += 1
+            if waits == 20:
+                order(control)
+            pos += read() or 0
+            time.sleep_ms(1)
+    if waits < 20:
+        raise RuntimeError("there was always room")
+    while pos < len(received):
+        pos += until(read) or len(received)
+    stream.close()
+    return [k for k in range(count) if received.find(packets[k]) == k * len(packets[0])]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+"""A TLS stream as the client uses it: in pieces, without room, closed, resumed."""
+
+import pytest
+
+from host_tests.tls import device
+from host_tests.tls.relay import Relay
+from tools.brokers.process import free_port
+from umqtt31.tls import context_of
+
+PAIR = {"ca": "ca.crt", "cert": "device.crt", "key": "device.key"}
+
+
+@pytest.fixture(scope="session")
+def pair(certificates):
+    """Roots, and the device's own certificate."""
+    return {key: certificates.file(name) for key, name in PAIR.items()}
+
+
+def messages(length):
+    return [(b"tls/%d" % qos, b"%d" % qos * length) for qos in range(3)]
+
+
+def test_messages_pass_both_ways_at_each_qos(run, brokers, pair):
+    port = brokers.port("server", is_strict=True)
+    assert run("messages", port, pair, 900) == messages(900)
+
+
+def test_records_that_come_byte_by_byte_are_put_together(run, brokers, pair):
+    with Relay(brokers.port("server", is_strict=True), piece_bytes=1) as relay:
+        assert run("messages", relay.port, pair, 100) == messages(100)
+
+
+def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
+    with Relay(brokers.port(), orders=("hold", "release")) as relay:
+        found = run("flood", relay.port, relay.control, {"ca": pair["ca"]}, 40, 40_000)
+    assert found == list(range(40))
+
+
+def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certificates):
+    """MicroPython's own close() does not."""
+    ssl = {"ca": certificates.file("other.crt")}
+    was_open, is_open = run("closes_after", brokers.port(), "localhost", ssl)
+    assert not is_open
+    assert was_open or run.is_cpython
+
+
+def test_refused_connection_is_named(run, pair):
+    [text] = run("outcomes", [[free_port(), "localhost", {"ca": pair["ca"]}]])
+    assert text.startswith("TLS with localhost: [Errno 111] ")
+
+
+@pytest.mark.parametrize("is_strict", [False, True], ids=["anonymous", "certificate"])
+def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_strict):
+    """No release of MicroPython can."""
+    context = context_of(pair)
+    port = brokers.port("server", is_strict)
+    resumed = []
+    for _ in range(3):
+        stream, _ = device.open_stream(port, "localhost", context)
+        device.shake(stream)
+        resumed.append(stream.raw.session_reused)
+        stream.close()
+    assert resumed == [False, True, True]
+
+
+def test_session_of_another_server_is_not_resumed(brokers, pair):
+    context = context_of(pair)
+    port = brokers.port()
+    for server in ("localhost", "127.0.0.1"):
+        stream, _ = device.open_stream(port, server, context)
+        device.shake(stream)
+        assert not stream.raw.session_reused
+        stream.close()
