@@ -28,6 +28,7 @@ package(
         "simple.py",
         "stream.py",
         "tls.py",
+        "tlserror.py",
         "topic.py",
     ),
     base_path="lib",

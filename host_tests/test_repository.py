@@ -39,7 +39,8 @@ MAY_IMPORT = {
     "ordered": set(),
     "message": {"topic", "cpython"},
     "stream": {"packet", "cpython"},
-    "tls": {"cpython"},
+    "tls": {"cpython", "tlserror"},
+    "tlserror": set(),
     "connection": {"packet", "topic", "stream"},
     "pubsub": {"packet", "topic", "connection", "giveup"},
     "client": {

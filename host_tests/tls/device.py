@@ -120,6 +120,11 @@ def messages(port, ssl, length):
     return sorted(found)
 
 
+def text_of_number(number):
+    """What is said of the OSError with this number."""
+    return text_of(OSError(number), "localhost")
+
+
 def closes_after(port, server, ssl):
     """After a handshake that failed: -> (was it open before close(), is it open after)."""
     stream, sock = open_stream(port, server, context_of(loaded(ssl)))

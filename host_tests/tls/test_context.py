@@ -16,10 +16,10 @@ def files(certificates, **names):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (7, "TypeError: ssl must be True, a dict or an SSLContext, not 7"),
-        ("ca.crt", "TypeError: ssl must be True, a dict or an SSLContext, not 'ca.crt'"),
+        (7, "TypeError: ssl must be True, a dict or an SSLContext"),
+        ("ca.crt", "TypeError: ssl must be True, a dict or an SSLContext"),
         ({"cafile": "x"}, "ValueError: ssl: 'cafile' is none of ca, cert, key"),
-        ({"ca": 5}, "TypeError: ssl: ca must be a file name or bytes, not 5"),
+        ({"ca": 5}, "TypeError: ssl: ca must be a file name or bytes"),
         ({"cert": "{cert}"}, "ValueError: ssl: cert and key belong together"),
         ({"ca": "{ca}", "key": "{key}"}, "ValueError: ssl: cert and key belong together"),
     ],

@@ -101,6 +101,13 @@ def test_broker_without_tls_is_an_error_with_its_name(run, certificates):
     assert text.startswith(REFUSED)
 
 
+def test_error_of_the_socket_below_is_named(run):
+    """MicroPython gives its number with the wrong sign once the handshake is over."""
+    if not run.is_cpython:
+        text = run("text_of_number", -104)
+        assert text == run("text_of_number", 104) == "TLS with localhost: [Errno 104] ECONNRESET"
+
+
 @pytest.mark.parametrize("name", ["server", "expired", "elsewhere"])
 def test_no_password_reaches_a_wrong_server(run, brokers, certificates, name):
     """CONNECT is sent after the certificate was found right, not before."""

@@ -7,7 +7,6 @@ made says otherwise.  docs/tls.md.
 
 import binascii
 import sys
-import time
 
 from micropython import const
 
@@ -69,11 +68,6 @@ else:
             self._sock.close()
 
 
-# Both in errno's range, where MicroPython puts it: the system's, and a bignum's.
-_ENOMEM = const(12)
-_NO_BIGNUM = const(16)
-
-
 def context_of(ssl):
     """-> the SSLContext that `ssl` stands for.  Allocates: once for each client.
 
@@ -86,7 +80,7 @@ def context_of(ssl):
     if ssl is True:
         ssl = {}
     elif not isinstance(ssl, dict):
-        raise TypeError("ssl must be True, a dict or an SSLContext, not %r" % (ssl,))
+        raise TypeError("ssl must be True, a dict or an SSLContext")
     for key in ssl:
         if key not in ("ca", "cert", "key"):
             raise ValueError("ssl: %r is none of ca, cert, key" % (key,))
@@ -123,7 +117,8 @@ def _content(ssl, name):
         except OSError as error:
             raise ValueError("ssl: cannot read %s %r: %s" % (name, found, error))
     elif found is not None and not isinstance(found, bytes):
-        raise TypeError("ssl: %s must be a file name or bytes, not %r" % (name, found))
+        # Without its value: it may be the key.
+        raise TypeError("ssl: %s must be a file name or bytes" % name)
     return found
 
 
@@ -154,31 +149,10 @@ def wrap(sock, context, server):
 
 
 def text_of(error, server):
-    """-> one line on `error`, which a stream of `wrap()` raised, or `wrap()` itself."""
-    text = str(error)
-    number = error.errno if isinstance(error, OSError) else 0
-    if (
-        isinstance(error, MemoryError)
-        or number in (_ENOMEM, _NO_BIGNUM)
-        or "ALLOC" in text
-        or "emory" in text
-    ):
-        return "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
-    if number == _ALERT or "ALERT" in text:
-        return (
-            "%s ended the handshake: it wants another certificate from us, or one at all, "
-            "or speaks no TLS at this port (%s)" % (server, text)
-        )
-    reasons = []
-    if "correctly signed" in text:
-        reasons.append("not trusted")
-    if "expired" in text or "future" in text or "not yet" in text:
-        now = "%d-%02d-%02d" % time.gmtime()[:3]
-        reasons.append("expired or not yet valid (set the clock first: it says %s)" % now)
-    if "expected CN" in text or "mismatch" in text:
-        reasons.append("for another host")
-    if not reasons and "CERTIFICATE_VERIFY" in text:
-        reasons.append("not trusted")
-    if reasons:
-        return "certificate of %s: %s" % (server, ", ".join(reasons))
-    return "TLS with %s: %s" % (server, " ".join(text.split()))
+    """-> one line on `error`, which `wrap()` or one of its streams raised."""
+    try:
+        from .tlserror import text_of as found
+
+        return found(error, server)
+    except MemoryError:
+        return "no memory for TLS"
