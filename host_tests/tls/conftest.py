@@ -8,53 +8,20 @@ from pathlib import Path
 import pytest
 
 from host_tests.tls import device
-from host_tests.tls.certificates import Folder, make_all
-from tools.brokers import Mosquitto
+from host_tests.tls.certificates import make_all
+from tools.brokers import TLSMosquitto
+from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 
 _ROOT = Path(__file__).parents[2]
 _SCRIPT = Path(__file__).parent / "device.py"
 _RUNNERS = [None, *interpreters()]
 
-# What OpenSSL reads at its start.
-_UP_TO = """\
-openssl_conf = main
-[main]
-ssl_conf = ssl
-[ssl]
-system_default = limits
-[limits]
-MaxProtocol = TLSv{}
-# TLS 1.2 without RSA-PSS, which boards do not offer and Mbed TLS 3.6.3 takes wrongly.
-SignatureAlgorithms = {}
-"""
-_SIGNATURES = {
-    "1.2": "ECDSA+SHA256:ECDSA+SHA384:RSA+SHA256:RSA+SHA384",
-    "1.3": "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256",
-}
-
-
-class TLSMosquitto(Mosquitto):
-    """Shows the certificate NAME, speaks TLS up to `version`; clients may have one of ca's."""
-
-    def __init__(self, certificates: Folder, name: str, version: str, **options: object) -> None:
-        files = {
-            "cafile": certificates.file("ca.crt"),
-            "certfile": certificates.file(f"{name}.crt"),
-            "keyfile": certificates.file(f"{name}.key"),
-        }
-        super().__init__(**files, **options)
-        self._limits = self.folder / "openssl.cnf"
-        self._limits.write_text(_UP_TO.format(version, _SIGNATURES[version]))
-
-    def _environment(self) -> dict[str, str]:
-        return {**super()._environment(), "OPENSSL_CONF": str(self._limits)}
-
 
 class Brokers:
     """A running mosquitto for each certificate, started when its port is asked for."""
 
-    def __init__(self, certificates: Folder, version: str) -> None:
+    def __init__(self, certificates: Certificates, version: str) -> None:
         self.certificates = certificates
         self.version = version
         self._running: dict[tuple[str, bool], TLSMosquitto] = {}
@@ -64,7 +31,7 @@ class Brokers:
         key = name, is_strict
         if key not in self._running:
             options = {"require_certificate": True} if is_strict else {}
-            broker = TLSMosquitto(self.certificates, name, self.version, **options)
+            broker = TLSMosquitto(self.certificates.path, name, self.version, **options)
             self._running[key] = broker.start()
         return self._running[key]
 
@@ -86,12 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_all(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="session", params=["1.2", "1.3"])
-def brokers(request: pytest.FixtureRequest, certificates: Folder) -> Iterator[Brokers]:
+def brokers(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Brokers]:
     """Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too."""
     running = Brokers(certificates, request.param)
     yield running
@@ -99,7 +66,7 @@ def brokers(request: pytest.FixtureRequest, certificates: Folder) -> Iterator[Br
 
 
 @pytest.fixture(scope="session")
-def brokers_1_3(certificates: Folder) -> Iterator[Brokers]:
+def brokers_1_3(certificates: Certificates) -> Iterator[Brokers]:
     running = Brokers(certificates, "1.3")
     yield running
     running.close()

@@ -5,8 +5,16 @@ with a subclass that says how it is configured and started.
 """
 
 from .aedes import Aedes
-from .mosquitto import Mosquitto
+from .mosquitto import Mosquitto, TLSMosquitto
 from .process import BrokerError, BrokerProcess, free_port
 from .rabbitmq import RabbitMQ
 
-__all__ = ["Aedes", "BrokerError", "BrokerProcess", "Mosquitto", "RabbitMQ", "free_port"]
+__all__ = [
+    "Aedes",
+    "BrokerError",
+    "BrokerProcess",
+    "Mosquitto",
+    "RabbitMQ",
+    "TLSMosquitto",
+    "free_port",
+]

@@ -1,6 +1,6 @@
-"""Certificates for the tests, right ones and wrong ones, made when they are needed.
+"""Certificates for brokers and clients, right ones and wrong ones, made when needed.
 
-A `Folder` writes each as NAME.crt and NAME.key (PEM) and NAME.crt.der and NAME.key.der.
+For tests and measurements only: nothing protects the keys, and they last for days.
 """
 
 import datetime
@@ -18,17 +18,18 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+_Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
 DAY = datetime.timedelta(days=1)
 HERE = ("localhost", "127.0.0.1")
-ELSEWHERE = ("elsewhere.example",)
 
 
-class Folder:
-    """Certificates and keys under `path`; `issuer` is the name of one made before."""
+class Certificates:
+    """Writes each to `path` as NAME.crt and NAME.key (PEM), NAME.crt.der and NAME.key.der."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._made: dict = {}
+        self._made: dict[str, tuple[_Key, x509.Name]] = {}
 
     def make(
         self,
@@ -41,12 +42,15 @@ class Folder:
         is_authority: bool = False,
         is_rsa: bool = False,
     ) -> None:
-        """Make one, valid from now + `from_days` to now + `to_days`; without issuer, by itself."""
-        key = (
-            rsa.generate_private_key(65537, 2048)
-            if is_rsa
-            else ec.generate_private_key(ec.SECP256R1())
-        )
+        """Make one, valid from now + `from_days` to now + `to_days`.
+
+        `issuer`: the name of one made before; without it, it is signed by itself.
+        """
+        key: _Key
+        if is_rsa:
+            key = rsa.generate_private_key(65537, 2048)
+        else:
+            key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         signer, above = self._made[issuer] if issuer else (key, subject)
         now = datetime.datetime.now(datetime.UTC)
@@ -90,23 +94,3 @@ def _general(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def make_all(path: Path) -> Folder:
-    """Every certificate that the tests of this folder use."""
-    folder = Folder(path)
-    for name in ("ca", "other"):
-        folder.make(name, is_authority=True)
-    folder.make("server", "ca", hosts=HERE)
-    folder.make("rsa", "ca", hosts=HERE, is_rsa=True)
-    folder.make("expired", "ca", hosts=HERE, from_days=-2, to_days=-1)
-    folder.make("future", "ca", hosts=HERE, from_days=1, to_days=2)
-    folder.make("elsewhere", "ca", hosts=ELSEWHERE)
-    folder.make("self-signed", hosts=HERE)
-    folder.make("all-wrong", "other", hosts=ELSEWHERE, from_days=-2, to_days=-1)
-    folder.make("device", "ca")
-    folder.make("rsa-device", "ca", is_rsa=True)
-    folder.make("old-device", "ca", from_days=-2, to_days=-1)
-    folder.make("stranger", "other")
-    folder.lock_key("device")
-    return folder

@@ -1,0 +1,21 @@
+"""The commands of docs/tls.md, run as they stand there, make certificates that work."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tools.brokers import TLSMosquitto
+
+_PAGE = Path(__file__).parents[2] / "docs" / "tls.md"
+
+
+def test_certificates_made_by_the_documented_commands_are_accepted(run, tmp_path):
+    commands = re.findall(r"```sh\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    assert len(commands) == 2
+    for block in commands:
+        subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True, capture_output=True)
+    ssl = {"ca": str(tmp_path / "ca.crt")}
+    with TLSMosquitto(tmp_path, "broker") as broker:
+        found = run("outcomes", [[broker.port, "broker.example", ssl]])
+        found += run("outcomes", [[broker.port, "192.0.2.7", ssl]])
+    assert found == [b"\x20\x02\x00\x00"] * 2
