@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tools.micropython import MicroPythonError
 
-from . import code, heap, instructions, journal, peer, smallest, throughput
+from . import code, heap, instructions, journal, peer, smallest, throughput, tls
 from .figures import BenchError
 from .subjects import Bench
 from .table import make_table
@@ -20,6 +20,7 @@ _MEASURES = {
     "instructions": instructions,
     "throughput": throughput,
     "journal": journal,
+    "tls": tls,
 }
 
 
