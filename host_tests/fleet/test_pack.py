@@ -40,3 +40,14 @@ def test_parts_dumped_and_loaded_are_the_table_again():
     one, other = _table(["a", "b", None]), _table(["c", "a"])
     loaded = pack.load([pack.dump(one), pack.dump(other)])
     assert loaded["name"].to_pylist() == ["a", "b", None, "c", "a"]
+
+
+def test_parts_on_a_shelf_are_the_table_again(tmp_path):
+    entries = [("a", 0, _table(["a", "b", None])), ("b", 3, _table([])), ("a", 1, _table(["c"]))]
+    batch = pack.rows(entries, tmp_path)
+    assert batch["bucket"].to_pylist() == [0, 3, 1]
+    parts = [part.as_buffer() for part in batch["part"]]
+    assert all(part.size < 200 for part in parts)
+    loaded = pack.load([parts[0], parts[2]])
+    assert loaded["name"].to_pylist() == ["a", "b", None, "c"]
+    assert len(list(tmp_path.iterdir())) == 1

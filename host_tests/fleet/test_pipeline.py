@@ -48,12 +48,7 @@ def _split(data, folder, parts):
 
 
 def _run(spark, folder, out, **options):
-    events, buckets = job.read(spark, folder, job.Options(**options))
-    found, kept = job.audit(events, buckets)
-    job.write(found, kept, out)
-    for frame in kept:
-        frame.unpersist()
-    return job.summarise(spark, out)
+    return job.run(spark, folder, out, job.Options(**options))
 
 
 def _written(out, name):
@@ -71,6 +66,7 @@ def audited(spark, capture, tmp_path_factory):
     out = tmp_path_factory.mktemp("tables")
     _split(capture[0], folder, 3)
     (folder / "broken.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 no capture")
+    (folder / "notes.txt").write_text("no capture")
     return out, _run(spark, folder, out, buckets=3)
 
 
@@ -114,6 +110,8 @@ def test_damaged_file_is_named_with_its_byte_and_the_job_goes_on(audited):
     captures = _written(out, "captures").to_pylist()
     errors = [row for row in captures if row["counter"] == "error"]
     assert [(row["capture"], row["offset"]) for row in errors] == [("broken.pcap", 15)]
+    unread = [row for row in captures if row["counter"] == "not_read"]
+    assert [(row["capture"], row["detail"][:7]) for row in unread] == [("notes.txt", "neither")]
     assert result.findings["damaged places in files"] == 1
 
 

@@ -44,11 +44,7 @@ def _rows(out, name):
 
 
 def _batch(spark, folder, out):
-    events, buckets = job.read(spark, folder, job.Options(buckets=_BUCKETS))
-    found, kept = job.audit(events, buckets)
-    job.write(found, kept, out)
-    for frame in kept:
-        frame.unpersist()
+    job.run(spark, folder, out, job.Options(buckets=_BUCKETS))
 
 
 def _dying(target, name, after):

@@ -40,7 +40,7 @@ def run(folder, out, options, master=None, memory="3g"):
 
 
 def audit(folder, out, options, master=None, memory="3g"):
-    """Audit `folder` into `out`, report included -> (session, `job.Result`).
+    """Audit `folder` into `out`, report included -> (session, `outcome.Result`).
 
     `options` are those of `job.Options`.  Raises BadInput.
     """
@@ -55,12 +55,7 @@ def audit(folder, out, options, master=None, memory="3g"):
     out.mkdir(parents=True, exist_ok=True)
     options = job.Options(**options)
     with _progress() as step:
-        events, buckets = job.read(spark, folder, options)
-        found, kept = job.audit(events, buckets, options.exempt)
-        job.write(found, kept, out, step)
-        for frame in kept:
-            frame.unpersist()
-        result = job.summarise(spark, out)
+        result = job.run(spark, folder, out, options, step)
         page.write(collect.collect(spark, out, result), out / "report.html")
     return spark, result
 

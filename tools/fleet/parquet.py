@@ -1,8 +1,7 @@
 """Arrow tables -> Parquet folders parted by `site` and `day`, laid out as Spark does it.
 
-For tables that are large: the process that made the rows writes them, and they never
-become rows of the JVM.  Files get their names at `publish`, so a folder never shows the
-files of a task that failed.
+The process that made the rows writes them, and they never become rows of the JVM.  Files
+get their names at `publish`, so a folder never shows the files of a task that failed.
 """
 
 import re
@@ -29,8 +28,8 @@ def folder_name(column, value):
 class Writer:
     """Takes the rows of one task and writes files of `schema` that nobody sees yet.
 
-    `day_column` is the timestamp whose day (UTC) names the folder.  Strings may come as
-    dictionaries; they are written as strings.
+    `day_column` is the timestamp whose day (UTC) names the folder; None: only the site
+    does.  Strings may come as dictionaries; they are written as strings.
     """
 
     def __init__(self, folder, schema, day_column):
@@ -44,7 +43,7 @@ class Writer:
     def add(self, table):
         """Take some rows."""
         if table.num_rows:
-            self._tables.append(table.select(self._schema.names))
+            self._tables.append(_typed(table, self._schema))
             self._rows += table.num_rows
         if self._rows >= _HOLD_ROWS:
             self._flush()
@@ -59,11 +58,11 @@ class Writer:
             return
         table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
         self._tables, self._rows = [], 0
-        for site, day, rows in _by_site_and_day(table, self._day_column):
+        for folders, rows in _by_folder(table, self._day_column):
             name = "part-%s-%05d.zstd.parquet" % (self._task, len(self._written))
             self._pending.mkdir(parents=True, exist_ok=True)
             _write(rows, self._pending / name)
-            target = Path(folder_name("site", site), folder_name("day", day), name)
+            target = Path(*folders, name)
             self._written.append((name, target.as_posix()))
 
 
@@ -97,19 +96,34 @@ def discard(folder):
     shutil.rmtree(Path(folder) / _PENDING, ignore_errors=True)
 
 
-def _by_site_and_day(table, day_column):
+def _typed(table, schema):
+    # Types of the schema, but dictionaries of strings stay what they are.
+    arrays = []
+    for field in schema:
+        column = table[field.name]
+        is_coded = pa.types.is_dictionary(column.type)
+        arrays.append(column if is_coded else column.cast(field.type))
+    return pa.table(arrays, names=schema.names)
+
+
+def _by_folder(table, day_column):
     site = table["site"].combine_chunks()
     if not pa.types.is_dictionary(site.type):
         site = site.dictionary_encode()
-    day = table[day_column].cast(pa.int64()).to_numpy() // _DAY_US
+    day = np.zeros(len(table), np.int64)
+    if day_column:
+        day = table[day_column].cast(pa.int64()).to_numpy() // _DAY_US
     first_day = int(day.min())
     width = int(day.max()) - first_day + 1
     key = site.indices.to_numpy().astype(np.int64) * width + day - first_day
     found = np.unique(key)
     for one in found.tolist():
         rows = table if len(found) == 1 else table.filter(pa.array(key == one))
-        date = np.datetime64(one % width + first_day, "D")
-        yield site.dictionary[one // width].as_py(), str(date), rows
+        folders = [folder_name("site", site.dictionary[one // width].as_py())]
+        if day_column:
+            date = np.datetime64(one % width + first_day, "D")
+            folders.append(folder_name("day", str(date)))
+        yield folders, rows
 
 
 def repeating(schema):

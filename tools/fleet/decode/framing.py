@@ -294,13 +294,13 @@ class Framer:
         self._sync[stream] = _WRAPPED
         self._misses.pop(stream, None)
         self._wrapped[stream] = websocket.Unwrapper(stream & 1, is_opened)
-        self._inner = self._inner or Framer()
 
     def _unwrap(self, stream, parts, joined):
         unwrapper = self._wrapped[stream]
         inner = [found for part in parts for found in unwrapper.feed(part)]
         if inner:
-            self._inner._frame(stream, inner, unwrapper.is_opened, joined)
+            framer = self._inner = self._inner or Framer()
+            framer._frame(stream, inner, unwrapper.is_opened, joined)
         if unwrapper.problem:
             last = parts[-1]
             self._give_up(stream, NOT_MQTT, len(last.data), last[1:4], joined)

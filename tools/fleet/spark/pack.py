@@ -1,11 +1,18 @@
 """Arrow tables as single values, so that a shuffle moves few large rows.
 
-Between two Python stages a row of Spark is (name, bucket, Arrow stream): thousands
-of packets cost one row in the JVM.  Buckets are chosen so that what belongs
-together (a connection, a client, a topic, a device) meets in one partition.
+Between two Python stages a row of Spark is (name, bucket, part): thousands of packets
+cost one row in the JVM.  Buckets are chosen so that what belongs together (a connection,
+a client, a topic, a device) meets in one partition.
+
+A part is an Arrow stream.  Where all tasks see the same folder (one computer), a task
+writes its tables into a file there instead, the *shelf*, and its parts say only where in
+it they are: the JVM would copy the bytes several times, the reader maps them.
 """
 
+import mmap
+import uuid
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +22,7 @@ _ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("part", pa.b
 # The JVM copies each part several times, so making them smaller pays at once.
 _PACKED_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
+_ON_SHELF = b"@"
 
 
 def dump(table):
@@ -26,18 +34,53 @@ def dump(table):
 
 
 def load(parts):
-    """One table of several of `dump`'s results, in their order."""
-    tables = [pa.ipc.open_stream(part).read_all() for part in parts]
+    """One table of several parts, in their order."""
+    tables = [pa.ipc.open_stream(_bytes(part)).read_all() for part in parts]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
-def rows(entries):
-    """A record batch of Spark's for entries of (name, bucket, table)."""
+def _bytes(part):
+    # An Arrow stream never begins like this.
+    if bytes(part[:1]) != _ON_SHELF:
+        return part
+    begin, size, path = bytes(part).split(b" ", 3)[1:]
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return pa.py_buffer(data).slice(int(begin), int(size))
+
+
+class _Shelf:
+    # One file of packed tables; made when the first one comes.
+    def __init__(self, folder):
+        self._path = Path(folder) / uuid.uuid4().hex
+        self._file = None
+
+    def put(self, table):
+        self._file = self._file or pa.OSFile(str(self._path), "wb")
+        begin = self._file.tell()
+        with pa.ipc.new_stream(self._file, table.schema) as writer:
+            writer.write(table)
+        size = self._file.tell() - begin
+        return b"%s %d %d %s" % (_ON_SHELF, begin, size, str(self._path).encode())
+
+    def close(self):
+        if self._file:
+            self._file.close()
+
+
+def rows(entries, shelf=None):
+    """A record batch of Spark's for entries of (name, bucket, table).
+
+    `shelf` is a folder that all tasks see, or None.
+    """
     names, buckets, parts = [], [], []
+    file = _Shelf(shelf) if shelf else None
     for name, bucket, table in entries:
         names.append(name)
         buckets.append(bucket)
-        parts.append(dump(table))
+        parts.append(file.put(table) if file else dump(table))
+    if file:
+        file.close()
     # A bytes column of Arrow ends at 2 GB, and so does a row of Spark.
     columns = [
         pa.array(names, pa.string()),

@@ -52,6 +52,24 @@ class Range(InputPartition):
         self.first_ts = first_ts
 
 
+def ranges(sources, is_cut, range_bytes):
+    """What each task reads of these files; `is_cut`: large ones in several `Range`s."""
+    from ..capture import files
+
+    unread = [source for source in sources if source.problem]
+    parts = [Range(unread)] if unread else []
+    for source in sources:
+        if source.problem is not None:
+            continue
+        if not is_cut or files.is_json(source):
+            parts.append(Range([source]))
+            continue
+        first = files.first_ts(source.path) or 0
+        for begin, until, section in files.ranges(source.path, range_bytes):
+            parts.append(Range([source], begin, until, first, section))
+    return parts or [Range([])]
+
+
 class _Reader(DataSourceReader):
     # Tasks construct it too, so nothing happens here.
     def __init__(self, options):
@@ -65,29 +83,13 @@ class _Reader(DataSourceReader):
         from ..capture import files
 
         found = files.find(self._path) if self._mode == "packets" else files.survey(self._path)
-        unread = [source for source in found if source.problem]
-        parts = [Range(unread)] if unread else []
-        for source in found:
-            if source.problem is None:
-                parts += [Range([source])] if self._mode != "segments" else self._ranges(source)
-        return parts or [Range([])]
-
-    def _ranges(self, source):
-        from ..capture import files
-
-        if files.is_json(source):
-            return [Range([source])]
-        first = files.first_ts(source.path) or 0
-        cuts = files.ranges(source.path, self._range_bytes)
-        return [Range([source], begin, until, first, section) for begin, until, section in cuts]
+        return ranges(found, self._mode == "segments", self._range_bytes)
 
     def read(self, partition):
         from . import tasks
 
+        if self._mode != "packets":
+            yield from tasks.read(partition, self._mode, self._ports, self._buckets)
+            return
         for source in partition.sources:
-            if self._mode == "segments":
-                yield from tasks.read_segments(source, partition, self._ports, self._buckets)
-            elif self._mode == "events":
-                yield from tasks.read_events(source, self._ports, self._buckets)
-            else:
-                yield from tasks.read_packets(source, self._ports)
+            yield from tasks.read_packets(source, self._ports)

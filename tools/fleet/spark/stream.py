@@ -17,7 +17,8 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from . import job, pack, transforms
+from .. import schemas
+from . import job, pack, tables, transforms
 from .growing import MqttGrowingSource
 from .live import MqttSource
 
@@ -73,27 +74,27 @@ class Stream:
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
-        target = self._out / "packets" / ("part=" + part)
-        sink = events.coalesce(cores).write.format("mqtt_table").mode("overwrite")
-        sink.options(path=str(target), table="packets").save()
+        place = state_folder(self._out) / ("packets-" + part)
+        sink = tables.Sink(str(place), ("packets",))
+        told = transforms.told(transforms.packets(events.coalesce(cores), sink)).toArrow()
+        tables.publish(sink, told["told"].to_pylist(), shows_empty=False)
+        tables.replace(place / "packets", self._out / "packets" / ("part=" + part))
+        shutil.rmtree(place)
 
     def refresh(self):
-        """Write all tables anew -> `job.Result`."""
+        """Write all tables anew -> `outcome.Result`."""
         batch, parts, state = self._manifest.snapshot()
         tail = self._read([state], "tail").withColumn("name", F.lit("events"))
         events = self._read(parts, "events", "captures").unionByName(tail)
-        found, kept = job.audit(events, self._buckets, self._exempt)
-        del found["packets"]
-        fresh = state_folder(self._out) / "next"
-        job.write(found, kept, fresh)
-        for frame in kept:
-            frame.unpersist()
+        names = tuple(name for name in schemas.TABLES if name != "packets")
+        sink = tables.Sink(str(self._out), names)
         self._write_packets(tail, _OPEN)
-        for name in found:
-            _replace(fresh / name, self._out / name)
+        with job.shelf(self._session) as shelf:
+            result = job.audit(events, self._buckets, self._exempt, sink, shelf)
+        result.rows["packets"] = job.load(self._session, self._out, "packets").count()
         self._refreshed = batch
         self._merge(parts)
-        return job.summarise(self._session, self._out)
+        return result
 
     def _merge(self, parts):
         # Few large folders are read faster than many small ones.
@@ -128,15 +129,6 @@ def sources():
 def state_folder(out):
     """Where a stream keeps its state; Spark passes over names with an underscore."""
     return Path(out) / "_stream"
-
-
-def _replace(fresh, target):
-    old = fresh.with_name(fresh.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.replace(old)
-    fresh.replace(target)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 class _Manifest:

@@ -7,25 +7,35 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
 from ..audit.rows import dictionary
 from ..capture import files, jsonl, link
 from ..capture.frames import Tally
-from ..decode.decoder import Decoder, only_packets
+from ..decode.decoder import Decoder
 from . import pack, segments
 
 _RUN_ROWS = 150_000
 
 
-def read_segments(source, part, ports, buckets):
+def read(part, mode, ports, buckets, shelf=None):
+    """Packed rows of one `source.Range`; `mode` is `segments` or `events`."""
+    for source in part.sources:
+        if mode == "segments":
+            yield from read_segments(source, part, ports, buckets, shelf)
+        else:
+            yield from read_events(source, ports, buckets, shelf)
+
+
+def read_segments(source, part, ports, buckets, shelf=None):
     """Packed segments of one part of a file, and its tally."""
     tally = Tally()
     if source.problem:
         tally.not_read(source.problem)
     elif files.is_json(source):
-        gathered = _Gathered(buckets)
+        gathered = _Gathered(buckets, shelf=shelf)
         yield from gathered.add(jsonl.read_events(source, tally, part.begin, part.until))
         yield from gathered.flush()
     else:
@@ -37,13 +47,16 @@ def read_segments(source, part, ports, buckets):
             found = link.segments(frames, ports, tally)
             if len(found.ts):
                 yield pack.rows(
-                    ("segments:" + name, bucket, segments.to_table(some))
-                    for bucket, some in segments.bucketed(found, site_bucket, buckets)
+                    (
+                        ("segments:" + name, bucket, segments.to_table(some))
+                        for bucket, some in segments.bucketed(found, site_bucket, buckets)
+                    ),
+                    shelf,
                 )
     yield pack.rows([("captures", 0, tally_table(source, tally))])
 
 
-def decode_segments(batches, buckets, goes_on=False):
+def decode_segments(batches, buckets, goes_on=False, shelf=None):
     """Packed segments of whole connections -> packed events; everything else as it is.
 
     With `goes_on` more segments will come: the rows `decoder:SITE` hold what is open
@@ -61,13 +74,13 @@ def decode_segments(batches, buckets, goes_on=False):
             else:
                 rest.append((name, bucket, part))
     yield from _as_they_are(rest)
-    gathered = _Gathered(buckets)
+    gathered = _Gathered(buckets, shelf=shelf)
     for site, capture, found in _runs(sorted(parts, key=lambda part: part.order)):
         decoder = decoders.setdefault(site, Decoder(site))
         yield from gathered.add(decoder.feed(found, capture))
     if goes_on:
         yield from gathered.flush()
-        gathered = _Gathered(buckets, "tail")
+        gathered = _Gathered(buckets, "tail", shelf)
         kept = [("decoder:" + site, own, pickle.dumps(one)) for site, one in decoders.items()]
         yield from _as_they_are(kept)
     for decoder in decoders.values():
@@ -100,8 +113,8 @@ def _runs(parts):
 
 class _Gathered:
     # Events of several batches, split by client when there are enough of them.
-    def __init__(self, buckets, name="events"):
-        self._buckets, self._name = buckets, name
+    def __init__(self, buckets, name="events", shelf=None):
+        self._buckets, self._name, self._shelf = buckets, name, shelf
         self._tables, self._count = [], 0
 
     def add(self, batches):
@@ -116,7 +129,7 @@ class _Gathered:
             table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
             self._tables, self._count = [], 0
             entries = events_by_client(table, self._buckets)
-            yield pack.rows((self._name, bucket, some) for bucket, some in entries)
+            yield pack.rows(((self._name, bucket, some) for bucket, some in entries), self._shelf)
 
 
 def _as_they_are(rest):
@@ -143,13 +156,13 @@ def _decoded(source, ports, tally):
     yield from decoder.finish()
 
 
-def read_events(source, ports, buckets):
+def read_events(source, ports, buckets, shelf=None):
     """Packed events of a file with whole connections, and its tally."""
     tally = Tally()
     if source.problem:
         tally.not_read(source.problem)
     else:
-        gathered = _Gathered(buckets)
+        gathered = _Gathered(buckets, shelf=shelf)
         yield from gathered.add(_decoded(source, ports, tally))
         yield from gathered.flush()
     yield pack.rows([("captures", 0, tally_table(source, tally))])
@@ -203,13 +216,50 @@ def parts_named(batches, name):
     ]
 
 
-def _all(rows):
-    return rows
+def others(batches, names):
+    """All rows of other names, as they are."""
+    for batch in batches:
+        keep = [one not in names for one in batch["name"].to_pylist()]
+        if any(keep):
+            yield batch.filter(pa.array(keep))
 
 
-# Tables that workers write: the parts they are in, which of their rows, whose day.
-WRITTEN = {
-    "packets": ("events", only_packets, "ts"),
-    "flows": ("flows", _all, "first_sent"),
-    "readings": ("readings", _all, "ts"),
+def summed(captures):
+    """`captures` rows of all parts of all files: counters summed, errors one by one."""
+    keys = ["site", "capture", "counter", "offset", "detail"]
+    found = captures.group_by(keys).aggregate([("count", "sum")])
+    return found.rename_columns({"count_sum": "count"}).select(schemas.CAPTURES.names)
+
+
+_KEYS = ["site", "client_id", "topic", "qos"]
+
+
+def sequences(own, found):
+    """The `sequences` table: what one client shows, and what only both ends show.
+
+    `own` are rows of some topics, `found` all that `routes` says of them, or None.
+    """
+    own = pack.plain(own, schemas.SEQUENCES).to_pandas(types_mapper=_NULLABLE.get)
+    if found is None or not found.num_rows:
+        return pa.Table.from_pandas(own, schemas.SEQUENCES, preserve_index=False)
+    counts = [name for name in schemas.ROUTES.names if name not in _KEYS]
+    found = pack.plain(found, schemas.ROUTES).to_pandas(types_mapper=_NULLABLE.get)
+    found = found.groupby(_KEYS, dropna=False, as_index=False)[counts].sum()
+    found["direction"] = "s2c"
+    keys = [*_KEYS, "direction"]
+    # A subscriber that got nothing at all of a topic has no sequence of its own.
+    joined = own.drop(columns=counts).merge(found, "outer", keys)
+    for name in schemas.SEQUENCES.names:
+        if name not in keys and not name.startswith("latency"):
+            joined[name] = joined[name].fillna(0)
+    return pa.Table.from_pandas(joined, schemas.SEQUENCES, preserve_index=False)
+
+
+# So that whole numbers stay whole where there is none.
+_NULLABLE = {
+    pa.int64(): pd.Int64Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int8(): pd.Int8Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.string(): pd.StringDtype("python"),
 }

@@ -1,9 +1,11 @@
-"""DataFrame -> DataFrame: the pipeline's steps.  Nothing here reads or writes.
+"""DataFrame -> DataFrame: the pipeline's steps.
 
-    segments --decode--> events --judge--> tables, messages, subscriptions
-    messages by topic and by device, subscriptions --relate--> losses, order, readings
+    segments --decode--> events --judge--> messages, subscriptions, sequences
+    messages by topic and by device --relate--> losses, order, readings
 
-All but `table` give packed rows (module `pack`); `table` makes plain rows of them.
+All but `table` give packed rows (module `pack`); `table` makes plain rows of them.  With a
+`tables.Sink` the tasks write the tables that a step makes, and its rows tell of the files;
+without one, the tables are packed rows too.  `shelf`: see `pack`.
 """
 
 import gc
@@ -21,19 +23,35 @@ from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
 from ..audit.rows import dictionary
-from ..audit.sequences import ROUTED
-from ..decode.decoder import only_gaps
+from ..decode.decoder import only_gaps, only_packets
 from . import pack, tasks
+from .tables import WRITTEN, Outbox
 
 
-def decode(segments, buckets, goes_on=False):
+def read(session, ranges, mode, ports, buckets, shelf=None):
+    """Packed rows of what `ranges` of captures hold, one task each.
+
+    `mode` is that of the data source `mqtt_pcap`, which does the same by name; asking it
+    would start three more Python processes.
+    """
+    ranges = list(ranges)
+
+    def run(batches):
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from tasks.read(ranges[number], mode, ports, buckets, shelf)
+
+    return _each(session.range(0, len(ranges), 1, len(ranges)), run)
+
+
+def decode(segments, buckets, goes_on=False, shelf=None):
     """Packed segments (by connection) -> packed events (by client).
 
     `goes_on`: more of the same connections will come; see `tasks.decode_segments`.
     """
 
     def run(batches):
-        return tasks.decode_segments(batches, buckets, goes_on)
+        return tasks.decode_segments(batches, buckets, goes_on, shelf)
 
     return _each(segments.repartitionById(buckets, "bucket"), run)
 
@@ -69,50 +87,63 @@ def _coded(table):
     return pa.table(arrays, schema=schemas.CODED_EVENTS)
 
 
-def judge(events, buckets):
+def judge(events, buckets, sink=None, shelf=None):
     """Packed events (by client) -> packed tables of `audit.judge`.
 
-    Messages come as `flows`, as `routed` by topic and as `readings` by device, each with
-    the columns that the next step reads; subscriptions come by topic.
+    Messages come as `routed` by topic and as `readings` by device, each with the columns
+    that the next step reads; subscriptions and sequences come by topic.
     """
 
     def run(batches):
+        batches = list(batches)
+        outbox = Outbox(sink)
+        counted = tasks.parts_named(batches, "captures")
+        if counted:
+            outbox.add("captures", tasks.summed(pack.load(counted)))
         parts = tasks.parts_named(batches, "events")
-        if not parts:
-            return
-        tables = judge_events(pack.load(parts))
-        messages, subscriptions = tables.pop("messages"), tables.pop("subscriptions")
-        wills = tables.pop("wills")
-        yield pack.rows((name, 0, table) for name, table in tables.items() if table.num_rows)
-        flows = messages.filter(pc.greater(messages["qos"], 0)).select(schemas.FLOWS.names)
-        yield pack.rows([("flows", 0, flows)])
-        yield pack.rows(_by_topic(messages, subscriptions, wills, buckets))
-        yield pack.rows(_by_device(messages, buckets))
+        if parts:
+            yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
+        yield pack.rows(outbox.finish(), shelf)
 
-    chosen = events.where(F.col("name") == "events")
+    chosen = events.where(F.col("name").isin("events", "captures"))
     return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
-def _by_topic(messages, subscriptions, wills, buckets):
-    for name, found in (("routed", messages.select(ROUTED_COLUMNS)), ("wills", wills)):
-        if found.num_rows:
-            codes, names = dictionary(found["topic"])
-            bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
-            for number, some in pack.split(found, bucket):
-                yield name, number, some
+def _judged(events, buckets, outbox, sink, shelf):
+    if sink:
+        outbox.add("packets", only_packets(events))
+    outbox.add("gaps", only_gaps(events))
+    found = judge_events(events)
+    messages, subscriptions = found.pop("messages"), found.pop("subscriptions")
+    sequences, wills = found.pop("sequences"), found.pop("wills")
+    for name, table in found.items():
+        outbox.add(name, table)
+    outbox.add("flows", messages.filter(pc.greater(messages["qos"], 0)))
+    yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
+    yield pack.rows(_by_device(messages, buckets), shelf)
+
+
+def _by_topic(messages, subscriptions, sequences, wills, buckets):
+    yield from _split("routed", messages.select(ROUTED_COLUMNS), "topic", buckets)
+    yield from _split("sequences", sequences, "topic", buckets)
+    yield from _split("wills", wills, "topic", buckets)
     if not subscriptions.num_rows:
         return
-    filters = subscriptions["filter"].to_pylist()
-    wild = np.array([is_wild(text) for text in filters])
-    exact = np.flatnonzero(~wild)
-    if len(exact):
-        own = pack.text_buckets([filters[at] for at in exact], buckets)
-        for number, some in pack.split(subscriptions.take(pa.array(exact)), own):
-            yield "subscriptions", number, some
+    wild = np.array([is_wild(text) for text in subscriptions["filter"].to_pylist()])
+    exact = subscriptions.filter(pa.array(~wild))
+    yield from _split("subscriptions", exact, "filter", buckets)
     if wild.any():
         everywhere = subscriptions.filter(pa.array(wild))
         for number in range(buckets):
             yield "subscriptions", number, everywhere
+
+
+def _split(name, table, column, buckets):
+    if table.num_rows:
+        codes, names = dictionary(table[column])
+        bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
+        for number, some in pack.split(table, bucket):
+            yield name, number, some
 
 
 def _by_device(messages, buckets):
@@ -122,86 +153,76 @@ def _by_device(messages, buckets):
         yield "readings", number, part
 
 
-def relate(judged, buckets, exempt=()):
-    """Messages by topic and by device -> packed `routes`, `losses`, `violations`, `readings`.
+def relate(judged, buckets, exempt=(), sink=None, shelf=None):
+    """Messages by topic and by device -> `losses`, `violations`, `sequences`, `readings`.
 
-    One step for both, as what a step costs beside its work is not little.  `exempt` are
-    filters of topics without order.
+    One step for all, as what a step costs beside its work is not little.  `exempt` are
+    filters of topics without order.  All other rows go on as they are.
     """
 
     def run(batches):
         batches = list(batches)
-        messages = tasks.parts_named(batches, "routed")
-        if messages:
-            wanted, wills = (
-                pack.load(parts) if parts else schema.empty_table()
-                for schema, parts in (
-                    (schemas.SUBSCRIPTIONS, tasks.parts_named(batches, "subscriptions")),
-                    (schemas.WILLS, tasks.parts_named(batches, "wills")),
-                )
-            )
-            yield pack.rows(_filled(routes(pack.load(messages), wanted, exempt, wills)))
+        outbox = Outbox(sink)
+        yield from tasks.others(batches, _RELATED)
+        _relate_topics(batches, exempt, outbox)
         of_devices = tasks.parts_named(batches, "readings")
         if of_devices:
-            yield pack.rows(_filled(collect(pack.load(of_devices))))
+            for name, table in collect(pack.load(of_devices)).items():
+                outbox.add(name, table)
+        yield pack.rows(outbox.finish(), shelf)
 
-    names = ("routed", "wills", "subscriptions", "readings")
-    chosen = judged.where(F.col("name").isin(*names))
-    return _each(chosen.repartitionById(buckets, "bucket"), run)
-
-
-def _filled(tables):
-    return [(name, 0, table) for name, table in tables.items() if table.num_rows]
+    return _each(judged.repartitionById(buckets, "bucket"), run)
 
 
-def table(packed, name, schema, select=None):
-    """Plain rows of all packed parts of this name, or of what `select(part)` makes of them."""
+_RELATED = ("routed", "subscriptions", "sequences", "wills", "readings")
+
+
+def _relate_topics(batches, exempt, outbox):
+    messages, own, found = _named(batches, "routed"), _named(batches, "sequences"), None
+    if messages:
+        wanted = _named(batches, "subscriptions") or schemas.SUBSCRIPTIONS.empty_table()
+        wills = _named(batches, "wills") or schemas.WILLS.empty_table()
+        related = routes(messages, wanted, exempt, wills)
+        found = related.pop("routes")
+        for name, table in related.items():
+            outbox.add(name, table)
+    if own or found:
+        own = own or schemas.SEQUENCES.empty_table()
+        outbox.add("sequences", tasks.sequences(own, found))
+
+
+def _named(batches, name):
+    # One table of all parts of this name; None when there is none.
+    parts = tasks.parts_named(batches, name)
+    return pack.load(parts) if parts else None
+
+
+def packets(events, sink):
+    """Packed events -> rows that tell of the files of the table `packets`."""
+
+    def run(batches):
+        outbox = Outbox(sink)
+        for batch in batches:
+            for part in tasks.parts_named([batch], "events"):
+                outbox.add("packets", only_packets(pack.load([part])))
+        yield pack.rows(outbox.finish())
+
+    return _each(events.where(F.col("name") == "events"), run)
+
+
+def told(packed):
+    """The texts of all rows that tell of files, for `tables.publish`."""
+    return table(packed, WRITTEN, pa.schema([("told", pa.string())]))
+
+
+def table(packed, name, schema):
+    """Plain rows of all packed parts of this name."""
 
     def run(batches):
         for batch in batches:
             for part in batch["part"]:
                 found = pack.load([part.as_buffer()])
-                found = select(found) if select else found
                 yield from pack.plain(found, schema).to_batches(max_chunksize=50_000)
 
     spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=False)
     return _each(packed.where(F.col("name") == name), run, spark_schema)
-
-
-def gaps(events):
-    """Packed events -> the `gaps` table: what stands where packets should be."""
-    # Chosen before they become rows of the JVM: nearly all events are none.
-    return table(events, "events", schemas.GAPS, only_gaps)
-
-
-def sequences(judged, related):
-    """The `sequences` table: what one client shows, and what only both ends show."""
-    keys = ["site", "client_id", "topic", "qos"]
-    own = table(judged, "sequences", schemas.SEQUENCES)
-    found = table(related, "routes", schemas.ROUTES).groupBy(*keys)
-    found = found.agg(*(F.sum(name).alias("found_" + name) for name in ROUTED))
-    found = found.select(
-        *("found_" + name for name in ROUTED),
-        *(F.col(k).alias("route_" + k) for k in keys),
-    )
-    same = F.col("direction") == "s2c"
-    for key in keys:
-        same = same & F.col(key).eqNullSafe(F.col("route_" + key))
-    joined = own.join(found, same, "full_outer")
-    # A subscriber that got nothing at all of a topic has no sequence of its own.
-    for key in keys:
-        joined = joined.withColumn(key, F.coalesce(key, "route_" + key))
-    joined = joined.withColumn("direction", F.coalesce("direction", F.lit("s2c")))
-    for name in ROUTED:
-        joined = joined.withColumn(name, F.coalesce("found_" + name, F.lit(0)))
-    for name in ("messages", "packets", "redelivered", "unmarked", "incomplete", "in_flight_max"):
-        joined = joined.withColumn(name, F.coalesce(name, F.lit(0)))
-    return joined.select(*schemas.SEQUENCES.names)
-
-
-def captures(events):
-    """The `captures` table: counters of each file summed, its errors one by one."""
-    rows = table(events, "captures", schemas.CAPTURES)
-    keys = ["site", "capture", "counter", "offset", "detail"]
-    summed = rows.groupBy(*keys).agg(F.sum("count").alias("count"))
-    return summed.select(*schemas.CAPTURES.names)
