@@ -12,8 +12,7 @@ from tools.demo import cli as demo
 from tools.demo.accounts import Account
 from tools.demo.stage import Outcome
 from tools.demo.verdict import is_kept
-from tools.fleet import batch
-from tools.fleet.spark import job
+from tools.fleet import batch, outcome
 from tools.micropython import MicroPythonError
 
 GOOD = Account(
@@ -86,7 +85,7 @@ def test_demo_with_wrong_option_is_wrong_use():
 def test_demo_exit_status_follows_the_audit_of_the_capture(
     monkeypatch, tmp_path, findings, status
 ):
-    result = job.Result({"packets": 9, "readings": 3}, findings)
+    result = outcome.Result({"packets": 9, "readings": 3}, findings)
     monkeypatch.setattr(batch, "audit", lambda *_, **__: (None, result))
     monkeypatch.setattr(demo, "_play", lambda *_: [Outcome("An act", [GOOD], [])])
     done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
