@@ -77,10 +77,10 @@ def _chain(sent, got, sent_hash, sent_ts, got_hash, got_ts, found):
                 nodes.append(node)
             elif -message < ends[length]:
                 ends[length], nodes[length] = -message, node
-    node = nodes[-1] if nodes else None
-    while node:
-        found[node[0]] = node[1]
-        node = node[2]
+    chain: tuple | None = nodes[-1] if nodes else None
+    while chain:
+        found[chain[0]] = chain[1]
+        chain = chain[2]
 
 
 def _choice(mine, sent_ts, ts, rank):

@@ -18,6 +18,12 @@ _CLOSING_US = 5_000_000  # a living client closes its side that soon
 _TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
 
 
+_NAMES = (
+    *("finding", "about", "connection", "topic", "first_seen", "last_seen", "count"),
+    *("sure", "why", "detail"),
+)
+
+
 class _Found:
     # Rows of the table; `connection` is a number in `Rows`, -1 for none.
     def __init__(self, rows):
@@ -30,10 +36,8 @@ class _Found:
         self._entries.append(entry)
 
     def table(self):
-        names = ("finding", "about", "connection", "topic", "first_seen", "last_seen")
-        names += ("count", "sure", "why", "detail")
-        columns = {
-            name: [entry[place] for entry in self._entries] for place, name in enumerate(names)
+        columns: dict = {
+            name: [entry[place] for entry in self._entries] for place, name in enumerate(_NAMES)
         }
         rows = self._rows
         first = rows.first_of[np.array(columns["connection"], np.int64)]
@@ -134,7 +138,7 @@ def _refused_connects(rows, sessions, ends, found):
     for run in _runs(rows, sessions.is_refused):
         if len(run) < _SERIES:
             continue
-        codes = sorted({(sessions.answer[one] or {}).get("return_code") for one in run})
+        codes = sorted({(sessions.answer[one] or {}).get("return_code", 0) for one in run})
         text = "return code %s" % ", ".join("%d" % code for code in codes)
         first, last = ends.begin[run[0]], ends.last[run[-1]]
         why = "each CONNACK says so"

@@ -633,7 +633,7 @@ def _findings(names, pairs, delivered, found, copies):
         ("publisher_not_captured", "capture", np.flatnonzero(mixed), "proved", _FOREIGN),
         ("unexplained_copy", "broker", copies.unexplained, "not_knowable", _SAME),
     )
-    columns: dict[str, list] = {name: [] for name in schemas.FINDINGS.names}
+    columns: dict = {name: [] for name in schemas.FINDINGS.names}
     for finding, about, at, sure, (why, detail) in kinds:
         pair, first = np.unique(delivered.pair[at], return_index=True)
         named = _named(names, pairs, pair)

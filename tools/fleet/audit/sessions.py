@@ -36,9 +36,9 @@ class Sessions:
     def __init__(self, rows):
         self.rows = rows
         count = len(rows.client_of)
-        self.hello = [None] * count
+        self.hello: list[dict | None] = [None] * count
         self.hello_row = np.full(count, -1)
-        self.answer = [None] * count
+        self.answer: list[dict | None] = [None] * count
         self.answer_row = np.full(count, -1)
         self._read("CONNECT", self.hello, self.hello_row)
         self._read("CONNACK", self.answer, self.answer_row)
@@ -102,7 +102,7 @@ class Sessions:
     def _expiry(self, number):
         # Seconds that the session outlives the connection.
         if self.level[number] == 5:
-            answer, hello = self.answer[number] or {}, self.hello[number]
+            answer, hello = self.answer[number] or {}, self.hello[number] or {}
             return answer.get("session_expiry_s", hello.get("session_expiry_s", 0))
         return 0 if self.clean[number] else _NEVER_S
 
