@@ -7,7 +7,6 @@ gone before this.)
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import schemas
 
@@ -51,12 +50,18 @@ class Copies:
         return list(zip(keys, rows.ts[span].tolist(), strict=True))
 
     def without(self, table):
-        """The events without those of the copies -> (table, [(original's name, text)])."""
+        """The events without those of the copies -> (table, [(original, text)]).
+
+        The original is the connection's number in `Rows` of the table that is left.
+        """
         rows = self._rows
-        first = rows.first_of[np.array(sorted(self.of.items()), np.int64).T]
-        copies, originals = (rows.strings("connection", one).to_pylist() for one in first)
-        names = table["connection"]
-        names = names.cast(pa.string())
-        keep = pc.invert(pc.is_in(names, pa.array(copies)))
-        told = [(o, "also captured as %s" % c) for c, o in zip(copies, originals, strict=True)]
-        return table.filter(keep), told
+        copies = np.array(sorted(self.of), np.int64)
+        keep = np.ones(len(rows), bool)
+        keep[rows.source[np.isin(rows.connection, copies)]] = False
+        names = rows.strings("connection", rows.first_of[copies]).to_pylist()
+        told = []
+        for copy, name in zip(copies.tolist(), names, strict=True):
+            original = self.of[copy]
+            before = int(np.searchsorted(copies, original))
+            told.append((original - before, "also captured as %s" % name))
+        return table.filter(pa.array(keep)), told

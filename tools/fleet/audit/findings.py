@@ -66,7 +66,7 @@ _ABOUT = {
 def findings(rows, sessions, flows, copies):
     """The `findings` table of all that one client's packets show.
 
-    `copies` are (name of a connection, text) of connections that were captured twice.
+    `copies` are (connection, text) of connections that were captured twice.
     """
     found = _Found(rows)
     ends = _Ends(rows, sessions)
@@ -78,8 +78,7 @@ def findings(rows, sessions, flows, copies):
     _refused_publishes(rows, flows, found)
     _refused_subscriptions(rows, found)
     _capture(rows, sessions, ends, found)
-    for name, text in copies:
-        connection = ends.names.index(name)
+    for connection, text in copies:
         first, last = ends.begin[connection], ends.last[connection]
         why = "every packet of another connection of this client is there a second time"
         found.add("captured_twice", connection, first, last, "proved", why, text)

@@ -47,8 +47,9 @@ _WHY = {
 def violations(rows, sessions, gaps, flows):
     """The `violations` table of all checks that need only one client's packets."""
     found = []
-    for check in (_packet_flags, _packet_ids, _publishes, _errors):
+    for check in (_packet_flags, _packet_ids, _publishes):
         found += check(rows)
+    found += _errors(rows, sessions, gaps)
     found += _connects(rows, sessions)
     found += _connacks(rows, sessions)
     found += _repeats(rows, sessions, gaps, flows)
@@ -134,14 +135,20 @@ def _flags(array):
     return array.to_numpy(zero_copy_only=False).astype(bool)
 
 
-def _errors(rows):
-    malformed = np.flatnonzero(rows.kind == TYPES["MALFORMED"])
+def _errors(rows, sessions, gaps):
+    # Behind missing bytes, and where the beginning is missing, it may not be a packet.
+    def clear(at):
+        connection = rows.connection[at]
+        is_whole = (sessions.hello_row >= 0)[connection]
+        return at[is_whole & ~gaps.any_since(rows.first_of[connection], at)]
+
+    malformed = clear(np.flatnonzero(rows.kind == TYPES["MALFORMED"]))
     found: list[tuple] = [(malformed, "31-2.1-LEN", "no packet can start with these bytes")]
     error = rows.table["error"]
     if error.null_count == len(error):
         return found
     is_error = ~_flags(pc.is_null(error.combine_chunks()))[rows.source]
-    at = np.flatnonzero(is_error)
+    at = clear(np.flatnonzero(is_error))
     texts = rows.strings("error", at).to_pylist()
     ids = ["31-2.2-TOPIC" if "topic" in text else "31-2.1-LEN" for text in texts]
     found.append((at, ids, texts))

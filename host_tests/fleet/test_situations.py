@@ -1,0 +1,69 @@
+"""Recorded situations with known truth: the whole job says what is true, no more, no less.
+
+`tools/fleet/situations` tells how each was recorded.  All go through Spark in one run,
+each as a site of its own.
+"""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from host_tests.fleet.dialogue import audit, decode_all
+from host_tests.fleet.test_pipeline import _run
+from host_tests.fleet.verdicts import NAMES, told, truth_of
+from tools.fleet.situations import derive
+from tools.fleet.situations.record import record
+
+_FOLDER = Path(__file__).parent / "situations"
+_TABLES = ("packets", "losses", "violations", "findings", "sequences")
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    """{table: all rows} of one audit of all situations."""
+    folder = tmp_path_factory.mktemp("situations")
+    shutil.copytree(_FOLDER, folder, dirs_exist_ok=True)
+    for name in derive.DERIVED:
+        derive.write(name, folder)
+    out = tmp_path_factory.mktemp("tables")
+    _run(spark, folder, out, buckets=3)
+    return {name: pq.read_table(out / name) for name in _TABLES}
+
+
+def _at(tables, site):
+    return {name: one.filter(pc.equal(one["site"], site)) for name, one in tables.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_situation_is_judged_as_it_was(tables, name):
+    assert told(_at(tables, name)) == truth_of(name)
+
+
+def test_every_verdict_says_how_sure_it_is_and_why(tables):
+    for name in ("losses", "violations", "findings"):
+        found = tables[name]
+        assert found.num_rows
+        assert set(found["sure"].to_pylist()) <= {"proved", "likely", "not_knowable"}
+        assert all(found["why"].to_pylist()), name
+
+
+def test_messages_allowed_to_come_again_are_no_duplicates(tables):
+    """MQTT-4.3.3-10 is a statement about QoS 2."""
+    violations = _at(tables, "repeated_at_qos_1")["violations"]
+    assert violations.num_rows == 0
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("name", NAMES)
+def test_situation_recorded_anew_is_judged_the_same(name, tmp_path):
+    """Without Spark: the script still brings about what the captures show."""
+    record(tmp_path, [derive.SOURCE, name] if name in derive.DERIVED else [name])
+    events, tally = decode_all(sorted((tmp_path / name).glob("*.pcap")), site=name)
+    assert not tally.errors
+    found = audit(events)
+    found["packets"] = events
+    found["sequences"] = found["routes"]
+    assert told(found) == truth_of(name)

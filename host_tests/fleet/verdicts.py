@@ -1,0 +1,50 @@
+"""What an audit's tables say, in the words of `tools.fleet.situations.catalogue.Truth`."""
+
+from host_tests.fleet.dialogue import rows
+from tools.fleet.situations import derive
+from tools.fleet.situations.catalogue import SITUATIONS, Truth
+
+NAMES = [*SITUATIONS, *derive.DERIVED]
+
+
+def truth_of(name):
+    """What was to be found in this situation."""
+    return SITUATIONS[name].truth if name in SITUATIONS else derive.DERIVED[name][1]
+
+
+def told(tables):
+    """`Truth` as the tables of one site tell it; `tables` has the names of `schemas`."""
+    lost, unexplained = _losses(tables)
+    violations = rows(tables["violations"], "requirement", "client_id", "sure")
+    findings = rows(tables["findings"], "finding", "about", "sure")
+    sums = {
+        name: sum(tables["sequences"][name].to_pylist())
+        for name in ("duplicates", "repeated", "overtaking")
+    }
+    return Truth(
+        lost=lost,
+        unexplained=unexplained,
+        violations=sorted(row[:2] for row in violations if row[2] != "not_knowable"),
+        findings=sorted(
+            name for name, about, sure in findings if about != "capture" and sure != "not_knowable"
+        ),
+        told=sorted({name for name, about, _ in findings if about == "capture"}),
+        **sums,
+    )
+
+
+def _losses(tables):
+    # By the place of the lost message among the PUBLISHes of its topic.
+    sent = {}
+    packets = rows(tables["packets"], "direction", "packet_type", "topic", "ts")
+    for direction, kind, topic, ts in sorted(packets, key=lambda row: row[3]):
+        if (direction, kind) == ("c2s", "PUBLISH"):
+            sent.setdefault(topic, []).append(ts)
+    lost, unexplained = {}, {}
+    columns = ("client_id", "topic", "ts", "qos", "sure", "kind")
+    for client, topic, ts, qos, sure, kind in rows(tables["losses"], *columns):
+        assert (kind == "unexplained") == (sure == "not_knowable")
+        if qos:
+            found = unexplained if kind == "unexplained" else lost
+            found.setdefault((client, topic), []).append(sent[topic].index(ts))
+    return lost, unexplained

@@ -1,0 +1,126 @@
+"""Captures made of one recorded capture: what a capture itself can do to the traffic.
+
+The frames are those of the situation `ordinary_traffic`: written twice, in files that
+overlap, with other addresses, one direction only, a little out of order, without their
+beginning, cut short.
+"""
+
+import struct
+
+from .catalogue import Truth
+
+SOURCE = "ordinary_traffic"
+_RECORD = struct.Struct("<IIII")
+_SKEW_US = 300  # between the two sides of an address translation
+_SNAPLEN = 74  # headers and 20 bytes
+
+
+def _read(path):
+    # -> (file header, [(microseconds, frame, length on the wire), …])
+    data = path.read_bytes()
+    frames, at = [], 24
+    while at < len(data):
+        seconds, micros, held, size = _RECORD.unpack_from(data, at)
+        at += 16
+        frames.append((seconds * 1_000_000 + micros, data[at : at + held], size))
+        at += held
+    return data[:24], frames
+
+
+def _write(path, header, frames):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(header)
+        for ts, frame, size in frames:
+            file.write(_RECORD.pack(*divmod(ts, 1_000_000), len(frame), size) + frame)
+
+
+def _from_client(frame):
+    return frame[36:38] == b"\x07\x5b"  # to port 1883
+
+
+def mirrored(frames):
+    """A mirror port that sends each frame twice."""
+    return [[frame for frame in frames for _ in range(2)]]
+
+
+def overlapping_files(frames):
+    """Two ring files with the middle third in both."""
+    third = len(frames) // 3
+    return [frames[: 2 * third], frames[third:]]
+
+
+def same_file_twice(frames):
+    return [frames, frames]
+
+
+def both_sides_of_nat(frames):
+    """Captured before and behind an address translation."""
+    both = []
+    for ts, frame, size in frames:
+        both.append((ts, frame, size))
+        both.append((ts + _SKEW_US, _translated(frame), size))
+    return [sorted(both, key=lambda one: one[0])]
+
+
+def _translated(frame):
+    # Another client address and port; checksums are not looked at.
+    address, port = (26, 34) if _from_client(frame) else (30, 36)
+    number = int.from_bytes(frame[port : port + 2], "big") - 20_000
+    frame = frame[:address] + bytes((198, 51, 100, 7)) + frame[address + 4 :]
+    return frame[:port] + number.to_bytes(2, "big") + frame[port + 2 :]
+
+
+def only_from_clients(frames):
+    return [[one for one in frames if _from_client(one[1])]]
+
+
+def only_from_the_broker(frames):
+    return [[one for one in frames if not _from_client(one[1])]]
+
+
+def swapped_frames(frames):
+    """Two queues of a network card: answers are recorded before their causes."""
+    out = list(frames)
+    for at in range(1, len(out)):
+        one, other = out[at - 1], out[at]
+        close = other[0] - one[0] < 50_000
+        if close and _from_client(one[1]) != _from_client(other[1]) and at % 2:
+            out[at - 1], out[at] = other, one
+    return [out]
+
+
+def begun_before(frames):
+    """The capture begins when a third of the traffic is over."""
+    return [frames[len(frames) // 3 :]]
+
+
+def cut_frames(frames):
+    return [[(ts, frame[:_SNAPLEN], size) for ts, frame, size in frames]]
+
+
+# At level 5 nobody can tell payload from properties without the CONNECT.
+_UNKNOWN = ["began_before", "publisher_not_captured"]
+# Function and truth by name.
+DERIVED = {
+    "mirrored": (mirrored, Truth()),
+    "overlapping_files": (overlapping_files, Truth()),
+    "same_file_twice": (same_file_twice, Truth()),
+    "both_sides_of_nat": (both_sides_of_nat, Truth(told=["captured_twice"])),
+    "only_from_clients": (only_from_clients, Truth(told=["one_direction"])),
+    "only_from_the_broker": (only_from_the_broker, Truth(told=["began_before", "one_direction"])),
+    "swapped_frames": (swapped_frames, Truth()),
+    "begun_before": (begun_before, Truth(told=_UNKNOWN)),
+    "cut_frames": (
+        cut_frames,
+        Truth(told=["began_before", "bytes_missing", "publisher_not_captured"]),
+    ),
+}
+
+
+def write(name, folder):
+    """Write the derived capture into `folder` from the recorded one there."""
+    header, frames = _read(folder / SOURCE / "traffic.pcap")
+    make, _ = DERIVED[name]
+    for number, some in enumerate(make(frames)):
+        _write(folder / name / ("traffic-%d.pcap" % number), header, some)
