@@ -108,6 +108,11 @@ def test_error_of_the_socket_below_is_named(run):
         assert text == run("text_of_number", 104) == "TLS with localhost: [Errno 104] ECONNRESET"
 
 
+def test_error_that_is_not_of_tls_is_told_as_it_is(run):
+    """MicroPython's unix port puts words in place of the number."""
+    assert run("text_of_number", "no such name") == "TLS with localhost: no such name"
+
+
 @pytest.mark.parametrize("name", ["server", "expired", "elsewhere"])
 def test_no_password_reaches_a_wrong_server(run, brokers, certificates, name):
     """CONNECT is sent after the certificate was found right, not before."""

@@ -41,8 +41,8 @@ def text_of(error, server):
         reasons.append("for another host")
     if not reasons and "CERTIFICATE_VERIFY" in text:
         reasons.append("not trusted")
-    if -256 < number < 0:  # of the socket below, up to MicroPython 1.27
-        text = str(OSError(-number))
+    if isinstance(number, int) and -256 < number < 0 and text == str(number):
+        text = str(OSError(-number))  # of the socket below, up to MicroPython 1.27
     if reasons:
         return "certificate of %s: %s" % (server, ", ".join(reasons))
     return "TLS with %s: %s" % (server, " ".join(text.split()))
