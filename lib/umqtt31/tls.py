@@ -12,8 +12,9 @@ from micropython import const
 
 # Of Mbed TLS: the peer sent an alert.
 _ALERT = const(-0x7780)
-# EPIPE, ECONNABORTED, ECONNRESET, ENOTCONN (also lwIP's), and Mbed TLS's end of stream.
-_GONE = (32, 103, 104, 107, 128, -0x7280)
+# EPIPE, ECONNABORTED, ECONNRESET, ENOTCONN (also lwIP's), and Mbed TLS's end of stream;
+# MicroPython up to 1.27 has each with either sign.
+_GONE = (32, 103, 104, 107, 128, 0x7280)
 
 if sys.implementation.name == "cpython":
     from .cpython import TLSStream, tls
@@ -51,7 +52,7 @@ else:
 
         def _told(self, error):
             # Who refuses us closes at once: writing may fail before the alert is read.
-            if error.errno not in _GONE:
+            if abs(error.errno) not in _GONE:
                 return error
             try:
                 alert = self._sock.read(7)
