@@ -12,9 +12,13 @@ from umqtt31 import MQTTClient
 from umqtt31.tls import context_of, text_of, wrap
 
 if sys.implementation.name == "cpython":
+    import ssl as tls
+
     from umqtt31.cpython import socket
 else:
     import socket
+
+    import tls
 
 _MOST_MS = 20000
 _CONNECT = b"\x10\x11\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x03tls"
@@ -118,6 +122,18 @@ def messages(port, ssl, length):
     until(step)
     client.disconnect()
     return sorted(found)
+
+
+def unchecked(port):
+    """A context of the program's own, which checks nothing -> CONNACK."""
+    context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
+    if sys.implementation.name == "cpython":
+        context.check_hostname = False
+    context.verify_mode = tls.CERT_NONE
+    stream = open_stream(port, "localhost", context_of(context))[0]
+    answer = shake(stream)
+    stream.close()
+    return answer
 
 
 def text_of_number(number):

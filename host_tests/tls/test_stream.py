@@ -1,5 +1,8 @@
 """A TLS stream as the client uses it: in pieces, without room, closed, resumed."""
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from host_tests.tls import device
@@ -42,6 +45,25 @@ def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certific
     was_open, is_open = run("closes_after", brokers.port(), "localhost", ssl)
     assert not is_open
     assert was_open or run.is_cpython
+
+
+def test_context_that_checks_nothing_is_used_as_it_is(run, brokers):
+    assert run("unchecked", brokers.port("all-wrong")) == b"\x20\x02\x00\x00"
+
+
+def test_server_name_is_told_to_the_server(run, pair):
+    """Server name indication: it stands in the clear in the first record."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        first_record = pool.submit(_take_record, listener)
+        run("outcomes", [[listener.getsockname()[1], "broker.example", {"ca": pair["ca"]}]])
+        assert b"\x00\x0ebroker.example" in first_record.result()
+
+
+def _take_record(listener):
+    connection, _ = listener.accept()
+    with connection:
+        head = connection.recv(5, socket.MSG_WAITALL)
+        return connection.recv(head[3] << 8 | head[4], socket.MSG_WAITALL)
 
 
 def test_refused_connection_is_named(run, pair):
