@@ -4,7 +4,9 @@ import datetime
 
 import pytest
 
+from host_tests.tls.hangup import CLOSE, RESET, HangUp
 from tools.brokers import Mosquitto
+from umqtt31 import tls, tlserror
 
 ACCEPTED = b"\x20\x02\x00\x00"
 TRUST = "certificate of localhost: not trusted"
@@ -111,6 +113,27 @@ def test_error_of_the_socket_below_is_named(run):
 def test_error_that_is_not_of_tls_is_told_as_it_is(run):
     """MicroPython's unix port puts words in place of the number."""
     assert run("text_of_number", "no such name") == "TLS with localhost: no such name"
+
+
+@pytest.mark.parametrize("number", [12, 16])
+def test_numbers_for_no_memory_are_known(run, number):
+    """The system's, and that of Mbed TLS's large numbers, which comes as if it were one."""
+    assert run("text_of_number", number).startswith("no memory for TLS: it takes 50,000 bytes")
+
+
+def test_memory_that_ends_while_the_texts_are_loaded_is_said_shortly(monkeypatch):
+    def text_of_nothing(error, server):
+        raise MemoryError
+
+    monkeypatch.setattr(tlserror, "text_of", text_of_nothing)
+    assert tls.text_of(OSError(12), "localhost") == "no memory for TLS"
+
+
+@pytest.mark.parametrize("ending", [CLOSE, RESET])
+def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending):
+    with HangUp(ending) as peer:
+        [text] = run("outcomes", [[peer.port, "localhost", {"ca": certificates.file("ca.crt")}]])
+    assert text.startswith(REFUSED)
 
 
 @pytest.mark.parametrize("name", ["server", "expired", "elsewhere"])

@@ -18,7 +18,7 @@ _NO_BIGNUM = const(16)
 def text_of(error, server):
     """-> one line on `error`: what is wrong, and with whose certificate."""
     text = str(error)
-    number = error.errno if isinstance(error, OSError) else 0
+    number = error.args[0] if error.args and isinstance(error, OSError) else 0
     if (
         isinstance(error, MemoryError)
         or number in (_ENOMEM, _NO_BIGNUM)

@@ -4,7 +4,7 @@ Left out: those that start MicroPython, and the long campaigns, which run the
 simulator in processes of their own and find nothing that these do not reach.
 """
 
-_FOLDERS = ("host_tests/client", "host_tests/journal", "host_tests/sim")
+_FOLDERS = ("host_tests/client", "host_tests/journal", "host_tests/sim", "host_tests/tls")
 _ELSEWHERE = (
     "client/test_conformance.py",
     "client/test_locked.py",
@@ -14,6 +14,7 @@ _ELSEWHERE = (
     "sim/test_campaign.py",
     "sim/test_soak.py",
     "sim/test_wrong_clients.py",
+    "tls/test_memory.py",
 )
 _LONG = (
     "client/test_hostile.py::test_generated_inputs_find_nothing",
