@@ -68,7 +68,7 @@ def _take_record(listener):
 
 def test_refused_connection_is_named(run, pair):
     [text] = run("outcomes", [[free_port(), "localhost", {"ca": pair["ca"]}]])
-    assert text.startswith("TLS with localhost: [Errno 111] ")
+    assert text.startswith("[Errno 111] ")
 
 
 @pytest.mark.parametrize("is_strict", [False, True], ids=["anonymous", "certificate"])

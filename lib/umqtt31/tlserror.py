@@ -41,8 +41,12 @@ def text_of(error, server):
         reasons.append("for another host")
     if not reasons and "CERTIFICATE_VERIFY" in text:
         reasons.append("not trusted")
-    if isinstance(number, int) and -256 < number < 0 and text == str(number):
-        text = str(OSError(-number))  # of the socket below, up to MicroPython 1.27
     if reasons:
         return "certificate of %s: %s" % (server, ", ".join(reasons))
-    return "TLS with %s: %s" % (server, " ".join(text.split()))
+    text = " ".join(text.split())
+    if number == 0:
+        return "TLS: " + text
+    if text == str(number) and isinstance(number, int) and number < 0:
+        # MicroPython up to 1.27: a number of Mbed TLS, or one of the socket below.
+        return "TLS: " + text if number <= -256 else str(OSError(-number))
+    return text
