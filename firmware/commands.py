@@ -1,50 +1,30 @@
-"""Reads a command message: `interval MILLISECONDS`, `sample` or `reset`.
+"""Reads a command message: `[#ID ]WORD[ ARGUMENT]`.
 
-Allocation-free, so that a handler can call it while the heap is locked.
+`ID` is 1 to 16 characters that the sender chose; a command that has one is answered.
+Allocates: commands are rare.
 """
 
-NONE = -1
-SAMPLE = -2
-RESET = -3
-
-_INTERVAL = b"interval "
+LONGEST = 64
+_LONGEST_ID = 16
 
 
-def parse(payload, length):
-    """The command in `payload` (`payload[i]` is byte i) -> its code, or the new
-    interval in ms (> 0).
-
-    NONE for anything that is not a command; whether an interval is allowed is the
-    caller's question.
-    """
-    if _is_word(payload, length, b"sample"):
-        return SAMPLE
-    if _is_word(payload, length, b"reset"):
-        return RESET
-    if length > len(_INTERVAL) and _starts(payload, _INTERVAL):
-        return _number(payload, len(_INTERVAL), length)
-    return NONE
-
-
-def _is_word(payload, length, word):
-    return length == len(word) and _starts(payload, word)
+def parse(payload):
+    """bytes -> (id or "", word or "", argument or ""), str; a word that nobody knows is
+    the caller's question."""
+    try:
+        words = str(payload, "utf-8").split()
+    except ValueError:  # UnicodeError is one
+        return "", "", ""
+    name = ""
+    if words and words[0][0] == "#":
+        name = words.pop(0)[1:]
+        if not 0 < len(name) <= _LONGEST_ID:
+            return "", "", ""
+    if len(words) > 2:
+        return name, "", ""
+    return name, words[0] if words else "", words[1] if len(words) > 1 else ""
 
 
-def _starts(payload, word):
-    for i in range(len(word)):
-        if payload[i] != word[i]:
-            return False
-    return True
-
-
-def _number(payload, start, end):
-    # More digits would leave the small integers of a 32-bit port.
-    if end - start > 8:
-        return NONE
-    number = 0
-    for i in range(start, end):
-        digit = payload[i] - 48
-        if not 0 <= digit <= 9:
-            return NONE
-        number = number * 10 + digit
-    return number or NONE
+def number(text):
+    """A whole number without sign, or None."""
+    return int(text) if 0 < len(text) <= 9 and all(c in "0123456789" for c in text) else None

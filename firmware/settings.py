@@ -11,7 +11,8 @@ import json
 FILE = "settings.json"
 
 # name: (default, kind, lowest, highest).  No default: the key must be there.
-# The bounds are of the value for a "number", of the length for everything else.
+# The bounds are of the value for a "number", of the length for everything else; a
+# "choice" has what may be chosen in the place of the lowest.
 KEYS = {
     "client_id": (None, "name", 1, 23),
     "server": (None, "text", 1, 255),
@@ -29,7 +30,12 @@ KEYS = {
     "max_inflight": (4, "number", 1, 64),
     "max_mqueue_len": (16, "number", 1, 1024),
     "buffer_size": (256, "number", 128, 4096),
-    "store": ("ram", "choice", "ram", "journal"),
+    "store": ("ram", "choice", ("ram", "journal"), None),
+    "power_save": ("performance", "choice", ("none", "performance", "powersave"), None),
+    "ntp_server": ("pool.ntp.org", "text", 0, 255),
+    "sleep_above_ms": (0, "number", 0, 86400000),
+    "sleep_after": ("acknowledged", "choice", ("acknowledged", "stored"), None),
+    "awake_ms": (30000, "number", 1000, 600000),
 }
 SECRETS = ("password", "wifi_password")
 
@@ -39,7 +45,6 @@ _ALLOWED = {
     "text": "%s to %s characters",
     "number": "a whole number from %s to %s",
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
-    "choice": '"%s" or "%s"',
 }
 
 # Around the names: a PUBLISH (header, topic length, packet id, topic, the largest
@@ -100,6 +105,8 @@ def problems(found, has_wifi=False):
 def allowed(name):
     """The values that the key `name` may have, in words."""
     _, kind, low, high = KEYS[name]
+    if kind == "choice":
+        return " or ".join('"%s"' % one for one in low)
     return _ALLOWED[kind] % (low, high)
 
 
@@ -112,7 +119,7 @@ def is_allowed(name, value):
     """May the key `name` have this value, looked at by itself?"""
     _, kind, low, high = KEYS[name]
     if kind == "choice":
-        return value == low or value == high
+        return value in low
     if kind == "number":
         # A bool is an int to isinstance().
         return type(value) is int and low <= value <= high
@@ -149,6 +156,8 @@ def _clashes(settings, has_wifi):
         wrong.append("user is missing; a password needs a user name")
     if len(settings["client_id"].encode()) > 23:
         wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
+    if settings["sleep_above_ms"] and settings["store"] != "journal":
+        wrong.append('store is "ram"; deep sleep forgets it: "journal"')
     needed = _largest_packet(settings)
     if settings["buffer_size"] < needed:
         wrong.append(

@@ -5,26 +5,40 @@ The only module that knows both the hardware and the logic.  `board` is the modu
 """
 
 import json
+import sys
 import time
 
 from led import Led
+from link import Ethernet, HostNetwork, WiFi, reasons
 from node import Node, reason
 from settings import SettingsError, load
 from state import State
 from umqtt31 import MQTTClient, MQTTError
-from wifi import HostNetwork, WiFi
 
 # As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
 _MAX_AWAITING_REL = 20
 # Below the shortest watchdog (RP2040: 8.3 s).
 _CONNECT_TIMEOUT_S = 5
+_DEEP_SLEEP = 4
+_CRASH_PAUSE_MS = 5000
 
 
 def start(board):
-    """Run the node until it resets itself; a node that cannot start says why."""
+    """Run the node until it resets itself or sleeps; one that cannot start says why."""
     try:
-        config = load(has_wifi=board.NETWORK == "wifi")
-        node = _build(config, board)
+        _run(board)
+    except Exception as error:
+        if board.WATCHDOG_MS is None:
+            raise
+        # A fault of ours: a node in the field has nobody to press its reset button.
+        sys.print_exception(error)
+        time.sleep_ms(_CRASH_PAUSE_MS)
+        board.reset()
+
+
+def _run(board):
+    try:
+        node = _build(load(has_wifi=board.NETWORK == "wifi"), board)
     except (SettingsError, MQTTError) as error:
         print("cannot start:", reason(error))
         board.halt()
@@ -32,28 +46,40 @@ def start(board):
     # The texts of errors; else the first error loads them, into a heap in use.
     import umqtt31.codes  # noqa: F401
 
-    node.run()
+    sleep_ms = node.run()
     print("report", json.dumps(node.report()))
-    board.reset()
+    if sleep_ms:
+        board.sleep(sleep_ms)
+    else:
+        board.reset()
 
 
 def _build(config, board):
     state = State()
-    client = _client(config, board)
-    state.begin_boot()
+    store = board.journal() if config["store"] == "journal" else None
+    client = _client(config, store)
+    cause = board.reset_cause()
+    if cause != _DEEP_SLEEP or not state.asleep:
+        state.begin_boot()
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
+    network = _network(config, board)
     return Node(
         config,
         state,
         client,
         board.sensors(),
-        _network(config, board),
+        network,
         _led(board),
         _watchdog(board),
+        ntp=_ntp(config, board, network),
+        now_s=board.now(),
+        set_clock=board.set_clock,
+        store=store,
+        cause=cause,
     )
 
 
-def _client(config, board):
+def _client(config, store):
     return MQTTClient(
         config["client_id"],
         config["server"],
@@ -63,7 +89,7 @@ def _client(config, board):
         config["keepalive"],
         _tls(config["tls"]) if config["tls"] else None,
         buffer_size=config["buffer_size"],
-        store=board.journal() if config["store"] == "journal" else None,
+        store=store,
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
         max_awaiting_rel=_MAX_AWAITING_REL,
@@ -86,16 +112,29 @@ def _tls(ca_file):
 
 
 def _network(config, board):
-    if board.NETWORK != "wifi":
+    if board.NETWORK == "host":
         return HostNetwork()
+    if board.NETWORK == "ethernet":
+        return Ethernet(board.ethernet())
     import network
 
-    set_clock = None
-    if config["tls"]:
-        # Certificates have dates, and the board has no battery for its clock.
-        from ntptime import settime as set_clock
     wlan = network.WLAN(network.STA_IF)
-    return WiFi(wlan, config["wifi_ssid"], config["wifi_password"], time, set_clock)
+    return WiFi(
+        wlan,
+        config["wifi_ssid"],
+        config["wifi_password"],
+        time,
+        reasons(network),
+        getattr(wlan, "PM_" + config["power_save"].upper(), None),
+    )
+
+
+def _ntp(config, board, network):
+    if board.NETWORK == "host" or not config["ntp_server"]:
+        return None  # the system below knows the time, or nobody shall be asked
+    from ntp import NTP
+
+    return NTP(config["ntp_server"], network.find_dns, time)
 
 
 def _led(board):

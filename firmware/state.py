@@ -1,4 +1,4 @@
-"""What the node must remember over a reset: its boot counter and sampling interval.
+"""What the node must remember over a reset: boot counter, interval, and what it slept on.
 
 Kept as JSON in one small file, written beside and then renamed, so that a reset
 at any moment leaves the old state or the new one.
@@ -11,24 +11,37 @@ FILE = "state.json"
 
 
 class State:
-    """`boot`: the number of this start, from 1.  `interval_ms`: None until commanded."""
+    """`boot`: the number of this start, from 1.  `interval_ms`: None until commanded.
+
+    `asleep`: what the node handed over to itself before a deep sleep, else None.
+    """
 
     def __init__(self, path=FILE):
         self._path = path
         known = _read(path) or {}
         self.boot = known.get("boot", 0)
         self.interval_ms = known.get("interval_ms")
+        self.asleep = known.get("asleep")
 
     def begin_boot(self):
         """Count this start; on flash when it returns, so no number is used twice."""
         self.boot += 1
+        self.asleep = None
+        self.save()
+
+    def fall_asleep(self, asleep):
+        """Keep `asleep`, a dict of numbers and lists, for the same boot after the sleep."""
+        self.asleep = asleep
         self.save()
 
     def save(self):
         """Write the state.  Raises OSError when the filesystem is full or broken."""
         beside = self._path + ".new"
         with open(beside, "w") as file:
-            json.dump({"boot": self.boot, "interval_ms": self.interval_ms}, file)
+            known = {"boot": self.boot, "interval_ms": self.interval_ms}
+            if self.asleep:
+                known["asleep"] = self.asleep
+            json.dump(known, file)
         os.rename(beside, self._path)
 
 

@@ -1,5 +1,7 @@
 """What all boards of the rp2 port share; `board` has the constants of one of them."""
 
+import time
+
 import machine
 
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
@@ -24,6 +26,13 @@ def i2c():
     import board
 
     return machine.I2C(0, sda=machine.Pin(board.SDA_PIN), scl=machine.Pin(board.SCL_PIN))
+
+
+def ethernet():
+    """The cable of a board with a WIZnet chip; its firmware knows the pins."""
+    import network
+
+    return network.WIZNET5K()
 
 
 def journal():
@@ -51,6 +60,33 @@ def journal_area():
 def reset():
     """Reset the board."""
     machine.reset()
+
+
+def reset_cause():
+    """Why the board started: 1 power, 2 reset, 3 watchdog, 4 deep sleep, 5 soft reset."""
+    return machine.reset_cause()
+
+
+def sleep(milliseconds):
+    """Switch nearly all off for so long; the board wakes by a reset."""
+    machine.deepsleep(milliseconds)
+
+
+def now():
+    """Seconds since 1970, or 0 while nobody has set the clock."""
+    # Without a battery it begins at 2000 or 2021, as the port has it.
+    return int(time.time()) + _epoch() if time.gmtime()[0] >= 2025 else 0
+
+
+def set_clock(seconds):
+    """Set the board's clock to `seconds` since 1970 (UTC)."""
+    year, month, day, hour, minute, second, weekday = time.gmtime(seconds - _epoch())[:7]
+    machine.RTC().datetime((year, month, day, weekday, hour, minute, second, 0))
+
+
+def _epoch():
+    # MicroPython counts from 1970 or from 2000.
+    return 0 if time.gmtime(0)[0] == 1970 else 946684800
 
 
 def halt():

@@ -1,5 +1,7 @@
 """What the desk has in place of a chip: files, and a process that ends as a reset."""
 
+import time
+
 _JOURNAL_FILE = "journal.img"
 _JOURNAL_BLOCKS = 16
 _BLOCK_BYTES = 4096
@@ -30,6 +32,25 @@ def journal_area():
 def reset():
     """A reset ends the process; what started it starts it again."""
     raise SystemExit(0)
+
+
+def reset_cause():
+    """Not known."""
+    return 0
+
+
+def sleep(milliseconds):
+    """A deep sleep ends the process, too; waiting is up to what started it."""
+    raise SystemExit(0)
+
+
+def now():
+    """Seconds since 1970."""
+    return int(time.time())
+
+
+def set_clock(seconds):
+    """The computer's clock is right."""
 
 
 def halt():

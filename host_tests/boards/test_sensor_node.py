@@ -3,6 +3,8 @@
 From a provisioned filesystem to a reading at a real broker, and over a reset.
 """
 
+import time
+
 import pytest
 
 from host_tests.boards.console import read_until
@@ -15,17 +17,23 @@ from tools.demo.collector import Collector
 TEMPERATURE, SIGNAL = 1, 5
 
 
-def settings(path, broker, name):
-    """A device.toml as a person writes it -> its path and the device's name."""
+# The virtual board wakes at once, whatever the time.
+SLEEPS = "sleep_above_ms = 1000\n"
+
+
+def settings(path, broker, name, more="", interval_ms=100):
+    """A device.toml as a person writes it -> its path."""
     path.write_text(
         f'client_id = "{name}"\nserver = "{broker.host}"\nport = {broker.port}\n'
-        f'prefix = "virtual-{name}"\nstore = "journal"\nstreams = [1]\ninterval_ms = 100\n'
-        'wifi_ssid = "workshop"\nwifi_password = "of no use here"\n'
+        f'prefix = "virtual-{name}"\nstore = "journal"\nstreams = [1]\ninterval_ms = {interval_ms}\n'
+        'wifi_ssid = "workshop"\nwifi_password = "of no use here"\nntp_server = ""\n' + more
     )
     return path
 
 
-@pytest.mark.parametrize("name", ["ESP32_GENERIC", "ESP32_GENERIC_C3", "RPI_PICO_W"])
+@pytest.mark.parametrize(
+    "name", ["ESP32_GENERIC", "ESP32_GENERIC_H2", "RPI_PICO_W", "W5500_EVB_PICO"]
+)
 def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     shared_mosquitto, make_board, tmp_path, name
 ):
@@ -51,4 +59,56 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
         assert numbers
     values = dict(readings[0]["values"])
     assert 2650 < values[TEMPERATURE] < 2750
-    assert values[SIGNAL] == -50
+    assert values.get(SIGNAL) == (-50 if profile.network == "wifi" else None)
+    # The board's clock is the computer's.
+    assert abs(readings[-1]["time"] - time.time()) < 60
+
+
+@pytest.mark.parametrize("name", ["ESP32_GENERIC_C3"])
+def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
+    shared_mosquitto, make_board, tmp_path, name
+):
+    """Each wake is a reset: boot.py, main.py, journal and broker anew."""
+    profile = load_profile(name)
+    config = settings(tmp_path / "device.toml", shared_mosquitto, "sleeper", SLEEPS, 60_000)
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
+    board = make_board(profile, files)
+    collector = Collector(shared_mosquitto.host, shared_mosquitto.port, "virtual-sleeper")
+    board.power_on()
+    output = read_until(board.port, "accepted 0 5")
+    board.unplug()
+    assert output.count("boot 1 of sleeper") == 5
+    assert output.count("connected") == output.count("deep sleep") == 4
+    collector.wait_for_silence(0.3, 10)
+    collector.close()
+    readings = [decode(one.payload) for one in collector.arrivals]
+    numbers = [(one["boot"], one["sequence"]) for one in readings]
+    assert numbers[:4] == [(1, 1), (1, 2), (1, 3), (1, 4)]
+    assert set(collector.statuses["sleeper"]) == {"asleep"}
+
+
+def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
+    mosquitto, make_board, tmp_path
+):
+    profile = load_profile("ESP32_GENERIC")
+    config = settings(tmp_path / "device.toml", mosquitto, "alone", SLEEPS, 60_000)
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
+    board = make_board(profile, files)
+    mosquitto.stop()
+    board.power_on()
+    output = read_until(board.port, "accepted 0 3")
+    assert output.count("deep sleep") == 2
+    assert output.count("broker: ") == 2
+    mosquitto.start()
+    collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
+    read_until(board.port, "connected")
+    read_until(board.port, "deep sleep")
+    board.unplug()
+    collector.wait_for_silence(0.3, 10)
+    collector.close()
+    readings = [decode(one.payload) for one in collector.arrivals]
+    assert [one["sequence"] for one in readings][:3] == [1, 2, 3]
+    # Each keeps the time at which it was measured.
+    times = [one["time"] for one in readings]
+    assert times == sorted(times)
+    assert all(abs(one - time.time()) < 60 for one in times)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,12 +40,10 @@ class FakeClock:
 class FakeMessage:
     """A received message with a payload, as the client hands it to its handler."""
 
-    def __init__(self, payload):
+    def __init__(self, payload, retain=False):
         self.payload_len = len(payload)
-        self._payload = payload
-
-    def __getitem__(self, index):
-        return self._payload[index]
+        self.payload = payload
+        self.retain = retain
 
 
 class FakeClient:
@@ -62,6 +61,7 @@ class FakeClient:
         self.calls = []
         self.published = []
         self.to_deliver = []
+        self.stats = SimpleNamespace(reconnects=0, dropped=0)
 
     def set_last_will(self, topic, msg, retain, qos):
         self.calls.append(("will", topic, msg, retain, qos))
@@ -87,7 +87,10 @@ class FakeClient:
             raise error
         if self.to_deliver:
             self.clock.now_ms += 1
-            self.on_message(FakeMessage(self.to_deliver.pop(0)))
+            message = self.to_deliver.pop(0)
+            if isinstance(message, bytes):
+                message = FakeMessage(message)
+            self.on_message(message)
             return 1
         self.clock.now_ms += max(timeout_ms, 1)
         return 0

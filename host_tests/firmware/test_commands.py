@@ -1,4 +1,4 @@
-"""Command messages: three words, and nothing else is one."""
+"""Command messages: an id if the sender wants an answer, a word, an argument."""
 
 import pytest
 
@@ -6,22 +6,29 @@ import commands
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "found"),
     [
-        (b"sample", commands.SAMPLE),
-        (b"reset", commands.RESET),
-        (b"interval 250", 250),
-        (b"interval 86400000", 86400000),
+        (b"sample", ("", "sample", "")),
+        (b"interval 250", ("", "interval", "250")),
+        (b"#17 reset", ("17", "reset", "")),
+        (b" #a-b  interval  9\n", ("a-b", "interval", "9")),
+        (b"#1234567890123456 sample", ("1234567890123456", "sample", "")),
+        (b"#12345678901234567 sample", ("", "", "")),
+        (b"# sample", ("", "", "")),
+        (b"#9", ("9", "", "")),
+        (b"#9 interval 5 6", ("9", "", "")),
+        (b"", ("", "", "")),
+        (b"\xff\x00", ("", "", "")),
     ],
 )
-def test_commands_that_are_known_are_understood(text, code):
-    assert commands.parse(bytearray(text + b"left over"), len(text)) == code
+def test_parse_takes_a_command_apart(text, found):
+    assert commands.parse(text) == found
 
 
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"s", b"samples", b"RESET", b"interval", b"interval ", b"interval 0", b"interval -5",
-     b"interval 1 ", b"interval 1.5", b"interval 999999999", b"\xff\x00"],
+    ("text", "value"),
+    [("250", 250), ("0", 0), ("", None), ("-5", None), ("1.5", None), ("9" * 10, None),
+     ("²", None), ("1_0", None)],
 )  # fmt: skip
-def test_commands_that_are_unknown_are_none(text):
-    assert commands.parse(bytearray(text.ljust(32, b"7")), len(text)) == commands.NONE
+def test_number_is_digits_only(text, value):
+    assert commands.number(text) == value

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from host_tests.firmware.conftest import FakeMessage
 from host_tests.firmware.decoding import decode
 from node import Node, topic_root
 from settings import complete
@@ -15,9 +16,14 @@ CONFIG = complete(
 
 
 class FakeNetwork:
+    why = None
+
     def __init__(self):
         self.link = True
         self.asked = 0
+
+    def rssi(self):
+        return -61
 
     def is_up(self):
         self.asked += 1
@@ -54,16 +60,17 @@ class FakeWatchdog:
 class Bench:
     """A node with all its fakes."""
 
-    def __init__(self, clock, client, path, **config):
+    def __init__(self, clock, client, path, node=None, is_woken=False, **config):
         self.clock, self.client, self.path = clock, client, path
         self.network, self.led, self.watchdog = FakeNetwork(), FakeLed(), FakeWatchdog()
         self.sensor = FakeSensor((1, 2100))
         self.log = []
         state = State(str(path))
-        state.begin_boot()
+        if not is_woken:
+            state.begin_boot()
         self.node = Node(
             CONFIG | config, state, client, [self.sensor], self.network, self.led,
-            self.watchdog, clock, lambda *words: self.log.append(words),
+            self.watchdog, clock, lambda *words: self.log.append(words), **node or {},
         )  # fmt: skip
 
     def run_ms(self, ms):
@@ -181,7 +188,7 @@ def test_node_on_a_wrong_command_changes_nothing_and_acknowledges(bench, text):
     bench.run_ms(1500)
     bench.client.to_deliver.append(text)
     bench.run_ms(1000)
-    assert ("command not understood",) in bench.log
+    assert [words[0] for words in bench.log].count("command refused:") == 1
     assert bench.node.interval_ms == 1000
     assert bench.client.is_connected
 
@@ -283,3 +290,248 @@ def test_node_with_error_under_locked_heap_counts_what_was_stored(bench, stored,
 )
 def test_topic_root_holds_prefix_site_and_device(extra, root):
     assert topic_root(CONFIG | extra) == root
+
+
+def test_node_ignores_retained_commands_and_says_so(bench):
+    """A retained `reset` came again with every connection, so the node reset for ever."""
+    bench.run_ms(1500)
+    bench.client.to_deliver += [FakeMessage(b"#1 reset", retain=True), b"#2 sample"]
+    bench.run_ms(1000)
+    assert ("command ignored: it is retained",) in bench.log
+    assert ("command", "sample", "") in bench.log
+    assert bench.calls("disconnect") == []
+    assert answers(bench) == [b"2 done"]
+
+
+def answers(bench):
+    return [msg for name, msg, *_ in bench.client.published if name == b"sensors/node-7/answer"]
+
+
+def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, monkeypatch):
+    saved = []
+    monkeypatch.setattr(State, "save", lambda state: saved.append(state.interval_ms))
+    bench.run_ms(1500)
+    for interval_ms in (200, 200, 300, 400, 300):
+        bench.client.to_deliver.append(b"interval %d" % interval_ms)
+        bench.run_ms(1000)
+    assert saved == [200]
+    assert bench.node.interval_ms == 300
+    bench.run_ms(60_000)
+    assert saved == [200, 300]
+    bench.client.to_deliver.append(b"interval 500")
+    bench.run_ms(1000)
+    bench.node.shut_down()
+    assert saved == [200, 300, 500]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (b"#a1 interval 5", b"a1 refused: interval: allowed: a whole number from 10 to 86400000"),
+        (b"#a1 interval", b"a1 refused: interval: allowed: a whole number from 10 to 86400000"),
+        (b"#a1 dance", b"a1 refused: known: interval MILLISECONDS, sample, health, reset"),
+        (b"#a1 interval 500", b"a1 done"),
+        (b"#a1 sample", b"a1 done"),
+        (b"interval 5", None),
+    ],
+)
+def test_node_answers_every_command_that_has_an_id(bench, text, answer):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(text)
+    bench.run_ms(1500)
+    assert answers(bench) == ([answer] if answer else [])
+
+
+def test_node_answers_a_reset_before_it_goes(bench):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(b"#r reset")
+    assert bench.node.run() == 0
+    assert answers(bench) == [b"r done"]
+    assert bench.client.calls[-1] == ("disconnect",)
+
+
+def health(bench):
+    topic = b"sensors/node-7/health"
+    return [decode(msg) for name, msg, *_ in bench.client.published if name == topic]
+
+
+def test_node_reports_its_health_at_the_start_daily_and_when_asked(clock, client, tmp_path):
+    bench = Bench(clock, client, tmp_path / "state.json", {"cause": 3}, interval_ms=3_600_000)
+    client.stats.dropped, client.stats.reconnects = 2, 5
+    bench.run_ms(2000)
+    (first,) = health(bench)
+    values = dict(first["values"])
+    assert (first["stream"], first["sequence"], first["boot"]) == (255, 1, 1)
+    # One reading of QoS 0 was refused before the connection.
+    assert (values[16], values[18], values[19], values[21], values[5]) == (3, 5, 3, 0, -61)
+    assert values[20] == 10000 * 2 // 20  # the first readings of QoS 1 and 2, of 4 + 16
+    bench.run_ms(86_300_000)
+    assert len(health(bench)) == 1
+    bench.run_ms(200_000)
+    assert len(health(bench)) == 2
+    client.to_deliver.append(b"health")
+    bench.run_ms(2000)
+    assert [one["sequence"] for one in health(bench)] == [1, 2, 3]
+
+
+def test_node_that_knows_the_time_writes_when_it_was_measured(clock, client, tmp_path):
+    bench = Bench(clock, client, tmp_path / "state.json", {"now_s": 1_800_000_000})
+    bench.run_ms(70_000_000)  # more than 16 bits of seconds
+    for one in bench.readings(2)[:: 1000]:
+        assert one["time"] == 1_800_000_000 + one["uptime_s"]
+
+
+class FakeNTP:
+    error = None
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.is_asking = False
+
+    def work(self):
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, str):
+            self.error = answer
+            return None
+        return answer
+
+
+def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client, tmp_path):
+    heard = []
+    options = {"ntp": FakeNTP(None, None, None, 1_800_000_000), "set_clock": heard.append}
+    bench = Bench(clock, client, tmp_path / "state.json", options)
+    bench.run_ms(5000)
+    readings = bench.readings(2)
+    assert readings[0]["time"] == 0
+    starts = {one["time"] - one["uptime_s"] for one in readings if one["time"]}
+    assert len(starts) == 1
+    assert 1_800_000_000 - 4 <= starts.pop() <= 1_800_000_000
+    assert heard == [1_800_000_000]
+
+
+def test_node_with_tls_waits_for_the_time_and_says_why(clock, client, tmp_path):
+    ntp = FakeNTP("no time from pool: no answer", None, None)
+    bench = Bench(clock, client, tmp_path / "state.json", {"ntp": ntp}, tls="ca.pem")
+    bench.run_ms(3000)
+    assert bench.calls("reconnect") == []
+    told = [words for words in bench.log if words[0].startswith("tls")]
+    assert told == [("tls: waits for the time:", "no time from pool: no answer")]
+    ntp.answers.append(1_800_000_000)
+    bench.run_ms(1000)
+    assert client.is_connected
+
+
+def test_node_whose_tls_refuses_the_certificate_says_so_and_goes_on(bench):
+    """MicroPython raises ValueError for it, which ended the program without a word."""
+
+    def refuse(timeout_ms):
+        bench.clock.sleep_ms(timeout_ms)
+        raise ValueError("The certificate is not correctly signed by the trusted CA")
+
+    bench.client.reconnect, works = refuse, bench.client.reconnect
+    bench.run_ms(5000)
+    told = [words for words in bench.log if words[0] == "broker:"]
+    assert told == [("broker:", "The certificate is not correctly signed by the trusted CA")]
+    assert len(bench.readings(2)) == 5
+    bench.client.reconnect = works
+    bench.run_ms(1000)
+    assert bench.client.is_connected
+
+
+def test_node_without_link_says_why_once(bench):
+    bench.network.link, bench.network.why = False, "wrong password for home"
+    bench.run_ms(3000)
+    assert bench.log.count(("network:", "wrong password for home")) == 1
+
+
+# --- deep sleep -----------------------------------------------------------------
+
+SLEEPER = {"interval_ms": 900_000, "sleep_above_ms": 60_000, "streams": [1]}
+
+
+def delivers(client):
+    """Let the fake broker acknowledge what was queued, as soon as it is polled."""
+
+    def poll(timeout_ms, poll=client.poll):
+        client.queued = 0
+        return poll(timeout_ms)
+
+    client.poll = poll
+
+
+def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(clock, client, tmp_path):
+    delivers(client)
+    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    sleep_ms = bench.node.run()
+    assert 899_000 <= sleep_ms + clock.now_ms <= 900_000
+    assert [one["sequence"] for one in bench.readings(0)] == [1]
+    statuses = [msg for name, msg, *_ in client.published if name == b"sensors/node-7/status"]
+    assert statuses == [b"asleep"]
+    assert bench.client.calls[-1] == ("disconnect",)
+
+
+def test_sleeper_goes_on_with_boot_numbers_and_uptime(clock, client, tmp_path):
+    delivers(client)
+    path = tmp_path / "state.json"
+    Bench(clock, client, path, **SLEEPER).node.run()
+    for wake in (2, 3):
+        client.is_connected = False
+        bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **SLEEPER)
+        bench.node.run()
+        last = bench.readings(0)[-1]
+        assert (last["boot"], last["sequence"]) == (1, wake)
+        assert abs(last["uptime_s"] - 900 * (wake - 1)) <= 1
+    assert len(health(bench)) == 1
+    again = Bench(clock, client, path, **SLEEPER)  # the power was gone
+    again.node.run()
+    assert again.readings(0)[-1]["boot"] == 2
+    assert again.readings(0)[-1]["sequence"] == 1
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_sleeper_without_broker_or_link_sleeps_at_once(clock, client, tmp_path, is_link):
+    client.can_connect = False
+    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    bench.network.link, bench.network.why = is_link, None if is_link else "no such network"
+    assert bench.node.run() > 890_000
+    assert clock.now_ms < 3000
+    assert len(bench.readings(0)) == 1  # and waits in the journal
+    assert client.queued == 1
+
+
+def test_sleeper_that_gets_no_answer_sleeps_after_its_longest_time_awake(clock, client, tmp_path):
+    bench = Bench(clock, client, tmp_path / "state.json", awake_ms=7000, **SLEEPER)
+    assert bench.node.run()
+    assert 7000 <= clock.now_ms < 9000
+
+
+def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(
+    clock, client, tmp_path
+):
+    delivers(client)
+    path = tmp_path / "state.json"
+    config = SLEEPER | {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
+    Bench(clock, client, path, **config).node.run()
+    asked = []
+    for _ in range(6):
+        client.is_connected = False
+        bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **config)
+        bench.node.run()
+        asked.append(bench.network.asked > 0)
+    assert asked == [False, False, True, False, False, True]
+
+
+def test_sleeper_told_a_shorter_interval_stays_awake(clock, client, tmp_path):
+    delivers(client)
+    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    client.to_deliver += [b"interval 1000", b"sample"]
+
+    def stop(*words):
+        bench.log.append(words)
+        if len(bench.readings(0)) > 3:
+            bench.node._wants_reset = True
+
+    bench.node._log = stop
+    assert bench.node.run() == 0
+    assert bench.client.published[-1][1] == b"offline"
+    assert b"online" in [msg for _, msg, *_ in bench.client.published]

@@ -12,11 +12,11 @@ MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
 
 LOCKED = """
 import micropython
-import commands
 from reading import Reading
 from sensors.health import FreeHeap
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
+from walltime import WallTime
 
 class I2C:
     answer = b"\\xbe\\xef\\x92\\xbe\\xef\\x92"
@@ -27,19 +27,20 @@ class I2C:
             buf[i] = self.answer[i]
 
 reading = Reading("node-7", 0x0100, 3)
+walltime = WallTime()
+walltime.set(1800000000, 0)
 sensors = [Simulated(), SHT3x(I2C()), FreeHeap()]
-text = bytearray(b"interval 86400000")
 
 def sample():
     for number in range(1, 31):
         reading.clear()
         for sensor in sensors:
             sensor.measure(reading)
-        envelope = reading.number(2, number, number * 10)
-        command = commands.parse(text, len(text))
+        walltime.read(number * 10)
+        envelope = reading.number(2, number, number * 10, walltime.high, walltime.low)
         if number == 30:
             micropython.heap_unlock()
-    print(command, bytes(envelope).hex())
+    print(bytes(envelope).hex())
 
 micropython.heap_lock()
 sample()
@@ -49,11 +50,10 @@ sample()
 def test_sampling_with_heap_locked_writes_the_whole_envelope(micropython):
     done = micropython.run(LOCKED, heap_bytes=HEAP_BYTES[micropython.bits], micropypath=MODULES)
     assert done.returncode == 0, done.stdout + done.stderr
-    command, envelope = done.stdout.split()
-    assert command == "86400000"
-    found = decode(bytes.fromhex(envelope))
+    found = decode(bytes.fromhex(done.stdout))
     assert (found["device"], found["boot"], found["stream"]) == ("node-7", 3, 2)
     assert (found["sequence"], found["uptime_s"]) == (30, 300)
+    assert found["time"] == 1_800_000_300
     *values, (kind, free_bytes) = found["values"]
     assert values == [(1, 1800), (2, 4600), (1, 8552), (2, 7458)]
     assert kind == 6
@@ -96,7 +96,7 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     try:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, 30, "readings")
         collector.command(device, "interval 20")
-        node.wait_until(lambda: "command 20" in node.lines, 30, "command")
+        node.wait_until(lambda: "command interval 20" in node.lines, 30, "command")
         collector.command(device, "reset")
         assert node.wait(30) == 0
     finally:

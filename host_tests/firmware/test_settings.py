@@ -47,6 +47,8 @@ def test_settings_with_only_what_is_required_get_every_default():
         ("max_mqueue_len", 0, "0"),
         ("buffer_size", 127, "127"),
         ("store", "flash", '"flash"'),
+        ("power_save", "on", '"on"'),
+        ("power_save", True, "true"),
         ("tls", None, "null"),
     ],
 )
@@ -56,7 +58,7 @@ def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value, show
 
 def test_settings_with_unknown_key_list_the_known_ones():
     (text,) = problems(GOOD | {"intervall": 5})
-    assert text.startswith("intervall is no known key; known: buffer_size, client_id, ")
+    assert text.startswith("intervall is no known key; known: awake_ms, buffer_size, ")
 
 
 def test_settings_without_required_keys_name_them():
@@ -77,6 +79,7 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
     ("extra", "text"),
     [
         ({"password": "x"}, "user is missing"),
+        ({"sleep_above_ms": 60000}, 'store is "ram"; deep sleep forgets it'),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
         (

@@ -9,11 +9,14 @@ import contextlib
 import errno
 import os
 import re
+import time
 
 import serial
 
 from .errors import BoardError
 
+_TRIES = 4
+_BUSY_PAUSE_S = 0.05
 _LOST = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO)
 _NUMBER = re.compile(r"\((\d+),|\[Errno (\d+)\]")
 
@@ -28,6 +31,14 @@ def open_port(port, timeout):
     """`port` as a serial.Serial that nobody else has; `timeout` in seconds for reads."""
     if os.path.isdir(port):
         raise BoardError(f"{port}: a folder; name a serial port, as /dev/ttyUSB0 is")
+    for _ in range(_TRIES):
+        try:
+            return serial.Serial(port, 115200, timeout=timeout, exclusive=True)
+        except serial.SerialException as error:
+            if not _is_busy(error):
+                raise
+        # The program that had it may be about to end; so may a child forked meanwhile.
+        time.sleep(_BUSY_PAUSE_S)
     return serial.Serial(port, 115200, timeout=timeout, exclusive=True)
 
 
@@ -52,6 +63,10 @@ def is_port_error(error):
     return isinstance(error, OSError) or type(error).__module__ == "termios"
 
 
+def _is_busy(error):
+    return "lock port" in str(error) or (os.name == "nt" and "PermissionError" in str(error))
+
+
 def _reason(error):
     # SerialException is an OSError, with a number where pyserial passed it on.
     text = str(error)
@@ -59,9 +74,7 @@ def _reason(error):
     number = error.errno or (found and int(found[1] or found[2]))
     if "FileNotFoundError" in text or number in _LOST:
         return "no such port; plug the board in and see `mpremote connect list`"
-    if "lock port" in text or number in (errno.EBUSY, errno.EAGAIN):
-        return "busy; close the other program that uses it"
-    if "PermissionError" in text and os.name == "nt":
+    if _is_busy(error) or number in (errno.EBUSY, errno.EAGAIN):
         return "busy; close the other program that uses it"
     if number in (errno.EACCES, errno.EPERM):
         return "no permission; add yourself to the group that owns it (dialout) and log in again"

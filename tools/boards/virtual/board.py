@@ -21,7 +21,9 @@ from typing import Any
 from .process import Process
 
 REPL = Path(__file__).with_name("repl.py")
-_MODE_AFTER = {80: "raw", 81: "friendly"}
+# What a process's status asks for: mode of the next one, and its reset cause.
+_NEXT_AFTER = {80: ("raw", 5), 81: ("friendly", 5), 82: ("friendly", 4)}
+_POWER_ON = 1
 _CTRL_C = b"\x03"
 
 
@@ -40,10 +42,10 @@ class VirtualBoard:
         is_chip = profile.port != "unix"
         machine = f"{profile.firmware.machine} with {profile.chip}" if is_chip else ""
         chip = [profile.mcu, profile.port, machine]
-        self._argv = lambda answers, mode: interpreter.argv(
+        self._argv = lambda answers, mode, cause: interpreter.argv(
             REPL,
             heap_bytes=heap_bytes,
-            args=[answers, mode, image, *chip, layout.program_unit, *places],
+            args=[answers, mode, cause, image, *chip, layout.program_unit, *places],
         )
         self._environment = interpreter.environment(
             [], {"CUT_AT_OPERATION": str(cut_at_operation)}
@@ -78,7 +80,7 @@ class VirtualBoard:
         read, write = os.pipe()
         with self._switch:
             self._stdin = open(read, "rb", buffering=0), open(write, "wb", buffering=0)
-            self._start(mode)
+            self._start(mode, _POWER_ON)
         self._wake()
 
     def cut_power(self):
@@ -110,9 +112,11 @@ class VirtualBoard:
         """Pull the plug when the computer has sent `count` more bytes."""
         self._cut_after = self._written + count
 
-    def _start(self, mode):
+    def _start(self, mode, cause):
         read, _ = self._stdin
-        self._process = Process(lambda answers: self._argv(answers, mode), self._environment, read)
+        self._process = Process(
+            lambda answers: self._argv(answers, mode, cause), self._environment, read
+        )
 
     def _wake(self):
         os.write(self._wake_write, b"x")
@@ -178,8 +182,8 @@ class VirtualBoard:
 
     def _start_again(self, process):
         status = process.wait()
-        if mode := _MODE_AFTER.get(status):
-            self._start(mode)
+        if status in _NEXT_AFTER:
+            self._start(*_NEXT_AFTER[status])
             if self._is_ctrl_c_unread():
                 self._process.interrupt()
         else:

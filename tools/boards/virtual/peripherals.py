@@ -12,8 +12,13 @@ _CORE_27_C = 14020
 _RSSI_DBM = -50
 
 
+# Status of the process by which a deep sleep ends; the computer's side starts it again.
+DEEP_SLEEP = 82
+
+
 class _Pin:
     OUT = 1
+    IN = 0
 
     def __init__(self, name, mode=None):
         self._level = 0
@@ -58,29 +63,66 @@ class _WLAN:
     def isconnected(self):
         return self._is_connected
 
-    def status(self, what):
+    def config(self, **options):
+        pass
+
+    def ifconfig(self):
+        return "127.0.0.1", "255.0.0.0", "127.0.0.1", "127.0.0.1"
+
+    def status(self, what="rssi"):
         if what != "rssi":
             raise ValueError("unknown status param")
         return _RSSI_DBM
+
+
+class _SPI:
+    def __init__(self, number, sck, mosi, miso):
+        pass
+
+
+class _Cable(_WLAN):
+    def __init__(self, **options):
+        self._is_connected = False
+
+    def active(self, is_active):
+        self._is_connected = is_active
+
+
+class _RTC:
+    def datetime(self, when):
+        pass  # the computer's clock is right
+
+
+def _deepsleep(milliseconds):
+    print("deep sleep", milliseconds)
+    sys.exit(DEEP_SLEEP)
 
 
 class _Machine:
     ADC = _ADC
     Pin = _Pin
     WDT = _WDT
+    RTC = _RTC
+    SPI = _SPI
+    deepsleep = _deepsleep
+    cause = 1
     # The first program of a board that ends so is started again.
     reset = sys.exit
 
 
+_Machine.reset_cause = lambda: _Machine.cause
+
+
 class _Network:
     STA_IF = 0
+    STAT_WRONG_PASSWORD = -3
+    STAT_NO_AP_FOUND = -2
+    PHY_W5500 = 1
+    PHY_LAN8720 = 2
+    PHY_IP101 = 3
     WLAN = _WLAN
-
-
-class _NtpTime:
-    # The computer's clock is right.
-    def settime():
-        pass
+    LAN = _Cable
+    WIZNET5K = _Cable
 
 
 class _Sys:
@@ -99,11 +141,14 @@ def name_board(machine):
     sys.modules["sys"] = _Sys()
 
 
-def install(mcu):
-    """Put the modules in place; the chip's own one of `mcu` has to be there already."""
+def install(mcu, cause):
+    """Put the modules in place; the chip's own one of `mcu` has to be there already.
+
+    `cause`: why the board starts, as machine.reset_cause() has it.
+    """
+    _Machine.cause = cause
     sys.modules["machine"] = _Machine
     sys.modules["network"] = _Network
-    sys.modules["ntptime"] = _NtpTime
     if mcu == "esp32":
         sys.modules["esp32"].raw_temperature = lambda: 80
     elif mcu[:3] == "esp":

@@ -3,9 +3,9 @@
 Mounts the board's filesystem at "/", runs boot.py and main.py, then serves the
 friendly and the raw REPL on stdin and stdout.  A soft reset ends the process with
 a status of its own, and the computer's side starts it again.
-Arguments: file descriptor for answers to Ctrl-C, "raw" or "friendly", flash image,
-MCU, port, what the board calls itself, program unit of the filesystem, start and length
-of filesystem and journal in the image.
+Arguments: file descriptor for answers to Ctrl-C, "raw" or "friendly", reset cause,
+flash image, MCU, port, what the board calls itself, program unit of the filesystem, start
+and length of filesystem and journal in the image.
 """
 
 import builtins
@@ -74,6 +74,8 @@ def run_file(name, names, is_raw):
     try:
         interrupt.run(execute, source, name, names)
     except SystemExit as exit:
+        if exit.args and exit.args[0] == peripherals.DEEP_SLEEP:
+            end(peripherals.DEEP_SLEEP)
         # The desk's halt() ends with a status; a board would be left at its REPL.
         if not (exit.args and exit.args[0]):
             soft_reset(is_raw)
@@ -185,14 +187,14 @@ def start(is_raw, names):
         raw_repl(names)
 
 
-def main(answers, mode, image, mcu, port, machine, program_unit, fs_start, fs_length, *journal):
+def main(answers, mode, cause, image, mcu, port, machine, program_unit, fs_start, fs_length, *journal):
     interrupt.install(int(answers))
     names = {"__name__": "__main__"}
     fs_start, fs_length = int(fs_start), int(fs_length)
     # Opened once: behind the board's own "/" the computer's files are out of reach.
     flash = open(image, "r+b")
     chips.install(port, flash, fs_start, fs_length, *map(int, journal))
-    peripherals.install(mcu)
+    peripherals.install(mcu, int(cause))
     if machine:
         peripherals.name_board(machine)
     mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))

@@ -1,0 +1,163 @@
+"""NTP and DNS in the background, against servers of this test's own on the loopback."""
+
+import select
+import socket
+import struct
+
+import pytest
+
+from ntp import NTP
+
+NOW_S = 1_800_000_000
+
+
+class Server:
+    """A UDP server that the test steps by hand."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+
+    def question(self):
+        """The next question, which is there already -> (bytes, who asked)."""
+        assert select.select([self.socket], [], [], 5)[0], "nobody asked"
+        return self.socket.recvfrom(512)
+
+    def answer(self, data, who):
+        self.socket.sendto(data, who)
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.socket.close()
+
+
+def time_answer(question, seconds=NOW_S, fraction=0, stratum=2, mode=4, origin=None):
+    """What a server says to `question`, RFC 4330 section 4."""
+    head = bytes([0x20 | mode, stratum]) + bytes(22)
+    when = struct.pack(">II", (seconds + 2208988800) & 0xFFFFFFFF, fraction)
+    return head + (origin or question[40:48]) + when + when
+
+
+def ask(ntp, server):
+    assert ntp.work() is None
+    question, who = server.question()
+    assert len(question) == 48
+    assert question[0] & 7 == 3  # a client
+    return question, who
+
+
+def heard(ntp):
+    """What work() gives once the datagram is here."""
+    assert select.select([ntp._socket], [], [], 5)[0]
+    return ntp.work()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fraction", "expected"),
+    [
+        (NOW_S, 0, NOW_S),
+        (NOW_S, 0x7FFFFFFF, NOW_S),
+        (NOW_S, 0x80000000, NOW_S + 1),
+        (2**32 - 2208988800 + 5, 0, 2**32 - 2208988800 + 5),  # the second era, from 2036
+    ],
+)
+def test_ntp_gives_the_time_to_the_second(clock, server, seconds, fraction, expected):
+    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+    question, who = ask(ntp, server)
+    assert ntp.work() is None  # nothing came yet, and nothing waits
+    server.answer(time_answer(question, seconds, fraction), who)
+    assert heard(ntp) == expected
+    assert not ntp.is_asking
+    clock.sleep_ms(6 * 3600 * 1000 - 1)
+    ntp.work()
+    assert not ntp.is_asking
+    clock.sleep_ms(1)
+    ntp.work()
+    assert ntp.is_asking
+
+
+def test_ntp_without_answer_asks_again_with_growing_pauses(clock, server):
+    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+    asked = []
+    for _ in range(60):
+        was_asking = ntp.is_asking
+        ntp.work()
+        if ntp.is_asking and not was_asking:
+            asked.append(clock.now_ms // 1000)
+        clock.sleep_ms(1000)
+    assert asked == [0, 5, 12, 23, 42]
+    assert ntp.error == "no time from 127.0.0.1: no answer"
+
+
+@pytest.mark.parametrize("change", [{"origin": b"x" * 8}, {"mode": 3}])
+def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
+    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+    question, who = ask(ntp, server)
+    server.answer(time_answer(question, **change), who)
+    assert heard(ntp) is None
+    server.answer(time_answer(question), who)
+    assert heard(ntp) == NOW_S
+
+
+def test_ntp_of_a_server_without_time_says_so(clock, server):
+    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+    question, who = ask(ntp, server)
+    server.answer(time_answer(question, stratum=0), who)
+    assert heard(ntp) is None
+    assert ntp.error == "no time from 127.0.0.1: the server does not know the time"
+
+
+def dns_answer(question, *records, flags=0x8180):
+    """RFC 1035 section 4: the question again, then the records."""
+    head = question[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0)
+    return head + question[12:] + b"".join(records)
+
+
+def record(kind, data, name=b"\xc0\x0c"):
+    return name + struct.pack(">HHIH", kind, 1, 60, len(data)) + data
+
+
+ALIAS = record(5, b"\x05other\x03org\x00")
+
+
+@pytest.fixture
+def dns(server, monkeypatch):
+    monkeypatch.setattr("ntp._DNS_PORT", server.port)
+    return server
+
+
+@pytest.mark.parametrize("before", [[], [ALIAS]])
+def test_ntp_looks_its_servers_name_up_without_waiting(clock, dns, before):
+    ntp = NTP(f"pool.example:{dns.port}", lambda: "127.0.0.1", clock)
+    assert ntp.work() is None
+    question, who = dns.question()
+    assert question[2:] == b"\1\0\0\1\0\0\0\0\0\0\4pool\7example\0\0\1\0\1"
+    name = b"\x05other\x03org\x00" if before else b"\xc0\x0c"
+    dns.answer(dns_answer(question, *before, record(1, bytes([127, 0, 0, 1]), name)), who)
+    assert heard(ntp) is None
+    question, who = dns.question()
+    dns.answer(time_answer(question), who)
+    assert heard(ntp) == NOW_S
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda q: dns_answer(q, flags=0x8183),
+        lambda q: dns_answer(q, ALIAS),
+        lambda q: dns_answer(q, ALIAS)[:30],
+        lambda q: dns_answer(q, record(1, bytes(4)))[:-6],
+    ],
+)
+def test_ntp_whose_name_is_not_known_says_so(clock, dns, answer):
+    ntp = NTP("pool.example", lambda: "127.0.0.1", clock)
+    ntp.work()
+    question, who = dns.question()
+    dns.answer(answer(question), who)
+    assert heard(ntp) is None
+    assert not ntp.is_asking
+    assert ntp.error.startswith("no time from pool.example: ")
