@@ -84,6 +84,9 @@ deploy: setup-boards ## copy changed files to a board and check it: BOARD= PORT=
 monitor: setup-boards ## show what a board prints: PORT=
 	@$(TOOLS) boards monitor $(call opt,PORT,port) $(ARGS)
 
+watch: setup-boards ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
+	@$(TOOLS) boards watch $(call opt,SERVER,server) $(ARGS)
+
 journal: setup-boards ## read a board's journal back and show it: PORT=
 	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)
 

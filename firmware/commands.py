@@ -1,11 +1,52 @@
-"""Reads a command message: `[#ID ]WORD[ ARGUMENT]`.
+"""Command messages, `[#ID ]WORD[ ARGUMENT]`, and the answers to those with an id.
 
-`ID` is 1 to 16 characters that the sender chose; a command that has one is answered.
-Allocates: commands are rare.
+`ID` is 1 to 16 characters that the sender chose.  Allocates: commands are rare.
 """
 
 LONGEST = 64
 _LONGEST_ID = 16
+_MOST_ANSWERS = 8
+
+
+class Commands:
+    """Reads commands and keeps their answers until they are out.
+
+    `obey(word, argument)` does what one says, or returns why not; `log` is as print.
+    """
+
+    def __init__(self, obey, log):
+        self._obey = obey
+        self._log = log
+        self.answers = []
+
+    def take(self, message):
+        """A message of the command topic came."""
+        if message.retain:
+            # It would come again with every connection: a retained `reset` for ever.
+            self._log("command ignored: it is retained")
+        elif message.payload_len > LONGEST:
+            self._log("command refused:", "longer than", LONGEST, "bytes")
+        else:
+            self._carry_out(*parse(message.payload))
+
+    def _carry_out(self, name, word, argument):
+        why = self._obey(word, argument)
+        if why:
+            self._log("command refused:", why)
+        else:
+            self._log("command", word, argument)
+        if name and len(self.answers) < _MOST_ANSWERS:
+            text = "refused: " + why if why else "done"
+            self.answers.append(("%s %s" % (name, text)).encode())
+
+    def publish_answers(self, client, topic):
+        """Those that find room in the queue; the others stay for the next time."""
+        try:
+            while self.answers:
+                client.publish(topic, self.answers[0], False, 1)
+                self.answers.pop(0)
+        except OSError:
+            pass
 
 
 def parse(payload):

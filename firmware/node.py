@@ -18,7 +18,8 @@ import commands
 import health
 import settings
 from reading import Reading
-from walltime import WallTime
+from sleep import Sleep
+from timekeeper import Timekeeper
 
 VERSION = 0x0200  # major × 256 + minor
 
@@ -27,11 +28,6 @@ _LONGEST_WAIT_MS = 1000
 _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
 _DRAIN_MS = 30000
-# A commanded interval is on flash at once, but not more often than this.
-_SAVE_EVERY_S = 60
-_MOST_ANSWERS = 8
-# After the last acknowledgement: commands that the broker kept come then, if any.
-_COMMANDS_MS = 250
 _UNKNOWN = "known: interval MILLISECONDS, sample, health, reset"
 
 
@@ -41,9 +37,8 @@ class Node:
     `config` is a dict of `settings.KEYS`, `state` a `state.State` whose boot has
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
     of link.py; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
-    as print is.  `now_s` is the time, seconds since 1970, or 0 if the board does not
-    know; `ntp` an ntp.NTP that asks for it, or None, and `set_clock(seconds)` hears it.
-    `cause` is why the board started, a number of health.CAUSE.
+    as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
+    the board started, a number of health.CAUSE.
     """
 
     def __init__(
@@ -57,10 +52,7 @@ class Node:
         watchdog=None,
         clock=time,
         log=print,
-        *,
-        ntp=None,
-        now_s=0,
-        set_clock=None,
+        times=None,
         store=None,
         cause=0,
     ):
@@ -72,8 +64,7 @@ class Node:
         self._watchdog = watchdog
         self._clock = clock
         self._log = log
-        self._ntp = ntp
-        self._set_clock = set_clock
+        self._times = times or Timekeeper(clock)
         self._store = store
         self._cause = cause
         self._config = config
@@ -86,22 +77,19 @@ class Node:
         self._status = root + b"/status"
         self._command_topic = root + b"/command"
         self._answer_topic = root + b"/answer"
-        self._answers = []
-        self._greeting = b"online"
+        self._commands = commands.Commands(self._obey, log)
+        self._sleep = Sleep(config, clock, self._room, state.asleep)
+        self._greet_with(b"online")
         self._is_subscribed = False
-        self._is_greeted = False
         self._is_locked = False
         self._may_lock = True
         self._told = None  # the last reason why there is no connection
-        self._quiet_at = None
         self._wants_sample = False
         self._wants_reset = False
-        self._is_unsaved = False
-        self._saved_at_s = -_SAVE_EVERY_S
         self.interval_ms = state.interval_ms or config["interval_ms"]
         slept = state.asleep or {}
-        self._uptime_s = slept.get("uptime_s", 0)
-        self._next_health_s = slept.get("next_health_s", self._uptime_s)
+        self._times.begin(slept)
+        self._next_health_s = slept.get("next_health_s", self._times.uptime_s)
         # = the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
         self._health_number = slept.get("health_number", 0)
@@ -109,10 +97,6 @@ class Node:
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
         self._next_sample = clock.ticks_ms()
-        self._last_second = clock.ticks_add(self._next_sample, -slept.get("uptime_ms", 0))
-        self._walltime = WallTime()
-        if now_s:
-            self._walltime.set(now_s, self._uptime_s)
         client.on_message = self._on_message
         client.set_last_will(self._status, b"offline", True, 1)
 
@@ -122,8 +106,8 @@ class Node:
         -> milliseconds to sleep, 0 for a reset at once; goodbye is said.
         """
         while not self._wants_reset:
-            if self._sleeps():
-                sleep_ms = self._run_awake(self._clock.ticks_ms())
+            if self._sleep.is_wanted(self.interval_ms):
+                sleep_ms = self._run_awake()
                 if sleep_ms:
                     return sleep_ms
             else:
@@ -135,10 +119,8 @@ class Node:
         """One round: feed, sample if due, then wait for the broker or the next sample."""
         # A hidden allocation, and every error that is raised, becomes a MemoryError
         # while the heap is locked: the next round, unlocked, shows what it was.
-        if self._ntp:
-            self._ask_time()
-        if self._is_unsaved and self._uptime_s - self._saved_at_s >= _SAVE_EVERY_S:
-            self._save()
+        self._times.ask(self._network)
+        self._state.save_when_due(self._times.uptime_s)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
         try:
@@ -154,13 +136,11 @@ class Node:
         self._log("draining")
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
         self._next_sample = None
-        self._greeting = b"offline"
-        self._is_greeted = False
-        if self._is_unsaved:
-            self._save()
+        self._greet_with(b"offline")
+        self._state.save_what_waits()
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
-            if self._is_greeted and not self._answers and not self._undelivered():
+            if self._is_greeted and not self._commands.answers and not self._undelivered():
                 break
         self._client.disconnect()
 
@@ -168,7 +148,7 @@ class Node:
         """What this boot did, as a dict for people and tools."""
         return {
             "boot": self._state.boot,
-            "uptime_s": self._uptime_s,
+            "uptime_s": self._times.uptime_s,
             "interval_ms": self.interval_ms,
             "accepted": self.accepted,
             "refused": self.refused,
@@ -183,7 +163,7 @@ class Node:
     def _round(self):
         if self._watchdog:
             self._watchdog.feed()
-        self._count_seconds()
+        self._times.count()
         self._led.show(self._client.is_connected)
         if self._is_sample_due():
             self._sample()
@@ -198,18 +178,20 @@ class Node:
         if self._client.is_connected:
             if not self._is_greeted:
                 self._greet()
-            if self._answers:
-                self._answer()
-            if self._uptime_s >= self._next_health_s:
+            if self._commands.answers:
+                self._lock(False)
+                self._commands.publish_answers(self._client, self._answer_topic)
+            if self._times.uptime_s >= self._next_health_s:
                 self._publish_health()
             self._client.poll(wait_ms)
         elif not self._network.is_up():
             if self._network.why:
                 self._tell("network:", self._network.why)
             self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
-        elif self._lacks_time():
-            if self._ntp.error:
-                self._tell("tls: waits for the time:", self._ntp.error)
+        elif self._config["tls"] and self._times.is_lacking:
+            # Certificates have dates, and the board has no battery for its clock.
+            if self._times.error:
+                self._tell("tls: waits for the time:", self._times.error)
             self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
         else:
             self._connect(wait_ms)
@@ -221,18 +203,6 @@ class Node:
             self._told = kind, text
             self._log(kind, text)
 
-    def _lacks_time(self):
-        # Certificates have dates, and the board has no battery for its clock.
-        return self._config["tls"] and self._ntp and not self._walltime.is_known
-
-    def _ask_time(self):
-        if self._ntp.is_asking or self._client.is_connected or self._network.is_up():
-            seconds = self._ntp.work()
-            if seconds:
-                self._walltime.set(seconds, self._uptime_s)
-                if self._set_clock:
-                    self._set_clock(seconds)
-
     def _connect(self, wait_ms):
         # What a connection keeps shall not come to lie behind the garbage of the last.
         gc.collect()
@@ -243,6 +213,10 @@ class Node:
             self._log("connected")
         elif self._client.last_error:
             self._tell("broker:", reason(self._client.last_error))
+
+    def _greet_with(self, greeting):
+        self._greeting = greeting
+        self._is_greeted = False
 
     def _greet(self):
         # Not in the session of a level 3 broker for sure, so said on every connect.
@@ -261,18 +235,12 @@ class Node:
         if self._next_sample is not None:
             left = self._clock.ticks_diff(self._next_sample, self._clock.ticks_ms())
             wait_ms = min(wait_ms, left)
-        if self._ntp and self._ntp.is_asking:
+        if self._times.is_asking:
             wait_ms = min(wait_ms, _ASKING_WAIT_MS)
         return max(wait_ms, 0)
 
     def _undelivered(self):
         return self._client.inflight + self._client.queued
-
-    def _count_seconds(self):
-        now = self._clock.ticks_ms()
-        while self._clock.ticks_diff(now, self._last_second) >= 1000:
-            self._last_second = self._clock.ticks_add(self._last_second, 1000)
-            self._uptime_s += 1
 
     def _lock(self, wanted):
         if wanted and not self._is_locked:
@@ -317,9 +285,8 @@ class Node:
             self.refused += 1
 
     def _envelope(self, stream, number):
-        time = self._walltime
-        time.read(self._uptime_s)
-        return self._reading.number(stream, number, self._uptime_s, time.high, time.low)
+        uptime_s, time = self._times.uptime_s, self._times.time
+        return self._reading.number(stream, number, uptime_s, time.high, time.low)
 
     def _publish_health(self):
         self._lock(False)
@@ -335,7 +302,7 @@ class Node:
         number = self._health_number + 1
         if self._is_taken(self._health_topic, self._envelope(health.STREAM, number), 1):
             self._health_number = number
-            self._next_health_s = self._uptime_s + health.EVERY_S
+            self._next_health_s = self._times.uptime_s + health.EVERY_S
 
     def _is_taken(self, topic, envelope, qos):
         before = self._undelivered()
@@ -352,29 +319,11 @@ class Node:
     # --- commands ---------------------------------------------------------------
 
     def _on_message(self, message):
-        # Done before the acknowledgement leaves, so that a reset cannot lose it; a
-        # command is rare, so it may allocate.
+        # Done before the acknowledgement leaves, so that a reset cannot lose it.
         was_locked = self._is_locked
         self._lock(False)
-        if message.retain:
-            # It would come again with every connection: a retained `reset` for ever.
-            self._log("command ignored: it is retained")
-        elif message.payload_len > commands.LONGEST:
-            self._log("command refused:", "longer than", commands.LONGEST, "bytes")
-        else:
-            self._command(message.payload)
+        self._commands.take(message)
         self._lock(was_locked)
-
-    def _command(self, payload):
-        name, word, argument = commands.parse(payload)
-        why = self._obey(word, argument)
-        if why:
-            self._log("command refused:", why)
-        else:
-            self._log("command", word, argument)
-        if name and len(self._answers) < _MOST_ANSWERS:
-            text = "refused: " + why if why else "done"
-            self._answers.append(("%s %s" % (name, text)).encode())
 
     def _obey(self, word, argument):
         # -> None, or why not.
@@ -388,93 +337,47 @@ class Node:
         elif word == "sample":
             self._wants_sample = True
         elif word == "health":
-            self._next_health_s = self._uptime_s
+            self._next_health_s = self._times.uptime_s
         else:
             self._wants_reset = True
         return None
 
     def _change_interval(self, interval_ms):
-        if interval_ms == self.interval_ms:
-            return
-        self._state.interval_ms = self.interval_ms = interval_ms
-        self._is_unsaved = True
-        if self._uptime_s - self._saved_at_s >= _SAVE_EVERY_S:
-            self._save()
-        if self._next_sample is not None:
-            self._next_sample = self._clock.ticks_add(self._clock.ticks_ms(), interval_ms)
-
-    def _save(self):
-        self._state.save()
-        self._is_unsaved = False
-        self._saved_at_s = self._uptime_s
-
-    def _answer(self):
-        self._lock(False)
-        try:
-            while self._answers:
-                self._client.publish(self._answer_topic, self._answers[0], False, 1)
-                self._answers.pop(0)
-        except OSError:
-            pass  # queue full: again in the next round
+        if interval_ms != self.interval_ms:
+            self.interval_ms = interval_ms
+            self._state.change_interval(interval_ms, self._times.uptime_s)
+            if self._next_sample is not None:
+                self._next_sample = self._clock.ticks_add(self._clock.ticks_ms(), interval_ms)
 
     # --- sleep ------------------------------------------------------------------
 
-    def _sleeps(self):
-        return 0 < self._config["sleep_above_ms"] <= self.interval_ms
-
-    def _run_awake(self, start):
-        # One sample; then until the settings' wish is fulfilled or there is no way.
-        # -> milliseconds to sleep, 0 when a command changed the plan.
-        self._greeting = b"asleep"
-        self._is_greeted = False
+    def _run_awake(self):
+        # One sample, and on until it is time to sleep -> for how many ms, 0 when a
+        # command changed the plan.
+        sleep, client = self._sleep, self._client
+        sleep.begin()
+        self._greet_with(b"asleep")
         if self._is_sample_due():
             self._sample()
-        while not self._wants_reset and self._is_awake_for(start):
+        while not sleep.is_over(
+            client.is_connected,
+            self._is_greeted and not self._commands.answers and not self._undelivered(),
+            self._told is not None,
+            self._undelivered(),
+        ):
             self.step()
-        if self._wants_reset or not self._sleeps():
-            self._greeting = b"online"
-            self._is_greeted = False
-            return 0
-        self._client.disconnect()
-        now = self._clock.ticks_ms()
-        sleep_ms = max(self.interval_ms - self._clock.ticks_diff(now, start), 1)
-        since_second_ms = self._clock.ticks_diff(now, self._last_second) + sleep_ms
-        self._state.fall_asleep(
-            {
-                "uptime_s": self._uptime_s + since_second_ms // 1000,
-                "uptime_ms": since_second_ms % 1000,
-                "next_health_s": self._next_health_s,
-                "health_number": self._health_number,
-                "accepted": self.accepted,
-            }
-        )
+            if self._wants_reset or not sleep.is_wanted(self.interval_ms):
+                self._greet_with(b"online")
+                return 0
+        client.disconnect()
+        sleep_ms = sleep.left_ms(self.interval_ms)
+        asleep = self._times.after(sleep_ms)
+        asleep["next_health_s"] = self._next_health_s
+        asleep["health_number"] = self._health_number
+        asleep["accepted"] = self.accepted
+        self._state.fall_asleep(asleep)
         self._log("sleep", sleep_ms)
         return sleep_ms
-
-    def _is_awake_for(self, start):
-        waited_ms = self._clock.ticks_diff(self._clock.ticks_ms(), start)
-        if waited_ms >= self._config["awake_ms"] or not self._sleeps():
-            return False
-        if not self._is_due_to_send():
-            return False
-        if not self._client.is_connected:
-            # Told: the network or the broker said no.
-            return self._told is None
-        if not self._is_greeted or self._answers or self._undelivered():
-            self._quiet_at = None
-            return True
-        now = self._clock.ticks_ms()
-        if self._quiet_at is None:
-            self._quiet_at = now
-        return self._clock.ticks_diff(now, self._quiet_at) < _COMMANDS_MS
-
-    def _is_due_to_send(self):
-        if self._config["sleep_after"] == "acknowledged" or self._client.is_connected:
-            return True
-        if not self._state.asleep:
-            return True  # the first time since it was switched on: people wait for it
-        # The radio stays off until half of the room is taken.
-        return 2 * self._undelivered() >= self._room
 
 
 def reason(error):

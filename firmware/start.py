@@ -13,6 +13,7 @@ from link import Ethernet, HostNetwork, WiFi, reasons
 from node import Node, reason
 from settings import SettingsError, load
 from state import State
+from timekeeper import Timekeeper
 from umqtt31 import MQTTClient, MQTTError
 
 # As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
@@ -71,9 +72,7 @@ def _build(config, board):
         network,
         _led(board),
         _watchdog(board),
-        ntp=_ntp(config, board, network),
-        now_s=board.now(),
-        set_clock=board.set_clock,
+        times=Timekeeper(time, _ntp(config, board, network), board.now(), board.set_clock),
         store=store,
         cause=cause,
     )

@@ -9,6 +9,9 @@ import os
 
 FILE = "state.json"
 
+# A commanded interval is on flash at once, but not more often than this.
+_SAVE_EVERY_S = 60
+
 
 class State:
     """`boot`: the number of this start, from 1.  `interval_ms`: None until commanded.
@@ -22,12 +25,31 @@ class State:
         self.boot = known.get("boot", 0)
         self.interval_ms = known.get("interval_ms")
         self.asleep = known.get("asleep")
+        self._is_unsaved = False
+        self._saved_at_s = -_SAVE_EVERY_S
 
     def begin_boot(self):
         """Count this start; on flash when it returns, so no number is used twice."""
         self.boot += 1
         self.asleep = None
         self.save()
+
+    def change_interval(self, interval_ms, uptime_s):
+        """Keep a commanded interval; it is on flash when it may be, as the rest says."""
+        self.interval_ms = interval_ms
+        self._is_unsaved = True
+        self.save_when_due(uptime_s)
+
+    def save_when_due(self, uptime_s):
+        """Write what waits, if the last such writing is long enough ago."""
+        if self._is_unsaved and uptime_s - self._saved_at_s >= _SAVE_EVERY_S:
+            self._saved_at_s = uptime_s
+            self.save()
+
+    def save_what_waits(self):
+        """Write it now: the node goes."""
+        if self._is_unsaved:
+            self.save()
 
     def fall_asleep(self, asleep):
         """Keep `asleep`, a dict of numbers and lists, for the same boot after the sleep."""
@@ -43,6 +65,7 @@ class State:
                 known["asleep"] = self.asleep
             json.dump(known, file)
         os.rename(beside, self._path)
+        self._is_unsaved = False
 
 
 def _read(path):

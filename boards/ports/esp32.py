@@ -33,8 +33,9 @@ def i2c():
 
 def ethernet():
     """The cable of a board whose ETHERNET says how its chip is wired -> network.LAN."""
-    import board
     import network
+
+    import board
 
     options = dict(board.ETHERNET)
     kind = getattr(network, options.pop("phy_type"))

@@ -25,7 +25,8 @@ def settings(path, broker, name, more="", interval_ms=100):
     """A device.toml as a person writes it -> its path."""
     path.write_text(
         f'client_id = "{name}"\nserver = "{broker.host}"\nport = {broker.port}\n'
-        f'prefix = "virtual-{name}"\nstore = "journal"\nstreams = [1]\ninterval_ms = {interval_ms}\n'
+        f'prefix = "virtual-{name}"\nstore = "journal"\nstreams = [1]\n'
+        f"interval_ms = {interval_ms}\n"
         'wifi_ssid = "workshop"\nwifi_password = "of no use here"\nntp_server = ""\n' + more
     )
     return path

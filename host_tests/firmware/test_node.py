@@ -9,6 +9,7 @@ from host_tests.firmware.decoding import decode
 from node import Node, topic_root
 from settings import complete
 from state import State
+from timekeeper import Timekeeper
 
 CONFIG = complete(
     {"client_id": "node-7", "server": "b", "interval_ms": 1000, "streams": [0, 1, 2]}
@@ -375,9 +376,11 @@ def test_node_reports_its_health_at_the_start_daily_and_when_asked(clock, client
 
 
 def test_node_that_knows_the_time_writes_when_it_was_measured(clock, client, tmp_path):
-    bench = Bench(clock, client, tmp_path / "state.json", {"now_s": 1_800_000_000})
+    bench = Bench(
+        clock, client, tmp_path / "state.json", {"times": Timekeeper(clock, now_s=1_800_000_000)}
+    )
     bench.run_ms(70_000_000)  # more than 16 bits of seconds
-    for one in bench.readings(2)[:: 1000]:
+    for one in bench.readings(2)[::1000]:
         assert one["time"] == 1_800_000_000 + one["uptime_s"]
 
 
@@ -398,8 +401,8 @@ class FakeNTP:
 
 def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client, tmp_path):
     heard = []
-    options = {"ntp": FakeNTP(None, None, None, 1_800_000_000), "set_clock": heard.append}
-    bench = Bench(clock, client, tmp_path / "state.json", options)
+    times = Timekeeper(clock, FakeNTP(None, None, None, 1_800_000_000), 0, heard.append)
+    bench = Bench(clock, client, tmp_path / "state.json", {"times": times})
     bench.run_ms(5000)
     readings = bench.readings(2)
     assert readings[0]["time"] == 0
@@ -411,7 +414,8 @@ def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client
 
 def test_node_with_tls_waits_for_the_time_and_says_why(clock, client, tmp_path):
     ntp = FakeNTP("no time from pool: no answer", None, None)
-    bench = Bench(clock, client, tmp_path / "state.json", {"ntp": ntp}, tls="ca.pem")
+    options = {"times": Timekeeper(clock, ntp)}
+    bench = Bench(clock, client, tmp_path / "state.json", options, tls="ca.pem")
     bench.run_ms(3000)
     assert bench.calls("reconnect") == []
     told = [words for words in bench.log if words[0].startswith("tls")]
@@ -505,9 +509,7 @@ def test_sleeper_that_gets_no_answer_sleeps_after_its_longest_time_awake(clock, 
     assert 7000 <= clock.now_ms < 9000
 
 
-def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(
-    clock, client, tmp_path
-):
+def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(clock, client, tmp_path):
     delivers(client)
     path = tmp_path / "state.json"
     config = SLEEPER | {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}

@@ -211,5 +211,5 @@ def package():
     click.echo(", ".join(write_packages()))
 
 
-for command in (watch.monitor, watch.journal, watch.advise):
+for command in (watch.monitor, watch.watch, watch.journal, watch.advise):
     cli.add_command(command)

@@ -1,6 +1,7 @@
 """Options and progress bars that several commands share."""
 
 import contextlib
+import functools
 from pathlib import Path
 
 import click
@@ -29,6 +30,23 @@ firmware = click.option(
     required=True,
     help="MicroPython for the board; `boards show` says where to get it.",
 )
+
+
+def broker(command):
+    """Options that name a broker; the command gets `broker`, a function that connects."""
+
+    @click.option("--server", required=True, help="The broker: HOST or HOST:PORT.")
+    @click.option("--user", help="User name for the broker.")
+    @click.option("--password-file", type=FILE, help="File whose first line is the password.")
+    @click.option("--ca", type=FILE, help="CA certificates (PEM); connect with TLS.")
+    @functools.wraps(command)
+    def with_broker(server, user, password_file, ca, **others):
+        from .fleetwatch import connect
+
+        lines = password_file.read_text().splitlines() if password_file else [None]
+        return command(broker=lambda: connect(server, user, lines[0], ca), **others)
+
+    return with_broker
 
 
 def _lines(text, total):

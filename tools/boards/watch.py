@@ -1,4 +1,4 @@
-"""Commands that look at a device or its settings: monitor, journal, advise."""
+"""Commands that look at devices or their settings: monitor, watch, journal, advise."""
 
 from pathlib import Path
 
@@ -18,6 +18,20 @@ def monitor(port, restart):
 
     try:
         watch(port, restart, on_text=lambda text: click.echo(text, err=True))
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
+
+
+@click.command()
+@options.broker
+@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def watch(broker, prefix, as_json):
+    """Show readings, health, status and answers of a fleet as they come, until Ctrl-C."""
+    from .fleetwatch import watch as listen
+
+    try:
+        listen(broker(), prefix, click.echo, as_json)
     except KeyboardInterrupt:
         click.echo()  # the way to end it, so no failure
 

@@ -38,7 +38,7 @@ def play(stage: Stage, readings: int) -> Outcome:
 
 def _checks(stage: Stage, node: DeskNode) -> list[tuple[str, bool]]:
     proxy = stage.proxy
-    commanded = node.lines.count(f"command {_COMMANDED_MS}")
+    commanded = node.lines.count(f"command interval {_COMMANDED_MS}")
     report = node.report or {}
     return [
         (

@@ -187,13 +187,13 @@ def start(is_raw, names):
         raw_repl(names)
 
 
-def main(answers, mode, cause, image, mcu, port, machine, program_unit, fs_start, fs_length, *journal):
+def main(answers, mode, cause, image, mcu, port, machine, program_unit, *places):
     interrupt.install(int(answers))
     names = {"__name__": "__main__"}
-    fs_start, fs_length = int(fs_start), int(fs_length)
+    fs_start, fs_length, *journal = map(int, places)
     # Opened once: behind the board's own "/" the computer's files are out of reach.
     flash = open(image, "r+b")
-    chips.install(port, flash, fs_start, fs_length, *map(int, journal))
+    chips.install(port, flash, fs_start, fs_length, *journal)
     peripherals.install(mcu, int(cause))
     if machine:
         peripherals.name_board(machine)

@@ -1,0 +1,55 @@
+"""When a node with a long interval may sleep, and for how long.
+
+Awake it sends what waits, as the settings say, then listens a moment for commands that
+the broker kept.  Where there is no way to the broker it sleeps at once: the journal
+keeps what it has.
+"""
+
+_COMMANDS_MS = 250
+
+
+class Sleep:
+    """`config` is a dict of settings.KEYS, `clock` as in node.Node, `room` how many
+    messages the client takes; `was_asleep`: the node woke, nobody switched it on."""
+
+    def __init__(self, config, clock, room, was_asleep):
+        self._above_ms = config["sleep_above_ms"]
+        self._awake_ms = config["awake_ms"]
+        self._must_send = config["sleep_after"] == "acknowledged" or not was_asleep
+        self._room = room
+        self._clock = clock
+        self._start = self._quiet_at = None
+
+    def is_wanted(self, interval_ms):
+        """Is the interval long enough to sleep in between?"""
+        return 0 < self._above_ms <= interval_ms
+
+    def begin(self):
+        """The node is awake from now on."""
+        self._start = self._clock.ticks_ms()
+        self._quiet_at = None
+
+    def is_over(self, is_connected, is_idle, has_failed, undelivered):
+        """Is there a reason to stay awake no more?
+
+        `is_idle`: connected, and nothing left to say; `has_failed`: network or broker
+        said no.
+        """
+        now = self._clock.ticks_ms()
+        if self._clock.ticks_diff(now, self._start) >= self._awake_ms:
+            return True
+        if not is_connected:
+            # The radio stays off until half of the room is taken.
+            return has_failed or not (self._must_send or 2 * undelivered >= self._room)
+        if not is_idle:
+            self._quiet_at = None
+        elif self._quiet_at is None:
+            self._quiet_at = now
+        else:
+            return self._clock.ticks_diff(now, self._quiet_at) >= _COMMANDS_MS
+        return False
+
+    def left_ms(self, interval_ms):
+        """How long to sleep, so that the next sample is an interval after this one."""
+        passed_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._start)
+        return max(interval_ms - passed_ms, 1)

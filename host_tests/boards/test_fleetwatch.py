@@ -1,0 +1,113 @@
+"""make watch: what devices publish, in one line each."""
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from tools.boards.fleetwatch import line_of
+from tools.boards.places import ROOT
+
+ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
+TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())
+
+
+def envelope(stream, *values, time=TIME, version=2):
+    head = bytes([0x75, version, 2, 1]) + b"".join(n.to_bytes(4, "big") for n in (3, 12, 86465))
+    head += bytes([stream, len(values)]) + b"hall-1".ljust(23, b"\0")
+    body = b"".join(bytes([kind]) + n.to_bytes(4, "big", signed=True) for kind, n in values)
+    return head + body + (time.to_bytes(4, "big") if version == 2 else b"")
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch):
+    """The computer's time zone, for times that people read."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+READING = envelope(0, (1, 2150), (2, 4520), (5, -61), (200, 7))
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "line"),
+    [
+        (
+            "sensors/hall-1/reading/0",
+            READING,
+            "2026-11-22 03:00:01 hall-1 3/0/12: 21.50 °C, 45.2 %, -61 dBm, kind 200: 7",
+        ),
+        (
+            "sensors/north/hall-1/reading/0",
+            envelope(0, (4, 3312), time=0),
+            "2026-11-22 03:00:07 (arrived) hall-1 3/0/12: 3.31 V",
+        ),
+        (
+            "sensors/hall-1/reading/1",
+            envelope(1, version=1),
+            "2026-11-22 03:00:07 (arrived) hall-1 3/1/12: no values",
+        ),
+        (
+            "sensors/hall-1/health",
+            envelope(
+                255, (16, 3), (6, 142336), (17, 99000), (18, 2), (19, 0), (20, 1000), (21, 1)
+            ),
+            "2026-11-22 03:00:01 hall-1 health: boot 3, up 1 day, 0:01:05, firmware 2.1, "
+            "reset by its watchdog, 142,336 B free, largest block 99,000 B, 2 reconnects, "
+            "0 drops, 10.0 % full, 1 corrupt pages",
+        ),
+        ("sensors/hall-1/status", b"online", "2026-11-22 03:00:07 hall-1 is online"),
+        ("sensors/hall-1/answer", b"17 done", "2026-11-22 03:00:07 hall-1 answers: 17 done"),
+        ("sensors/hall-1/command", b"#17 reset", None),
+        ("sensors/hall-1/reading/0", b"nonsense", None),
+        ("sensors/hall-1/reading/0", READING + b"\0", None),
+        ("lonely", b"online", None),
+    ],
+)
+def test_line_of_message_is_what_a_person_wants_to_know(topic, payload, line):
+    assert line_of(topic, payload, ARRIVED) == line
+
+
+def test_line_of_message_as_json_has_numbers_in_their_units():
+    found = json.loads(line_of("sensors/hall-1/reading/0", READING, ARRIVED, as_json=True))
+    assert found["values"] == {"temperature": 21.5, "humidity": 45.2, "signal": -61, "kind_200": 7}
+    assert (found["device"], found["kind"], found["time"]) == ("hall-1", "reading", TIME)
+    status = json.loads(line_of("sensors/hall-1/status", b"online", ARRIVED, as_json=True))
+    assert (status["device"], status["status"]) == ("hall-1", "online")
+
+
+def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
+    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
+    words = ["watch", "--server", server, "--prefix", "watched", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools", "boards", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        # Retained, so that it comes whenever the subscription does.
+        publish = ["mosquitto_pub", "-h", shared_mosquitto.host, "-p", str(shared_mosquitto.port)]
+        topic = ["-t", "watched/hall-1/status"]
+        subprocess.run([*publish, *topic, "-r", "-m", "online"], check=True)
+        assert json.loads(process.stdout.readline())["status"] == "online"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    subprocess.run([*publish, *topic, "-r", "-n"], check=True)
+
+
+def test_watch_command_without_broker_is_one_line(run):
+    result = run("watch", "--server", "127.0.0.1:1")
+    assert result.exit_code == 1
+    assert result.output.count("\n") == 1
+    assert "127.0.0.1:1: Connection refused" in result.output

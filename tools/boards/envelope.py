@@ -1,0 +1,93 @@
+"""A reading as a device sends it (docs/readings.md), in units that people use."""
+
+import struct
+from dataclasses import dataclass
+
+_MAGIC = 0x75
+_HEADER = struct.Struct(">BBHIIIBB23s")
+_VALUE = struct.Struct(">Bi")
+_HEALTH_STREAM = 255
+
+# kind: (name, divisor to its usual unit, text)
+_KINDS = {
+    1: ("temperature", 100, "{:.2f} °C"),
+    2: ("humidity", 100, "{:.1f} %"),
+    3: ("pressure", 100, "{:.1f} hPa"),
+    4: ("supply", 1000, "{:.2f} V"),
+    5: ("signal", 1, "{} dBm"),
+    6: ("free_heap", 1, "{:,} B free"),
+    16: ("cause", 1, "{}"),
+    17: ("largest_block", 1, "largest block {:,} B"),
+    18: ("reconnects", 1, "{} reconnects"),
+    19: ("drops", 1, "{} drops"),
+    20: ("fill", 100, "{:.1f} % full"),
+    21: ("corrupt_pages", 1, "{} corrupt pages"),
+}
+_CAUSES = {
+    0: "started",
+    1: "switched on",
+    2: "reset",
+    3: "reset by its watchdog",
+    4: "woke",
+    5: "restarted",
+}
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """One envelope; `time` in seconds since 1970, None when the device did not know it.
+
+    `values` is a list of (kind, number) as sent.
+    """
+
+    device: str
+    firmware: str
+    boot: int
+    sequence: int
+    uptime_s: int
+    stream: int
+    time: int | None
+    values: list
+
+    @property
+    def is_health(self):
+        """Is it about the device itself?"""
+        return self.stream == _HEALTH_STREAM
+
+    def named_values(self):
+        """{name: number in its usual unit}; kinds of the user's own are kind_N."""
+        named = {}
+        for kind, number in self.values:
+            name, divisor, _ = _KINDS.get(kind, (f"kind_{kind}", 1, ""))
+            named[name] = number / divisor if divisor > 1 else number
+        return named
+
+    def texts(self):
+        """The values as a person reads them."""
+        return [_text(kind, number) for kind, number in self.values]
+
+
+def read_envelope(data):
+    """bytes -> Envelope, or None when they are none."""
+    if len(data) < _HEADER.size or data[0] != _MAGIC or data[1] not in (1, 2):
+        return None
+    _, version, firmware, boot, sequence, uptime_s, stream, count, device = _HEADER.unpack_from(
+        data
+    )
+    end = _HEADER.size + count * _VALUE.size
+    if len(data) != end + 4 * (version - 1):
+        return None
+    values = [_VALUE.unpack_from(data, at) for at in range(_HEADER.size, end, _VALUE.size)]
+    seconds = int.from_bytes(data[end:], "big") if version == 2 else 0
+    name = device.rstrip(b"\0").decode(errors="replace")
+    release = f"{firmware >> 8}.{firmware & 255}"
+    return Envelope(name, release, boot, sequence, uptime_s, stream, seconds or None, values)
+
+
+def _text(kind, number):
+    if kind == 16:
+        return _CAUSES.get(number, f"cause {number}")
+    if kind not in _KINDS:
+        return f"kind {kind}: {number}"
+    _, divisor, text = _KINDS[kind]
+    return text.format(number / divisor if divisor > 1 else number)
