@@ -45,10 +45,11 @@ class Brokers:
             broker.close()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All in one process, so that certificates and brokers are made once."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.xdist_group("tls"))
 
 
