@@ -41,6 +41,7 @@ def test_missing_file_is_named(run):
     [
         ({"ca": "device.key"}, "CERTIFICATE"),
         ({"ca": "device.key.der"}, "cert"),
+        ({"ca": "half.crt"}, ""),
         ({"ca": "ca.crt", "cert": "device.key", "key": "device.key"}, "CERTIFICATE"),
         ({"ca": "ca.crt", "cert": "device.key.der", "key": "device.key"}, "cert"),
         ({"ca": "ca.crt", "cert": "device.crt", "key": "ca.crt"}, "PRIVATE KEY"),
@@ -50,7 +51,7 @@ def test_missing_file_is_named(run):
 )
 def test_wrong_content_is_a_value_error(run, certificates, value, word):
     found = run("context_error", files(certificates, **value))
-    assert found.startswith(("ValueError: ssl: invalid", "ValueError: ssl: no "))
+    assert found.startswith("ValueError: ssl: ")
     assert word in found
 
 

@@ -17,6 +17,7 @@ REFUSED = "localhost ended the handshake: it wants another certificate from us, 
 # The broker's certificate, the roots, and what the client says.
 SERVERS = [
     ("server", "ca", ACCEPTED),
+    ("server", "roots", ACCEPTED),
     ("rsa", "ca", ACCEPTED),
     ("server", "other", TRUST),
     ("self-signed", "ca", TRUST),
@@ -29,6 +30,8 @@ SERVERS = [
 CLIENTS = [
     ("device", "device", ACCEPTED),
     ("rsa-device", "rsa-device", ACCEPTED),
+    ("odd", "odd", ACCEPTED),
+    ("chain", "device", ACCEPTED),
     (None, None, REFUSED),
     ("stranger", "stranger", REFUSED),
     ("old-device", "old-device", REFUSED),
