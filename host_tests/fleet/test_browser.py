@@ -17,57 +17,85 @@ _DARK, _LIGHT = "0", "1"
 
 # What a person does, and what is then to be seen.
 _ACTIONS = """
-const rows = () => [...byId("devices").rows].slice(1).map((row) => row.cells[1].textContent);
-const filter = byId("filter");
-const type = (text) => { filter.value = text; filter.dispatchEvent(new Event("input")); };
-const heads = () => [...byId("devices").rows[0].cells];
-const click = (name) => heads().find((cell) => cell.textContent === name).click();
-const seen = { first: rows().length, hostile: rows()[0] };
-byId("next").click(); seen.second = rows()[0];
-type("dev-00012"); seen.filtered = rows();
-type("lost > 9998"); seen.bad = rows();
-type(""); click("lost"); seen.most = rows()[0];
-click("lost"); seen.least = rows()[0];
-draw().then(() => {
-  seen.lines = document.querySelectorAll("#loss svg path").length;
-  seen.theme = document.documentElement.className;
-  seen.hit = document.body.dataset.hit ?? null;
-  seen.loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
-  document.body.textContent = "seen" + JSON.stringify(seen) + "end";
-});
+const table = () => [...byId("list").rows].slice(1);
+const rows = () => table().map((row) => row.cells[0].textContent);
+const click = (name) => {
+  const head = [...byId("list").rows[0].cells].findIndex((cell) => cell.textContent === name);
+  return sortDevices(head);
+};
+await ready;
+const seen = { first: rows().length, hostile: rows()[0], unpacked: unpacked.size };
+byId("next").click(); await drawDevices(); seen.second = rows()[0];
+await search("dev-00012"); seen.filtered = rows(); seen.after = unpacked.size;
+await search("lost > 9998"); seen.bad = rows();
+await search("well"); seen.well = length();
+await search(""); await click("lost"); seen.most = rows()[0];
+await click("lost"); seen.least = rows()[0];
+await search("dev-009999"); table()[0].click();
+seen.device = [...byId("device").querySelectorAll("h2, p, td")].map((node) => node.textContent);
+seen.csv = toCsv(["a", "b"], [["=1+1", 'x "y", z'], [null, -3]]);
+seen.bars = document.querySelectorAll("#loss svg rect").length;
+seen.tiles = [...document.querySelectorAll("a.tile")].map((node) => node.hash.slice(1));
+seen.dangling = seen.tiles.filter((id) => !byId(id));
+seen.theme = document.documentElement.className;
+seen.hit = document.body.dataset.hit ?? null;
+seen.wide = document.documentElement.scrollWidth > innerWidth;
+seen.loaded = performance.getEntriesByType("resource").map((entry) => entry.name)
+  .filter((name) => !name.startsWith("blob:"));
+document.body.textContent = "seen" + JSON.stringify(seen) + "end";
 </script>
 """
+_COLUMNS = ["site", "client_id", "state", "why", "firmware", "lost", "missed", "violations"]
+_COLUMNS += ["troubles", "connects", "refused", "ended_reset", "last_seen"]
+
+
+def _device(number):
+    state = "losing" if number % 2 else "well"
+    rest = [state, "messages of it lost: %d" % number, "1.0", number, 0, 0]
+    return ["default", "dev-%06d" % number, *rest, 0, 1, 0, 0, "2026-01-01 00:00:00"]
 
 
 def _data():
-    devices = [["default", "dev-%06d" % n, "1.0", n, 1.5] for n in range(10_000)]
+    devices = [_device(n) for n in range(10_000)]
     devices[0][1] = _HOSTILE
-    hours = [
-        {"hour": "2026-01-01T%02d:00:00" % hour, "lost": hour, "violations": 1, "readings": 9}
-        | {"packets": 50, "p50": 1.0, "p95": 2.0, "max": None}
-        for hour in range(24)
+    moments = [
+        {"at": 1_767_225_600 + 600 * n, "losses": n, "violations": 1, "readings": 9, "packets": 50}
+        | {"p50": 1.0, "p95": 2.0}
+        for n in range(24)
     ]
     example = {"requirement": "RT-SEQ", "ts": "", "client_id": _HOSTILE, "by": "client"}
     example |= {"detail": _HOSTILE, "connection": _HOSTILE, "capture": _HOSTILE, "offset": 1}
+    example |= {"sure": "proved", "why": _HOSTILE, "site": "default", "around": []}
+    loss = {"ts": "2026-01-01 00:00:01.000", "device": "dev-009999", "topic": _HOSTILE}
+    loss |= {"client_id": "far", "site": "default", "messages": 3, "why": _HOSTILE}
+    trouble = {"finding": "refused_connects", "about": "client", "client_id": _HOSTILE}
     strip = {"client": _HOSTILE, "topic": _HOSTILE, "qos": 1, "before": 1}
+    change = {"change": "worse", "site": "default", "device": _HOSTILE, "why": _HOSTILE}
+    findings = {"violations": 1, "lost messages": 3, "overtaking messages": 0}
     return {
         "rows": {"packets": 1, "connections": 1, "readings": 0},
-        "findings": {"violations": 1},
-        "span": ["2026-01-01 00:00:00.000", None],
-        "files": [{"capture": _HOSTILE, "errors": 1}],
-        "devices": {"columns": ["site", "client", "firmware", "lost", "p50 ms"], "data": devices},
+        "findings": findings,
+        "limits": {"lost messages": 5},
+        "span": ["2026-01-01 00:00:00", None],
+        "files": [{"file": _HOSTILE, "errors": 1, "said": _HOSTILE}],
+        "notes": [_HOSTILE],
+        "devices": {"columns": _COLUMNS, "data": devices},
         "device_count": len(devices),
-        "groups": {"firmware": [{"firmware": "1.0", "clients": 3}], "site": []},
-        "hours": hours,
-        "hot": [{"client": _HOSTILE, "hour": "2026-01-01T00:00:00", "findings": 3}],
-        "violations": [{"requirement": "RT-SEQ", "by": "client", "number": 1, "clients": 1}],
-        "examples": [example | {"around": []}],
+        "states": {"losing": 5000, "faulty": 0, "unsteady": 0, "well": 5000},
+        "groups": {"firmware": [{"firmware": "1.0", "devices": 3}], "site": []},
+        "step_s": 600,
+        "moments": moments,
+        "losses": [loss],
+        "troubles": [trouble],
+        "violations": [{"requirement": "RT-SEQ", "by": "client", "times": 1, "clients": 1}],
+        "examples": [example],
         "strips": [strip | {"cells": [["1", "new"], ["2", "again"], [_HOSTILE, "late"]]}],
         "statements": {},
+        "since": {"counts": {"worse": 1}, "rows": [change]},
     }
 
 
-def _look(tmp_path, scheme):
+def _look(tmp_path, scheme, width=1200):
     text = page.page(_data())
     end = text.rindex("</script>")
     path = tmp_path / "report.html"
@@ -75,6 +103,7 @@ def _look(tmp_path, scheme):
     command = [_BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += ["--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000"]
     command += ["--blink-settings=preferredColorScheme=" + scheme]
+    command += ["--window-size=%d,900" % width]
     command += ["--user-data-dir=%s" % (tmp_path / "profile"), path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     found = re.search(r"seen(\{.*\})end", done.stdout, re.DOTALL)
@@ -87,14 +116,26 @@ if _BROWSER:
     def test_report_of_10_000_devices_when_opened_offline_filters_and_sorts(tmp_path):
         seen = _look(tmp_path, _LIGHT)
         assert seen["first"] == 100  # one page of rows, not all
+        assert seen["unpacked"] == 1  # and one block of devices
         assert seen["second"] == "dev-000100"
         assert seen["filtered"] == ["dev-%06d" % number for number in range(120, 130)]
+        assert seen["after"] == 1
         assert seen["bad"] == ["dev-009999"]
+        assert seen["well"] == 5000
         assert seen["most"] == "dev-009999"
         assert seen["least"] == seen["hostile"]
-        assert seen["lines"] > 10
+        assert {"lost", "broken", "devices", "when", "files"} <= set(seen["tiles"])
+        assert seen["dangling"] == []
+        assert seen["bars"] > 40
         assert seen["theme"] == "light"
         assert seen["loaded"] == []
+
+    def test_report_when_a_device_is_opened_shows_all_about_it(tmp_path):
+        seen = _look(tmp_path, _LIGHT, width=500)
+        assert seen["device"][:2] == ["dev-009999: losingclose", "messages of it lost: 9999"]
+        assert "far" in seen["device"]
+        assert seen["csv"] == 'a,b\r\n\'=1+1,"x ""y"", z"\r\n,-3\r\n'
+        assert not seen["wide"]
 
     def test_report_with_html_in_names_when_opened_shows_it_as_text(tmp_path):
         seen = _look(tmp_path, _DARK)

@@ -154,6 +154,14 @@ def test_ports_when_given_choose_what_is_mqtt(tmp_path):
     assert types(_decode(data, tmp_path, ports=(1883, 1884))[0]) == {"CONNECT": 1, "PUBLISH": 1}
 
 
+def test_mqtt_on_a_port_that_was_not_named_is_said(tmp_path):
+    link, frames = _frames("raw ipv4")
+    data = link_frames.pcap([f.replace(b"\x07\x5b", b"\x07\x5c", 1) for f in frames], link)
+    _, tally = _decode(data, tmp_path)
+    assert tally.counts["mqtt_on_port_1884"] == 1
+    assert "mqtt_on_port_1884" not in _decode(data, tmp_path, ports=(1884,))[1].counts
+
+
 def test_damaged_record_is_skipped_and_named_by_its_byte(tmp_path):
     link, frames = _frames("raw ipv4")
     data = bytearray(link_frames.pcap(frames + [frames[1]] * 20, link))

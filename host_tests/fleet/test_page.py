@@ -1,7 +1,9 @@
 """The report page: nothing of a capture becomes markup, strips show the order at a glance."""
 
+import base64
 import json
 import re
+import zlib
 
 import pytest
 
@@ -11,22 +13,20 @@ _HOSTILE = "</script><script>alert(1)</script><!--<b onload=x>&amp;\u2028\x00"
 
 
 def _data():
-    devices = [["default", _HOSTILE, "1.0", float("nan"), 3]]
+    columns = ["site", "client_id", "state", "why", "firmware", "lost"]
+    devices = [["default", _HOSTILE, "losing", None, "1.0", float("nan")]]
     return {
         "rows": {"packets": 1, "connections": 1, "readings": 0},
         "findings": {"violations": 1},
-        "span": ["2026-01-01 00:00:00.000", None],
-        "files": [{"capture": _HOSTILE, "errors": 1}],
-        "devices": {"columns": ["site", "client", "firmware", "p50 ms", "lost"], "data": devices},
+        "files": [{"file": _HOSTILE, "errors": 1}],
+        "devices": {"columns": columns, "data": devices},
         "device_count": 1,
-        "groups": {"firmware": [], "site": []},
-        "hours": [],
-        "hot": [],
-        "violations": [],
-        "examples": [],
-        "strips": [],
-        "statements": {},
+        "groups": {"firmware": [{"firmware": _HOSTILE}], "site": []},
     }
+
+
+def _unpacked(text):
+    return json.loads(zlib.decompress(base64.b64decode(text), -15))
 
 
 def test_page_with_hostile_names_keeps_them_inside_its_data():
@@ -36,8 +36,11 @@ def test_page_with_hostile_names_keeps_them_inside_its_data():
     assert len(found) == 4
     assert text.count("</script>") == 4
     data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[1]
-    row = json.loads(data)["devices"]["data"][0]
-    assert row == ["default", _HOSTILE, "1.0", None, 3]
+    assert json.loads(data)["groups"]["firmware"] == [{"firmware": _HOSTILE}]
+    block = re.search(r'class="block">(.*?)</script>', text)[1]
+    assert _unpacked(block) == [["default", _HOSTILE, "losing", None, "1.0", None]]
+    names = re.search(r'id="names"[^>]*>(.*?)</script>', text)[1]
+    assert _unpacked(names) == [["default", _HOSTILE, "losing", "1.0"]]
 
 
 def test_page_needs_nothing_from_outside():

@@ -183,10 +183,44 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.FINDINGS
     page = (tmp_path / "out" / "report.html").read_text()
     assert "MQTT-4.6.0-5" in page
+    metrics = (tmp_path / "out" / "metrics.prom").read_text()
+    assert re.search(r'^mqtt_fleet_findings\{what="violations"\} [1-9]', metrics, re.MULTILINE)
     assert not re.search(r'(src|href)\s*=\s*"(https?:)?//', page), "loads something"
     shutil.rmtree(tmp_path / "in")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.pcap").write_bytes(simulated(Plan(devices=2, readings=20))[0])
-    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.CLEAN
+    earlier = tmp_path / "earlier"
+    (tmp_path / "out").rename(earlier)
+    more = {"since": earlier}
+    assert batch.run(tmp_path / "in", tmp_path / "out", options, **more) == batch.CLEAN
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert '"change":"not seen any more"' in page
     (tmp_path / "in" / "one.pcap").write_bytes(b"not a capture")
     assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.BAD_INPUT
+
+
+def test_devices_tell_in_words_what_is_wrong_with_whom(audited, capture):
+    out, result = audited
+    devices = {row["client_id"]: row for row in _written(out, "devices").to_pylist()}
+    connections = _written(out, "connections").to_pylist()
+    assert len(devices) == len({row["client_id"] for row in connections})
+    for name, row in devices.items():
+        mine = [one for one in connections if one["client_id"] == name]
+        assert row["connects"] == len(mine)
+        assert row["last_seen"] == max(one["end"] for one in mine)
+        assert (row["why"] is None) == (row["state"] == "well")
+    lost = sum(row["lost"] for row in devices.values())
+    assert 0 < lost
+    assert "messages of it lost: " in str([row["why"] for row in devices.values()])
+    assert {row["state"] for row in devices.values()} > {"losing", "well"}
+    own = [one for one in _written(out, "violations").to_pylist() if one["by"] == "client"]
+    assert sum(row["violations"] for row in devices.values()) == len(own)
+
+
+def test_tables_when_an_audit_fails_stay_those_of_the_one_before(spark, audited, monkeypatch):
+    out, _ = audited
+    before = sorted(path for path in out.rglob("*") if path.is_file())
+    monkeypatch.setattr(transforms, "sum_up", None)
+    with pytest.raises(TypeError):
+        _run(spark, out.parent, out, buckets=2)
+    assert sorted(path for path in out.rglob("*") if path.is_file()) == before

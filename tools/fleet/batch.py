@@ -3,61 +3,82 @@
 import contextlib
 import sys
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
-_NOTES = {
-    "ENCRYPTED": "%d connections are encrypted (TLS) and were not judged (%d bytes seen)",
-    "UNREAD": "%d connections begin with, or go on behind damage with, %d bytes not understood",
-    "NOT_MQTT": "%d connections on the ports given are no MQTT (%d bytes seen)",
-}
 
 
 class BadInput(Exception):
     """There is nothing that could be judged; the text says what to do."""
 
 
-def run(folder, out, options, master=None, memory="3g"):
-    """Audit `folder` into `out` and show what was found -> exit code."""
-    spark, result = audit(folder, out, options, master, memory)
-    from .spark import job
+def run(folder, out, options, master=None, memory="3g", since=None, allow=()):
+    """Audit `folder` into `out` and show what was found -> exit code.
 
+    `since` is the folder of an earlier audit to compare with, `allow` texts such as
+    "lost messages=3": findings up to these numbers are no reason for exit code 1.
+    """
+    limits = read_limits(allow)
+    if since is not None and not (since / "devices").is_dir():
+        raise BadInput("%s holds no tables of an audit (no folder devices)" % since)
+    if since is not None and since.resolve() == out.resolve():
+        raise BadInput("--since and --out must be two folders: the tables of --out are replaced")
+    _, result = audit(folder, out, options, master, memory, since, limits)
     console = Console(stderr=True, highlight=False)
-    captures = job.load(spark, out, "captures")
-    _show(console, result, captures.select("capture").distinct().count())
-    _show_errors(console, captures)
-    _show_unread(console, out)
+    _show(console, result, limits)
+    _show_rest(console, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
         return BAD_INPUT
-    return FINDINGS if any(result.findings.values()) else CLEAN
+    return FINDINGS if too_many(result.findings, limits) else CLEAN
 
 
-def audit(folder, out, options, master=None, memory="3g"):
+def audit(folder, out, options, master=None, memory="3g", since=None, limits=None):
     """Audit `folder` into `out`, report included -> (session, `outcome.Result`).
 
-    `options` are those of `job.Options`.  Raises BadInput.
+    `options` are those of `job.Options`, `limits` {finding: how many}.  Raises BadInput.
     """
     _check(folder, out)
-    from .report import collect, page
-    from .spark import job, session
-
-    try:
-        spark = session.start(master, memory)
-    except session.NoJava as error:
-        raise BadInput(str(error))
-    out.mkdir(parents=True, exist_ok=True)
-    options = job.Options(**options)
     with _progress() as step:
-        result = job.run(spark, folder, out, options, step)
-        page.write(collect.collect(spark, out, result), out / "report.html")
+        from .report import collect, metrics, page
+        from .spark import job, session
+
+        try:
+            spark = session.start(master, memory)
+        except session.NoJava as error:
+            raise BadInput(str(error))
+        out.mkdir(parents=True, exist_ok=True)
+        result = job.run(spark, folder, out, job.Options(**options), step)
+        page.write(collect.collect(out, result, since, limits), out / "report.html")
+        metrics.write(result, out)
     return spark, result
+
+
+def read_limits(texts):
+    """{finding: how many are allowed} of texts such as "lost messages=3"."""
+    from .outcome import findings
+
+    known = findings({})
+    limits = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        wanted = name.strip().lower()
+        found = [one for one in known if one.lower().startswith(wanted)] if wanted else []
+        if len(found) != 1 or not number.strip().isdigit():
+            raise BadInput(
+                "--allow %s: write NAME=NUMBER, NAME one of: %s" % (text, ", ".join(known))
+            )
+        limits[found[0]] = int(number)
+    return limits
+
+
+def too_many(findings, limits):
+    """The findings of which there are more than allowed."""
+    return {name: n for name, n in findings.items() if n > limits.get(name, 0)}
 
 
 def _check(folder, out):
@@ -73,48 +94,50 @@ def _check(folder, out):
 
 @contextlib.contextmanager
 def _progress():
-    columns = (TextColumn("audit"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"))
     console = Console(stderr=True)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("audit", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task = progress.add_task("starting Spark", total=None, done="")
+
+        def step(done, total):
+            if total:
+                text = "%d of %d tasks" % (done, total)
+                progress.update(task, description="audit", completed=done, total=total, done=text)
+
+        yield step
 
 
-def _show(console, result, count):
-    table = Table(title="%d captures" % count, title_justify="left")
+def _show(console, result, limits):
+    table = Table(title="tables", title_justify="left")
     table.add_column("table")
     table.add_column("rows", justify="right")
     for name, rows in result.rows.items():
         table.add_row(name, f"{rows:,}")
     console.print(table)
     table = Table(title="findings", title_justify="left")
-    table.add_column("what")
-    table.add_column("number", justify="right")
+    for column in ("what", "number", "allowed"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    over = too_many(result.findings, limits)
     for name, number in result.findings.items():
-        style = "bold red" if number else None
-        table.add_row(name, f"{number:,}", style=style)
+        allowed = f"{limits[name]:,}" if name in limits else ""
+        table.add_row(name, f"{number:,}", allowed, style="bold red" if name in over else None)
     console.print(table)
 
 
-def _show_errors(console, captures):
-    errors = captures.where("counter = 'error'").orderBy("capture", "offset").limit(20)
-    for row in errors.collect():
-        text = "%s: byte %d: %s" % (row.capture, row.offset, row.detail)
-        console.print(text, style="yellow", soft_wrap=True, markup=False)
+def _show_rest(console, out):
+    # What is in the folder and in no table, and what is damaged, each with its reason.
+    from .report import collect
 
-
-def _show_unread(console, out):
-    # What is in the folder and in no table, with the reason.
-    unread = pq.read_table(out / "captures", filters=[("counter", "=", "not_read")])
-    rows = unread.select(["capture", "detail"]).to_pylist()
-    for row in rows[:_MOST_LINES]:
-        text = "%s was not read: %s" % (row["capture"], row["detail"])
+    captures = collect.read(out, "captures").to_pylist()
+    lines = []
+    for row in captures:
+        if row["counter"] == "not_read":
+            lines.append("%s was not read: %s" % (row["capture"], row["detail"]))
+        elif row["counter"] == "error":
+            lines.append("%s: byte %d: %s" % (row["capture"], row["offset"], row["detail"]))
+    lines.sort()
+    for text in collect.notes(out) + lines[:_MOST_LINES]:
         console.print(text, style="yellow", soft_wrap=True, markup=False)
-    if len(rows) > _MOST_LINES:
-        console.print("and %d files more" % (len(rows) - _MOST_LINES), style="yellow")
-    gaps = pq.read_table(out / "gaps", columns=["kind", "connection", "bytes"])
-    for kind, text in _NOTES.items():
-        some = gaps.filter(pc.equal(gaps["kind"], kind))
-        if some.num_rows:
-            number = pc.count_distinct(some["connection"]).as_py()
-            console.print(text % (number, pc.sum(some["bytes"]).as_py()), style="yellow")
+    if len(lines) > _MOST_LINES:
+        more = len(lines) - _MOST_LINES
+        console.print("and %d lines more, in the table captures" % more, style="yellow")

@@ -264,8 +264,8 @@ def _write_packets(spark, folder, options, out):
     sink = tables.Sink(str(out), ("packets",))
     with job.shelf(spark) as shelf:
         events, _ = job.read(spark, folder, options, shelf)
-        told = transforms.told(transforms.packets(events, sink)).toArrow()
-    tables.publish(sink, told["told"].to_pylist())
+        told = transforms.packets(events, sink).toArrow()
+        tables.publish(sink, told)
 
 
 def audit(bench):

@@ -18,20 +18,24 @@ def cli():
 @click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
 @click.option("--whole-files", is_flag=True, help="every file holds whole connections (faster)")
 @click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
+@click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit")
+@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
 @click.option("--master", help="Spark master; default local[*]")
 @click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
-def audit(folder, out, ports, whole_files, exempt, master, memory):
+def audit(folder, out, ports, whole_files, exempt, since, allow, master, memory):
     """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
 
-    Sub-folders of FOLDER are sites.  Exit code: 0 nothing found, 1 findings, 2 nothing
-    there that could be judged.
+    Sub-folders of FOLDER are sites.  --since shows what changed; --allow "lost=3" sets how
+    many findings of a kind pass.  Exit code: 0 nothing found beyond what is allowed, 1
+    findings, 2 nothing there that could be judged.
     """
     from . import batch
 
     _check_ports(ports)
     try:
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
-        sys.exit(batch.run(Path(folder), Path(out), options, master, memory))
+        earlier = Path(since) if since else None
+        sys.exit(batch.run(Path(folder), Path(out), options, master, memory, earlier, allow))
     except batch.BadInput as error:
         click.echo("Error: %s" % error, err=True)
         sys.exit(batch.BAD_INPUT)
@@ -88,8 +92,10 @@ def decode(folder, out, ports):
 
     numbers = _check_ports(ports)
     errors = 0
-    for source in files.find(folder):
-        if files.is_json(source):
+    for source in files.survey(folder):
+        if source.problem:
+            click.echo("%s was not read: %s" % (source.capture, source.problem), err=True)
+        if source.problem or files.is_json(source):
             continue
         target = out / (source.capture + ".parquet")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,10 +15,11 @@ _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 
 @dataclass
 class Result:
-    """Rows of each table, and what is a finding: {what: how many}."""
+    """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told."""
 
     rows: dict = field(default_factory=dict)
     findings: dict = field(default_factory=dict)
+    facts: dict = field(default_factory=dict)
 
 
 def count(name, table):
@@ -29,6 +30,7 @@ def count(name, table):
 
 def findings(counts):
     """{finding: how many} of the sum of all `count`s, in the order of importance."""
+    counts = Counter(counts)
     return {
         "violations": counts["violations"],
         "lost messages": counts["lost"],

@@ -384,9 +384,47 @@ GAPS = pa.schema(
     ]
 )
 
+DEVICES = _schema(
+    [
+        ("site", pa.string(), "as in `packets`"),
+        ("client_id", pa.string(), "null: all whose CONNECT was not captured"),
+        ("state", pa.string(), "`losing`, `faulty`, `unsteady` or `well`"),
+        ("why", pa.string(), "what is wrong, in words; null when nothing is"),
+        ("firmware", pa.string(), "newest, from its readings"),
+        ("lost", pa.int64(), "readings of it that were never seen or did not arrive"),
+        ("missed", pa.int64(), "messages that it should have got and did not"),
+        ("duplicates", pa.int64(), "as in `sequences`"),
+        ("overtaking", pa.int64(), "as in `sequences`"),
+        ("incomplete", pa.int64(), "messages that it gave up"),
+        ("violations", pa.int64(), "statements that it broke, not the broker"),
+        ("troubles", pa.int64(), "findings about it (fleet-verdicts.md), how often in all"),
+        ("late", pa.int64(), "silences longer than keep alive and its tolerance"),
+        ("connects", pa.int64(), "connections"),
+        ("refused", pa.int64(), "of these, refused by the server"),
+        ("ended_disconnect", pa.int64(), "of these, ended by DISCONNECT"),
+        ("ended_closed_by_client", pa.int64(), "of these, closed without it"),
+        ("ended_closed_by_server", pa.int64(), "of these, closed by the server"),
+        ("ended_reset", pa.int64(), "of these, reset"),
+        ("ended_open", pa.int64(), "of these, not ended in the capture"),
+        ("first_seen", TS, "begin of its first connection"),
+        ("last_seen", TS, "its last packet or TCP segment"),
+        ("keep_alive_s", pa.int32(), "largest that it asked for"),
+        ("longest_silence_s", pa.float64(), "between two of its packets"),
+        ("ping_ms", pa.float64(), "from PINGREQ to PINGRESP: median, of the worst connection"),
+        ("sent", pa.int64(), "messages published"),
+        ("received", pa.int64(), "messages delivered to it"),
+        ("redelivered", pa.int64(), "messages sent again, marked DUP"),
+        ("readings", pa.int64(), "different readings of it"),
+        ("boots", pa.int64(), "different boot counters"),
+        ("latency_p50_ms", pa.float64(), "of its readings, from published to delivered"),
+        ("latency_p95_ms", pa.float64(), "95 % are not slower"),
+    ]
+)
+
 # The tables that an audit writes, by name.
 TABLES = {
     "packets": PACKETS,
+    "devices": DEVICES,
     "connections": CONNECTIONS,
     "flows": FLOWS,
     "sequences": SEQUENCES,

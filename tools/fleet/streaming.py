@@ -46,7 +46,7 @@ def run(
     """
     out = Path(out)
     source = source_options(settings.source, out, once, password)
-    from .report import collect, page
+    from .report import collect, metrics, page
     from .spark import session, stream
 
     keep(settings, stream.state_folder(out))
@@ -70,7 +70,8 @@ def run(
         _follow(query, target, console, pace.refresh_s)
     query.stop()
     result = _refresh(target, console)
-    page.write(collect.collect(spark, out, result), out / "report.html")
+    page.write(collect.collect(out, result), out / "report.html")
+    metrics.write(result, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     return FINDINGS if any(result.findings.values()) else CLEAN
 

@@ -21,6 +21,8 @@ _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51,
 _EXTENSIONS = (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION, 135, 139, 140)
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
+# How a CONNECT begins, and the first four letters of the protocol's names.
+_CONNECT, _MQTT, _MQIS = 0x10, 0x4D515454, 0x4D514973
 
 
 @dataclass
@@ -192,6 +194,8 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
     keep = np.flatnonzero(is_whole & (from_known | to_known))
     tally.add("other_ports", np.count_nonzero(is_whole) - len(keep))
     keeps_all = len(keep) == len(at)
+    if not keeps_all:
+        _other_ports(read, tally, at, np.minimum(end, end_ip), dport, is_whole, keep)
 
     def pick(array):
         return array if keeps_all else array[keep]
@@ -224,6 +228,22 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
         ts=pick(frames.ts[index]),
     )
     return found.take(np.flatnonzero((size > 0) | (found.flags & (FIN | SYN | RST) != 0)))
+
+
+def _other_ports(read, tally, at, end, dport, is_whole, keep):
+    # A CONNECT to a port that nobody named is said: its traffic would be missed in silence.
+    rest = is_whole.copy()
+    rest[keep] = False
+    at, end, dport = at[rest], end[rest], dport[rest]
+    start = at + (read.u8[at + 12] >> 4).astype(np.int64) * 4
+    long = start + 12 <= end
+    start, dport = start[long], dport[long]
+    start, dport = (one[read.u8[start] == _CONNECT] for one in (start, dport))
+    body = start + 2 + (read.u8[start + 1] > 127)
+    name = read.u32[body + 2]
+    is_mqtt = (name == _MQTT) | (name == _MQIS)
+    for port, count in zip(*np.unique(dport[is_mqtt], return_counts=True), strict=True):
+        tally.add("mqtt_on_port_%d" % port, count)
 
 
 def _is_higher(a, a_port, b, b_port):

@@ -1,7 +1,6 @@
 // Fills the page from its data.  Text only ever goes in through textContent.
-const read = (id) => JSON.parse(document.getElementById(id).textContent);
-const data = read("data"), charts = read("charts");
 const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
 const make = (tag, text, cls) => {
   const node = document.createElement(tag);
   if (text !== undefined && text !== null) node.textContent = text;
@@ -13,94 +12,226 @@ const shown = (value) => typeof value === "number" ? value.toLocaleString("en")
   : value === null || value === undefined ? ""
   : String(value).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
     (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-const BAD = new Set(["lost", "violations", "overtaking", "delivered twice", "incomplete", "errors", "number"]);
+const words = (name) => name.replace(/_/g, " ").replace("client id", "device");
+const BAD = new Set(["lost", "missed", "violations", "overtaking", "duplicates", "incomplete", "errors", "refused", "late", "troubles", "unwell", "messages"]);
+const STATES = Object.keys(data.states);
 
 function cell(name, value) {
   const number = typeof value === "number";
-  const node = make("td", shown(value), (number ? "n" : "") + (number && value > 0 && BAD.has(name) ? " bad" : ""));
-  if (!number && node.textContent.length > 24) node.title = node.textContent;
+  const bad = number && value > 0 && BAD.has(name);
+  const state = name === "state" && STATES.includes(value) ? value : "";
+  const short = !number && String(value ?? "").length < 30;
+  const node = make("td", shown(value), (number ? "n " : short ? "short " : "") + (value === 0 ? "zero " : "") + (bad ? "bad" : state));
+  node.dataset.name = words(name);
   return node;
 }
-function fill(table, names, rows, onHead) {
-  const head = make("tr");
+function fill(table, names, rows, { onHead, onRow } = {}) {
+  const head = make("tr", null, "head");
   names.forEach((name, at) => {
-    const th = make("th", name, rows.length && typeof rows[0][at] === "number" ? "n" : "");
+    const isNumber = rows.some((row) => typeof row[at] === "number");
+    const th = make("th", words(name), (isNumber ? "n " : "") + (onHead ? "sorts" : ""));
     if (onHead) th.addEventListener("click", () => onHead(at));
     head.append(th);
   });
-  const body = rows.map((row) => {
-    const tr = make("tr");
+  table.replaceChildren(head, ...rows.map((row, place) => {
+    const tr = make("tr", null, onRow ? "opens" : "");
     row.forEach((value, at) => tr.append(cell(names[at], value)));
+    if (onRow) {
+      tr.tabIndex = 0;
+      tr.addEventListener("click", () => onRow(row, place));
+      tr.addEventListener("keydown", (event) => { if (event.key === "Enter") onRow(row, place); });
+    }
     return tr;
-  });
-  table.replaceChildren(head, ...body);
-}
-// A table that sorts at a click on its head.
-function sortable(id, rows, names) {
-  if (!rows.length) { byId(id).replaceWith(make("p", "nothing")); return; }
-  names = names || Object.keys(rows[0]);
-  let list = rows.map((row) => names.map((name) => row[name])), last = -1, up = false;
-  const draw = (at) => {
-    if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
-    fill(byId(id), names, list, draw);
-  };
-  draw();
+  }));
 }
 function sorted(rows, at, up) {
   const compare = (a, b) => {
     const x = a[at], y = b[at];
-    if (x === null || y === null) return (x === null) - (y === null) || 0;
+    const none = (value) => value === null || value === undefined;
+    if (none(x) || none(y)) return none(x) - none(y);
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
     return up ? order : -order;
   };
   return [...rows].sort(compare);
 }
-
-function summary() {
-  byId("span").textContent = (data.span[0] || "?") + " to " + (data.span[1] || "?") + " UTC";
-  const tile = (name, value, bad) => {
-    const node = make("div", undefined, "tile" + (bad ? " bad" : ""));
-    node.append(make("b", shown(value)), make("span", name));
-    byId("tiles").append(node);
-  };
-  Object.entries(data.findings).forEach(([name, value]) => tile(name, value, value > 0));
-  tile("clients", data.device_count);
-  ["packets", "connections", "readings"].forEach((name) => tile(name, data.rows[name]));
+// A cell that begins like a formula would be one in a spreadsheet.
+const csvCell = (value) => {
+  const text = value === null || value === undefined ? "" : String(value);
+  const safe = /^[=+\-@\t\r]/.test(text) && typeof value !== "number" ? "'" + text : text;
+  return /[",\n\r]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
+};
+const toCsv = (names, rows) => [names, ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+function save(name, names, rows) {
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob([toCsv(names, rows)], { type: "text/csv" }));
+  link.download = name + ".csv";
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
-
-// The device table: only one page of rows is in the document.
-const PAGE = 100;
-function devices() {
-  const names = data.devices.columns, all = data.devices.data;
-  let rows = all, begin = 0, last = -1, up = false;
-  const draw = () => {
-    fill(byId("devices"), names, rows.slice(begin, begin + PAGE), (at) => {
-      up = at === last ? !up : at < 3; last = at; rows = sorted(rows, at, up); begin = 0; draw();
-    });
-    byId("place").textContent = rows.length ? `${begin + 1} to ${Math.min(rows.length, begin + PAGE)}` : "none";
-    byId("count").textContent = `${shown(rows.length)} of ${shown(data.device_count)}`;
+// A table that sorts at a click on its head, with its CSV.
+function sortable(id, rows, names, nothing = "nothing") {
+  const table = byId(id);
+  if (!rows.length) { table.closest(".scroll").replaceWith(make("p", nothing)); return; }
+  names = names || Object.keys(rows[0]);
+  let list = rows.map((row) => names.map((name) => row[name])), last = -1, up = false;
+  const draw = (at) => {
+    if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
+    fill(table, names, list, { onHead: draw });
   };
-  const step = (by) => { const to = begin + by; if (to >= 0 && to < rows.length) { begin = to; draw(); } };
-  byId("next").addEventListener("click", () => step(PAGE));
-  byId("back").addEventListener("click", () => step(-PAGE));
-  byId("filter").addEventListener("input", (event) => {
-    rows = all.filter(matcher(event.target.value, names)); begin = 0; last = -1; draw();
-  });
+  const button = make("button", "CSV", "csv");
+  button.addEventListener("click", () => save(id, names, list));
+  table.closest("section").querySelector("h2").append(button);
   draw();
 }
-function matcher(text, names) {
-  const asked = /^\s*([a-z0-9 ]+?)\s*([<>=])\s*(-?[\d.]+)\s*$/i.exec(text);
-  const at = asked ? names.indexOf(asked[1].toLowerCase()) : -1;
-  if (at >= 0) {
-    const limit = Number(asked[3]);
-    return (row) => row[at] !== null && (asked[2] === ">" ? row[at] > limit : asked[2] === "<" ? row[at] < limit : row[at] === limit);
-  }
-  const wanted = text.trim().toLowerCase();
-  return (row) => row.slice(0, 3).some((value) => String(value ?? "").toLowerCase().includes(wanted));
+
+const WHERE = { "violations": "broken", "lost messages": "lost", "duplicates at QoS 2": "broken", "overtaking messages": "order",
+  "incomplete messages": "devices", "clients and brokers in trouble": "troubles",
+  "places where bytes are missing": "files", "damaged places in files": "files" };
+const FILTERS = { "incomplete messages": "incomplete > 0", "devices unwell": "state", "overtaking messages": "overtaking > 0" };
+function summary() {
+  byId("span").textContent = (data.span[0] || "?") + " to " + (data.span[1] || "?") + " UTC";
+  const tile = (name, value, { bad, goes, note, filter } = {}) => {
+    const node = make(goes ? "a" : "div", undefined, "tile" + (bad ? " bad" : ""));
+    node.append(make("b", shown(value)), make("span", name));
+    if (note) node.append(make("small", note));
+    if (goes) node.href = "#" + goes;
+    if (filter) node.addEventListener("click", () => search(filter));
+    byId("tiles").append(node);
+  };
+  const unwell = data.device_count - data.states.well;
+  const over = [];
+  Object.entries(data.findings).forEach(([name, value]) => {
+    const limit = data.limits[name];
+    const isOver = value > (limit ?? 0);
+    if (isOver) over.push(`${name}: ${shown(value)}`);
+    const note = limit === undefined ? "" : (isOver ? "fails: " : "passes: ") + `at most ${shown(limit)}`;
+    const filter = FILTERS[name];
+    tile(name, value, { bad: isOver, goes: filter ? "devices" : WHERE[name] || "troubles", note, filter: value ? filter : "" });
+  });
+  tile("devices unwell", unwell, { bad: unwell > 0, goes: "devices", note: `of ${shown(data.device_count)}` });
+  [["packets", "when"], ["connections", "when"], ["readings", "when"]].forEach(([name, goes]) => tile(name, data.rows[name], { goes }));
+  tile("files", data.files.length, { goes: "files" });
+  const verdict = byId("verdict");
+  verdict.className = over.length ? "bad" : "good";
+  verdict.textContent = over.length ? over.join(", ") : "Nothing found that should not be.";
+  data.notes.forEach((note) => byId("notes").append(make("li", shown(note))));
 }
 
-function strips() {
-  if (!data.strips.length) byId("strips").append(make("p", "every subscriber saw 1, 2, 3"));
+// Devices lie in packed blocks; only what is shown is unpacked.
+const BLOCKS = [...document.querySelectorAll("script.block")], unpacked = new Map();
+async function unpack(node) {
+  const bytes = Uint8Array.from(atob(node.textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(await new Response(stream).text());
+}
+function block(number) {
+  if (!unpacked.has(number)) unpacked.set(number, unpack(BLOCKS[number]));
+  return unpacked.get(number);
+}
+const ALL = data.devices.columns, PER_BLOCK = data.devices.block_rows;
+const row = async (number) => (await block(Math.floor(number / PER_BLOCK)))[number % PER_BLOCK];
+const every = async () => (await Promise.all(BLOCKS.map((_, number) => block(number)))).flat();
+const total = Math.min(data.device_count, BLOCKS.length * PER_BLOCK);
+const LISTED = ["client_id", "state", "why", "lost", "missed", "violations", "troubles", "connects", "refused", "ended_reset", "last_seen", "firmware", "site"];
+const PLACES = LISTED.map((name) => ALL.indexOf(name));
+const PAGE = 100;
+// Numbers of the devices shown, in their order; null is all of them, the worst first.
+let chosen = null, begin = 0, sortedBy = -1, up = false, names = null, asked = 0;
+const length = () => chosen ? chosen.length : total;
+async function drawDevices() {
+  const turn = ++asked;
+  const numbers = chosen ? chosen.slice(begin, begin + PAGE)
+    : Array.from({ length: Math.max(0, Math.min(PAGE, total - begin)) }, (_, at) => begin + at);
+  const rows = await Promise.all(numbers.map(row));
+  if (turn !== asked) return;
+  fill(byId("list"), LISTED, rows.map((one) => PLACES.map((at) => one[at])), {
+    onHead: sortDevices, onRow: (_, place) => openDevice(rows[place]),
+  });
+  byId("place").textContent = length() ? `${shown(begin + 1)} to ${shown(Math.min(length(), begin + PAGE))}` : "none";
+  byId("count").textContent = `${shown(length())} of ${shown(data.device_count)}`;
+}
+async function sortDevices(at) {
+  up = at === sortedBy ? !up : ["client_id", "site", "why", "firmware"].includes(LISTED[at]);
+  sortedBy = at;
+  const rows = await every();
+  const numbers = chosen || rows.map((_, number) => number);
+  const pairs = numbers.map((number) => [rows[number][PLACES[at]], number]);
+  chosen = sorted(pairs, 0, up).map((pair) => pair[1]);
+  begin = 0;
+  return drawDevices();
+}
+async function search(text) {
+  if (byId("filter").value !== text) byId("filter").value = text;
+  sortedBy = -1; begin = 0;
+  const wanted = text.trim().toLowerCase();
+  const question = /^([a-z0-9_ ]+?)\s*([<>=])\s*(-?[\d.]+)$/.exec(wanted);
+  const at = question ? ALL.indexOf(question[1].replace(/ /g, "_")) : -1;
+  if (!wanted) chosen = null;
+  else if (at >= 0) {
+    const limit = Number(question[3]);
+    const is = { ">": (v) => v > limit, "<": (v) => v < limit, "=": (v) => v === limit }[question[2]];
+    const rows = await every();
+    chosen = rows.flatMap((one, number) => one[at] !== null && is(one[at]) ? [number] : []);
+  } else {
+    names = names || await unpack(byId("names"));
+    const has = (value) => String(value ?? "").toLowerCase().includes(wanted);
+    chosen = names.flatMap((one, number) => (STATES.includes(wanted) ? one[2] === wanted : one.some(has)) ? [number] : []);
+  }
+  document.querySelectorAll("#states button").forEach((node) => node.classList.toggle("on", node.value === wanted));
+  return drawDevices();
+}
+function openDevice(one) {
+  const of = (name) => one[ALL.indexOf(name)];
+  const box = byId("device"), name = of("client_id"), site = of("site");
+  const close = make("button", "close", "csv");
+  close.addEventListener("click", () => box.replaceChildren());
+  const list = make("dl");
+  ALL.forEach((column, at) => {
+    if (["client_id", "state", "why"].includes(column) || one[at] === null) return;
+    const pair = make("div");
+    pair.append(make("dt", words(column)), make("dd", shown(one[at])));
+    list.append(pair);
+  });
+  const part = (title, rows, names) => {
+    if (!rows.length) return [];
+    const scroll = make("div", null, "scroll"), table = make("table");
+    scroll.append(table);
+    fill(table, names, rows.map((row) => names.map((column) => row[column])));
+    return [make("h3", title), scroll];
+  };
+  const mine = (row) => row.site === site && (row.client_id === name || row.device === name);
+  box.replaceChildren(make("h2", `${shown(name ?? "(no CONNECT seen)")}: ${of("state")}`), make("p", shown(of("why")) || "nothing is wrong"), list,
+    ...part("Lost messages", data.losses.filter(mine), LOSS), ...part("Findings", data.troubles.filter(mine), TROUBLE),
+    ...part("Statements broken (examples)", data.examples.filter(mine), ["ts", "requirement", "by", "detail", "topic"]));
+  box.querySelector("h2").append(close);
+  box.scrollIntoView({ block: "nearest" });
+}
+function devices() {
+  const step = (by) => { const to = begin + by; if (to >= 0 && to < length()) { begin = to; drawDevices(); } };
+  byId("next").addEventListener("click", () => step(PAGE));
+  byId("back").addEventListener("click", () => step(-PAGE));
+  byId("filter").addEventListener("input", (event) => search(event.target.value));
+  byId("csv").addEventListener("click", async () => {
+    const rows = await every();
+    save("devices", ALL, chosen ? chosen.map((number) => rows[number]) : rows);
+  });
+  Object.entries(data.states).forEach(([state, count]) => {
+    const button = make("button", `${shown(count)} ${state}`);
+    button.value = state;
+    button.addEventListener("click", () => search(button.classList.contains("on") ? "" : state));
+    byId("states").append(button, " ");
+  });
+  return drawDevices();
+}
+
+const LOSS = ["ts", "device", "topic", "client_id", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"];
+const TROUBLE = ["finding", "about", "client_id", "count", "first_seen", "last_seen", "detail", "sure", "why", "topic", "site"];
+const rename = (rows, names) => rows.map((row) => ({ ...row, ...Object.fromEntries(Object.entries(names).map(([to, from]) => [to, row[from]])) }));
+
+function order() {
+  const count = data.findings["overtaking messages"] || 0;
+  const text = count ? `No reading came out of order; the ${shown(count)} overtaking messages carry no numbers: see the examples above.` : "No reading came out of order.";
+  if (!data.strips.length) byId("strips").append(make("p", text));
   data.strips.forEach((strip) => {
     const line = make("div", undefined, "strip");
     if (strip.before) line.append(make("span", "… "));
@@ -108,39 +239,78 @@ function strips() {
     byId("strips").append(make("div", `${shown(strip.client)}: ${shown(strip.topic)}, QoS ${strip.qos}`, "name"), line);
   });
 }
-
-function violations() {
-  sortable("violations", data.violations.map((row) => ({ ...row, statement: data.statements[row.requirement] || "" })));
+function broken() {
+  sortable("violations", data.violations.map((row) => ({ ...row, statement: data.statements[row.requirement] || "" })), null, "none");
   data.examples.forEach((example) => {
     const box = make("details");
     const text = `${example.requirement}  ${example.ts}  ${shown(example.client_id)} (${example.by}): ${shown(example.detail)}`;
     box.append(make("summary", text), make("p", data.statements[example.requirement] || ""));
-    const place = example.capture ? `${shown(example.capture)}, byte ${example.offset}` : "";
+    if (example.why) box.append(make("p", `${shown(example.sure)}: ${shown(example.why)}`));
+    const place = example.capture ? `${shown(example.capture)}, byte ${shown(example.offset)}` : "";
     box.append(make("p", `${shown(example.connection)}  ${place}`));
-    const names = ["ts", "direction", "packet_type", "qos", "dup", "packet_id", "topic", "payload_bytes"];
-    const table = make("table");
-    fill(table, names, example.around.map((packet) => names.map((name) => packet[name])));
-    example.around.forEach((packet, at) => { if (packet.number === example.number) table.rows[at + 1].className = "this"; });
-    box.append(table);
+    const around = example.around || [];
+    if (around.length) {
+      const columns = Object.keys(around[0]).filter((name) => name !== "number"), table = make("table");
+      fill(table, columns, around.map((packet) => columns.map((name) => packet[name])));
+      around.forEach((packet, at) => { if (packet.number === example.number) table.rows[at + 1].className = "this"; });
+      box.append(table);
+    }
     byId("examples").append(box);
   });
 }
 
-const root = document.documentElement;
-const isDark = () => root.classList.contains("dark");
-function draw() {
-  const ink = isDark() ? "#e4e8ee" : "#1c2430", line = isDark() ? "#38424f" : "#d3d9e2";
-  const config = { background: "transparent", axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
-    legend: { labelColor: ink, titleColor: ink }, view: { stroke: line } };
-  return Promise.all(Object.entries(charts).map(([id, spec]) => {
-    const name = spec.data.name;
-    if (!data[name].length) { byId(id).textContent = "nothing"; return null; }
-    const whole = { ...spec, config: { ...spec.config, ...config }, datasets: { [name]: data[name] } };
-    return window.vegaEmbed(byId(id), whole, { actions: false, renderer: "svg" });
-  }));
+// Steps over time, each series scaled to the largest of all.
+const SERIES = { loss: { losses: "--bad", violations: "--late" }, latency: { p50: "--again", p95: "--twice", max: "--bad" },
+  traffic: { packets: "--again", readings: "--good" }, connects: { connections: "--again" } };
+const LABELS = { losses: "lost messages" };
+function svg(tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
+const clock = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
+function chart(id) {
+  const series = SERIES[id], moments = data.moments, box = byId(id);
+  const values = moments.flatMap((one) => Object.keys(series).map((name) => one[name] || 0));
+  const most = Math.max(0, ...values);
+  if (!most) { box.replaceChildren(make("p", "none")); return; }
+  const first = moments[0].at, last = moments[moments.length - 1].at + data.step_s;
+  const wide = 1000, high = 130, x = (at) => (at - first) / (last - first) * wide, isLevel = id === "latency";
+  // Latencies differ by powers of ten: their height is the logarithm.
+  const part = (value) => isLevel ? Math.log(1 + value) / Math.log(1 + most) : value / most, y = (value) => high - part(value) * (high - 14);
+  const draw = svg("svg", { viewBox: `0 0 ${wide} 150`, preserveAspectRatio: "none", role: "img" });
+  draw.append(svg("line", { x1: 0, x2: wide, y1: high, y2: high }), svg("line", { x1: 0, x2: wide, y1: y(most), y2: y(most) }));
+  const key = make("p", `${clock(first)} to ${clock(last)}, steps of ${shown(data.step_s)} s, largest ${shown(most)}: `, "key");
+  Object.entries(series).forEach(([name, color]) => {
+    moments.forEach((one) => {
+      const value = one[name];
+      if (value === undefined || (!isLevel && !value)) return;
+      const left = x(one.at), width = Math.max(1.5, x(one.at + data.step_s) - left - .5);
+      const top = y(value), tall = isLevel ? 2.5 : Math.max(2, high - top);
+      const mark = svg("rect", { x: left, y: isLevel ? top - 1 : high - tall, width, height: tall, fill: `var(${color})`, opacity: isLevel ? 1 : .75 });
+      mark.append(svg("title", {}, `${clock(one.at)}  ${LABELS[name] || name}: ${shown(value)}`));
+      draw.append(mark);
+    });
+    const sample = make("b", "■ ");
+    sample.style.color = `var(${color})`;
+    key.append(sample, (LABELS[name] || name) + "  ");
+  });
+  box.replaceChildren(draw, key);
+}
+
+const root = document.documentElement;
 root.classList.add(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-byId("theme").addEventListener("click", () => { root.classList.toggle("dark"); root.classList.toggle("light"); draw(); });
-summary(); devices(); strips(); violations();
-sortable("firmware", data.groups.firmware); sortable("site", data.groups.site); sortable("files", data.files);
-draw().then(() => { root.dataset.ready = "yes"; });
+byId("theme").addEventListener("click", () => { root.classList.toggle("dark"); root.classList.toggle("light"); });
+summary();
+if (data.since) {
+  byId("changes").textContent = Object.entries(data.since.counts).map(([name, count]) => `${shown(count)} ${name}`).join(", ");
+  sortable("changed", data.since.rows, null, "no device is otherwise than before");
+} else byId("since").remove();
+sortable("losses", rename(data.losses, { "when": "ts", "published by": "device", "did not arrive at": "client_id" }),
+  ["when", "published by", "topic", "did not arrive at", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"], "none");
+sortable("findings", data.troubles, TROUBLE, "none");
+broken(); order();
+Object.keys(SERIES).forEach(chart);
+sortable("firmware", data.groups.firmware); sortable("site", data.groups.site); sortable("captures", data.files);
+export const ready = devices().then(() => { root.dataset.ready = "yes"; });

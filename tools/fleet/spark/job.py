@@ -67,8 +67,9 @@ def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total
     tables.discard(sink)
     judged = transforms.judge(events, buckets, sink, shelf)
     related = transforms.relate(judged, buckets, exempt, sink, shelf)
+    summed = transforms.sum_up(related, buckets, sink, shelf)
     with _watched(events.sparkSession.sparkContext, progress):
-        told = transforms.told(related).toArrow()["told"].to_pylist()
+        told = summed.toArrow()
     return tables.publish(sink, told)
 
 

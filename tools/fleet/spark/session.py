@@ -1,8 +1,10 @@
 """The Spark session of the host tools: local by default, a cluster when told so."""
 
+import contextlib
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,6 +27,27 @@ _WORKER_MEMORY = {
 
 class NoJava(Exception):
     """No Java runtime that Spark can use was found."""
+
+
+@contextlib.contextmanager
+def _quiet():
+    # Java says on the standard error output what modules it uses and how it logs.  What it
+    # says while it starts goes into a file, and is shown when it does not start.  What it
+    # says later goes there too: our tasks' errors come back to us as exceptions.
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(kept, 2)
+            file.seek(0)
+            sys.stderr.write(file.read().decode("utf-8", "replace"))
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
@@ -67,7 +90,8 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _quiet() if not is_submitted else contextlib.nullcontext():
+        session = builder.getOrCreate()
     from .source import MqttPcapSource
 
     session.dataSource.register(MqttPcapSource)

@@ -76,8 +76,8 @@ class Stream:
         cores = self._session.sparkContext.defaultParallelism
         place = state_folder(self._out) / ("packets-" + part)
         sink = tables.Sink(str(place), ("packets",))
-        told = transforms.told(transforms.packets(events.coalesce(cores), sink)).toArrow()
-        tables.publish(sink, told["told"].to_pylist(), shows_empty=False)
+        told = transforms.packets(events.coalesce(cores), sink).toArrow()
+        tables.publish(sink, told, shows_empty=False)
         tables.replace(place / "packets", self._out / "packets" / ("part=" + part))
         shutil.rmtree(place)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from .. import outcome, parquet, schemas
+from . import pack
 
 WRITTEN = "written"  # name of the rows that tell of files
 _FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
@@ -41,11 +42,13 @@ class Outbox:
         self._sink = sink
         self._writers, self._rows, self._counts = {}, Counter(), Counter()
         self.packed = []
+        self.taken = {}
 
     def add(self, name, table):
         """Take rows of the table `name`."""
         if not table.num_rows:
             return
+        self.taken.setdefault(name, []).append(table)
         if self._sink is None:
             self.packed.append((name, 0, table))
         elif name in self._sink.names:
@@ -53,6 +56,10 @@ class Outbox:
             self._writer(name, schema).add(table)
             self._rows[name] += table.num_rows
             self._counts.update(outcome.count(name, table))
+
+    def tables(self):
+        """{name: all rows taken so far}."""
+        return {name: _joined(parts) for name, parts in self.taken.items()}
 
     def _writer(self, name, schema):
         if name not in self._writers:
@@ -69,16 +76,34 @@ class Outbox:
         return [(WRITTEN, 0, pa.table({"told": [json.dumps(told)]}))]
 
 
-def publish(sink, told, shows_empty=True):
-    """Show what all tasks wrote -> `outcome.Result`.  `told` are the texts of their rows.
+def _joined(parts):
+    return parts[0] if len(parts) == 1 else pa.concat_tables(_plain(part) for part in parts)
 
+
+def _plain(table):
+    # Strings that were dictionaries in one part only.
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def publish(sink, packed, shows_empty=True):
+    """Show what all tasks wrote -> `outcome.Result`.
+
+    `packed` are the rows that came out, as one Arrow table (name, bucket, part).
     `shows_empty`: a table without rows still shows its columns.
     """
     result, counts = outcome.Result(), Counter()
     files = {name: [] for name in sink.names}
     rows = Counter()
-    for text in told:
-        one = json.loads(text)
+    for name, part in zip(packed["name"].to_pylist(), packed["part"].to_pylist(), strict=True):
+        found = pack.load([part])
+        if name != WRITTEN:
+            result.facts[name] = found
+            continue
+        one = json.loads(found["told"][0].as_py())
         rows.update(one["rows"])
         counts.update(one["counts"])
         for name, written in one["files"].items():

@@ -2,6 +2,7 @@
 
     segments --decode--> events --judge--> messages, subscriptions, sequences
     messages by topic and by device --relate--> losses, order, readings
+    what all of them tell, by client --sum_up--> devices, and what the report shows
 
 All but `table` give packed rows (module `pack`); `table` makes plain rows of them.  With a
 `tables.Sink` the tasks write the tables that a step makes, and its rows tell of the files;
@@ -24,8 +25,9 @@ from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import is_wild, routes
 from ..audit.rows import dictionary
 from ..decode.decoder import only_gaps, only_packets
+from ..report import devices, facts
 from . import pack, tasks
-from .tables import WRITTEN, Outbox
+from .tables import Outbox
 
 
 def read(session, ranges, mode, ports, buckets, shelf=None):
@@ -110,8 +112,9 @@ def judge(events, buckets, sink=None, shelf=None):
 
 
 def _judged(events, buckets, outbox, sink, shelf):
+    packets = only_packets(events) if sink else None
     if sink:
-        outbox.add("packets", only_packets(events))
+        outbox.add("packets", packets)
     outbox.add("gaps", only_gaps(events))
     found = judge_events(events)
     messages, subscriptions = found.pop("messages"), found.pop("subscriptions")
@@ -119,6 +122,10 @@ def _judged(events, buckets, outbox, sink, shelf):
     for name, table in found.items():
         outbox.add(name, table)
     outbox.add("flows", messages.filter(pc.greater(messages["qos"], 0)))
+    if sink:
+        tables = outbox.tables() | {"messages": messages}
+        told = facts.of_clients(tables, packets, messages)
+        yield pack.rows(_told(told, buckets), shelf)
     yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
     yield pack.rows(_by_device(messages, buckets), shelf)
 
@@ -164,11 +171,15 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
         batches = list(batches)
         outbox = Outbox(sink)
         yield from tasks.others(batches, _RELATED)
-        _relate_topics(batches, exempt, outbox)
-        of_devices = tasks.parts_named(batches, "readings")
+        messages = _named(batches, "routed")
+        _relate_topics(batches, messages, exempt, outbox)
+        of_devices = _named(batches, "readings")
         if of_devices:
-            for name, table in collect(pack.load(of_devices)).items():
+            for name, table in collect(of_devices).items():
                 outbox.add(name, table)
+        if sink:
+            told = facts.of_topics(outbox.tables(), messages)
+            yield pack.rows(_told(told, buckets), shelf)
         yield pack.rows(outbox.finish(), shelf)
 
     return _each(judged.repartitionById(buckets, "bucket"), run)
@@ -177,8 +188,8 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
 _RELATED = ("routed", "subscriptions", "sequences", "wills", "readings")
 
 
-def _relate_topics(batches, exempt, outbox):
-    messages, own, found = _named(batches, "routed"), _named(batches, "sequences"), None
+def _relate_topics(batches, messages, exempt, outbox):
+    own, found = _named(batches, "sequences"), None
     if messages:
         wanted = _named(batches, "subscriptions") or schemas.SUBSCRIPTIONS.empty_table()
         wills = _named(batches, "wills") or schemas.WILLS.empty_table()
@@ -197,6 +208,37 @@ def _named(batches, name):
     return pack.load(parts) if parts else None
 
 
+def _told(found, buckets):
+    # Rows by client go to the client's bucket, all others to the first.
+    for name, table in found:
+        if table is None or not table.num_rows:
+            continue
+        if name == "devices":
+            yield from _split(name, table, "client_id", buckets)
+        else:
+            yield name, 0, table
+
+
+def sum_up(related, buckets, sink, shelf=None):
+    """What was told of clients -> the table `devices`, and one part of each of `facts`."""
+
+    def run(batches):
+        batches = list(batches)
+        outbox = Outbox(sink)
+        yield from tasks.others(batches, ("devices", *facts.MERGED))
+        parts = [pack.load([part]) for part in tasks.parts_named(batches, "devices")]
+        if parts:
+            outbox.add("devices", devices.merge(parts))
+        merged = []
+        for name, merge in facts.MERGED.items():
+            parts = [pack.load([part]) for part in tasks.parts_named(batches, name)]
+            if parts:
+                merged.append((name, 0, merge(parts)))
+        yield pack.rows([*outbox.finish(), *merged], shelf)
+
+    return _each(related.repartitionById(buckets, "bucket"), run)
+
+
 def packets(events, sink):
     """Packed events -> rows that tell of the files of the table `packets`."""
 
@@ -208,11 +250,6 @@ def packets(events, sink):
         yield pack.rows(outbox.finish())
 
     return _each(events.where(F.col("name") == "events"), run)
-
-
-def told(packed):
-    """The texts of all rows that tell of files, for `tables.publish`."""
-    return table(packed, WRITTEN, pa.schema([("told", pa.string())]))
 
 
 def table(packed, name, schema):

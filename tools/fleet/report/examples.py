@@ -1,0 +1,179 @@
+"""What the report shows of single rows: lost messages, findings, broken statements, order.
+
+Each task picks some and writes them as JSON, with the packets around where it has them;
+`merge` keeps the first of all tasks.
+"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..audit.envelopes import unpack
+from . import strips
+
+SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.string())])
+# Of each kind, in the report; `violation` of each statement.
+_MOST = {"loss": 2000, "finding": 1000, "violation": 8, "strip": 40}
+_AROUND = 4
+_STRIP_PACKETS = 3000
+_PACKET = (
+    *("ts", "number", "direction", "packet_type", "qos", "dup", "packet_id", "topic"),
+    "payload_bytes",
+)
+_MESSAGE = ("first_sent", "number", "direction", "qos", "packet_id", "topic", "sequence")
+
+
+def partial(tables, packets=None, messages=None):
+    """Rows of `SCHEMA` for some tables of one task, or None.
+
+    `packets` are all packets of the clients seen by it, or `messages` all of its topics.
+    """
+    rows = []
+    for what, name, ts in (("loss", "losses", "ts"), ("finding", "findings", "first_seen")):
+        if name in tables:
+            rows += [(what, *one) for one in _earliest(tables[name], ts, _MOST[what])]
+    if "violations" in tables:
+        rows += _violations(tables["violations"], packets, messages)
+    return _table(rows) if rows else None
+
+
+def _table(rows):
+    return pa.table([pa.array(one) for one in zip(*rows, strict=True)], schema=SCHEMA)
+
+
+def merge(tables):
+    """The earliest of each kind (strips: the worst)."""
+    rows = pa.concat_tables(tables).sort_by("rank").to_pylist() if tables else []
+    kept, counts = [], {}
+    for row in rows:
+        counts[row["what"]] = counts.get(row["what"], 0) + 1
+        if counts[row["what"]] <= _MOST[row["what"].partition(":")[0]]:
+            kept.append((row["what"], row["rank"], row["text"]))
+    return _table(kept) if kept else SCHEMA.empty_table()
+
+
+def shown(rows):
+    """{kind: list of dicts} for the report."""
+    found = {what: [] for what in _MOST}
+    for row in rows.to_pylist():
+        found[row["what"].partition(":")[0]].append(json.loads(row["text"]))
+    return found
+
+
+def _earliest(table, ts, most):
+    order = pc.sort_indices(table, [(ts, "ascending")]).slice(0, most)
+    chosen = table.take(order)
+    ranks = chosen[ts].cast(pa.int64()).to_pylist()
+    for rank, row in zip(ranks, _dicts(chosen), strict=True):
+        yield rank or 0, _text(row)
+
+
+def _dicts(table):
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        if pa.types.is_timestamp(column.type):
+            column = pc.strftime(column, "%Y-%m-%d %H:%M:%S")
+            column = pc.utf8_slice_codeunits(column, 0, 23)
+        columns[name] = column.to_pylist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _text(row):
+    return json.dumps(row, ensure_ascii=True)
+
+
+def _violations(table, packets, messages):
+    requirement = table["requirement"]
+    if pa.types.is_dictionary(requirement.type):
+        requirement = requirement.cast(pa.string())
+    found = []
+    for name in pc.unique(requirement).to_pylist():
+        some = table.filter(pc.equal(requirement, name))
+        for rank, text in _earliest(some, "ts", _MOST["violation"]):
+            row = json.loads(text)
+            row["around"] = _around(row, packets, messages)
+            found.append(("violation:" + name, rank, _text(row)))
+    return found
+
+
+def _around(row, packets, messages):
+    # The packets of its connection, or the messages of its client and topic, beside it.
+    if packets is not None:
+        same = _is(packets, "site", row["site"]), _is(packets, "connection", row["connection"])
+        names = [*_PACKET]
+        table = packets
+    elif messages is not None:
+        same = [_is(messages, name, row[name]) for name in ("site", "client_id", "topic")]
+        names, table = [*_MESSAGE], messages
+    else:
+        return []
+    mask = same[0]
+    for one in same[1:]:
+        mask = pc.and_(mask, one)
+    some = table.filter(pc.fill_null(mask, False))
+    number = some["number"].to_numpy()
+    order = np.argsort(number if packets is not None else some["position"].to_numpy())
+    at = np.flatnonzero(number[order] == row["number"])
+    at = int(at[0]) if len(at) else 0
+    chosen = order[max(0, at - _AROUND) : at + _AROUND + 1]
+    rows = _dicts(some.select(names).take(pa.array(chosen)))
+    return [{"ts": one.pop("first_sent", one.get("ts")), **one} for one in rows]
+
+
+def _is(table, name, value):
+    column = table[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    return pc.is_null(column) if value is None else pc.equal(column, value)
+
+
+def order_strips(packets, messages):
+    """Rows of `SCHEMA`: where a subscriber's readings were not 1, 2, 3; or None."""
+    rows = []
+    for weight, key in _suspects(messages):
+        site, client, topic, qos = key
+        mask = pc.and_(_is(packets, "topic", topic), _is(packets, "client_id", client))
+        mask = pc.and_(mask, pc.and_(_is(packets, "site", site), pc.equal(packets["qos"], qos)))
+        mask = pc.and_(mask, _is(packets, "direction", "s2c"))
+        some = packets.filter(pc.fill_null(mask, False))
+        some = some.sort_by([("ts", "ascending"), ("number", "ascending")])
+        some = some.slice(0, _STRIP_PACKETS)
+        fields = unpack(some["envelope"])
+        is_reading = some["envelope"].is_valid().to_pylist()
+        numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
+        readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
+        wanted = {"site": site, "client_id": client, "topic": topic, "qos": qos}
+        names = ("dup", "packet_id", "payload_hash")
+        found = strips.strip(wanted, *(some[name].to_pylist() for name in names), readings)
+        if found:
+            rows.append(("strip", -weight, _text(found)))
+    return _table(rows) if rows else None
+
+
+def _suspects(messages):
+    # (weight, key) of topics of a subscriber: repeats count little, leaps and returns much.
+    names = ["site", "client_id", "topic", "qos", "boot", "sequence", "position", "times_dup"]
+    some = messages.filter(pc.equal(messages["direction"].cast(pa.string()), "s2c"))
+    if not len(some):
+        return []
+    frame = some.select(names).to_pandas()
+    keys = names[:4]
+    frame = frame.sort_values([*keys, "position"], kind="stable")
+    code = frame.groupby(keys, dropna=False, sort=False, observed=True).ngroup()
+    same = (code.diff() == 0) & (frame["boot"].diff() == 0)
+    leap = frame["sequence"].diff()
+    frame["weight"] = np.where(same & (leap != 1), np.where(leap < 1, 9, 3), 0)
+    frame["weight"] += np.minimum(frame["times_dup"], 1)
+    sums = frame.groupby(code)["weight"].sum()
+    worst = sums[sums > 0].nlargest(_MOST["strip"])
+    first = frame[~code.duplicated()].set_index(code[~code.duplicated()])
+    found = []
+    for number, weight in worst.items():
+        row = first.loc[number]
+        client = None if pd.isna(row["client_id"]) else row["client_id"]
+        found.append((int(weight), (row["site"], client, row["topic"], int(row["qos"]))))
+    return found

@@ -1,0 +1,32 @@
+"""What an audit found, as a text file for Prometheus' node exporter (its textfile collector).
+
+Written beside and renamed, so that a collector never reads half of it.
+"""
+
+import os
+
+_NAME = "metrics.prom"
+
+
+def write(result, out):
+    """Write `metrics.prom` under `out` for an `outcome.Result`."""
+    fresh = out / ("." + _NAME)
+    with open(fresh, "w", encoding="utf-8") as file:
+        file.write(text(result))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(out / _NAME)
+
+
+def text(result):
+    """The lines of the file."""
+    lines = [
+        "# HELP mqtt_fleet_findings What the last audit found.",
+        "# TYPE mqtt_fleet_findings gauge",
+    ]
+    for name, number in result.findings.items():
+        lines.append('mqtt_fleet_findings{what="%s"} %d' % (name, number))
+    lines += ["# HELP mqtt_fleet_rows Rows of the tables.", "# TYPE mqtt_fleet_rows gauge"]
+    for name, number in result.rows.items():
+        lines.append('mqtt_fleet_rows{table="%s"} %d' % (name, number))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,129 @@
+"""What happened when: counts in steps of time that fit the span.
+
+A task counts in steps that fit what it sees; steps of several tasks fit into each other.
+Latencies are counted by size, as percentiles of parts cannot be added up.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SCHEMA = pa.schema(
+    [
+        ("step_s", pa.int64()),
+        ("at", pa.int64()),  # seconds since 1970
+        ("what", pa.string()),
+        ("bin", pa.int16()),  # of a latency, else 0
+        ("count", pa.int64()),
+    ]
+)
+# Each divides the next, so that what is counted in one can be counted in a later one.
+_STEPS_S = (1, 10, 60, 600, 3600, 86_400)
+_SHOWN_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
+_MOST_STEPS = 500
+_SHOWN_STEPS = 120
+_PER_DOUBLING = 8  # bins: 9 percent from one to the next
+# Column of the time, and of how many each row stands for.
+_COUNTED = {
+    "packets": ("ts", None),
+    "connections": ("start", None),
+    "readings": ("ts", None),
+    "violations": ("ts", None),
+    "losses": ("ts", "messages"),
+}
+
+
+def partial(tables):
+    """What these tables of one task tell -> rows of `SCHEMA`, or None."""
+    found = [rows for name in _COUNTED if name in tables for rows in _counted(name, tables[name])]
+    return merge([table for table in found if table.num_rows]) if found else None
+
+
+def _counted(name, table):
+    time, number = _COUNTED[name]
+    if name == "losses":
+        known = pc.not_equal(table["sure"].cast(pa.string()), "not_knowable")
+        table = table.filter(pc.and_(known, pc.greater(table["qos"], 0)))
+    table = table.filter(pc.is_valid(table[time]))
+    seconds = table[time].cast(pa.int64()).to_numpy() // 1_000_000
+    counts = table[number].to_numpy() if number else np.ones(len(table), np.int64)
+    yield _steps(seconds, name, np.zeros(len(table), np.int64), counts)
+    if name == "readings":
+        known = table["latency_ms"].is_valid().to_numpy()
+        ms = np.maximum(table["latency_ms"].to_numpy()[known], 0)
+        bins = np.floor(_PER_DOUBLING * np.log2(1 + ms)).astype(np.int64)
+        yield _steps(seconds[known], "latency", bins, np.ones(len(ms), np.int64))
+
+
+def _steps(seconds, what, bins, counts):
+    if not len(seconds):
+        return SCHEMA.empty_table()
+    step = _fitting(_STEPS_S, int(seconds.max() - seconds.min()), _MOST_STEPS)
+    rows = {"at": seconds // step * step, "bin": bins, "count": counts}
+    found = pa.table(rows).group_by(["at", "bin"]).aggregate([("count", "sum")])
+    size = len(found)
+    columns = [np.full(size, step), found["at"], [what] * size, found["bin"], found["count_sum"]]
+    return _table(columns)
+
+
+def _table(columns):
+    arrays = [
+        (one if isinstance(one, pa.Array | pa.ChunkedArray) else pa.array(one)).cast(field.type)
+        for one, field in zip(columns, SCHEMA, strict=True)
+    ]
+    return pa.table(arrays, schema=SCHEMA)
+
+
+def _fitting(steps, span_s, most):
+    return next((step for step in steps if span_s // step < most), steps[-1])
+
+
+def merge(tables):
+    """Rows of several tasks, in the largest of their steps."""
+    rows = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+    if not len(rows):
+        return rows
+    at = rows["at"].to_numpy()
+    # The whole span may need larger steps than any part of it did.
+    step = max(int(rows["step_s"].to_numpy().max()), _fitting(_STEPS_S, int(np.ptp(at)), 2000))
+    rows = rows.set_column(1, "at", pa.array(at // step * step))
+    found = rows.group_by(["at", "what", "bin"]).aggregate([("count", "sum")])
+    size = len(found)
+    return _table([np.full(size, step), found["at"], found["what"], found["bin"], found[3]])
+
+
+def shown(rows):
+    """-> (seconds of a step, [{"at": …, "packets": …, "p50": …}, …]) for the report."""
+    if not len(rows):
+        return 1, []
+    at = rows["at"].to_numpy()
+    least = int(rows["step_s"][0].as_py())
+    steps = [step for step in _SHOWN_S if step % least == 0] or [least]
+    step = _fitting(steps, int(np.ptp(at)), _SHOWN_STEPS)
+    moments: dict[int, dict] = {}
+    columns = (at // step * step, *(rows[name].to_pylist() for name in ("what", "bin", "count")))
+    for moment, what, size, count in zip(*columns, strict=True):
+        one = moments.setdefault(int(moment), {"at": int(moment)})
+        if what == "latency":
+            one.setdefault("bins", {})[size] = one.get("bins", {}).get(size, 0) + count
+        else:
+            one[what] = one.get(what, 0) + count
+    return step, [_with_latency(moments[moment]) for moment in sorted(moments)]
+
+
+def _with_latency(moment):
+    bins = moment.pop("bins", None)
+    if bins:
+        for name, part in (("p50", 0.5), ("p95", 0.95), ("max", 1)):
+            moment[name] = _percentile(bins, part)
+    return moment
+
+
+def _percentile(bins, part):
+    # The middle of the bin, in milliseconds.
+    wanted, seen = part * sum(bins.values()), 0
+    for size in sorted(bins):
+        seen += bins[size]
+        if seen >= wanted:
+            break
+    return round(2 ** ((size + 0.5) / _PER_DOUBLING) - 1, 2)
