@@ -191,10 +191,9 @@ def _changes(devices, since):
         old, new = before.get(key), now.get(key)
         change = _change(old, new)
         if change:
-            seen = (new or old)["last_seen"]
-            why = (new or {}).get("why")
-            rows.append({"change": change, "site": key[0], "device": key[1], "why": why})
-            rows[-1]["last seen"] = _time(seen)
+            last = new or old or {}
+            row = {"change": change, "site": key[0], "device": key[1]}
+            rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
     counts = {name: sum(row["change"] == name for row in rows) for name in _CHANGES}
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))
     return {"counts": counts, "rows": rows[:2000]}

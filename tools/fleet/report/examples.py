@@ -103,9 +103,8 @@ def _violations(table, packets, messages):
 def _around(row, packets, messages):
     # The packets of its connection, or the messages of its client and topic, beside it.
     if packets is not None:
-        same = _is(packets, "site", row["site"]), _is(packets, "connection", row["connection"])
-        names = [*_PACKET]
-        table = packets
+        same = [_is(packets, name, row[name]) for name in ("site", "connection")]
+        names, table = [*_PACKET], packets
     elif messages is not None:
         same = [_is(messages, name, row[name]) for name in ("site", "client_id", "topic")]
         names, table = [*_MESSAGE], messages
@@ -117,8 +116,8 @@ def _around(row, packets, messages):
     some = table.filter(pc.fill_null(mask, False))
     number = some["number"].to_numpy()
     order = np.argsort(number if packets is not None else some["position"].to_numpy())
-    at = np.flatnonzero(number[order] == row["number"])
-    at = int(at[0]) if len(at) else 0
+    places = np.flatnonzero(number[order] == row["number"])
+    at = int(places[0]) if len(places) else 0
     chosen = order[max(0, at - _AROUND) : at + _AROUND + 1]
     rows = _dicts(some.select(names).take(pa.array(chosen)))
     return [{"ts": one.pop("first_sent", one.get("ts")), **one} for one in rows]
@@ -147,8 +146,8 @@ def order_strips(packets, messages):
         numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
         wanted = {"site": site, "client_id": client, "topic": topic, "qos": qos}
-        names = ("dup", "packet_id", "payload_hash")
-        found = strips.strip(wanted, *(some[name].to_pylist() for name in names), readings)
+        dups, ids = some["dup"].to_pylist(), some["packet_id"].to_pylist()
+        found = strips.strip(wanted, dups, ids, some["payload_hash"].to_pylist(), readings)
         if found:
             rows.append(("strip", -weight, _text(found)))
     return _table(rows) if rows else None
