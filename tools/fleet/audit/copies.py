@@ -23,7 +23,9 @@ class Copies:
         self._rows = rows
         self.of = {}
         start, client = rows.start_of, rows.client_of
-        near = (np.diff(client) == 0) & (np.diff(start) < _BEGIN_US)
+        first = rows.first_of[:-1]
+        end = np.maximum.reduceat(rows.ts, first) if len(first) else start
+        near = (np.diff(client) == 0) & (np.diff(start) < _BEGIN_US) & (start[1:] < end[:-1])
         for one in np.flatnonzero(near).tolist():
             first = self.of.get(one, one)
             if self._is_same(first, one + 1):

@@ -8,13 +8,14 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
-from .rows import TYPES
-from .sessions import allowed_silence_us, parsed, table
+from .rows import FAR, TYPES
+from .sessions import allowed_silence_us, table
 
 _SERIES = 3  # refusals, or take-overs, that make a series
 _TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces
 _NEXT_US = 60_000_000  # between two take-overs of one series
 _CLOSING_US = 5_000_000  # a living client closes its side that soon
+_GOODBYES = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
 _TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
 
 
@@ -63,20 +64,21 @@ _ABOUT = {
 }
 
 
-def findings(rows, sessions, flows, copies):
+def findings(rows, sessions, flows, refused, copies):
     """The `findings` table of all that one client's packets show.
 
-    `copies` are (connection, text) of connections that were captured twice.
+    `refused` are (row, filter, code) of subscriptions, `copies` (connection, text) of
+    connections that were captured twice.
     """
     found = _Found(rows)
-    ends = _Ends(rows, sessions)
+    ends = _Ends(rows)
     _refused_connects(rows, sessions, ends, found)
     _silent_for_good(rows, sessions, ends, found)
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
     _sessions_not_kept(rows, sessions, ends, found)
     _refused_publishes(rows, flows, found)
-    _refused_subscriptions(rows, found)
+    _refused_subscriptions(rows, refused, found)
     _capture(rows, sessions, ends, found)
     for connection, text in copies:
         first, last = ends.begin[connection], ends.last[connection]
@@ -86,49 +88,53 @@ def findings(rows, sessions, flows, copies):
 
 
 class _Ends:
-    # When each connection was last heard of, and how it ended: lists by connection.
-    def __init__(self, rows, sessions):
+    # When each connection was last heard of, and how it ended: arrays by connection.
+    # `closed` is the time of its first goodbye (FAR without one), `closer` who said it.
+    def __init__(self, rows):
         count = len(rows.client_of)
         first = rows.first_of[:-1]
-        self.begin = rows.start_of.tolist()
-        self.last = (np.maximum.reduceat(rows.ts, first) if count else first).tolist()
+        self._rows = rows
+        self.begin = rows.start_of
+        self.last = np.maximum.reduceat(rows.ts, first) if count else first
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
-        self.packets = [
-            np.bincount(rows.connection[is_packet & (rows.direction == side)], minlength=count)
-            for side in (0, 1)
-        ]
+        self.has_packets = np.zeros(count, bool)
+        self.has_packets[rows.connection[is_packet]] = True
         self.heard = np.full(count, -1)  # last packet of the client
         mine = is_packet & (rows.direction == 0)
         self.heard[rows.connection[mine]] = rows.ts[mine]
-        self.goodbyes = _goodbyes(rows)
-        self.names = rows.strings("connection", first).to_pylist()
+        self.said = np.zeros(count, bool)  # has the client said anything
+        self.said[rows.connection[mine]] = True
+        at = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
+        self._goodbyes = at
+        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        where = rows.connection[at]
+        self.closed, self.closer = np.full(count, FAR), np.full(count, -1)
+        self.closed[where], self.closer[where] = rows.ts[at], rows.direction[at]
+        self.reason = np.full(count, -1)
+        self.reason[where] = rows.reason_code[at]
+
+    def is_closed_by_client(self, connection, until):
+        """Has the client closed its side as well, before that time?"""
+        rows, at = self._rows, self._goodbyes
+        low, high = np.searchsorted(rows.connection[at], [connection, connection + 1])
+        mine = at[low:high]
+        return bool(((rows.direction[mine] == 0) & (rows.ts[mine] < until)).any())
 
     def address(self, connection):
         """The client's address without its port, or the whole name."""
-        return self.names[connection].rpartition("-")[0].rpartition(":")[0]
-
-
-def _goodbyes(rows):
-    # {connection: [(ts, kind, direction, reason code), …]} in the order of the capture.
-    kinds = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
-    at = np.flatnonzero(np.isin(rows.kind, kinds))
-    columns = (rows.connection, rows.ts, rows.kind, rows.direction, rows.reason_code)
-    found = {}
-    for connection, *entry in zip(*(column[at].tolist() for column in columns), strict=True):
-        found.setdefault(connection, []).append(entry)
-    return found
+        rows = self._rows
+        name = rows.strings("connection", rows.first_of[[connection]])[0].as_py()
+        return name.rpartition("-")[0].rpartition(":")[0]
 
 
 def _runs(rows, is_in):
     # Lists of neighbouring connections of one client for which `is_in` holds.
     run: list[int] = []
-    for one in range(len(rows.client_of)):
-        goes_on = run and rows.client_of[one] == rows.client_of[one - 1]
-        if run and not (goes_on and is_in[one]):
+    for one in np.flatnonzero(is_in).tolist():
+        if run and (one != run[-1] + 1 or rows.client_of[one] != rows.client_of[run[-1]]):
             yield run
             run = []
-        if is_in[one]:
-            run.append(one)
+        run.append(one)
     if run:
         yield run
 
@@ -145,36 +151,29 @@ def _refused_connects(rows, sessions, ends, found):
 
 
 def _silent_for_good(rows, sessions, ends, found):
-    for one in np.flatnonzero((sessions.keep_alive_s > 0) & (ends.heard >= 0)).tolist():
-        goodbye = (ends.goodbyes.get(one) or [None])[0]
-        limit_s = int(sessions.keep_alive_s[one])
-        heard = int(ends.heard[one])
-        if goodbye is None or goodbye[2] == 0 or rows.touched_by_gap(one, heard):
+    silence = ends.closed - ends.heard
+    is_silent = silence > allowed_silence_us(sessions.keep_alive_s)
+    is_silent |= ends.reason == _KEEP_ALIVE_TIMEOUT
+    is_silent &= (sessions.keep_alive_s > 0) & (ends.closer == 1) & ends.said
+    for one in np.flatnonzero(is_silent).tolist():
+        heard = ends.heard[one]
+        if rows.touched_by_gap(one, heard):
             continue
-        silence = goodbye[0] - heard
-        is_told = goodbye[3] == _KEEP_ALIVE_TIMEOUT
-        if silence > allowed_silence_us(limit_s) or is_told:
-            text = "silent for %.1f s, keep alive %d s" % (silence / 1e6, limit_s)
-            why = "the broker ended the connection after that silence"
-            found.add("silent_for_good", one, heard, goodbye[0], "proved", why, text)
+        limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
+        text = "silent for %.1f s, keep alive %d s" % limits
+        why = "the broker ended the connection after that silence"
+        found.add("silent_for_good", one, heard, ends.closed[one], "proved", why, text)
 
 
 def _conflicts(rows, sessions, ends, found):
     # A connection is taken over when the broker ends it as the client's next one begins,
     # and the client behind it was alive: it closed its own side at once.
     is_taken = np.zeros(len(rows.client_of), bool)
-    is_told = is_taken.copy()
-    follows = np.flatnonzero(np.diff(rows.client_of) == 0)
-    for one in follows.tolist():
-        start = ends.begin[one + 1]
-        goodbyes = ends.goodbyes.get(one, [])
-        if sessions.is_refused[one + 1] or not goodbyes or goodbyes[0][2] == 0:
-            continue
-        closed = goodbyes[0][0]
-        is_near = -_TAKE_OVER_US < closed - start < _TAKE_OVER_US
-        is_alive = any(g[2] == 0 and g[0] - closed < _CLOSING_US for g in goodbyes)
-        is_taken[one] = is_near and is_alive
-        is_told[one] = is_taken[one] and goodbyes[0][3] == _TAKEN_OVER
+    apart = np.abs(ends.closed[:-1] - ends.begin[1:])
+    near = (np.diff(rows.client_of) == 0) & (apart < _TAKE_OVER_US) & (ends.closer[:-1] == 1)
+    for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
+        is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
+    is_told = is_taken & (ends.reason == _TAKEN_OVER)
     for run in _runs(rows, is_taken):
         for series in _near(run, ends):
             if len(series) < _SERIES:
@@ -216,7 +215,7 @@ def _sockets_left(rows, ends, found):
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
     is_quiet[rows.connection[~np.isin(rows.kind, tcp)]] = False
     for one in np.flatnonzero(opened[0] & opened[1] & is_quiet).tolist():
-        is_over = one in ends.goodbyes
+        is_over = ends.closed[one] < FAR
         why = (
             "it was opened, and closed without a packet"
             if is_over
@@ -254,41 +253,27 @@ def _refused_publishes(rows, flows, found):
         found.add("refused_publish", one, first, last, "proved", why, text, count, topic)
 
 
-def _refused_subscriptions(rows, found):
-    kinds = [TYPES[name] for name in ("SUBSCRIBE", "SUBACK")]
-    at = np.flatnonzero(np.isin(rows.kind, kinds) & (rows.level > 0))
-    asked: dict[tuple, list] = {}
-    details = parsed(rows.strings("detail", at))
-    for row, detail in zip(at.tolist(), details, strict=True):
-        key = (int(rows.connection[row]), int(rows.packet_id[row]))
-        if rows.kind[row] == kinds[0]:
-            asked[key] = detail.get("filters", [])
-            continue
-        granted = zip(asked.pop(key, ()), detail.get("codes", ()), strict=False)
-        for (name, _), code in granted:
-            if code >= 128:
-                ts = int(rows.ts[row])
-                text = "filter %s, code 0x%02X" % (name, code)
-                why = "SUBACK says so"
-                found.add("refused_subscription", key[0], ts, ts, "proved", why, text)
+def _refused_subscriptions(rows, refused, found):
+    for row, name, code in refused:
+        ts = rows.ts[row]
+        text = "filter %s, code 0x%02X" % (name, code)
+        one = rows.connection[row]
+        found.add("refused_subscription", one, ts, ts, "proved", "SUBACK says so", text)
 
 
 def _capture(rows, sessions, ends, found):
     count = len(rows.client_of)
-    has_packets = (ends.packets[0] + ends.packets[1]) > 0
     started = np.zeros(count, bool)
     started[sessions.hello_row >= 0] = True
     # A subscriber's JSON lines are one direction by nature.
     captured = np.zeros(count, bool)
     captured[rows.connection[rows.is_captured]] = True
     for one in np.flatnonzero(sessions.is_one_way).tolist():
-        text = ("only what the server sent", "only what the client sent")[
-            int(ends.packets[0][one] > 0)
-        ]
+        text = ("only what the server sent", "only what the client sent")[int(ends.said[one])]
         why = "packets that must be answered are there, and not one answer"
         first, last = ends.begin[one], ends.last[one]
         found.add("one_direction", one, first, last, "proved", why, text)
-    for one in np.flatnonzero(has_packets & captured & ~started).tolist():
+    for one in np.flatnonzero(ends.has_packets & captured & ~started).tolist():
         why = "its CONNECT is not in the capture: client, level and session are not known"
         first, last = ends.begin[one], ends.last[one]
         text = "of what it did before nothing is judged"

@@ -22,13 +22,14 @@ def judge(table):
     sessions = Sessions(rows)
     gaps = Gaps(rows)
     flows = Flows(rows, sessions, gaps)
+    subscribed, refused = subscriptions(rows, sessions, gaps, flows)
     return {
         "connections": sessions.tables(),
         "messages": messages(rows, sessions, gaps, flows),
         "sequences": sequences(rows, sessions, flows),
         "violations": violations(rows, sessions, gaps, flows),
-        "findings": findings(rows, sessions, flows, told),
+        "findings": findings(rows, sessions, flows, refused, told),
         "keepalive": keepalive(rows, sessions, gaps),
-        "subscriptions": subscriptions(rows, sessions, gaps, flows),
+        "subscriptions": subscribed,
         "wills": wills(rows, sessions),
     }

@@ -17,7 +17,7 @@ _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
 
 
 def subscriptions(rows, sessions, gaps, flows):
-    """The `schemas.SUBSCRIPTIONS` table."""
+    """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     kinds = [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]
     # The fields cannot be told apart where the protocol's level was not captured.
     at = np.flatnonzero(np.isin(rows.kind, kinds) & (rows.level > 0))
@@ -25,6 +25,7 @@ def subscriptions(rows, sessions, gaps, flows):
     found = _Spans()
     # Asked and answered, in whatever order the capture shows the two.
     waiting: dict[tuple, tuple] = {}
+    refused: list[tuple] = []
     for row, detail in zip(at.tolist(), details, strict=True):
         connection = int(rows.connection[row])
         kind = int(rows.kind[row])
@@ -45,12 +46,14 @@ def subscriptions(rows, sessions, gaps, flows):
         if is_about:
             times = int(rows.ts[asked_row]), int(rows.ts[answer_row])
             for (name, options), code in zip(filters, codes, strict=False):
-                if code < 3:
+                if code >= 128:
+                    refused.append((answer_row, name, code))
+                elif code < 3:
                     found.begin(session, name, answer_row, code, options, times)
         else:
             kept = [one for one, code in zip(filters, codes, strict=False) if code >= 128]
             found.restore(session, kept)
-    return _table(rows, sessions, gaps, flows, found.all())
+    return _table(rows, sessions, gaps, flows, found.all()), refused
 
 
 class _Spans:
@@ -94,7 +97,7 @@ class _Spans:
 
 
 def _table(rows, sessions, gaps, flows, spans):
-    lives = _Lives(rows, sessions, flows)
+    lives = _Lives(rows, sessions, flows, {one[0] for one in spans})
     begins = np.array([one[3] for one in spans], np.int64)
     missing = gaps.times(rows)
     of = [lives.of[one[:2]] for one in spans]
@@ -135,17 +138,20 @@ class _Life:
 
 
 class _Lives:
-    """All sessions: `of[client, number]`; `last_seen[client]` is its last packet."""
+    """All sessions of these clients: `of[client, number]`; `last_seen[client]` is its last
+    packet."""
 
-    def __init__(self, rows, sessions, flows):
+    def __init__(self, rows, sessions, flows, clients):
         self.of = {}
-        count = len(rows.client_of)
+        chosen = np.zeros(int(rows.client.max(initial=-1)) + 1, bool)
+        chosen[list(clients)] = True
+        mine = np.flatnonzero(chosen[rows.client_of])
         last = np.zeros(int(rows.client.max(initial=-1)) + 1, np.int64)
         np.maximum.at(last, rows.client, rows.ts)
         self.last_seen = last.tolist()
         lapse = sessions.lapse.tolist()
         client_of, number = rows.client_of.tolist(), sessions.number.tolist()
-        for one in np.flatnonzero(~sessions.is_refused).tolist():
+        for one in mine[~sessions.is_refused[mine]].tolist():
             life = self.of.setdefault((client_of[one], number[one]), _Life())
             # The session's last connection decides when it is over.
             life.end = min(lapse[one], self.last_seen[client_of[one]])
@@ -153,9 +159,9 @@ class _Lives:
             if before is not None:
                 before.end = min(before.end, int(rows.start_of[one]))
             self._connect(life, one, rows, sessions)
-        for one in range(count):
+        for one in mine.tolist():
             self.of.setdefault((client_of[one], number[one]), _Life())
-        self._stuck(rows, sessions, flows)
+        self._stuck(rows, sessions, flows, chosen)
 
     @staticmethod
     def _connect(life, one, rows, sessions):
@@ -169,10 +175,11 @@ class _Lives:
         if limit is not None:
             life.packet_bytes_max = min(limit, life.packet_bytes_max or limit)
 
-    def _stuck(self, rows, sessions, flows):
+    def _stuck(self, rows, sessions, flows, chosen):
         # Deliveries without their last acknowledgement: what comes behind may have to wait.
         sent = (rows.direction[flows.publish_row] == 1) & ~flows.is_complete & flows.is_known
         row = flows.publish_row[sent]
+        row = row[chosen[rows.client[row]]]
         connection = rows.connection[row]
         entries = (rows.client[row], sessions.number[connection], rows.ts[row])
         for client, number, ts in zip(*(entry.tolist() for entry in entries), strict=True):
