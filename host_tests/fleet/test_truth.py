@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from host_tests.fleet.dialogue import audit, decode, rows, simulated, types
-from tools.fleet.simulate.faults import KINDS
+from tools.fleet.simulate.faults import KINDS, PLAIN_KINDS
 from tools.fleet.simulate.run import Plan
 
 _READING = ("device", "boot", "stream")
@@ -22,8 +22,18 @@ def _numbers(losses, kind):
     found = Counter()
     columns = (*_READING, "first_sequence", "last_sequence", "kind")
     for device, boot, stream, first, last, one in rows(losses, *columns):
-        if one == kind:
+        if one == kind and device is not None:
             found.update((device, boot, stream, n) for n in range(first, last + 1))
+    return found
+
+
+def _plain(losses):
+    found = Counter()
+    for device, client, topic, ts, qos in rows(
+        losses, "device", "client_id", "topic", "ts", "qos"
+    ):
+        if device is None and qos:
+            found[client, topic, int(ts.timestamp() * 1_000_000 + 0.5)] += 1
     return found
 
 
@@ -34,17 +44,31 @@ def _readings(table, keep):
 
 def found_in(tables):
     """What an audit found, in the words of `Truth`."""
-    routes = rows(tables["routes"], "client_id", "topic", "overtaking")
+    routes = rows(tables["routes"], "client_id", "topic", "overtaking", "repeated")
+    findings = rows(tables["findings"], "finding", "client_id", "about", "sure")
     return {
         "violations": Counter(rows(tables["violations"], "requirement", "client_id")),
         "not_delivered": _numbers(tables["losses"], "not_delivered"),
         "never_sent": _numbers(tables["losses"], "never_seen"),
         "duplicated": _readings(tables["readings"], lambda times, _: times > 1),
         "redelivered": _readings(tables["readings"], lambda _, again: again),
-        "overtaken": Counter({(c, t): n for c, t, n in routes if n}),
+        "overtaken": _counted((c, t, n) for c, t, n, _ in routes),
+        "repeated": _counted((c, t, n) for c, t, _, n in routes),
+        "plain_lost": _plain(tables["losses"]),
+        "findings": Counter(
+            row[:2] for row in findings if row[2] != "capture" and row[3] != "not_knowable"
+        ),
         "incomplete": sum(tables["sequences"]["incomplete"].to_pylist()),
         "readings": tables["readings"].num_rows,
     }
+
+
+def _counted(routes):
+    found = Counter()
+    for client, topic, number in routes:
+        if number:
+            found[client, topic] += number
+    return found
 
 
 def expected(truth):
@@ -58,6 +82,9 @@ def expected(truth):
             "duplicated",
             "redelivered",
             "overtaken",
+            "repeated",
+            "plain_lost",
+            "findings",
         )
     }
     return wanted | {"incomplete": len(truth.incomplete), "readings": truth.readings}
@@ -81,7 +108,15 @@ def test_truth_of_mixed_faults_over_many_seeds_is_recovered_exactly(group, tmp_p
     """60 fleets each: all kinds of faults at once, segments split, swapped, repeated."""
     for seed in range(group * 60, group * 60 + 60):
         plan = Plan(
-            devices=8, readings=160, seed=seed, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5)
+            devices=8,
+            readings=160,
+            seed=seed,
+            fault_rate=0.2,
+            wire_rate=0.2,
+            levels=(3, 4, 5),
+            plain=0.4 if seed % 2 else 0,
+            foreign=0.3,
+            subscriber_levels=(4, 5),
         )
         _check(plan, tmp_path / "fleet.pcap")
 
@@ -89,7 +124,17 @@ def test_truth_of_mixed_faults_over_many_seeds_is_recovered_exactly(group, tmp_p
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_truth_of_one_kind_of_fault_is_recovered_exactly(kind, tmp_path):
     for seed in range(4):
-        plan = Plan(devices=8, readings=200, seed=seed, fault_rate=0.3, kinds=(kind,))
+        # All devices send readings, or (where what happened can be known) plain values.
+        plan = Plan(
+            devices=16,
+            readings=400,
+            seed=seed,
+            fault_rate=0.3,
+            kinds=(kind,),
+            levels=(3, 4, 5),
+            plain=float(seed % 2 and kind in PLAIN_KINDS),
+            subscriber_levels=(4, 5),
+        )
         _, truth = simulated(plan)
         assert truth.faults[kind] > 2
         _check(plan, tmp_path / "fleet.pcap")

@@ -122,8 +122,29 @@ def decode(folder, out, ports):
 @click.option("--gaps", default=0.0, show_default=True, help="of PUBLISHes missing in the capture")
 @click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels")
 @click.option("--qos", type=click.IntRange(0, 2), help="of all readings; default a mixture")
+@click.option("--plain", default=0.0, show_default=True, help="of devices that send plain values")
+@click.option(
+    "--foreign", default=0.0, show_default=True, help="of these, with a publisher not captured"
+)
+@click.option(
+    "--subscriber-level", "watching", multiple=True, type=click.IntRange(3, 5), help="default 4"
+)
 def simulate(
-    out, devices, readings, days, interval, seed, faults, kinds, rough, gaps, levels, qos
+    out,
+    devices,
+    readings,
+    days,
+    interval,
+    seed,
+    faults,
+    kinds,
+    rough,
+    gaps,
+    levels,
+    qos,
+    plain,
+    foreign,
+    watching,
 ):
     """Write the traffic of a synthetic fleet to OUT (.pcap or .jsonl), and OUT.truth.json."""
     from .simulate.run import Plan, write
@@ -140,6 +161,9 @@ def simulate(
         gap_rate=gaps,
         levels=levels or (3, 4),
         qos=qos,
+        plain=plain,
+        foreign=foreign,
+        subscriber_levels=watching or (4,),
         **({"kinds": _known(kinds)} if kinds else {}),
     )
     with click.progressbar(length=readings, label="simulate", file=sys.stderr) as bar:

@@ -16,8 +16,8 @@ class Matches:
     """Of each delivery: `entry` (in `expected`, -1 for none), `group`, and whether it
     `is_extra` (its payload was published, and delivered before) or `is_unknown`.
 
-    `is_got`: of each entry of `expected`, was it delivered.  `equal`: messages of each
-    group.  `has_…`: of each pair.
+    `is_got`: of each entry of `expected`, was it delivered; `groups`: its group.
+    `equal`: messages of each group.  `has_…`: of each pair.
     """
 
     def __init__(self, expected, delivered, pairs):
@@ -26,7 +26,8 @@ class Matches:
             np.concatenate((delivered.pair, expected.pair)),
             np.concatenate((delivered.hash, expected.hash)),
         )
-        self.group, groups = both[:count], both[count:]
+        self.group, self.groups = both[:count], both[count:]
+        groups = self.groups
         number = int(both.max(initial=-1)) + 1
         self.equal = np.bincount(groups, minlength=number)
         self.entry = np.full(count, -1)

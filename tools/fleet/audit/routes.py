@@ -59,7 +59,7 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     expected = _Expected(facts, names, spans, published, delivered, pairs)
     found = Matches(expected, delivered, pairs.count)
     lost = _Lost(published, expected, found)
-    copies = _Copies(facts, expected, delivered, found, pairs)
+    copies = _Copies(facts, published, expected, delivered, found, pairs)
     late = _Late(facts, names, published, expected, delivered, found, pairs, exempt)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
@@ -331,8 +331,6 @@ class _Pairs:
         self.of_span, delivered.pair = pair[: len(spans.span)], pair[len(spans.span) :]
         self.client, self.place = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
         self.client[pair], self.place[pair] = client, place
-        # Copies that the broker may send of one message: one for each subscription.
-        self.copies = np.bincount(self.of_span, minlength=self.count)
         shared = spans.is_shared[spans.span]
         self.is_shared = np.bincount(self.of_span[shared], minlength=self.count) > 0
 
@@ -341,7 +339,7 @@ class _Expected:
     """Messages that a subscriber had to get, and others that it may have got.
 
     `message` (in `_Published`), `pair`, `hash`, `ts`, sorted by pair and message;
-    `is_due`: it had to be delivered; `qos` as it could be expected; `copies` that may
+    `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged.
     """
 
@@ -432,6 +430,8 @@ class _Expected:
         self.is_inside = _over(np.logical_or, inside[sort], first)
         self.is_due = _over(np.logical_or, due[sort], first)
         self.is_stuck = _over(np.logical_and, stuck[sort], first)
+        # The broker may send one for each subscription.
+        self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)
 
 
 class _Lost:
@@ -484,24 +484,32 @@ _LOST = (
 class _Copies:
     """Deliveries (places in `delivered`) of what had been delivered before.
 
-    `twice` at QoS 2 where that must not be, `is_sure` of them; `repeated` where it may
-    be; `unexplained` at QoS 2 where other publishers may have sent the same.
+    `twice` at QoS 2 where that must not be, `is_sure` of them; `repeated` at a lower QoS;
+    `unexplained` at QoS 2 and `unknown` below it, where other publishers may have sent
+    the same.
     """
 
-    def __init__(self, facts, expected, delivered, found, pairs):
+    def __init__(self, facts, published, expected, delivered, found, pairs):
         extra = np.flatnonzero(found.is_extra)
         pair, row = delivered.pair[extra], delivered.row[extra]
         group = found.group[extra]
-        room = (pairs.copies[pair] - 1) * found.equal[group]
-        extras = np.bincount(group, minlength=int(found.group.max(initial=-1)) + 1)
-        allowed = (extras[group] <= room) | pairs.is_shared[pair]
+        count = len(found.equal)
+        room = np.bincount(found.groups, expected.more_copies, count)
+        extras = np.bincount(group, minlength=count)
+        allowed = (extras <= room)[group] | pairs.is_shared[pair]
         extra, pair, row, group = (values[~allowed] for values in (extra, pair, row, group))
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
         alone = found.equal[group] == 1
         distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
         distinct &= ~found.has_unknown[pair]
         reading = facts.is_reading[row]
-        self.repeated = extra[~at_two]
+        # A repetition is known by what it says, or by its publisher, who repeated it.
+        sent = published.row[expected.message]
+        again = np.zeros(len(found.equal), bool)
+        again[found.groups[(sent >= 0) & (facts.times_sent[sent] > 1)]] = True
+        is_repeated = reading | again[group] | facts.is_marked[row]
+        self.repeated = extra[~at_two & is_repeated]
+        self.unknown = extra[~at_two & ~is_repeated]
         self.twice = extra[at_two & (reading | distinct)]
         self.is_sure = facts.is_reading[delivered.row[self.twice]]
         self.unexplained = extra[at_two & ~reading & ~distinct]
@@ -544,13 +552,12 @@ def _over(function, values, first):
 
 def _routes(names, pairs, expected, delivered, found, lost, copies, late):
     counted = lost.at[lost.is_explained]
+    unmatched = (np.flatnonzero(found.is_unknown), copies.unexplained, copies.unknown)
     parts = {
         "lost": (expected.pair[counted], expected.qos[counted]),
         "duplicates": _keys(delivered, copies.twice),
         "repeated": _keys(delivered, copies.repeated),
-        "unmatched": _keys(
-            delivered, np.concatenate((np.flatnonzero(found.is_unknown), copies.unexplained))
-        ),
+        "unmatched": _keys(delivered, np.concatenate(unmatched)),
         "overtaking": _keys(delivered, late.at),
     }
     pair = np.concatenate([keys[0] for keys in parts.values()])

@@ -5,6 +5,7 @@ puts its packets on the wire, writes into the truth what an audit must find, and
 returns when the device is free again (microseconds).
 """
 
+from . import wire
 from .fleet import FORWARD_US, STEP_US
 
 _SECOND = 1_000_000
@@ -15,6 +16,11 @@ def normal(world, device, ts):
     _, payload = world.reading(device, ts)
     world.send(ts, device, payload)
     world.forward(ts + FORWARD_US, device, payload)
+    if device.has_foreign and world.random.random() < 0.5:
+        # Somebody else publishes one of the same values to the same topic.
+        _, payload = world.reading(device, ts)
+        world.forward(ts + 4 * _SECOND, device, payload)
+        return ts + 5 * _SECOND
     return ts + 10_000
 
 
@@ -38,7 +44,7 @@ def not_forwarded(world, device, ts):
     """The broker takes a reading and never forwards it."""
     identity, payload = world.reading(device, ts)
     world.send(ts, device, payload)
-    world.truth.not_delivered.append(identity)
+    world.lose(ts, device, identity)
     return ts + 10_000
 
 
@@ -278,6 +284,126 @@ def pubrel_flags(world, device, ts):
     return ts + 10_000
 
 
+# What is neither loss nor duplicate: sessions, options of level 5, what QoS 1 allows
+
+
+def _subscribe_again(world, subscriber, ts, clean=False):
+    ts = world.connect(ts, subscriber, clean=clean)
+    world.subscribe(ts, subscriber)
+    return ts + 1_000
+
+
+def away_clean(world, device, ts):
+    """Legal: a subscriber's clean session ends with its connection; what comes then is gone."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    kept_s, subscriber.expiry_s = subscriber.expiry_s, 0
+    ts = _subscribe_again(world, subscriber, ts, clean=True)
+    subscriber.expiry_s = kept_s
+    ts = normal(world, device, ts + 1_000)
+    ts = world.disconnect(ts + 1_000, subscriber) + 1_000
+    for _ in range(2):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        ts += _SECOND
+    return _subscribe_again(world, subscriber, ts + 10 * _SECOND)
+
+
+def away_kept(world, device, ts):
+    """Legal: what comes while a subscriber is away is delivered when it is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    payloads = []
+    for _ in range(4):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        payloads.append(payload)
+        ts += _SECOND
+    ts = world.connect(ts + 10 * _SECOND, subscriber, has_session=True) + 1_000
+    for payload in payloads:
+        world.forward(ts, device, payload)
+        ts += 2_000
+    return ts
+
+
+def away_one_lost(world, device, ts):
+    """The broker loses one of the messages that wait for a subscriber."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    payloads = []
+    for number in range(5):
+        identity, payload = world.reading(device, ts)
+        while payloads and payload == payloads[-1]:
+            # Of two equal neighbours nobody could tell which one was lost.
+            identity, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        payloads.append(payload)
+        if number == 2:
+            world.lose(ts, device, identity)
+        ts += _SECOND
+    ts = world.connect(ts + 10 * _SECOND, subscriber, has_session=True) + 1_000
+    for number, payload in enumerate(payloads):
+        if number != 2:
+            world.forward(ts, device, payload)
+            ts += 2_000
+    return ts
+
+
+def away_expired(world, device, ts):
+    """Legal: the expiry time of a subscriber's session is over before it is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    subscriber.expiry_s = 30
+    ts = world.connect(ts, subscriber, has_session=True) + 1_000
+    ts = world.disconnect(ts, subscriber) + 1_000
+    for _ in range(2):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        ts += 20 * _SECOND
+    subscriber.expiry_s = 3600
+    return _subscribe_again(world, subscriber, ts)
+
+
+def message_expired(world, device, ts):
+    """Legal: a message is too old when its subscriber is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    _, payload = world.reading(device, ts)
+    world.send(ts, device, payload, expiry_s=5)
+    ts = world.connect(ts + 20 * _SECOND, subscriber, has_session=True)
+    return normal(world, device, ts + 1_000)
+
+
+def refused(world, device, ts):
+    """The broker refuses a message, with a reason code of level 5."""
+    _, payload = world.reading(device, ts)
+    packet_id = device.next_id(0)
+    world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+    first = 0x40 if device.qos == 1 else 0x50
+    world.emit(ts + STEP_US, device, 1, wire.acknowledge(first, packet_id, b"\x87"))
+    finding = ("refused_publish", device.name.decode())
+    if finding not in world.truth.findings:
+        world.truth.findings.append(finding)
+    return ts + 10_000
+
+
+def forwarded_again(world, device, ts):
+    """Legal at QoS 1: the PUBACK is lost, and the repeated message is forwarded again."""
+    identity, payload = world.reading(device, ts)
+    packet_id = device.next_id(0)
+    world.publish(ts, device, 0, device.topic, payload, 1, packet_id)
+    world.forward(ts + FORWARD_US, device, payload)
+    back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
+    world.send(back, device, payload, 8, packet_id)
+    world.forward(back + FORWARD_US, device, payload)
+    who = (device.subscriber.name.decode(), device.topic.decode())
+    world.truth.repeated.append(who)
+    if not device.is_plain:
+        world.truth.redelivered.append(identity)
+        world.truth.duplicated.append(identity)
+    return back + 10_000
+
+
 def _ack(first, packet_id):
     return bytes((first, 2, packet_id >> 8, packet_id & 255))
 
@@ -305,14 +431,40 @@ KINDS = {
     "qos_three": (qos_three, (0, 1, 2), False),
     "wildcard_topic": (wildcard_topic, (0, 1, 2), False),
     "pubrel_flags": (pubrel_flags, (2,), False),
+    "away_clean": (away_clean, (1, 2), True),
+    "away_kept": (away_kept, (1, 2), True),
+    "away_one_lost": (away_one_lost, (1, 2), True),
+    "away_expired": (away_expired, (1, 2), True),
+    "message_expired": (message_expired, (1, 2), True),
+    "refused": (refused, (1, 2), False),
+    "forwarded_again": (forwarded_again, (1,), False),
 }
+# Whose protocol level must be 5.
+_NEEDS_LEVEL_5 = {
+    "away_expired": lambda device: device.subscriber.level == 5,
+    "message_expired": lambda device: device.level == 5,
+    "refused": lambda device: device.level == 5,
+}
+# What can be known of messages that are no readings.
+PLAIN_KINDS = (
+    *("not_forwarded", "away_clean", "away_kept", "away_one_lost", "away_expired"),
+    *("message_expired", "refused", "forwarded_again"),
+)
 
 
 def pick(world, device, kinds):
     """One of `kinds` that this device can show, or `normal`."""
     has_own = device.subscriber.name[:1] == b"w"
-    fit = [k for k in kinds if device.qos in KINDS[k][1] and (has_own or not KINDS[k][2])]
-    if not fit:
+    fit = [
+        kind
+        for kind in kinds
+        if device.qos in KINDS[kind][1]
+        and (has_own or not KINDS[kind][2])
+        and _NEEDS_LEVEL_5.get(kind, lambda _: True)(device)
+        and (kind in PLAIN_KINDS or not device.is_plain)
+    ]
+    # With another publisher nobody can tell what became of a plain value.
+    if not fit or device.has_foreign:
         return normal
     kind = world.random.choice(fit)
     world.truth.faults[kind] = world.truth.faults.get(kind, 0) + 1

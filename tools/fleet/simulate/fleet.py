@@ -23,7 +23,9 @@ class Truth:
     """What an audit has to find, no more and no less.
 
     Readings are (device, boot, stream, sequence).  `violations` are (requirement,
-    client id), `overtaken` counts by (client id, topic), `faults` by kind.
+    client id), `overtaken` and `repeated` count by (client id, topic), `faults` by kind;
+    `plain_lost` are (client id, topic, microseconds) of lost messages that are no
+    readings, `findings` (name, client id).
     """
 
     seed: int
@@ -35,7 +37,10 @@ class Truth:
     duplicated: list = field(default_factory=list)
     redelivered: list = field(default_factory=list)
     overtaken: list = field(default_factory=list)
+    plain_lost: list = field(default_factory=list)
+    repeated: list = field(default_factory=list)
     incomplete: list = field(default_factory=list)
+    findings: list = field(default_factory=list)
     violations: list = field(default_factory=list)
     gaps: int = 0
 
@@ -60,6 +65,9 @@ class Client:
         self.boot = 1
         self.booted = 0
         self.sequence = 0
+        self.is_plain = False  # sends plain values, which come again and again
+        self.has_foreign = False  # somebody who was not captured writes to its topic
+        self.expiry_s = 0  # of the session, at level 5
 
     def next_id(self, direction):
         """A fresh packet id for messages sent in this direction."""
@@ -70,7 +78,8 @@ class Client:
 class World:
     """Makes clients and moves packets; `faults` and `run` drive it."""
 
-    def __init__(self, devices, seed, levels=(3, 4), qos=None, site=b"fleet"):
+    def __init__(self, devices, seed, levels=(3, 4), qos=None, site=b"fleet", **more):
+        """`more`: `plain` and `foreign` are parts of all devices, `subscriber_levels`."""
         self.random = random.Random(seed)
         self.truth = Truth(seed)
         self.is_forwarding = True
@@ -81,6 +90,7 @@ class World:
         collector = self._client(0, b"collector", 4, 2)
         self.devices = []
         self.subscribers = [collector]
+        watching = more.get("subscriber_levels", (4,))
         for number in range(devices):
             level = levels[number % len(levels)]
             device = self._client(
@@ -90,11 +100,17 @@ class World:
             device.subscriber, group = collector, b"all"
             if number % 4 == 3:
                 # Its own subscriber, so that a lost connection hits one device only.
+                level = watching[number // 4 % len(watching)]
                 device.subscriber, group = (
-                    self._client(number, b"watch-%06d" % number, 4, 2),
+                    self._client(number, b"watch-%06d" % number, level, 2),
                     b"own",
                 )
+                device.subscriber.expiry_s = 3600
                 self.subscribers.append(device.subscriber)
+            # Spread over the numbers, the same for every seed.
+            device.is_plain = number * 7919 % 100 < more.get("plain", 0) * 100
+            if device.is_plain:
+                device.has_foreign = number * 104729 % 100 < more.get("foreign", 0) * 100
             device.topic = b"%b/%b/%b/reading/1" % (site, group, device.name)
 
     def _client(self, number, name, level, qos):
@@ -134,7 +150,9 @@ class World:
         self.emit(ts, client, 0, b"", wire.SYN)
         self.emit(ts + 50, client, 1, b"", wire.SYN | wire.ACK)
         keep_alive_s = client.keep_alive_s if keep_alive_s is None else keep_alive_s
-        hello = wire.connect(client.name, client.level, clean, keep_alive_s)
+        hello = wire.connect(
+            client.name, client.level, clean, keep_alive_s, expiry_s=client.expiry_s
+        )
         self.emit(ts + 100, client, 0, hello)
         self.emit(ts + 300, client, 1, wire.connack(client.level, has_session))
         return ts + 500
@@ -184,6 +202,8 @@ class World:
     def reading(self, device, ts, skip=0):
         """The device's next reading -> (its identity, payload)."""
         device.sequence += 1 + skip
+        if device.is_plain:
+            return self.identity(device), b"%d" % (20 + self.random.randrange(3))
         uptime_s = (ts - device.booted) // 1_000_000
         values = (2000 + device.sequence % 500, 3300 - device.sequence % 90)
         payload = reading(
@@ -203,11 +223,22 @@ class World:
         """(device, boot, stream, sequence), of the latest reading or of that number."""
         return (device.name.decode(), device.boot, 1, sequence or device.sequence)
 
-    def publish(self, ts, client, direction, topic, payload, qos, packet_id, first=0):
+    def publish(
+        self, ts, client, direction, topic, payload, qos, packet_id, first=0, expiry_s=None
+    ):
         """One PUBLISH packet; `first` is added to its first byte (8: DUP)."""
         packet_id = packet_id if qos else None
-        packet = wire.publish(0x30 | qos << 1 | first, topic, packet_id, payload, client.level)
+        first |= 0x30 | qos << 1
+        packet = wire.publish(first, topic, packet_id, payload, client.level, expiry_s)
         self.emit(ts, client, direction, packet)
+
+    def lose(self, ts, device, identity):
+        """Note a message that was published at `ts` and will not be forwarded."""
+        if device.is_plain:
+            who = device.subscriber.name.decode()
+            self.truth.plain_lost.append((who, device.topic.decode(), ts))
+        else:
+            self.truth.not_delivered.append(identity)
 
     def answer(self, ts, client, direction, qos, packet_id, release=0x62):
         """All that follows a PUBLISH sent in `direction` at `ts`."""
@@ -223,10 +254,10 @@ class World:
         self.emit(ts, client, direction, wire.acknowledge(release, packet_id))
         self.emit(ts + STEP_US, client, 1 - direction, wire.acknowledge(0x70, packet_id))
 
-    def send(self, ts, device, payload, first=0, packet_id=None):
+    def send(self, ts, device, payload, first=0, packet_id=None, expiry_s=None):
         """A whole flow from the device to the broker -> its packet id."""
         packet_id = packet_id or device.next_id(0)
-        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id, first)
+        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id, first, expiry_s)
         self.answer(ts, device, 0, device.qos, packet_id)
         return packet_id
 

@@ -47,6 +47,9 @@ class Plan:
     qos: int | None = None
     heavy: float = 0.0  # part of all readings that the first device sends
     is_forwarded: bool = True  # to subscribers
+    plain: float = 0.0  # part of the devices that send plain values instead of readings
+    foreign: float = 0.0  # part of these on whose topic somebody uncaptured writes too
+    subscriber_levels: tuple = (4,)  # of the devices' own subscribers
 
 
 def pcap(plan, stream, progress=None):
@@ -74,7 +77,15 @@ def write(plan, path, progress=None):
 
 
 def _run(plan, writer, progress):
-    world = World(plan.devices, plan.seed, plan.levels, plan.qos)
+    world = World(
+        plan.devices,
+        plan.seed,
+        plan.levels,
+        plan.qos,
+        plain=plan.plain,
+        foreign=plan.foreign,
+        subscriber_levels=plan.subscriber_levels,
+    )
     world.is_forwarding = plan.is_forwarded
     writer.begin(world)
     for number, client in enumerate(world.subscribers):

@@ -9,6 +9,7 @@ import struct
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
 _RECORD = struct.Struct("<IIII").pack
 _LENGTH = struct.Struct(">H").pack
+_LONG = struct.Struct(">I").pack
 _TCP = struct.Struct(">IIH").pack
 _TCP_REST = b"\xff\xff\0\0\0\0"
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
@@ -28,12 +29,16 @@ def string(data):
     return _LENGTH(len(data)) + data
 
 
-def connect(client_id, level, clean, keep_alive_s, will_topic=b""):
-    """A CONNECT, with the will message `offline` when a topic for it is given."""
+def connect(client_id, level, clean, keep_alive_s, will_topic=b"", expiry_s=0):
+    """A CONNECT, with the will message `offline` when a topic for it is given.
+
+    `expiry_s` is level 5's: how long the session is kept.
+    """
     name = b"MQIsdp" if level == 3 else b"MQTT"
     flags = (2 if clean else 0) | (0x2C if will_topic else 0)
     body = string(name) + bytes((level, flags)) + _LENGTH(keep_alive_s)
-    body += b"\0" if level == 5 else b""
+    if level == 5:
+        body += b"\x05\x11" + _LONG(expiry_s) if expiry_s else b"\0"
     body += string(client_id)
     if will_topic:
         body += (b"\0" if level == 5 else b"") + string(will_topic) + string(b"offline")
@@ -46,18 +51,21 @@ def connack(level, session_present):
     return b"\x20" + bytes((len(body),)) + body
 
 
-def publish(first, topic, packet_id, payload, level):
-    """A PUBLISH with this first byte; packet id None leaves it out."""
+def publish(first, topic, packet_id, payload, level, expiry_s=None):
+    """A PUBLISH with this first byte; packet id None leaves it out.
+
+    `expiry_s` is level 5's: how long the message is worth anything.
+    """
     middle = topic if packet_id is None else topic + _LENGTH(packet_id)
     if level == 5:
-        middle += b"\0"
+        middle += b"\0" if expiry_s is None else b"\x05\x02" + _LONG(expiry_s)
     size = 2 + len(middle) + len(payload)
     return bytes((first,)) + remaining(size) + _LENGTH(len(topic)) + middle + payload
 
 
-def acknowledge(first, packet_id):
-    """PUBACK, PUBREC, PUBREL, PUBCOMP or UNSUBACK by its first byte."""
-    return bytes((first, 2)) + _LENGTH(packet_id)
+def acknowledge(first, packet_id, reason=b""):
+    """PUBACK, PUBREC, PUBREL, PUBCOMP or UNSUBACK by its first byte, level 5 with a reason."""
+    return bytes((first, 2 + len(reason))) + _LENGTH(packet_id) + reason
 
 
 def subscribe(packet_id, name, qos, level):
