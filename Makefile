@@ -87,6 +87,12 @@ monitor: setup-boards ## show what a board prints: PORT=
 watch: setup-boards ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
 	@$(TOOLS) boards watch $(call opt,SERVER,server) $(ARGS)
 
+release: setup-boards ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
+	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
+
+rollout: setup-boards ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER=
+	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(ARGS)
+
 journal: setup-boards ## read a board's journal back and show it: PORT=
 	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)
 

@@ -9,15 +9,16 @@ _MOST_ANSWERS = 8
 
 
 class Commands:
-    """Reads commands and keeps their answers until they are out.
+    """Reads commands; their answers, for `topic`, go to the list `outbox`.
 
     `obey(word, argument)` does what one says, or returns why not; `log` is as print.
     """
 
-    def __init__(self, obey, log):
+    def __init__(self, obey, log, topic, outbox):
         self._obey = obey
         self._log = log
-        self.answers = []
+        self._topic = topic
+        self._outbox = outbox
 
     def take(self, message):
         """A message of the command topic came."""
@@ -35,18 +36,20 @@ class Commands:
             self._log("command refused:", why)
         else:
             self._log("command", word, argument)
-        if name and len(self.answers) < _MOST_ANSWERS:
+        if name and len(self._outbox) < _MOST_ANSWERS:
             text = "refused: " + why if why else "done"
-            self.answers.append(("%s %s" % (name, text)).encode())
+            self._outbox.append((self._topic, ("%s %s" % (name, text)).encode()))
 
-    def publish_answers(self, client, topic):
-        """Those that find room in the queue; the others stay for the next time."""
-        try:
-            while self.answers:
-                client.publish(topic, self.answers[0], False, 1)
-                self.answers.pop(0)
-        except OSError:
-            pass
+
+def publish_all(client, outbox):
+    """Publish and forget what finds room in the queue; the rest stays for the next time."""
+    try:
+        while outbox:
+            topic, answer = outbox[0]
+            client.publish(topic, answer, False, 1)
+            outbox.pop(0)
+    except OSError:
+        pass
 
 
 def parse(payload):

@@ -18,21 +18,45 @@ FILL = 20  # 0.01 % of the room for messages in use
 CORRUPT_PAGES = 21
 
 
-def measure(reading, client, network, cause, refused, room, store):
-    """Fill `reading`; `room` is how many messages the client takes."""
-    gc.collect()
-    reading.clear()
-    reading.add(CAUSE, cause)
-    if hasattr(gc, "mem_free"):
-        reading.add(FREE_HEAP, gc.mem_free())
-        reading.add(LARGEST_BLOCK, _largest_block(gc.mem_free()))
-    reading.add(RECONNECTS, client.stats.reconnects)
-    reading.add(DROPS, client.stats.dropped + refused)
-    reading.add(FILL, 10000 * (client.inflight + client.queued) // room)
-    reading.add(CORRUPT_PAGES, getattr(store, "corrupt_pages", 0))
-    rssi = network.rssi()
-    if rssi is not None:
-        reading.add(SIGNAL, rssi)
+class Health:
+    """`cause` is why the board started, `room` how many messages the client takes, `store`
+    its store; `slept` what the node handed over to itself before a deep sleep, or {}.
+
+    `number` counts the reports of this boot; the next is due at the uptime `next_s`.
+    """
+
+    def __init__(self, cause, room, store, slept):
+        self._cause = cause
+        self._room = room
+        self._store = store
+        self.number = slept.get("health_number", 0)
+        self.next_s = slept.get("next_health_s", 0)
+
+    def measure(self, reading, client, network, refused):
+        """Fill `reading`."""
+        gc.collect()
+        reading.clear()
+        reading.add(CAUSE, self._cause)
+        if hasattr(gc, "mem_free"):
+            reading.add(FREE_HEAP, gc.mem_free())
+            reading.add(LARGEST_BLOCK, _largest_block(gc.mem_free()))
+        reading.add(RECONNECTS, client.stats.reconnects)
+        reading.add(DROPS, client.stats.dropped + refused)
+        reading.add(FILL, 10000 * (client.inflight + client.queued) // self._room)
+        reading.add(CORRUPT_PAGES, getattr(self._store, "corrupt_pages", 0))
+        rssi = network.rssi()
+        if rssi is not None:
+            reading.add(SIGNAL, rssi)
+
+    def sent(self, uptime_s):
+        """It went out: the next one in a day."""
+        self.number += 1
+        self.next_s = uptime_s + EVERY_S
+
+    def fall_asleep(self, asleep):
+        """Add to the dict what the next start needs."""
+        asleep["health_number"] = self.number
+        asleep["next_health_s"] = self.next_s
 
 
 def _largest_block(free):

@@ -18,6 +18,7 @@ import commands
 import health
 import settings
 from reading import Reading
+from schedule import Schedule
 from sleep import Sleep
 from timekeeper import Timekeeper
 
@@ -38,7 +39,7 @@ class Node:
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
     of link.py; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
     as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
-    the board started, a number of health.CAUSE.
+    the board started, a number of health.CAUSE; `updates` an ota.Updates, or None.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Node:
         times=None,
         store=None,
         cause=0,
+        updates=None,
     ):
         self._state = state
         self._client = client
@@ -65,8 +67,7 @@ class Node:
         self._clock = clock
         self._log = log
         self._times = times or Timekeeper(clock)
-        self._store = store
-        self._cause = cause
+        self._updates = updates
         self._config = config
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
@@ -76,8 +77,11 @@ class Node:
         self._health_topic = root + b"/health"
         self._status = root + b"/status"
         self._command_topic = root + b"/command"
-        self._answer_topic = root + b"/answer"
-        self._commands = commands.Commands(self._obey, log)
+        self._outbox = []  # answers that wait: (topic, answer)
+        self._update_topic = root + b"/update"
+        if updates:
+            updates.attach(root + b"/update/answer", self._outbox)
+        self._commands = commands.Commands(self._obey, log, root + b"/answer", self._outbox)
         self._sleep = Sleep(config, clock, self._room, state.asleep)
         self._greet_with(b"online")
         self._is_subscribed = False
@@ -86,19 +90,22 @@ class Node:
         self._told = None  # the last reason why there is no connection
         self._wants_sample = False
         self._wants_reset = False
-        self.interval_ms = state.interval_ms or config["interval_ms"]
+        self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
         slept = state.asleep or {}
         self._times.begin(slept)
-        self._next_health_s = slept.get("next_health_s", self._times.uptime_s)
+        self._health = health.Health(cause, self._room, store, slept)
         # = the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
-        self._health_number = slept.get("health_number", 0)
         self.refused = 0  # readings that found no room or no connection
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
-        self._next_sample = clock.ticks_ms()
         client.on_message = self._on_message
         client.set_last_will(self._status, b"offline", True, 1)
+
+    @property
+    def interval_ms(self):
+        """Milliseconds from sample to sample."""
+        return self._schedule.interval_ms
 
     def run(self):
         """Work until a command asks for a reset or it is time to sleep.
@@ -120,6 +127,8 @@ class Node:
         # A hidden allocation, and every error that is raised, becomes a MemoryError
         # while the heap is locked: the next round, unlocked, shows what it was.
         self._times.ask(self._network)
+        if self._updates:
+            self._update()
         self._state.save_when_due(self._times.uptime_s)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
@@ -135,12 +144,12 @@ class Node:
         """Before a planned reset: everything out, `offline` said, connection closed."""
         self._log("draining")
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
-        self._next_sample = None
+        self._schedule.stop()
         self._greet_with(b"offline")
         self._state.save_what_waits()
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
-            if self._is_greeted and not self._commands.answers and not self._undelivered():
+            if self._is_said():
                 break
         self._client.disconnect()
 
@@ -165,7 +174,7 @@ class Node:
             self._watchdog.feed()
         self._times.count()
         self._led.show(self._client.is_connected)
-        if self._is_sample_due():
+        if self._schedule.is_due() or self._wants_sample:
             self._sample()
         try:
             self._serve(self._wait_ms())
@@ -178,10 +187,10 @@ class Node:
         if self._client.is_connected:
             if not self._is_greeted:
                 self._greet()
-            if self._commands.answers:
+            if self._outbox:
                 self._lock(False)
-                self._commands.publish_answers(self._client, self._answer_topic)
-            if self._times.uptime_s >= self._next_health_s:
+                commands.publish_all(self._client, self._outbox)
+            if self._times.uptime_s >= self._health.next_s:
                 self._publish_health()
             self._client.poll(wait_ms)
         elif not self._network.is_up():
@@ -223,21 +232,26 @@ class Node:
         self._lock(False)
         if not self._is_subscribed:
             self._client.subscribe(self._command_topic, 2)
+            if self._updates:
+                self._client.subscribe(self._update_topic, 1)
             self._is_subscribed = True
         try:
             self._client.publish(self._status, self._greeting, True, 1)
             self._is_greeted = True
+            if self._updates:
+                self._updates.told_at_start()
         except OSError:
             pass  # queue full: again in the next round
 
     def _wait_ms(self):
         wait_ms = min(_LONGEST_WAIT_MS, self._client.next_due_ms())
-        if self._next_sample is not None:
-            left = self._clock.ticks_diff(self._next_sample, self._clock.ticks_ms())
-            wait_ms = min(wait_ms, left)
         if self._times.is_asking:
             wait_ms = min(wait_ms, _ASKING_WAIT_MS)
-        return max(wait_ms, 0)
+        return self._schedule.left_ms(wait_ms)
+
+    def _is_said(self):
+        # Connected, and all that there was to say has arrived?
+        return self._is_greeted and not self._outbox and not self._undelivered()
 
     def _undelivered(self):
         return self._client.inflight + self._client.queued
@@ -250,19 +264,6 @@ class Node:
         self._is_locked = wanted
 
     # --- sampling ---------------------------------------------------------------
-
-    def _is_sample_due(self):
-        if self._next_sample is None:
-            return False
-        late_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._next_sample)
-        if late_ms >= 0:
-            # On schedule without drift; samples that were missed are not made up for.
-            skipped = late_ms // self.interval_ms
-            self._next_sample = self._clock.ticks_add(
-                self._next_sample, (skipped + 1) * self.interval_ms
-            )
-            return True
-        return self._wants_sample
 
     def _sample(self):
         self._wants_sample = False
@@ -290,19 +291,10 @@ class Node:
 
     def _publish_health(self):
         self._lock(False)
-        health.measure(
-            self._reading,
-            self._client,
-            self._network,
-            self._cause,
-            self.refused,
-            self._room,
-            self._store,
-        )
-        number = self._health_number + 1
+        self._health.measure(self._reading, self._client, self._network, self.refused)
+        number = self._health.number + 1
         if self._is_taken(self._health_topic, self._envelope(health.STREAM, number), 1):
-            self._health_number = number
-            self._next_health_s = self._times.uptime_s + health.EVERY_S
+            self._health.sent(self._times.uptime_s)
 
     def _is_taken(self, topic, envelope, qos):
         before = self._undelivered()
@@ -322,8 +314,18 @@ class Node:
         # Done before the acknowledgement leaves, so that a reset cannot lose it.
         was_locked = self._is_locked
         self._lock(False)
-        self._commands.take(message)
+        if self._updates and message.topic_is(self._update_topic):
+            self._updates.take(message.payload)
+        else:
+            self._commands.take(message)
         self._lock(was_locked)
+
+    def _update(self):
+        if self._updates.is_complete and self._updates.stage():
+            self._wants_reset = True
+        elif self._times.uptime_s >= self._config["trial_s"] and self._updates.takes_back():
+            self._log("update: taken back, the broker was not reached")
+            self._wants_reset = True
 
     def _obey(self, word, argument):
         # -> None, or why not.
@@ -337,17 +339,15 @@ class Node:
         elif word == "sample":
             self._wants_sample = True
         elif word == "health":
-            self._next_health_s = self._times.uptime_s
+            self._health.next_s = 0
         else:
             self._wants_reset = True
         return None
 
     def _change_interval(self, interval_ms):
         if interval_ms != self.interval_ms:
-            self.interval_ms = interval_ms
+            self._schedule.change(interval_ms)
             self._state.change_interval(interval_ms, self._times.uptime_s)
-            if self._next_sample is not None:
-                self._next_sample = self._clock.ticks_add(self._clock.ticks_ms(), interval_ms)
 
     # --- sleep ------------------------------------------------------------------
 
@@ -357,11 +357,11 @@ class Node:
         sleep, client = self._sleep, self._client
         sleep.begin()
         self._greet_with(b"asleep")
-        if self._is_sample_due():
+        if self._schedule.is_due():
             self._sample()
         while not sleep.is_over(
             client.is_connected,
-            self._is_greeted and not self._commands.answers and not self._undelivered(),
+            self._is_said(),
             self._told is not None,
             self._undelivered(),
         ):
@@ -372,8 +372,7 @@ class Node:
         client.disconnect()
         sleep_ms = sleep.left_ms(self.interval_ms)
         asleep = self._times.after(sleep_ms)
-        asleep["next_health_s"] = self._next_health_s
-        asleep["health_number"] = self._health_number
+        self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
         self._state.fall_asleep(asleep)
         self._log("sleep", sleep_ms)

@@ -33,11 +33,13 @@ KEYS = {
     "store": ("ram", "choice", ("ram", "journal"), None),
     "power_save": ("performance", "choice", ("none", "performance", "powersave"), None),
     "ntp_server": ("pool.ntp.org", "text", 0, 255),
+    "update_key": ("", "text", 0, 128),
+    "trial_s": (300, "number", 30, 86400),
     "sleep_above_ms": (0, "number", 0, 86400000),
     "sleep_after": ("acknowledged", "choice", ("acknowledged", "stored"), None),
     "awake_ms": (30000, "number", 1000, 600000),
 }
-SECRETS = ("password", "wifi_password")
+SECRETS = ("password", "wifi_password", "update_key")
 
 _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
@@ -134,6 +136,12 @@ def is_allowed(name, value):
     return kind == "text" or _is_topic(value, kind == "name")
 
 
+def _is_key(value):
+    # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
+    is_hex = all(character in "0123456789abcdefABCDEF" for character in value)
+    return not value or (is_hex and len(value) >= 32 and len(value) % 2 == 0)
+
+
 def _is_qos(value):
     return type(value) is int and 0 <= value <= 2
 
@@ -156,6 +164,8 @@ def _clashes(settings, has_wifi):
         wrong.append("user is missing; a password needs a user name")
     if len(settings["client_id"].encode()) > 23:
         wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
+    if not _is_key(settings["update_key"]):
+        wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
     if settings["sleep_above_ms"] and settings["store"] != "journal":
         wrong.append('store is "ram"; deep sleep forgets it: "journal"')
     needed = _largest_packet(settings)

@@ -10,7 +10,7 @@ import time
 
 from led import Led
 from link import Ethernet, HostNetwork, WiFi, reasons
-from node import Node, reason
+from node import Node, reason, topic_root
 from settings import SettingsError, load
 from state import State
 from timekeeper import Timekeeper
@@ -22,6 +22,8 @@ _MAX_AWAITING_REL = 20
 _CONNECT_TIMEOUT_S = 5
 _DEEP_SLEEP = 4
 _CRASH_PAUSE_MS = 5000
+# Of a chunk: header of PUBLISH, length of topic, packet id; kind, id and offset.
+_CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 
 
 def start(board):
@@ -64,6 +66,7 @@ def _build(config, board):
         state.begin_boot()
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
     network = _network(config, board)
+    watchdog = _watchdog(board)
     return Node(
         config,
         state,
@@ -71,10 +74,11 @@ def _build(config, board):
         board.sensors(),
         network,
         _led(board),
-        _watchdog(board),
+        watchdog,
         times=Timekeeper(time, _ntp(config, board, network), board.now(), board.set_clock),
         store=store,
         cause=cause,
+        updates=_updates(config, board, watchdog),
     )
 
 
@@ -92,7 +96,7 @@ def _client(config, store):
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
         max_awaiting_rel=_MAX_AWAITING_REL,
-        max_subscriptions=1,
+        max_subscriptions=2,
         connect_timeout=_CONNECT_TIMEOUT_S,
     )
 
@@ -134,6 +138,21 @@ def _ntp(config, board, network):
     from ntp import NTP
 
     return NTP(config["ntp_server"], network.find_dns, time)
+
+
+def _updates(config, board, watchdog):
+    if not config["update_key"]:
+        return None
+    from ota import Updates
+
+    topic_bytes = len(topic_root(config)) + len("/update")
+    most_bytes = config["buffer_size"] - topic_bytes - _CHUNK_OVERHEAD
+    feed = watchdog.feed if watchdog else _no_feeding
+    return Updates(config["update_key"], board.NAME, most_bytes, feed, print)
+
+
+def _no_feeding():
+    pass
 
 
 def _led(board):

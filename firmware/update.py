@@ -1,9 +1,15 @@
-"""Finishes a staged update, before anything else starts.
+"""Finishes a staged update, before anything else starts, or takes it back.
 
-`make deploy` copies new files to staged/ under numbers, and last of all `ready`, the
-list of where they belong.  Without `ready` nothing was decided and the old files
-run; with it the moves are carried out, again if need be, so a plug pulled at any
-moment leaves all old files or, after the next start, all new ones.
+New files lie in staged/ under numbers, and last of all `ready`, the list of where they
+belong: one line "NUMBER PATH" per file, or "- PATH" for one to remove.  Without `ready`
+nothing was decided and the old files run; with it the moves are carried out, again if
+need be, so a plug pulled at any moment leaves all old files or, after the next start,
+all new ones.
+
+An update over the air brings previous/, the same with the old files and a `list`.  With
+`trial` in it the new files are on trial: confirm() ends it well; go_back(), or too many
+starts without either, makes `list` the `ready` of an update back.  boot.py, main.py and
+this file change by cable only: whatever an update brings, they get the old files back.
 """
 
 import os
@@ -11,13 +17,18 @@ import os
 # Not named as this module: a folder on the path would be imported in its place.
 FOLDER = "staged"
 READY = FOLDER + "/ready"
+PREVIOUS = "previous"
+ROLLED_BACK = "rolled_back"
+RUNNING = "update_id"
+_TRIAL = PREVIOUS + "/trial"
+_LIST = PREVIOUS + "/list"
+_BACK = PREVIOUS + "/ready"
+_ID = "/id"
+_MOST_STARTS = 3
 
 
 def finish():
-    """Carry out a staged update -> whether there was one.
-
-    `ready` has one line "NUMBER PATH" per file, or "- PATH" for one to remove.
-    """
+    """Carry out a staged update -> whether there was one."""
     while True:
         try:
             return _finish()
@@ -25,7 +36,38 @@ def finish():
             pass  # whatever runs next would meet some files old and some new
 
 
+def confirm():
+    """The new files do their work: keep them -> the update's id, None without a trial."""
+    if not _is_there(_TRIAL):
+        return None
+    name = _text(PREVIOUS + _ID)
+    _write(RUNNING, name)
+    os.remove(_TRIAL)
+    remove_folder(PREVIOUS)
+    return name
+
+
+def is_on_trial():
+    """Are the files new, and nobody has confirmed them?"""
+    return _is_there(_TRIAL)
+
+
+def go_back():
+    """Decide to take the update back; the next start does it."""
+    os.rename(_LIST, _BACK)
+
+
+def remove_folder(path):
+    """Remove a folder of files, if it is there."""
+    if _is_there(path):
+        for name in os.listdir(path):
+            os.remove(path + "/" + name)
+        os.rmdir(path)
+
+
 def _finish():
+    if _is_there(PREVIOUS):
+        _count_start()
     if not _is_there(FOLDER):
         return False
     # After a cut in the middle of a move littlefs hides a file too many, until
@@ -34,15 +76,32 @@ def _finish():
         pass
     if not _is_there(READY):
         return False
-    with open(READY) as file:
-        for line in file.read().split("\n"):
-            number, _, path = line.partition(" ")
-            _move(path if number == "-" else FOLDER + "/" + number, number, path)
+    for line in _text(READY).split("\n"):
+        number, _, path = line.partition(" ")
+        _move(path if number == "-" else FOLDER + "/" + number, number, path)
+    if _is_there(PREVIOUS):
+        _write(_TRIAL, "0")
     os.remove(READY)
-    for name in os.listdir(FOLDER):
-        os.remove(FOLDER + "/" + name)
-    os.rmdir(FOLDER)
+    remove_folder(FOLDER)
     return True
+
+
+def _count_start():
+    if _is_there(READY) and not _is_there(_BACK):
+        return  # the update is still under way
+    if not _is_there(_BACK):
+        if not _is_there(_TRIAL):
+            remove_folder(PREVIOUS)  # of an update that was never decided
+            return
+        starts = int(_text(_TRIAL) or 0) + 1
+        if starts <= _MOST_STARTS:
+            _write(_TRIAL + ".new", str(starts))
+            os.rename(_TRIAL + ".new", _TRIAL)
+            return
+        go_back()
+    _write(ROLLED_BACK, _text(PREVIOUS + _ID))
+    remove_folder(FOLDER)
+    os.rename(PREVIOUS, FOLDER)
 
 
 def _move(source, number, target):
@@ -52,6 +111,16 @@ def _move(source, number, target):
         os.remove(source)
     else:
         os.rename(source, target)
+
+
+def _text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def _write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
 
 
 def _is_there(path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from . import options, watch
+from . import options, updates, watch
 from .places import shown
 from .profile import board_names, load_profile
 
@@ -211,5 +211,9 @@ def package():
     click.echo(", ".join(write_packages()))
 
 
-for command in (watch.monitor, watch.watch, watch.journal, watch.advise):
+_FURTHER = (
+    *(watch.monitor, watch.watch, watch.journal, watch.advise),
+    *(updates.key, updates.release, updates.rollout),
+)
+for command in _FURTHER:
     cli.add_command(command)

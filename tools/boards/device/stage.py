@@ -27,6 +27,19 @@ def keep(path):
             target.write(data)
 
 
+def remove_folder(path, *first):
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return
+    for name in sorted(names, key=lambda name: name not in first):
+        os.remove(path + "/" + name)
+    os.rmdir(path)
+
+
+# An update over the air that is on trial would take back what comes now.
+remove_folder("/previous", "trial", "list")
+remove_folder("/incoming")
 make("/staged")
 # "ready" first: without it a half-emptied folder is no update.
 for _name in sorted(os.listdir("/staged"), key=lambda name: name != "ready"):

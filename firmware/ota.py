@@ -1,0 +1,300 @@
+"""Takes an update that comes over MQTT in pieces, checks it, and stages it.
+
+A bundle (docs/updates.md) grows in a file of its own name, so that a reset costs the
+piece under way and no more.  Nothing of it is used before its HMAC with the fleet's key
+was right; then it is staged as update.py has it, with the old files beside it for the
+way back.  Allocates: updates are rare.
+"""
+
+import binascii
+import hashlib
+import os
+
+import update
+
+MAGIC = b"u31b\x01"
+_OFFER = 79  # "O": id, size of the bundle
+_CHUNK = 67  # "C": id, offset, data
+_ID_BYTES = 8
+_FOLDER = "incoming"
+_MAC_BYTES = 32
+_PIECE = 512
+_RELEASE = "release.txt"
+# What gets the old files back must not change over the air.
+_KEPT = ("boot.py", "main.py", "update.mpy", "update.py", "settings.json")
+
+
+class Refused(Exception):
+    """The bundle cannot be taken; the text says why."""
+
+
+class Updates:
+    """`key` is the fleet's, hex; `most_bytes` what a chunk may have; `feed` keeps the
+    watchdog quiet; `log` as print.
+
+    Answers go to `outbox`, a list of (topic, answer).  `is_complete`: stage() is wanted.
+    """
+
+    def __init__(self, key, board, most_bytes, feed, log, topic=None, outbox=None):
+        self._key = binascii.unhexlify(key)
+        self._board = board
+        self._most_bytes = most_bytes
+        self._feed = feed
+        self._log = log
+        self._topic = topic
+        self._outbox = outbox
+        self._id = None
+        self._size = 0
+        self._is_on_trial = update.is_on_trial()
+        self.is_complete = False
+
+    def attach(self, topic, outbox):
+        """The node's own topic for answers, and its list."""
+        self._topic = topic
+        self._outbox = outbox
+
+    def take(self, payload):
+        """An offer or a chunk came."""
+        name = binascii.hexlify(payload[1 : 1 + _ID_BYTES]).decode()
+        number = int.from_bytes(payload[9:13], "big")
+        try:
+            if len(payload) == 13 and payload[0] == _OFFER:
+                if name == _running():
+                    return self._say("running", name)
+                self._offer(name, number)
+            elif len(payload) > 13 and payload[0] == _CHUNK and name == self._id:
+                self._append(number, payload[13:])
+            else:
+                return  # nothing that is known, or not of this bundle
+            have = _size(self._path())
+            self.is_complete = have == self._size
+            self._say("have %d of %d" % (have, self._most_bytes))
+        except Refused as error:
+            self._say("refused: %s" % error)
+            self._forget()
+        except OSError as error:
+            self._say("refused: flash: %s" % error)
+            self._forget()
+
+    def stage(self):
+        """Check the complete bundle and stage it -> is a reset wanted?"""
+        self.is_complete = False
+        try:
+            with open(self._path(), "rb") as file:
+                self._check_mac(file)
+                _stage(file, self._size, self._board, self._id, self._feed)
+        except Refused as error:
+            why = str(error)
+        except OSError as error:
+            why = "flash: %s" % error
+        else:
+            # Decided: from here on the next start runs the new files.
+            os.rename(update.FOLDER + "/list", update.READY)
+            self._forget()
+            self._say("staged")
+            return True
+        update.remove_folder(update.FOLDER)
+        update.remove_folder(update.PREVIOUS)
+        self._forget()
+        self._say("refused: " + why)
+        return False
+
+    def told_at_start(self):
+        """What became of the last update, once the broker is reached; ends its trial."""
+        name = update.confirm()
+        self._is_on_trial = False
+        if name:
+            update.remove_folder(_FOLDER)  # if the power went before it was removed
+            self._say("running", name)
+        if _is_there(update.ROLLED_BACK):
+            with open(update.ROLLED_BACK) as file:
+                self._say("rolled back", file.read())
+            os.remove(update.ROLLED_BACK)
+
+    def takes_back(self):
+        """The broker was not reached in time: if an update is on trial, go back -> is it?"""
+        if not self._is_on_trial:
+            return False
+        self._is_on_trial = False
+        update.go_back()
+        return True
+
+    def _offer(self, name, size):
+        if self._is_on_trial:
+            raise Refused("the last update is still on trial")
+        _make(_FOLDER)
+        for other in os.listdir(_FOLDER):
+            if other != name:
+                os.remove(_FOLDER + "/" + other)
+        self._id, self._size = name, size
+        space = os.statvfs("/")
+        # The bundle, the staged files and the old ones; blocks are not shared.
+        if 3 * (size - _size(self._path())) > space[0] * (space[3] - 16):
+            raise Refused("no room for %d bytes" % size)
+
+    def _append(self, offset, data):
+        # Repetitions and what came out of turn are answered with what is here.
+        if offset == _size(self._path()) and offset + len(data) <= self._size:
+            with open(self._path(), "ab") as file:
+                file.write(data)
+
+    def _check_mac(self, file):
+        if not self._key:
+            raise Refused("no update_key")
+        pad = self._key + bytes(64 - len(self._key))
+        digest = hashlib.sha256(bytes([one ^ 0x36 for one in pad]))
+        _read_into(digest, file, self._size - _MAC_BYTES, self._feed)
+        outer = hashlib.sha256(bytes([one ^ 0x5C for one in pad]))
+        outer.update(digest.digest())
+        difference = 0
+        for mine, theirs in zip(outer.digest(), file.read(_MAC_BYTES)):
+            difference |= mine ^ theirs
+        if difference:
+            raise Refused("wrong signature")
+        file.seek(0)
+
+    def _forget(self):
+        if self._id:
+            try:
+                os.remove(self._path())
+            except OSError:
+                pass
+
+    def _path(self):
+        return _FOLDER + "/" + self._id
+
+    def _say(self, text, name=None):
+        name = name or self._id
+        self._outbox.append((self._topic, ("%s %s" % (name, text)).encode()))
+        if not text.startswith("have"):
+            self._log("update", name, text)
+
+
+def _stage(file, size, board, name, feed):
+    # The new files and their list, the old ones and theirs; nothing is decided yet.
+    new, same = _read_manifest(file, board)
+    for path, digest in same:
+        if _hash(path, feed) != digest:
+            raise Refused("made for other files: %s" % path)
+    update.remove_folder(update.FOLDER)
+    update.remove_folder(update.PREVIOUS)
+    _make(update.FOLDER)
+    _make(update.PREVIOUS)
+    ready, back = [], []
+    for number, (path, length) in enumerate(new):
+        feed()
+        _make_parents(path)
+        old = _size(path) if _is_there(path) else None
+        if old is not None:
+            with open(path, "rb") as source:
+                _copy(source, "%s/%d" % (update.PREVIOUS, number), old, feed)
+        back.append("- " + path if old is None else "%d %s" % (number, path))
+        if length is None:
+            ready.append("- " + path)
+        else:
+            _copy(file, "%s/%d" % (update.FOLDER, number), length, feed)
+            ready.append("%d %s" % (number, path))
+    if file.tell() != size - _MAC_BYTES:
+        raise Refused("damaged before it was signed")
+    _write(update.PREVIOUS + "/id", name)
+    _write(update.PREVIOUS + "/list", "\n".join(back))
+    _write(update.FOLDER + "/list", "\n".join(ready))
+
+
+def _read_manifest(file, board):
+    # -> [(path, bytes, or None to remove it)], [(path, SHA-256 of what must be there)]
+    if file.read(len(MAGIC)) != MAGIC:
+        raise Refused("no bundle of this version")
+    length = int.from_bytes(file.read(4), "big")
+    new, same = [], []
+    for line in file.read(length).decode().split("\n"):
+        kind, _, rest = line.partition(" ")
+        if kind == "board" and rest != board:
+            raise Refused("made for %s" % rest)
+        if kind == "release" and int(rest) <= _release():
+            raise Refused("release %s is not newer" % rest)
+        if kind in ("+", "=", "-"):
+            about, _, path = rest.partition(" ")
+            if path in _KEPT and kind != "=":
+                raise Refused("%s changes by cable only" % path)
+            if kind == "=":
+                same.append((path, about))
+            else:
+                new.append((path, int(about) if kind == "+" else None))
+    return new, same
+
+
+def _release():
+    try:
+        with open(_RELEASE) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
+def _running():
+    # The id of the update whose files run, confirmed.
+    try:
+        with open(update.RUNNING) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _hash(path, feed):
+    if not _is_there(path):
+        return None
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        _read_into(digest, file, _size(path), feed)
+    return binascii.hexlify(digest.digest()).decode()
+
+
+def _read_into(digest, file, left, feed):
+    while left > 0:
+        data = file.read(min(left, _PIECE))
+        if not data:
+            raise Refused("too short")
+        digest.update(data)
+        left -= len(data)
+        feed()
+
+
+def _copy(source, target, left, feed):
+    with open(target, "wb") as file:
+        while left > 0:
+            data = source.read(min(left, _PIECE))
+            if not data:
+                raise Refused("too short")
+            file.write(data)
+            left -= len(data)
+            feed()
+
+
+def _write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _make(path):
+    if not _is_there(path):
+        os.mkdir(path)
+
+
+def _make_parents(path):
+    at = path.find("/")
+    while at > 0:
+        _make(path[:at])
+        at = path.find("/", at + 1)
+
+
+def _size(path):
+    return os.stat(path)[6] if _is_there(path) else 0
+
+
+def _is_there(path):
+    try:
+        os.stat(path)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,320 @@
+"""Updates over the air: bundles, the rollout's bookkeeping, and real MicroPython.
+
+Two virtual boards with a real broker run an old firmware and get a new one; another
+loses its power at every flash operation of an update.
+"""
+
+import contextlib
+import hashlib
+import re
+import threading
+
+import pytest
+
+from host_tests.boards.console import read_until
+from tools.boards import fleetwatch, release
+from tools.boards.compile import build_tree, tree_files
+from tools.boards.config import device_files
+from tools.boards.deploy import with_list
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.monitor import monitor
+from tools.boards.profile import load_profile
+from tools.boards.release import make_bundle, make_key, manifest_of, read_base, read_key
+from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet, run
+
+KEY = bytes(range(32))
+FILES = {"boot.py": b"boot", "update.mpy": b"update", "a.mpy": b"a" * 500, "b.mpy": b"b"}
+
+
+def test_key_file_is_private_and_never_overwritten(tmp_path):
+    path = tmp_path / "fleet.key"
+    make_key(path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert len(read_key(path)) == 32
+    with pytest.raises(BoardError, match="is there already"):
+        make_key(path)
+    path.write_text("not hex")
+    with pytest.raises(BoardError, match="no key: 32 to 128 hex digits"):
+        read_key(path)
+
+
+def test_bundle_on_a_base_brings_what_changed_and_names_the_rest():
+    first = make_bundle("desk", FILES, KEY, 1)
+    kinds = {line.split()[-1]: line[0] for line in manifest_of(first)[2:]}
+    assert kinds == {"boot.py": "=", "update.mpy": "=", "a.mpy": "+", "b.mpy": "+",
+                     "release.txt": "+", "deployed.txt": "+"}  # fmt: skip
+    newer = FILES | {"b.mpy": b"B", "c.mpy": b"c"}
+    del newer["a.mpy"]
+    second = make_bundle("desk", newer, KEY, 2, read_base(first, "first"))
+    kinds = {line.split()[-1]: line[0] for line in manifest_of(second)[2:]}
+    assert kinds == {"boot.py": "=", "update.mpy": "=", "a.mpy": "-", "b.mpy": "+", "c.mpy": "+",
+                     "release.txt": "+", "deployed.txt": "+"}  # fmt: skip
+
+
+def test_bundle_that_needs_another_boot_py_is_refused():
+    base = read_base(make_bundle("desk", FILES, KEY, 1), "first")
+    with pytest.raises(BoardError, match="boot.py changed: only make deploy"):
+        make_bundle("desk", FILES | {"boot.py": b"new"}, KEY, 2, base)
+
+
+@pytest.mark.parametrize("data", [b"", b"no bundle", release.MAGIC + b"\0\0\0\1x"])
+def test_base_that_is_no_bundle_is_told(data):
+    with pytest.raises(BoardError, match="old: not a bundle"):
+        read_base(data, "old")
+
+
+def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(run, tmp_path):
+    key = tmp_path / "fleet.key"
+    assert run("key", key).exit_code == 0
+    out = tmp_path / "one.bundle"
+    result = run("release", "--board", "desk", "--key", key, "--number", 7, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "release 7, " in result.output
+    fleet = tmp_path / "fleet.csv"
+    fleet.write_text("id,site\nhall-1,north\n")
+    words = ("--bundle", out, "--fleet", fleet, "--server", "127.0.0.1:1")
+    result = run("rollout", *words)
+    assert result.exit_code == 1
+    assert "Connection refused" in result.output
+
+
+def test_read_fleet_takes_a_batch_or_a_list(tmp_path):
+    path = tmp_path / "fleet"
+    path.write_text("id,user,site\na,u,north\nb,u,\n")
+    assert [one.root for one in read_fleet(path, "p")] == ["p/north/a", "p/b"]
+    path.write_text("a\n\nb\n")
+    assert [one.root for one in read_fleet(path, "p")] == ["p/a", "p/b"]
+    path.write_text("")
+    with pytest.raises(BoardError, match="no devices"):
+        read_fleet(path, "p")
+
+
+# --- the rollout's bookkeeping, without any I/O -----------------------------------
+
+BUNDLE = bytes(range(256)) * 8
+ID = hashlib.sha256(BUNDLE).digest()[:8]
+
+
+class Taker:
+    """A device: takes chunks in turn, as firmware/ota.py does."""
+
+    def __init__(self, rollout, name, most_bytes=100):
+        self.rollout, self.root, self.most_bytes = rollout, f"p/{name}", most_bytes
+        self.got = b""
+        self.knows = False
+
+    def take(self, payload, now):
+        """-> what the rollout sends in answer."""
+        if payload[:1] == b"O":
+            assert payload[1:] == ID + len(BUNDLE).to_bytes(4, "big")
+            self.knows = True
+        elif not self.knows:
+            return []
+        else:
+            assert len(payload) <= 13 + self.most_bytes
+            if int.from_bytes(payload[9:13], "big") == len(self.got):
+                self.got += payload[13:]
+        return self.says(f"have {len(self.got)} of {self.most_bytes}", now)
+
+    def says(self, text, now):
+        answer = f"{ID.hex()} {text}".encode()
+        return self.rollout.hear(f"{self.root}/update/answer", answer, now)
+
+
+def carry(rollout, takers, now, lose=lambda number: False):
+    """Carry messages until there are none; `lose`: which do not arrive."""
+    by_root = {taker.root: taker for taker in takers}
+    left, count = list(rollout.work(now)), 0
+    while left:
+        topic, payload = left.pop(0)
+        count += 1
+        if not lose(count):
+            left += by_root[topic.removesuffix("/update")].take(payload, now)
+    return count
+
+
+def test_rollout_sends_each_byte_once_when_nothing_is_lost():
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    taker = Taker(rollout, "a")
+    count = carry(rollout, [taker], 0)
+    assert taker.got == BUNDLE
+    assert count == 1 + -(-len(BUNDLE) // 100)
+    taker.says("staged", 1)
+    assert list(rollout.work(500)) == []  # it restarts now
+    taker.says("running", 501)
+    assert rollout.is_over
+    assert rollout.devices["p/a"].state == RUNNING
+
+
+def test_rollout_goes_on_where_it_was_after_losses_and_resets():
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    taker = Taker(rollout, "a")
+    for turn in range(60):
+        if turn % 3 == 1:
+            taker.knows = False  # a reset: what it has is on flash
+        carry(rollout, [taker], turn * 10, lose=lambda number: number % 4 == 0)
+    assert taker.got == BUNDLE
+
+
+def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
+    devices = [Device(str(i), f"p/{i}") for i in range(5)]
+    rollout = Rollout(BUNDLE, devices, at_once=2, patience_s=100)
+    takers = [Taker(rollout, str(i)) for i in range(5)]
+    carry(rollout, takers, 0)
+    assert [len(one.got) for one in takers] == [len(BUNDLE)] * 2 + [0] * 3
+    takers[0].says("refused: wrong signature", 1)
+    takers[1].says("rolled back", 1)
+    carry(rollout, takers, 10)
+    takers[2].says("running", 11)
+    for now in range(20, 400, 20):
+        rollout_messages = list(rollout.work(now))
+        assert len(rollout_messages) <= 2
+    found = {device.name: (device.state, device.why) for device in devices}
+    assert found["0"] == (FAILED, "wrong signature")
+    assert found["1"] == (FAILED, "rolled back")
+    assert found["2"] == (RUNNING, "")
+    assert found["3"] == found["4"] == (FAILED, "no word for 100 s")
+    assert rollout.is_over
+
+
+def test_rollout_overhears_words_about_other_bundles():
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    list(rollout.work(0))
+    assert rollout.hear("p/a/update/answer", b"0011223344556677 running", 1) == []
+    assert rollout.hear("p/x/update/answer", ID.hex().encode() + b" running", 1) == []
+    assert rollout.hear("p/a/update/answer", ID.hex().encode() + b" have it", 1) == []
+    assert not rollout.is_over
+
+
+# --- real MicroPython -------------------------------------------------------------
+
+
+def device_toml(path, broker, name, prefix, server_port=None):
+    path.write_text(
+        f'client_id = "{name}"\nserver = "{broker.host}"\nport = {server_port or broker.port}\n'
+        f'prefix = "{prefix}"\nstore = "journal"\nstreams = [1]\ninterval_ms = 500\n'
+        f'wifi_ssid = "net"\nntp_server = ""\nupdate_key = "{KEY.hex()}"\ntrial_s = 30\n'
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def node_files(tmp_path_factory):
+    """{profile name: files of the firmware}, built once."""
+    names = ("RPI_PICO_W", "ESP32_GENERIC")
+    folder = tmp_path_factory.mktemp("trees")
+    return {name: tree_files(build_tree(load_profile(name), folder / name)) for name in names}
+
+
+def newer(files):
+    """The same firmware, with another file that tells it."""
+    return files | {"news.mpy": b"M\x06\x00\x1f" + bytes(40)}
+
+
+def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
+    shared_mosquitto, make_board, tmp_path, node_files
+):
+    """The second firmware cannot start: the board gets the one before back by itself."""
+    name, prefix = "RPI_PICO_W", "virtual-updates"
+    profile = load_profile(name)
+    files = node_files[name]
+    boards = {}
+    for device in ("good-1", "good-2"):
+        config = device_toml(tmp_path / f"{device}.toml", shared_mosquitto, device, prefix)
+        boards[device] = make_board(profile, with_list(files) | device_files(config, profile))
+        boards[device].power_on()
+    stop = threading.Event()
+    readers = [threading.Thread(target=drain, args=(one.port, stop)) for one in boards.values()]
+    for reader in readers:
+        reader.start()
+    try:
+        client = fleetwatch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
+        bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
+        fleet = [Device(device, f"{prefix}/{device}") for device in boards]
+        run(client, Rollout(bundle, fleet, 20, 60), prefix, lambda device: None)
+        assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
+        broken = newer(files) | {"start.mpy": b"no bytecode"}
+        bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
+        fleet = [Device("good-1", f"{prefix}/good-1")]
+        run(client, Rollout(bundle, fleet, 20, 60), prefix, lambda device: None)
+        assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
+    finally:
+        stop.set()
+        for thread in readers:
+            thread.join()
+    for board in boards.values():
+        board.cut_power()
+        start = profile.filesystem.offset
+        area = board.image.read_bytes()[start : start + profile.filesystem.size]
+        on_board = Filesystem(profile.filesystem, area).files()
+        assert on_board["news.mpy"] == newer(files)["news.mpy"]
+        assert on_board["start.mpy"] == files["start.mpy"]
+
+
+def drain(port, stop):
+    """Read what a board prints, as a person's monitor does; a full terminal holds it up."""
+    monitor(port, write=lambda data: None, until=stop.is_set)
+
+
+def hashes(files):
+    return {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
+
+
+TAKE = b"""\
+import sys, update
+import a, b
+print("versions", a.V, b.V, "end")
+from ota import Updates
+said = []
+updates = Updates("%s", "desk", 999, lambda: None, print)
+updates.attach("t", said)
+if a.V == 1:
+    with open("offer", "rb") as file:
+        updates.take(file.read())
+    if updates.stage():
+        sys.exit()
+updates.told_at_start()
+print(said, "done")
+""" % KEY.hex().encode()
+
+
+def versions(number):
+    text = b"V = %d\n" % number
+    return {"a.py": text, "b.py": text + b"# " + b"x" * 600 + b"\n"}
+
+
+def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
+    make_board, desk, tmp_path
+):
+    """Staging, moving, confirming: each write and erase of the flash once.
+
+    A part of the update's files are never mixed with the other's, and after the next
+    start the board takes the update or goes on with it.
+    """
+    tree = tree_files(build_tree(desk, tmp_path / "tree"))
+    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
+    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
+    name = hashlib.sha256(bundle).digest()[:8]
+    offer = b"O" + name + len(bundle).to_bytes(4, "big")
+    files |= versions(1) | {"main.py": TAKE, "offer": offer, f"incoming/{name.hex()}": bundle}
+    outcomes = []
+    for operation in range(1, 300):
+        board = make_board(desk, files, cut_at_operation=operation)
+        board.power_on()
+        with contextlib.suppress(BoardError):  # its port goes with the power
+            read_until(board.port, "done", patience_s=0)
+        again = make_board(desk, flash=board.image.read_bytes())
+        board.unplug()
+        again.power_on()
+        output = read_until(again.port, "done")
+        again.unplug()
+        shown = re.findall(r"versions (\d) (\d)", output)
+        assert all(one == other for one, other in shown), f"operation {operation}: {output}"
+        assert shown[-1] == ("2", "2"), f"operation {operation}: {output}"
+        outcomes.append(shown[0] == ("2", "2"))
+        if outcomes[-3:] == [True] * 3 and "running" not in output:
+            break
+    assert outcomes[0] is False
+    assert outcomes[-1] is True
+    assert len(outcomes) > 20

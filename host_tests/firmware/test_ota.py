@@ -1,0 +1,278 @@
+"""Updates over the air under CPython: what is refused, resumed, staged and taken back.
+
+A folder is the board's filesystem; each start runs update.finish() as boot.py does.
+Real flash that loses its power at every operation: host_tests/boards/test_updates.py.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+import update
+from ota import Updates
+from tools.boards import release
+from tools.boards.release import make_bundle
+
+KEY = bytes(range(32))
+OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}
+NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "sub/c.mpy": b"c"}
+BASE = {path: hashlib.sha256(data).hexdigest() for path, data in OLD.items()}
+
+
+def bundle_of(files=NEW, key=KEY, release=5, base=BASE, board="desk"):
+    return make_bundle(board, files, key, release, base)
+
+
+@pytest.fixture
+def board(tmp_path, monkeypatch):
+    """The board's filesystem with the old files, as the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for path, data in OLD.items():
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_bytes(data)
+    return tmp_path
+
+
+class Node:
+    """What node.py does with an Updates object: its outbox, and a chunk's size."""
+
+    def __init__(self, key=KEY, most_bytes=300):
+        self.outbox = []
+        self.updates = Updates(key.hex(), "desk", most_bytes, lambda: None, lambda *words: None)
+        self.updates.attach("t", self.outbox)
+
+    def said(self):
+        found = [answer.decode().partition(" ")[2] for _, answer in self.outbox]
+        self.outbox.clear()
+        return found
+
+    def offer(self, bundle):
+        self.updates.take(b"O" + name_of(bundle) + len(bundle).to_bytes(4, "big"))
+
+    def chunk(self, bundle, offset, size=300):
+        data = bundle[offset : offset + size]
+        self.updates.take(b"C" + name_of(bundle) + offset.to_bytes(4, "big") + data)
+
+    def receive(self, bundle):
+        """The whole of it -> whether a reset is wanted."""
+        self.offer(bundle)
+        for offset in range(0, len(bundle), 300):
+            self.chunk(bundle, offset)
+        assert self.updates.is_complete
+        self.said()
+        return self.updates.stage()
+
+
+def name_of(bundle):
+    return hashlib.sha256(bundle).digest()[:8]
+
+
+def files(*but):
+    found = {
+        path.relative_to(Path.cwd()).as_posix(): path.read_bytes()
+        for path in Path.cwd().rglob("*")
+        if path.is_file()
+    }
+    return {path: data for path, data in found.items() if path not in but}
+
+
+def is_old(found):
+    return all(found.get(path) == data for path, data in OLD.items()) and "sub/c.mpy" not in found
+
+
+def is_new(found):
+    return all(found.get(path) == data for path, data in NEW.items()) and "gone.mpy" not in found
+
+
+def test_bundle_that_is_right_is_staged_run_and_confirmed(board):
+    node = Node()
+    assert node.receive(bundle_of())
+    assert node.said() == ["staged"]
+    assert is_old(files())
+    assert update.finish()
+    assert is_new(files())
+    node = Node()  # the new firmware, at the broker
+    node.updates.told_at_start()
+    assert node.said() == ["running"]
+    left = files(*NEW, "deployed.txt", "release.txt", "update_id")
+    assert left == {}
+    update.finish()
+    node.updates.told_at_start()
+    assert node.said() == []
+    node.offer(bundle_of())
+    assert node.said() == ["running"]
+
+
+def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
+    bundle = bundle_of()
+    node = Node()
+    node.offer(bundle)
+    node.chunk(bundle, 0)
+    node.chunk(bundle, 600)  # the one before is lost
+    node.chunk(bundle, 0)
+    assert node.said() == [
+        "have 0 of 300",
+        "have 300 of 300",
+        "have 300 of 300",
+        "have 300 of 300",
+    ]
+    node = Node()  # a reset
+    node.chunk(bundle, 300)
+    assert node.said() == []  # it does not know of it any more
+    assert node.receive(bundle)
+
+
+def test_offer_of_another_bundle_forgets_the_one_before(board):
+    first, second = bundle_of(), bundle_of(release=6)
+    node = Node()
+    node.offer(first)
+    node.chunk(first, 0)
+    node.offer(second)
+    assert len(os.listdir("incoming")) == 0 or os.listdir("incoming") == [name_of(second).hex()]
+    assert node.receive(second)
+
+
+def flipped(bundle, at):
+    return bundle[:at] + bytes([bundle[at] ^ 1]) + bundle[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "why"),
+    [
+        (bundle_of(key=b"another key of 32 bytes, or less"), "wrong signature"),
+        (flipped(bundle_of(), 40), "wrong signature"),
+        (flipped(bundle_of(), len(bundle_of()) - 40), "wrong signature"),
+        (flipped(bundle_of(), len(bundle_of()) - 1), "wrong signature"),
+        (bundle_of(board="RPI_PICO_W"), "made for RPI_PICO_W"),
+        (bundle_of(release=4), "release 4 is not newer"),
+        (bundle_of(NEW | {"a.mpy": b"old a"}, base=BASE | {"a.mpy": "0" * 64}), ""),
+        (
+            bundle_of(base=BASE | {"lib/b.mpy": hashlib.sha256(NEW["lib/b.mpy"]).hexdigest()}),
+            "made for other files: lib/b.mpy",
+        ),
+    ],
+)
+def test_bundle_that_is_not_right_changes_nothing_and_says_why(board, bundle, why):
+    Path("release.txt").write_text("4\n")
+    node = Node()
+    is_taken = node.receive(bundle)
+    assert is_taken == (not why)
+    if why:
+        assert node.said() == [f"refused: {why}"]
+        assert files() == OLD | {"release.txt": b"4\n"}
+        assert update.finish() is False
+
+
+@pytest.mark.parametrize("path", ["boot.py", "update.mpy", "settings.json"])
+def test_bundle_that_would_change_how_boards_start_is_refused(board, monkeypatch, path):
+    monkeypatch.setattr(release, "KEPT", ())  # a tool that does not mind
+    node = Node()
+    assert not node.receive(bundle_of(NEW | {path: b"another"}))
+    assert node.said() == [f"refused: {path} changes by cable only"]
+    assert files() == OLD
+
+
+def test_update_that_nobody_confirms_is_taken_back_after_three_starts(board):
+    Node().receive(bundle_of())
+    update.finish()
+    for _ in range(3):
+        update.finish()
+        assert is_new(files())
+    update.finish()
+    assert is_old(files())
+    node = Node()
+    node.updates.told_at_start()
+    assert node.said() == ["rolled back"]
+    assert files(*OLD) == {}
+
+
+def test_update_that_does_not_reach_the_broker_is_taken_back_when_told(board):
+    Node().receive(bundle_of())
+    update.finish()
+    node = Node()
+    assert node.updates.takes_back()
+    assert not node.updates.takes_back()
+    update.finish()
+    assert is_old(files())
+
+
+def test_node_without_trial_takes_nothing_back(board):
+    assert not Node().updates.takes_back()
+
+
+def test_offer_while_the_last_update_is_on_trial_is_refused(board):
+    Node().receive(bundle_of())
+    update.finish()
+    node = Node()
+    node.offer(bundle_of(release=9))
+    assert node.said() == ["refused: the last update is still on trial"]
+
+
+class PowerCut(BaseException):
+    pass
+
+
+OPERATIONS = ("rename", "remove", "mkdir", "rmdir")
+
+
+def cut_at(monkeypatch, count):
+    """The power goes at the `count`-th change of the filesystem from now on."""
+    left = [count]
+
+    def counted(function):
+        def call(*args, **options):
+            left[0] -= 1
+            if left[0] == 0:
+                raise PowerCut
+            return function(*args, **options)
+
+        return call
+
+    for name in OPERATIONS:
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    import builtins
+
+    real = open
+
+    def opened(path, mode="r", *args, **options):
+        return (counted(real) if mode[0] in "wa" else real)(path, mode, *args, **options)
+
+    monkeypatch.setattr(builtins, "open", opened)
+
+
+@pytest.mark.parametrize("way", ["forward", "back"])
+def test_update_cut_anywhere_leaves_all_old_or_all_new_and_goes_on(tmp_path, monkeypatch, way):
+    """Each change of a file or folder once: staging, moving, trial, and the way back."""
+    seen = []
+    for count in range(1, 400):
+        folder = tmp_path / str(count)
+        (folder / "lib").mkdir(parents=True)
+        monkeypatch.chdir(folder)
+        for path, data in OLD.items():
+            Path(path).write_bytes(data)
+        with monkeypatch.context() as patch:
+            cut_at(patch, count)
+            try:
+                Node().receive(bundle_of())
+                for _ in range(5 if way == "back" else 1):
+                    update.finish()
+                if way == "forward":
+                    Node().updates.told_at_start()
+                is_cut = False
+            except PowerCut:
+                is_cut = True
+        update.finish()
+        found = files()
+        assert is_old(found) != is_new(found), f"{count}: {sorted(found)}"
+        seen.append(is_new(found))
+        # Whatever happened: the next bundle is taken as ever.
+        node = Node()
+        node.updates.told_at_start()
+        assert node.receive(bundle_of(release=9, base=None)), node.said()
+        if not is_cut:
+            break
+    assert not is_cut
+    assert len(seen) > 30
+    assert True in seen and False in seen

@@ -1,0 +1,100 @@
+"""Bundles for updates over the air: what changed, signed with the fleet's key.
+
+Layout: docs/updates.md.  `firmware/ota.py` reads them, with code of its own.
+"""
+
+import hashlib
+import hmac
+import secrets
+
+from .deploy import DEPLOYED, SETTINGS, list_of
+from .errors import BoardError
+from .places import shown
+
+MAGIC = b"u31b\x01"
+MAC_BYTES = 32
+RELEASE = "release.txt"
+# What gets the old files back must not change over the air.
+KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
+
+
+def make_key(path):
+    """Write a new key, hex, into the file `path`, which must not exist, for its owner only."""
+    from .provision import write_private
+
+    if path.exists():
+        raise BoardError(f"{shown(path)} is there already; a fleet that has it needs it")
+    write_private(path, f"{secrets.token_hex(32)}\n".encode())
+
+
+def read_key(path):
+    """The bytes of a key file.  BoardError."""
+    try:
+        key = bytes.fromhex(path.read_text().strip())
+    except ValueError:
+        key = b""
+    if not 16 <= len(key) <= 64:
+        raise BoardError(f"{shown(path)}: no key: 32 to 128 hex digits")
+    return key
+
+
+def make_bundle(board, files, key, release, base=None):
+    """The bundle that brings `files` {path: bytes} to boards named `board`.
+
+    `base`: {path: SHA-256} of what these boards run; files that are equal stay at home.
+    `release` is a number that grows.  BoardError when it cannot be done over the air.
+    """
+    files = dict(files) | {RELEASE: f"{release}\n".encode()}
+    files[DEPLOYED] = list_of(files)
+    base = base or {}
+    if kept := [path for path in KEPT if path in base and _hash(files[path]) != base[path]]:
+        raise BoardError(f"{', '.join(kept)} changed: only make deploy brings that")
+    lines = [f"board {board}", f"release {release}"]
+    bodies = []
+    for path, data in sorted(files.items()):
+        if path in KEPT or base.get(path) == _hash(data):
+            lines.append(f"= {_hash(data)} {path}")
+        else:
+            lines.append(f"+ {len(data)} {path}")
+            bodies.append(data)
+    lines += [f"- 0 {path}" for path in sorted(base.keys() - files.keys())]
+    manifest = "\n".join(lines).encode()
+    body = MAGIC + len(manifest).to_bytes(4, "big") + manifest + b"".join(bodies)
+    return body + hmac.new(key, body, hashlib.sha256).digest()
+
+
+def read_base(bundle, where):
+    """{path: SHA-256} of what a board runs that took `bundle`.  BoardError."""
+    try:
+        files = dict(_bodies(bundle))
+        lines = files[DEPLOYED].decode().splitlines()
+    except (KeyError, ValueError, IndexError):
+        raise BoardError(f"{where}: not a bundle; make one with make release") from None
+    base = {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
+    return base | {DEPLOYED: _hash(files[DEPLOYED])}
+
+
+def manifest_of(bundle):
+    """The manifest's lines.  ValueError when it is no bundle."""
+    if not bundle.startswith(MAGIC):
+        raise ValueError
+    start = len(MAGIC) + 4
+    return bundle[start : start + _length(bundle)].decode().split("\n")
+
+
+def _bodies(bundle):
+    at = len(MAGIC) + 4 + _length(bundle)
+    for line in manifest_of(bundle):
+        kind, _, rest = line.partition(" ")
+        if kind == "+":
+            size, _, path = rest.partition(" ")
+            yield path, bundle[at : at + int(size)]
+            at += int(size)
+
+
+def _length(bundle):
+    return int.from_bytes(bundle[len(MAGIC) : len(MAGIC) + 4], "big")
+
+
+def _hash(data):
+    return hashlib.sha256(data).hexdigest()

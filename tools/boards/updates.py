@@ -1,0 +1,74 @@
+"""Commands for updates over the air: key, release, rollout."""
+
+import time
+from pathlib import Path
+
+import click
+
+from . import options
+from .places import BUILD, shown
+from .profile import load_profile
+
+_KEY = click.option("--key", type=options.FILE, required=True, help="The fleet's key file.")
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+def key(path):
+    """Make a key for a fleet; its text is each device's setting update_key."""
+    from .release import make_key
+
+    make_key(path)
+    click.echo(f"{shown(path)}: keep it private; its text is update_key in each device.toml")
+
+
+@click.command()
+@options.board
+@_KEY
+@click.option("--base", type=options.FILE, help="Bundle of the release that the boards run.")
+@click.option("--number", type=int, help="Release number, larger than all before; default: time.")
+@click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
+def release(board, key, base, number, out):
+    """Build a signed bundle of what changed, for updates over the air."""
+    from .compile import build_tree, tree_files
+    from .release import make_bundle, manifest_of, read_base, read_key
+
+    profile = load_profile(board)
+    number = number or int(time.time())
+    before = read_base(base.read_bytes(), shown(base)) if base else None
+    files = tree_files(build_tree(profile))
+    bundle = make_bundle(profile.name, files, read_key(key), number, before)
+    out = out or BUILD / profile.name / f"release-{number}.bundle"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(bundle)
+    changed = sum(line.startswith("+") for line in manifest_of(bundle))
+    click.echo(f"{shown(out)}: release {number}, {changed} files, {len(bundle):,} bytes")
+
+
+@click.command()
+@options.broker
+@click.option("--bundle", type=options.FILE, required=True, help="Of `boards release`.")
+@click.option("--fleet", type=options.FILE, required=True, help="CSV with id[,site], or ids.")
+@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
+@click.option("--at-once", default=20, show_default=True, help="Devices at a time.")
+@click.option("--patience", default=900, show_default=True, help="Seconds without a word.")
+def rollout(broker, bundle, fleet, prefix, at_once, patience):
+    """Bring a bundle to a list of devices over MQTT; exit status 1 if any did not take it."""
+    from . import rollout as rolling
+
+    data = bundle.read_bytes()
+    devices = rolling.read_fleet(fleet, prefix)
+    told: dict[str, str] = {}
+
+    def tell(device):
+        percent = 100 * device.have // len(data) // 10 * 10
+        text = f"{device.state} {percent} %" if device.state == "sending" else device.state
+        if told.get(device.name) != text:
+            told[device.name] = text
+            click.echo(f"{device.name}: {text}" + (f": {device.why}" if device.why else ""))
+
+    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), prefix, tell)
+    failed = sum(device.state == rolling.FAILED for device in devices)
+    click.echo(f"{len(devices) - failed} of {len(devices)} devices run it")
+    if failed:
+        raise click.exceptions.Exit(1)
