@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from host_tests.fleet.dialogue import audit, decode, rows, simulated, types
-from tools.fleet.simulate.faults import KINDS, PLAIN_KINDS
+from tools.fleet.simulate.kinds import KINDS, PLAIN_KINDS
 from tools.fleet.simulate.run import Plan
 
 _READING = ("device", "boot", "stream")

@@ -173,7 +173,7 @@ def simulate(
 
 
 def _known(kinds):
-    from .simulate.faults import KINDS
+    from .simulate.kinds import KINDS
 
     for kind in kinds:
         if kind not in KINDS:
@@ -184,7 +184,7 @@ def _known(kinds):
 @cli.command()
 def kinds():
     """List the faults that `simulate` knows."""
-    from .simulate.faults import KINDS
+    from .simulate.kinds import KINDS
 
     for name, (function, *_) in KINDS.items():
         click.echo("%-22s %s" % (name, (function.__doc__ or "").strip().split("\n")[0]))

@@ -6,7 +6,9 @@ against it.  Times are UTC with microseconds.
 
 import pyarrow as pa
 
-TS = pa.timestamp("us", tz="UTC")
+from . import between
+from .columns import TS
+from .columns import schema as _schema
 
 PACKET_TYPES = (
     "",
@@ -39,13 +41,6 @@ EVENT_TYPES = (
     "ENCRYPTED",
 )
 DIRECTIONS = ("c2s", "s2c")
-
-
-def _schema(columns):
-    fields = []
-    for name, kind, meaning in columns:
-        fields.append(pa.field(name, kind, metadata={"comment": meaning}))
-    return pa.schema(fields)
 
 
 EVENTS = _schema(
@@ -87,53 +82,9 @@ CODED_EVENTS = pa.schema(
     [field.with_type(CODED) if field.name in _REPEATING else field for field in EVENTS]
 )
 
-# Every PUBLISH once, however often it was sent: what `flows`, `sequences`, `losses`
-# and `readings` are made of.  Not written.
-MESSAGES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "the client at the other end from the broker"),
-        ("connection", pa.string(), "that it was first sent on"),
-        ("direction", pa.string(), "`c2s` published, `s2c` delivered"),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("qos", pa.int8(), "of the PUBLISH"),
-        ("packet_id", pa.int32(), "null at QoS 0"),
-        ("payload_bytes", pa.int64(), "of the PUBLISH"),
-        ("payload_hash", pa.int64(), "64-bit fingerprint"),
-        ("retain", pa.bool_(), "of the first PUBLISH"),
-        ("first_sent", TS, "first PUBLISH seen"),
-        ("times_sent", pa.int32(), "PUBLISH packets of this message"),
-        ("times_dup", pa.int32(), "of these, marked DUP"),
-        ("connections", pa.int32(), "connections it was sent on"),
-        ("puback", TS, "first seen"),
-        ("pubrec", TS, "first seen"),
-        ("pubrel", TS, "first seen"),
-        ("pubcomp", TS, "first seen"),
-        ("answer_ms", pa.float64(), "first PUBLISH to PUBACK or PUBREC"),
-        ("complete_ms", pa.float64(), "first PUBLISH to PUBACK or PUBCOMP"),
-        ("is_complete", pa.bool_(), "was the last acknowledgement seen"),
-        (
-            "state",
-            pa.string(),
-            "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)",
-        ),
-        ("level", pa.int8(), "protocol level, null when not captured"),
-        ("session", pa.int32(), "number of the client's session"),
-        ("position", pa.int64(), "order of the client's packets"),
-        ("capture", pa.string(), "file of the first PUBLISH"),
-        ("offset", pa.int64(), "its byte in that file"),
-        ("number", pa.int64(), "its place in the connection"),
-        ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
-        ("is_early", pa.bool_(), "may have been sent before the capture began"),
-        ("accepted", TS, "when the broker took it on; null when it did not, or sent it"),
-        ("expiry_s", pa.int64(), "message expiry of level 5; null without"),
-        ("envelope", pa.binary(), "as in `packets`"),
-        ("device", pa.string(), "client id in the envelope; null without one"),
-        ("boot", pa.int64(), "boot counter in the envelope"),
-        ("stream", pa.int16(), "stream in the envelope"),
-        ("sequence", pa.int64(), "sequence number in the envelope"),
-    ]
-)
+# What the steps hand to each other, and is not written.
+MESSAGES, SUBSCRIPTIONS = between.MESSAGES, between.SUBSCRIPTIONS
+WILLS, ROUTES = between.WILLS, between.ROUTES
 
 _FLOW_COLUMNS = [
     "site",
@@ -158,28 +109,6 @@ _FLOW_COLUMNS = [
     "state",
 ]
 FLOWS = pa.schema([MESSAGES.field(name) for name in _FLOW_COLUMNS])
-
-# What a client had subscribed to, and when.  Not written.
-SUBSCRIPTIONS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "as in `packets`"),
-        ("filter", pa.string(), "of the SUBSCRIBE"),
-        ("qos", pa.int8(), "granted"),
-        ("session", pa.int32(), "number of the client's session"),
-        ("begin", TS, "SUBACK"),
-        ("end", TS, "UNSUBSCRIBE, end of the session, or last packet of the client"),
-        ("last_seen", TS, "last packet of the client in the capture"),
-        ("no_local", pa.bool_(), "not the client's own messages (also of bridges)"),
-        ("as_published", pa.bool_(), "RETAIN stays as published (also of bridges)"),
-        ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
-        ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
-        ("online_ends", pa.list_(TS), ""),
-        ("stuck_since", TS, "first delivery that the session never acknowledged"),
-        ("gap_begins", pa.list_(TS), "when bytes of the client are missing"),
-        ("gap_ends", pa.list_(TS), ""),
-    ]
-)
 
 CONNECTIONS = _schema(
     [
@@ -251,18 +180,6 @@ VIOLATIONS = _schema(
     ]
 )
 
-# Wills that the broker may have published.  Not written.
-WILLS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "whose will it is"),
-        ("topic", pa.string(), "of the will"),
-        ("qos", pa.int8(), "of the will"),
-        ("payload_hash", pa.int64(), "64-bit fingerprint"),
-        ("since", TS, "end of the connection"),
-    ]
-)
-
 FINDINGS = _schema(
     [
         ("site", pa.string(), "as in `packets`"),
@@ -302,21 +219,6 @@ SEQUENCES = _schema(
         ("latency_p95_ms", pa.float64(), "95 % are not slower"),
         ("latency_p99_ms", pa.float64(), "99 % are not slower"),
         ("latency_max_ms", pa.float64(), "slowest"),
-    ]
-)
-
-# What `routes` finds for one subscriber, topic and QoS; joined into `sequences`.
-ROUTES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "the subscriber"),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("qos", pa.int8(), "as delivered"),
-        ("lost", pa.int64(), "as in `sequences`"),
-        ("duplicates", pa.int64(), "as in `sequences`"),
-        ("repeated", pa.int64(), "as in `sequences`"),
-        ("unmatched", pa.int64(), "as in `sequences`"),
-        ("overtaking", pa.int64(), "as in `sequences`"),
     ]
 )
 

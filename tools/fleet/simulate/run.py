@@ -7,6 +7,7 @@ import json
 
 from . import faults, wire
 from .fleet import START_US, World
+from .kinds import KINDS, pick
 
 _TYPES = (
     "",
@@ -39,7 +40,7 @@ class Plan:
     interval_s: int = 60
     seed: int = 1
     fault_rate: float = 0.0
-    kinds: tuple = tuple(faults.KINDS)
+    kinds: tuple = tuple(KINDS)
     wire_rate: float = 0.0
     wire_kinds: tuple = WIRE_KINDS
     gap_rate: float = 0.0
@@ -107,7 +108,7 @@ def _run(plan, writer, progress):
         _keep_alive(world, device.subscriber, at)
         fault = faults.normal
         if plan.fault_rate and world.random.random() < plan.fault_rate:
-            fault = faults.pick(world, device, plan.kinds)
+            fault = pick(world, device, plan.kinds)
         device.busy_until = fault(world, device, at) + 100_000
         pause_us = heavy_us if plan.heavy and number == 0 else interval_us
         heapq.heappush(due, (max(at + pause_us, device.busy_until), number))

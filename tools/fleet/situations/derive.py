@@ -7,7 +7,7 @@ beginning, cut short.
 
 import struct
 
-from .catalogue import Truth
+from .stage import Truth
 
 SOURCE = "ordinary_traffic"
 _RECORD = struct.Struct("<IIII")

@@ -22,8 +22,9 @@ from ..audit.judge import judge as judge_events
 from ..audit.readings import COLUMNS as COLLECTED_COLUMNS
 from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
-from ..audit.routes import is_wild, routes
+from ..audit.routes import routes
 from ..audit.rows import dictionary
+from ..audit.spans import is_wild
 from ..decode.decoder import only_gaps, only_packets
 from ..report import devices, facts
 from . import pack, tasks

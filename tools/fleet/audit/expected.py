@@ -1,0 +1,112 @@
+"""What each subscriber had to get, and what else it may have got.  For `routes`."""
+
+import numpy as np
+
+from .messages import GRACE_US
+from .rows import FAR
+
+_EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
+_HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
+
+
+class Expected:
+    """Messages that a subscriber had to get, and others that it may have got.
+
+    `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message;
+    `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
+    come of it.  `is_stuck`: the client had left earlier ones unacknowledged.
+    """
+
+    def __init__(self, facts, names, spans, published, delivered, pairs):
+        self._published, self._facts, self._names = published, facts, names
+        inside = self._inside(spans, pairs)
+        unknown = self._unknown(spans, delivered, pairs)
+        columns = [np.concatenate(both) for both in zip(inside, unknown, strict=True)]
+        self._merge(*columns)
+        self.hash = published.hash[self.message]
+        self.ts = published.sent[self.message]
+        self.qos = np.minimum(published.qos[self.message], self.granted)
+
+    def _join(self, place, begin, end):
+        # -> (entry, message) for all messages of these places, sent between the two.
+        low = np.searchsorted(self._published.place, place, "left")
+        count = np.searchsorted(self._published.place, place, "right") - low
+        entry = np.repeat(np.arange(len(low)), count)
+        step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
+        message = low[entry] + step
+        when = self._published.sent[message]
+        near = (when > begin[entry]) & (when < end[entry])
+        return entry[near], message[near]
+
+    def _inside(self, spans, pairs):
+        # Of each subscription the messages in its time and close to it.
+        span = spans.span
+        end = np.where(spans.end < FAR - _EDGE_US, spans.end + _EDGE_US, spans.end)
+        entry, message = self._join(spans.place, (spans.begin - _EDGE_US)[span], end[span])
+        own, pair = span[entry], pairs.of_span[entry]
+        published, facts = self._published, self._facts
+        keep = ~(spans.is_own_excluded[own] & (published.client[message] == spans.client[own]))
+        own, pair, message = own[keep], pair[keep], message[keep]
+        row = published.row[message]
+        sent, accepted = published.sent[message], published.accepted[message]
+        inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
+        inside &= ~spans.is_shared[own]
+        # Without the level nobody knows where the payload begins.
+        due = inside & facts.has_level[row] & (row >= 0)
+        limit = spans.packet_bytes_max[own]
+        if (limit < FAR).any():
+            size = facts.payload_bytes[row] + self._names.topic_bytes(pairs.place[pair])
+            due &= size + _HEADER_BYTES < limit
+        at = np.flatnonzero(due)
+        due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
+        stuck = accepted > spans.stuck[own]
+        return pair, message, spans.qos[own], inside, due, stuck
+
+    @staticmethod
+    def _is_reached(spans, own, accepted, expiry_s):
+        # Was the client connected long enough, with nothing missing in the capture?
+        until = np.minimum(spans.end, spans.last)[own]
+        before = spans.online(own, accepted)
+        expires = expiry_s >= 0
+        if expires.any():
+            # What expired counts when it could have been delivered at once.
+            expires &= spans.online(own, accepted + 1) == before
+            gone = accepted + expiry_s * 1_000_000
+            until = np.where(expires, np.minimum(gone, until), until)
+        reached = spans.online(own, until) - before >= GRACE_US
+        return reached & ~spans.is_near_gap(own, accepted)
+
+    def _unknown(self, spans, delivered, pairs):
+        # Deliveries of a subscription from before the capture, or that nobody knows of.
+        known = np.full(pairs.count, FAR)
+        np.minimum.at(known, pairs.of_span, spans.begin[spans.span] - _EDGE_US)
+        early = delivered.ts < known[delivered.pair]
+        pair = np.unique(delivered.pair[early])
+        last = np.zeros(pairs.count, np.int64)
+        np.maximum.at(last, delivered.pair[early], delivered.ts[early])
+        begin = np.full(len(pair), -1)
+        # Messages behind its beginning belong to the subscription that is known.
+        end = np.minimum(last[pair] + _EDGE_US, known[pair])
+        entry, message = self._join(pairs.place[pair], begin, end)
+        nothing = np.zeros(len(entry), bool)
+        granted = np.full(len(entry), 2)
+        return pair[entry], message, granted, nothing, nothing, nothing
+
+    def _merge(self, pair, message, granted, inside, due, stuck):
+        # Several filters of one client that match are one: the broker may send one copy.
+        sort = np.lexsort((message, pair))
+        pair, message = pair[sort], message[sort]
+        is_new = np.ones(len(pair), bool)
+        is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
+        first = np.flatnonzero(is_new)
+        self.pair, self.message = pair[first], message[first]
+        self.granted = _over(np.maximum, granted[sort], first)
+        self.is_inside = _over(np.logical_or, inside[sort], first)
+        self.is_due = _over(np.logical_or, due[sort], first)
+        self.is_stuck = _over(np.logical_and, stuck[sort], first)
+        # The broker may send one for each subscription.
+        self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)
+
+
+def _over(function, values, first):
+    return function.reduceat(values, first) if len(first) else values[:0]

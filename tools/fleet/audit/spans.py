@@ -1,0 +1,111 @@
+"""Subscriptions as numbers, and the topics that they match.  For `routes`."""
+
+import bisect
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..mqtt import matches
+from .messages import GRACE_US
+from .rows import FAR
+from .traffic import flags, numbers
+
+
+def is_wild(pattern):
+    """Does the filter match more than one name (or is it shared)?"""
+    return "+" in pattern or "#" in pattern or pattern.startswith("$share/")
+
+
+class Spans:
+    """Subscriptions that match topics here; `place` and `span` are the matching pairs."""
+
+    def __init__(self, subscriptions, names):
+        filters = subscriptions["filter"].to_pylist()
+        topics = [name for name in names.topics[:-1] if name]
+        matched = _matched(set(filters), topics)
+        rows = np.flatnonzero([bool(matched[text]) for text in filters])
+        chosen = subscriptions.take(pa.array(rows))
+        filters = [filters[row] for row in rows.tolist()]
+        sites = [names.site_numbers.get(one) for one in chosen["site"].to_pylist()]
+        place, span = [], []
+        for number, (text, site) in enumerate(zip(filters, sites, strict=True)):
+            for name in matched[text] if site is not None else ():
+                place.append(site * len(names.topics) + names.topic_numbers[name])
+                span.append(number)
+        self.place, self.span = np.array(place, np.int64), np.array(span, np.int64)
+        self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
+        self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
+        self.stuck = numbers(chosen, "stuck_since", FAR)
+        self.packet_bytes_max = numbers(chosen, "packet_bytes_max", FAR)
+        self.is_shared = np.array([text.startswith("$share/") for text in filters], bool)
+        self.is_own_excluded = flags(chosen["no_local"])
+        self.keeps_retain = flags(chosen["as_published"])
+        clients = chosen["client_id"].to_pylist()
+        who = map(names.client_number, chosen["site"].to_pylist(), clients)
+        self.client = np.array(list(who), np.int64)
+        self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
+        self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
+
+    def online(self, span, times):
+        """How long (µs) the client had been connected before each time, in this session."""
+        return self._sums(self._online, span, lambda b, e, t: np.clip(t, b, e) - b, times)
+
+    def is_near_gap(self, span, times):
+        """Which times lie close to bytes of the client that are missing."""
+
+        def near(begin, end, times):
+            return (times > begin - GRACE_US) & (times < end + GRACE_US)
+
+        return self._sums(self._gaps, span, near, times) > 0
+
+    @staticmethod
+    def _sums(lists, span, function, times):
+        # Sums of function(begin, end, time) over the list of each span: one step for the
+        # first entries of all, one for the second ones, and so on.
+        (begins, first), (ends, _) = lists
+        total = np.zeros(len(span), np.int64)
+        if not len(begins):
+            return total
+        count = np.diff(first)[span]
+        at = np.flatnonzero(count > 0)
+        step = 0
+        while len(at):
+            place = first[span[at]] + step
+            total[at] += function(begins[place], ends[place], times[at])
+            step += 1
+            at = at[count[at] > step]
+        return total
+
+
+def _lists(table, name):
+    # A column of lists of times -> (all of them in a row, where each list begins).
+    column = table[name].combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = (
+            pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        )
+    sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+    values = column.flatten().cast(pa.int64()).to_numpy()
+    return values, np.concatenate(([0], np.cumsum(sizes)))
+
+
+def _matched(filters, topics):
+    # {filter: the topics that it matches}.  Topics that begin like a filter are
+    # neighbours in order, so each filter is compared with few.
+    topics = sorted(topics)
+    known = set(topics)
+    found = {}
+    for text in filters:
+        pattern = text.split("/", 2)[-1] if text.startswith("$share/") else text
+        if not is_wild(pattern):
+            found[text] = [pattern] if pattern in known else []
+            continue
+        start = pattern[: min((pattern + "+").index("+"), (pattern + "#").index("#"))]
+        begin = bisect.bisect_left(topics, start)
+        end = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
+        near = topics[begin:end]
+        if start.endswith("/") and start[:-1] in known:
+            near.append(start[:-1])  # "a/#" matches "a" too
+        found[text] = [name for name in near if matches(pattern, name)]
+    return found

@@ -1,0 +1,186 @@
+"""All messages of some topics as numbers: who published, who got what, on which topic.
+
+For `routes`: nothing in here judges.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..mqtt import matches
+from .rows import FAR, dictionary, grouped
+
+
+class Names:
+    # Sites with topics, and subscribers, as numbers.
+    def __init__(self, messages):
+        site, self.sites = _encode(messages["site"])
+        self.topic, self.topics = _encode(messages["topic"])
+        who, self.clients = _encode(messages["client_id"])
+        self.place = site * len(self.topics) + self.topic
+        self.client = site * len(self.clients) + who
+        self._others = {}
+        self._other_names = []
+        self.numbers = {name: code for code, name in enumerate(self.clients)}
+        self.site_numbers = {name: code for code, name in enumerate(self.sites)}
+        self.topic_numbers = {name: code for code, name in enumerate(self.topics)}
+
+    def client_number(self, site, name):
+        """The number of a client at a site; below 0 when it has no message here."""
+        if site in self.site_numbers and name in self.numbers:
+            return self.site_numbers[site] * len(self.clients) + self.numbers[name]
+        if (site, name) not in self._others:
+            self._others[site, name] = -1 - len(self._others)
+            self._other_names.append(name)
+        return self._others[site, name]
+
+    def place_number(self, site, topic):
+        """The number of a topic at a site, -1 when there is no message of it."""
+        if site not in self.site_numbers or topic not in self.topic_numbers:
+            return -1
+        return self.site_numbers[site] * len(self.topics) + self.topic_numbers[topic]
+
+    def client_name(self, number):
+        """The client id of a client's number, None for a client that is not known."""
+        if number < 0:
+            return self._other_names[-1 - number]
+        return self.clients[number % len(self.clients)] if number >= 0 else None
+
+    def topic_bytes(self, places):
+        """The length of the topics of these places."""
+        sizes = np.array([len((name or "").encode()) for name in self.topics], np.int64)
+        return sizes[places % len(self.topics)]
+
+    def exempt(self, filters):
+        """For each topic: does one of the filters match it?"""
+        return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
+
+
+def _encode(column):
+    codes, values = dictionary(column)
+    values = values.to_pylist()
+    return np.where(codes < 0, len(values), codes).astype(np.int64), [*values, None]
+
+
+class Facts:
+    # Columns of all messages as numpy arrays; FAR where a time is null, -1 elsewhere.
+    def __init__(self, messages):
+        self.is_published = flags(pc.equal(messages["direction"], "c2s"))
+        self.retain = flags(messages["retain"])
+        self.has_level = flags(messages["level"].is_valid())
+        self.is_reading = flags(messages["sequence"].is_valid())
+        for name in ("payload_hash", "payload_bytes", "first_sent", "qos", "position"):
+            setattr(self, name, numbers(messages, name))
+        self.session, self.times_sent = (
+            numbers(messages, "session"),
+            numbers(messages, "times_sent"),
+        )
+        # Marked as a repetition from its first PUBLISH on.
+        self.is_marked = numbers(messages, "times_dup") >= self.times_sent
+        self.accepted = numbers(messages, "accepted", FAR)
+        self.expiry_s = numbers(messages, "expiry_s", -1)
+        self.messages = messages
+
+
+def flags(values):
+    return values.to_numpy(zero_copy_only=False).astype(bool)
+
+
+def numbers(messages, name, null=0):
+    values = messages[name].cast(pa.int64())
+    return (pc.fill_null(values, null) if values.null_count else values).to_numpy()
+
+
+def microseconds(moment):
+    return FAR if moment is None else int(moment.timestamp() * 1_000_000 + 0.5)
+
+
+class Published:
+    """What was sent to the broker, sorted by topic and time, wills that may have been too.
+
+    `row` is that of the message, -1 for a will.
+    """
+
+    def __init__(self, facts, names, wills):
+        row = np.flatnonzero(facts.is_published & (facts.qos < 3))
+        columns = {
+            "row": row,
+            "place": names.place[row],
+            "client": names.client[row],
+            "sent": facts.first_sent[row],
+            "position": facts.position[row],
+            "hash": facts.payload_hash[row],
+            "qos": facts.qos[row],
+            "accepted": facts.accepted[row],
+        }
+        if wills is not None and wills.num_rows:
+            columns = _with_wills(columns, names, wills)
+        order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
+        for name, values in columns.items():
+            setattr(self, name, values[order])
+
+
+def _with_wills(columns, names, wills):
+    more: dict[str, list] = {name: [] for name in columns}
+    for one in wills.to_pylist():
+        place = names.place_number(one["site"], one["topic"])
+        if place < 0:
+            continue
+        values = {
+            "row": -1,
+            "place": place,
+            "client": names.client_number(one["site"], one["client_id"]),
+            "sent": microseconds(one["since"]),
+            "position": FAR,
+            "hash": one["payload_hash"],
+            "qos": one["qos"],
+            "accepted": FAR,
+        }
+        for name, value in values.items():
+            more[name].append(value)
+    return {
+        name: np.concatenate((values, np.array(more[name], np.int64)))
+        for name, values in columns.items()
+    }
+
+
+class Delivered:
+    """Deliveries in the order of each client's packets; `pair` is set by `Pairs`.
+
+    Those with RETAIN come from the broker's store, unless the subscription leaves the
+    flag as it was published.
+    """
+
+    def __init__(self, facts, names, spans):
+        row = np.flatnonzero(~facts.is_published & (facts.qos < 3))
+        retained = facts.retain[row]
+        if retained.any():
+            kept = spans.keeps_retain[spans.span]
+            keeps = set(zip(spans.client[spans.span][kept], spans.place[kept], strict=True))
+            drop = [
+                (int(names.client[one]), int(names.place[one])) not in keeps
+                for one in row[retained].tolist()
+            ]
+            row = np.delete(row, np.flatnonzero(retained)[np.array(drop, bool)])
+        self.row = row[np.argsort(facts.position[row], kind="stable")]
+        self.hash = facts.payload_hash[self.row]
+        self.ts = facts.first_sent[self.row]
+        self.qos = facts.qos[self.row]
+        self.session = facts.session[self.row]
+        self.retain = facts.retain[self.row]
+        self.pair = np.zeros(0, np.int64)
+
+
+class Pairs:
+    """A client and a topic of one site: what subscriptions and deliveries are about."""
+
+    def __init__(self, names, spans, delivered):
+        client = np.concatenate((spans.client[spans.span], names.client[delivered.row]))
+        place = np.concatenate((spans.place, names.place[delivered.row]))
+        pair = grouped(client, place)
+        self.count = int(pair.max(initial=-1)) + 1
+        self.of_span, delivered.pair = pair[: len(spans.span)], pair[len(spans.span) :]
+        self.client, self.place = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        self.client[pair], self.place[pair] = client, place
+        shared = spans.is_shared[spans.span]
+        self.is_shared = np.bincount(self.of_span[shared], minlength=self.count) > 0

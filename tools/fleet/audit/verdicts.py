@@ -1,0 +1,124 @@
+"""What is said of messages and deliveries, and how sure it is (docs/fleet-verdicts.md).
+
+For `routes`; works on numbers alone.
+"""
+
+import numpy as np
+
+from .messages import GRACE_US
+from .rows import grouped, running_max_breaks
+
+# A plain payload that is published again and again tells little about a single delivery.
+_DISTINCT_BYTES = 8
+
+
+class Lost:
+    """Entries of `expected` that were not delivered although they were due: `at`, and how
+    sure that is."""
+
+    def __init__(self, published, expected, found):
+        missing = ~found.is_got & expected.is_due & (expected.qos > 0)
+        self.at = np.flatnonzero(missing)
+        producer = published.client[expected.message]
+        route = grouped(expected.pair, producer)
+        some, _, _ = _around(route, found.is_got, self.at)
+        _, before, behind = _around(grouped(route, expected.qos), found.is_got, self.at)
+        any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
+        stuck = expected.is_stuck[self.at] & ~behind
+        self.reason = np.select(
+            [before & behind, stuck, some, any_producer], [_BETWEEN, _STUCK, _SOME, _OTHERS], _NONE
+        )
+        self.is_explained = self.reason < _STUCK
+
+
+def _around(group, mask, at):
+    # For the entries `at`: is the mask set anywhere in their group, before, behind them?
+    if not len(at):
+        return (np.zeros(0, bool),) * 3
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    count = np.cumsum(mask[order])
+    sizes = np.bincount(group)
+    last = np.cumsum(sizes) - 1
+    total = count[last]
+    floor = np.concatenate(([0], total[:-1]))
+    mine = group[at]
+    so_far = count[place[at]] - floor[mine]
+    all_of = (total - floor)[mine]
+    return all_of > 0, so_far > 0, all_of > so_far
+
+
+_BETWEEN, _SOME, _STUCK, _OTHERS, _NONE = range(5)
+LOST = (
+    ("proved", "messages of the same client before and behind it were delivered here"),
+    ("likely", "other messages of the same client on this topic were delivered here"),
+    ("not_knowable", "the subscriber had left earlier messages unacknowledged"),
+    ("not_knowable", "nothing of this client reached the subscriber here: it may not be allowed"),
+    ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
+)
+
+
+class Copies:
+    """Deliveries (places in `delivered`) of what had been delivered before.
+
+    `twice` at QoS 2 where that must not be, `is_sure` of them; `repeated` at a lower QoS;
+    `unexplained` at QoS 2 and `unknown` below it, where other publishers may have sent
+    the same.
+    """
+
+    def __init__(self, facts, published, expected, delivered, found, pairs):
+        extra = np.flatnonzero(found.is_extra)
+        pair, row = delivered.pair[extra], delivered.row[extra]
+        group = found.group[extra]
+        count = len(found.equal)
+        room = np.bincount(found.groups, expected.more_copies, count)
+        extras = np.bincount(group, minlength=count)
+        allowed = (extras <= room)[group] | pairs.is_shared[pair]
+        extra, pair, row, group = (values[~allowed] for values in (extra, pair, row, group))
+        at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
+        alone = found.equal[group] == 1
+        distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
+        distinct &= ~found.has_unknown[pair]
+        reading = facts.is_reading[row]
+        # A repetition is known by what it says, or by its publisher, who repeated it.
+        sent = published.row[expected.message]
+        again = np.zeros(len(found.equal), bool)
+        again[found.groups[(sent >= 0) & (facts.times_sent[sent] > 1)]] = True
+        is_repeated = reading | again[group] | facts.is_marked[row]
+        self.repeated = extra[~at_two & is_repeated]
+        self.unknown = extra[~at_two & ~is_repeated]
+        self.twice = extra[at_two & (reading | distinct)]
+        self.is_sure = facts.is_reading[delivered.row[self.twice]]
+        self.unexplained = extra[at_two & ~reading & ~distinct]
+
+
+class Late:
+    """Deliveries (places in `delivered`) behind a later message of the same producer."""
+
+    def __init__(self, facts, names, published, expected, delivered, found, pairs, exempt):
+        at = np.flatnonzero(found.entry >= 0)
+        entry = found.entry[at]
+        message = expected.message[entry]
+        sent, row = published.row[message], delivered.row[at]
+        keep = (sent >= 0) & (delivered.qos[at] == published.qos[message])
+        keep &= ~pairs.is_shared[delivered.pair[at]] & ~facts.is_marked[row]
+        # When the broker got what was sent twice is not known.
+        keep &= facts.times_sent[sent] == 1
+        if exempt:
+            keep &= ~names.exempt(exempt)[names.topic[row]]
+        at, entry, message, sent = at[keep], entry[keep], message[keep], sent[keep]
+        keys = (delivered.pair[at], delivered.session[at], published.client[message])
+        group = grouped(*keys, delivered.qos[at])
+        order = np.lexsort((facts.position[delivered.row[at]], group))
+        late = order[running_max_breaks(group[order], facts.position[sent][order])]
+        self._judge(facts, expected, delivered, found, at[late], entry[late])
+
+    def _judge(self, facts, expected, delivered, found, at, entry):
+        # Only a payload of its own says which message it is, unless all came soon.
+        reading = facts.is_reading[delivered.row[at]]
+        pair, group = delivered.pair[at], found.group[at]
+        soon = delivered.ts[at] - expected.ts[entry] < GRACE_US
+        complete = ~found.has_extra[pair] & ~found.has_missing[pair] & soon
+        judged = reading | (~found.has_unknown[pair] & ((found.equal[group] == 1) | complete))
+        self.at, self.is_sure = at[judged], reading[judged]

@@ -1,0 +1,127 @@
+"""Subscribers that are away, options of level 5, what QoS 1 allows: functions as in `faults`.
+
+Most of it is legal, and an audit must not take it for loss or a duplicate.
+"""
+
+from . import wire
+from .faults import normal
+from .fleet import FORWARD_US, STEP_US
+
+_SECOND_US = 1_000_000
+
+
+def _subscribe_again(world, subscriber, ts, clean=False):
+    ts = world.connect(ts, subscriber, clean=clean)
+    world.subscribe(ts, subscriber)
+    return ts + 1_000
+
+
+def away_clean(world, device, ts):
+    """Legal: a subscriber's clean session ends with its connection; what comes then is gone."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    kept_s, subscriber.expiry_s = subscriber.expiry_s, 0
+    ts = _subscribe_again(world, subscriber, ts, clean=True)
+    subscriber.expiry_s = kept_s
+    ts = normal(world, device, ts + 1_000)
+    ts = world.disconnect(ts + 1_000, subscriber) + 1_000
+    for _ in range(2):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        ts += _SECOND_US
+    return _subscribe_again(world, subscriber, ts + 10 * _SECOND_US)
+
+
+def away_kept(world, device, ts):
+    """Legal: what comes while a subscriber is away is delivered when it is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    payloads = []
+    for _ in range(4):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        payloads.append(payload)
+        ts += _SECOND_US
+    ts = world.connect(ts + 10 * _SECOND_US, subscriber, has_session=True) + 1_000
+    for payload in payloads:
+        world.forward(ts, device, payload)
+        ts += 2_000
+    return ts
+
+
+def away_one_lost(world, device, ts):
+    """The broker loses one of the messages that wait for a subscriber."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    payloads = []
+    for number in range(5):
+        identity, payload = world.reading(device, ts)
+        while payloads and payload == payloads[-1]:
+            # Of two equal neighbours nobody could tell which one was lost.
+            identity, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        payloads.append(payload)
+        if number == 2:
+            world.lose(ts, device, identity)
+        ts += _SECOND_US
+    ts = world.connect(ts + 10 * _SECOND_US, subscriber, has_session=True) + 1_000
+    for number, payload in enumerate(payloads):
+        if number != 2:
+            world.forward(ts, device, payload)
+            ts += 2_000
+    return ts
+
+
+def away_expired(world, device, ts):
+    """Legal: the expiry time of a subscriber's session is over before it is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    subscriber.expiry_s = 30
+    ts = world.connect(ts, subscriber, has_session=True) + 1_000
+    ts = world.disconnect(ts, subscriber) + 1_000
+    for _ in range(2):
+        _, payload = world.reading(device, ts)
+        world.send(ts, device, payload)
+        ts += 20 * _SECOND_US
+    subscriber.expiry_s = 3600
+    return _subscribe_again(world, subscriber, ts)
+
+
+def message_expired(world, device, ts):
+    """Legal: a message is too old when its subscriber is back."""
+    subscriber = device.subscriber
+    ts = world.disconnect(ts, subscriber) + 1_000
+    _, payload = world.reading(device, ts)
+    world.send(ts, device, payload, expiry_s=5)
+    ts = world.connect(ts + 20 * _SECOND_US, subscriber, has_session=True)
+    return normal(world, device, ts + 1_000)
+
+
+def refused(world, device, ts):
+    """The broker refuses a message, with a reason code of level 5."""
+    _, payload = world.reading(device, ts)
+    packet_id = device.next_id(0)
+    world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+    first = 0x40 if device.qos == 1 else 0x50
+    world.emit(ts + STEP_US, device, 1, wire.acknowledge(first, packet_id, b"\x87"))
+    finding = ("refused_publish", device.name.decode())
+    if finding not in world.truth.findings:
+        world.truth.findings.append(finding)
+    return ts + 10_000
+
+
+def forwarded_again(world, device, ts):
+    """Legal at QoS 1: the PUBACK is lost, and the repeated message is forwarded again."""
+    identity, payload = world.reading(device, ts)
+    packet_id = device.next_id(0)
+    world.publish(ts, device, 0, device.topic, payload, 1, packet_id)
+    world.forward(ts + FORWARD_US, device, payload)
+    back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
+    world.send(back, device, payload, 8, packet_id)
+    world.forward(back + FORWARD_US, device, payload)
+    who = (device.subscriber.name.decode(), device.topic.decode())
+    world.truth.repeated.append(who)
+    if not device.is_plain:
+        world.truth.redelivered.append(identity)
+        world.truth.duplicated.append(identity)
+    return back + 10_000

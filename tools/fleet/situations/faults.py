@@ -1,0 +1,63 @@
+"""Brokers that break their promises."""
+
+import time
+
+from tools.capture import BROKER, CLIENT
+
+from .recorder import packet_id
+from .stage import TOPIC, Truth, situation
+
+
+@situation(Truth(violations=[("MQTT-4.3.3-10", "sub")], duplicates=1))
+def forwarded_twice_at_qos_2(stage):
+    pub = stage.client("pub")
+    sub = stage.client("sub").subscribe("site/#", 2)
+    pub.publish(TOPIC, b"number 1 of 3", qos=2)
+    sub.wait(1)
+
+    def fault(link, sender, packet):
+        if packet[0] >> 4 == 3 and sender == BROKER:
+            number = packet_id(packet)
+            link.to_client(packet)
+            link.to_client(packet.replace(number, b"\x77\x77", 1))
+            return False
+        # The broker knows nothing of the second one.
+        return not (sender == CLIENT and packet[2:4] == b"\x77\x77" and _answer(link, packet))
+
+    stage.recorder.fault = fault
+    pub.publish(TOPIC, b"number 2 of 3", qos=2)
+    sub.wait(3)
+    time.sleep(0.2)
+    stage.recorder.fault = lambda *_: True
+    pub.publish(TOPIC, b"number 3 of 3", qos=2)
+    sub.wait(4)
+
+
+def _answer(link, packet):
+    if packet[0] == 0x50:
+        link.to_client(b"\x62\x02\x77\x77")
+    return True
+
+
+@situation(Truth(violations=[("MQTT-4.6.0-5", "sub")], overtaking=1))
+def forwarded_out_of_order(stage):
+    pub = stage.client("pub")
+    sub = stage.client("sub").subscribe("site/#")
+    held: list[bytes] = []
+
+    def fault(link, sender, packet):
+        if packet[0] >> 4 == 3 and sender == BROKER:
+            if packet.endswith(b"2"):
+                held.append(packet)
+                return False
+            link.to_client(packet)
+            if held:
+                link.to_client(held.pop())
+            return False
+        return True
+
+    pub.publish(TOPIC, b"number 1")
+    sub.wait(1)
+    stage.recorder.fault = fault
+    pub.publish(TOPIC, b"number 2", b"number 3", b"number 4")
+    sub.wait(4)

@@ -1,0 +1,315 @@
+"""Not loss: sessions, options of level 5, what a publisher or a broker may refuse."""
+
+import time
+from typing import Any
+
+import paho.mqtt.client as mqtt
+
+from tools.capture import BROKER, CLIENT
+
+from .recorder import HOST, packet_id
+from .stage import TOPIC, Truth, situation, swallow
+
+
+def _away(stage, *, name="sub", **back):
+    """Two messages, two while the subscriber is away, two when it is back."""
+    pub = stage.client("pub")
+    sub = stage.client(name, **back).subscribe("site/#")
+    pub.publish(TOPIC, b"1", b"2")
+    sub.wait(2)
+    stage.quiet()
+    sub.disconnect()
+    pub.publish(TOPIC, b"3", b"4")
+    stage.quiet()
+    return pub, sub
+
+
+def _back(stage, pub, sub, **options):
+    again = stage.client("sub", **options).subscribe("site/#")
+    pub.publish(TOPIC, b"5", b"6")
+    return again
+
+
+@situation()
+def clean_session_offline(stage):
+    """The session of a clean session ends with its connection."""
+    pub, sub = _away(stage)
+    _back(stage, pub, sub).wait(2)
+
+
+@situation()
+def clean_session_level_3(stage):
+    pub, sub = _away(stage, level=3)
+    _back(stage, pub, sub, level=3).wait(2)
+
+
+@situation()
+def session_expiry_zero(stage):
+    """Level 5 without an expiry time: the session ends with its connection."""
+    pub, sub = _away(stage, level=5, clean=False)
+    _back(stage, pub, sub, level=5, clean=False).wait(2)
+
+
+@situation()
+def session_expiry_passed(stage):
+    """The session is over a second after its connection."""
+    pub, sub = _away(stage, level=5, clean=False, expiry_s=1)
+    time.sleep(2.5)
+    pub.publish(TOPIC, b"late")
+    _back(stage, pub, sub, level=5, clean=False, expiry_s=1).wait(2)
+
+
+@situation()
+def session_kept_level_4(stage):
+    """What came meanwhile is delivered from the queue."""
+    pub, sub = _away(stage, clean=False)
+    _back(stage, pub, sub, clean=False).wait(4)
+
+
+@situation()
+def session_kept_level_5(stage):
+    pub, sub = _away(stage, level=5, clean=False, expiry_s=600)
+    _back(stage, pub, sub, level=5, clean=False, expiry_s=600).wait(4)
+
+
+@situation()
+def clean_start_first_only(stage):
+    """Clean start on the first connection; the session goes on after the break."""
+    pub = stage.client("pub")
+    first_only = mqtt.MQTT_CLEAN_START_FIRST_ONLY
+    sub = stage.client("sub", level=5, clean=first_only, expiry_s=600).subscribe("site/#", 2)
+    pub.publish(TOPIC, b"1", b"2", qos=2)
+    sub.wait(2)
+    sub.expect_connect()
+    stage.recorder.cut(b"sub")
+    pub.publish(TOPIC, b"3", b"4", qos=2)
+    sub.connected()
+    sub.wait(4)
+
+
+@situation()
+def no_local(stage):
+    both = stage.client("both", level=5).subscribe("site/#", 1, noLocal=True)
+    sub = stage.client("sub").subscribe("site/#")
+    both.publish(TOPIC, b"1", b"2", b"3")
+    sub.wait(3)
+
+
+@situation()
+def retain_as_published(stage):
+    pub = stage.client("pub", level=5)
+    pub.publish(TOPIC, b"0", retain=True)
+    sub = stage.client("sub", level=5).subscribe("site/#", 1, retainAsPublished=True)
+    pub.publish(TOPIC, b"1", b"2", b"1", retain=True)
+    sub.wait(4)
+
+
+@situation()
+def bridge(stage):
+    """A bridge subscribes like a client, and is not sent its own messages back."""
+    from tools.brokers import Mosquitto
+
+    lines: dict[str, Any] = {
+        "connection": "north",
+        "address": "%s:%d" % (HOST, stage.recorder.port),
+        "topic": "# both 1",
+        "remote_clientid": "bridge",
+        "local_clientid": "local",
+        "bridge_protocol_version": "mqttv311",
+        "notifications": False,
+        "cleansession": True,
+    }
+    with Mosquitto(**lines) as south:
+        far = stage.client("far", port=south.port).subscribe("site/#")
+        near = stage.client("near").subscribe("site/#")
+        _until_bridged(near, far)
+        near.publish("site/down", b"1", b"2", retain=True)
+        far.publish("site/up", b"3", b"4", retain=True)
+        near.wait(5)
+        far.wait(5)
+        stage.quiet()
+        far.disconnect()
+
+
+def _until_bridged(near, far):
+    for _ in range(100):
+        near.publish_nowait("site/hello", b"", 0)
+        time.sleep(0.1)
+        if far.messages:
+            break
+    time.sleep(0.3)
+    near.messages[:] = far.messages[:] = [b""]
+
+
+@situation()
+def message_expiry(stage):
+    """A message that was too old when the subscriber came back."""
+    options = {"level": 5, "clean": False, "expiry_s": 600}
+    pub = stage.client("pub", level=5)
+    sub = stage.client("sub", **options).subscribe("site/#")
+    pub.publish(TOPIC, b"1")
+    sub.wait(1)
+    sub.disconnect()
+    pub.publish(TOPIC, b"old", MessageExpiryInterval=1)
+    pub.publish(TOPIC, b"3")
+    time.sleep(2.2)
+    again = stage.client("sub", **options)
+    again.wait(1)
+    pub.publish(TOPIC, b"4")
+    again.wait(2)
+
+
+@situation()
+def maximum_packet_size(stage):
+    pub = stage.client("pub")
+    sub = stage.client("sub", level=5, packet_bytes_max=100).subscribe("site/#")
+    pub.publish(TOPIC, b"1", b"x" * 200, b"3")
+    sub.wait(2)
+
+
+def _deny(topic, code=b""):
+    """A fault: the broker acknowledges (with a reason code) and lets nothing through.
+
+    Mosquitto 2.0 closes the connection of the client that it denies; others do not.
+    """
+
+    def fault(link, sender, packet):
+        if sender == BROKER or packet[0] >> 4 != 3 or topic not in packet:
+            return True
+        first = 0x40 if packet[0] >> 1 & 3 == 1 else 0x50
+        link.to_client(bytes((first, 2 + len(code))) + packet_id(packet) + code)
+        return False
+
+    return fault
+
+
+@situation(Truth(findings=["refused_publish"]))
+def refused_publish(stage):
+    """The broker refuses with a reason code at level 5."""
+    pub = stage.client("pub", level=5)
+    sub = stage.client("sub", level=5).subscribe("site/#")
+    stage.recorder.fault = _deny(b"secret", b"\x87")
+    pub.publish(TOPIC, b"1")
+    pub.publish("site/secret", b"2")
+    pub.publish("site/secret", b"3", qos=2)
+    pub.publish(TOPIC, b"4")
+    sub.wait(2)
+
+
+@situation()
+def publisher_dies_before_pubrel(stage):
+    pub = stage.client("pub")
+    sub = stage.client("sub").subscribe("site/#", 2)
+    pub.publish(TOPIC, b"1", qos=2)
+
+    def fault(link, sender, packet):
+        if sender == BROKER and packet[0] == 0x50 and link.name == b"pub":
+            link.to_client(packet)
+            pub.paho.loop_stop()
+            link.cut()
+            return False
+        return True
+
+    sub.wait(1)
+    stage.recorder.fault = fault
+    pub.publish_nowait(TOPIC, b"2", 2)
+    time.sleep(0.5)
+    stage.recorder.fault = lambda *_: True
+    pub = stage.client("pub")
+    pub.publish(TOPIC, b"3", qos=2)
+    sub.wait(2)
+
+
+@situation()
+def unsubscribed_meanwhile(stage):
+    pub = stage.client("pub")
+    sub = stage.client("sub").subscribe("site/#")
+    pub.publish(TOPIC, b"1", b"2")
+    sub.wait(2)
+    sub.unsubscribe("site/#")
+    pub.publish(TOPIC, b"3", b"4")
+    stage.quiet()
+    sub.subscribe("site/#")
+    pub.publish(TOPIC, b"5", b"6")
+    sub.wait(4)
+
+
+@situation()
+def unsubscribed_after_return(stage):
+    """What waited is not wanted any more when the client is back."""
+    pub, sub = _away(stage, clean=False)
+    stage.recorder.fault = lambda link, sender, packet: packet[0] >> 4 != 3 or sender == CLIENT
+    again = stage.client("sub", clean=False)
+    again.unsubscribe("site/#")
+    stage.recorder.fault = lambda *_: True
+
+
+@situation(
+    Truth(lost={("sub", TOPIC): [3]}),
+)
+def unsubscribe_refused(stage):
+    """At level 5 the broker may refuse: the subscription goes on, and what is lost is lost."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", level=5).subscribe("site/#")
+    pub.publish(TOPIC, b"1")
+    sub.wait(1)
+
+    def fault(link, sender, packet):
+        if packet[0] == 0xA2:
+            link.to_client(b"\xb0\x04" + packet_id(packet) + b"\x00\x87")
+            return False
+        return not (packet[0] >> 4 == 3 and sender == BROKER and packet.endswith(b"4")) or (
+            swallow(link, packet)
+        )
+
+    stage.recorder.fault = fault
+    sub.unsubscribe("site/#")
+    stage.quiet()
+    pub.publish(TOPIC, b"2", b"3", b"4", b"5")
+    sub.wait(4)
+
+
+@situation(Truth(unexplained={("sub", "site/secret"): [0, 1]}))
+def write_denied_level_4(stage):
+    """Level 3.1.1 acknowledges what it does not let through."""
+    pub = stage.client("pub")
+    sub = stage.client("sub").subscribe("site/#")
+    stage.recorder.fault = _deny(b"secret")
+    pub.publish(TOPIC, b"1")
+    pub.publish("site/secret", b"2", b"3")
+    pub.publish(TOPIC, b"4")
+    sub.wait(2)
+
+
+@situation(
+    Truth(unexplained={("sub", "site/secret"): [0, 1]}),
+    acl="topic write #\nuser sub\ntopic read site/value",
+)
+def read_denied(stage):
+    """The subscription is granted, and what may not be read does not come."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", user="sub").subscribe("site/#")
+    pub.publish(TOPIC, b"1")
+    pub.publish("site/secret", b"2", b"3")
+    pub.publish(TOPIC, b"4")
+    sub.wait(2)
+
+
+@situation(Truth(unexplained={("sub", TOPIC): [20]}))
+def subscriber_is_stuck(stage):
+    """A program that acknowledges nothing gets no more than the broker's window."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", manual_ack=True).subscribe("site/#")
+    pub.publish(TOPIC, *(b"%d" % number for number in range(21)))
+    sub.wait(20)
+
+
+@situation(Truth(findings=["session_not_kept"]), persistence=False)
+def session_forgotten(stage):
+    """The broker starts anew and has forgotten everybody."""
+    pub, sub = _away(stage, clean=False)
+    pub.disconnect()
+    stage.broker.kill()
+    stage.broker.start()
+    pub = stage.client("pub")
+    _back(stage, pub, sub, clean=False).wait(2)
