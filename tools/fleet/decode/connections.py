@@ -7,6 +7,7 @@ from what every part of a capture shows, so that splitting files changes none.
 
 import datetime
 import ipaddress
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -242,15 +243,25 @@ def _name(segments, at):
 
 
 def _end(high, low, port):
-    high, low = int(high), int(low)
+    return "%s:%d" % (_address(int(high), int(low)), port)
+
+
+@lru_cache(65_536)
+def _address(high, low):
     if high == 0 and low >> 32 == 0xFFFF:
-        return "%d.%d.%d.%d:%d" % (*(low & 0xFFFFFFFF).to_bytes(4, "big"), port)
-    return "[%s]:%d" % (ipaddress.IPv6Address(high << 64 | low), port)
+        return "%d.%d.%d.%d" % tuple((low & 0xFFFFFFFF).to_bytes(4, "big"))
+    return "[%s]" % ipaddress.IPv6Address(high << 64 | low)
 
 
 def _time(ts):
+    second = _second(ts // 1_000_000)
+    return second + ".%06d" % (ts % 1_000_000) if second else str(ts)
+
+
+@lru_cache(4096)
+def _second(seconds):
     try:
-        moment = datetime.datetime.fromtimestamp(ts // 1_000_000, datetime.UTC)
-        return moment.strftime("%Y%m%dT%H%M%S") + ".%06d" % (ts % 1_000_000)
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        return moment.strftime("%Y%m%dT%H%M%S")
     except (ValueError, OverflowError, OSError):
-        return str(ts)
+        return None

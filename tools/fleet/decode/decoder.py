@@ -65,14 +65,13 @@ class Decoder:
 
     def _packet_rows(self, found, capture):
         found = [packets for packets in found if packets is not None and len(packets.at)]
-        for packets in found:
-            fields.introduce(packets, self._registry.all)
-        return [self._packet_batch(packets, capture) for packets in found]
+        hellos = [fields.introduce(packets, self._registry.all) for packets in found]
+        return [self._packet_batch(*one, capture) for one in zip(found, hellos, strict=True)]
 
-    def _packet_batch(self, packets, capture):
+    def _packet_batch(self, packets, hellos, capture):
         codes, uniques = pd.factorize(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
-        columns = fields.decode(packets, levels, self._aliases)
+        columns = fields.decode(packets, levels, self._aliases, hellos)
         order = _index_in_run(packets.stream, packets.ordinal)
         columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)

@@ -19,27 +19,40 @@ _DETAILED_AT_5 = np.array([t in (11, 14) for t in range(16)])
 
 
 def introduce(packets, connections):
-    """Let the CONNECT and CONNACK packets tell who the connections belong to."""
+    """Let the CONNECT and CONNACK packets tell who the connections belong to.
+
+    -> {place of a CONNECT: (its `detail`, error)}, for `decode`.
+    """
     kind = packets.data[packets.at] >> 4
-    for at in np.flatnonzero((kind == _CONNECT) | (kind == _CONNACK)).tolist():
+    hellos = {}
+    for at, body in _bodies(packets, np.flatnonzero(kind == _CONNECT)):
+        client_id, level, *hellos[at] = connect.read_connect(body)
         connection = connections[int(packets.stream[at]) >> 1]
-        fields, _ = connect.read(int(kind[at]), _body(packets, at), connection.level)
-        if kind[at] == _CONNECT and connection.client_id is None:
-            connection.client_id = fields.get("client_id")
-            connection.level = fields.get("level", 0)
-        elif kind[at] == _CONNACK and "client_id" in fields:
-            connection.client_id = fields["client_id"]
+        if connection.client_id is None:
+            connection.client_id, connection.level = client_id, level
+    # Only at level 5 a CONNACK can give a client its id.
+    for at, body in _bodies(packets, np.flatnonzero(kind == _CONNACK)):
+        connection = connections[int(packets.stream[at]) >> 1]
+        if connection.level == 5:
+            fields, _ = connect.read(_CONNACK, body, 5)
+            connection.client_id = fields.get("client_id", connection.client_id)
+    return hellos
 
 
-def _body(packets, at):
-    return packets.data[packets.body[at] : packets.end[at]].tobytes()
+def _bodies(packets, index):
+    # (place, bytes behind the header) of some packets.
+    view = packets.data.data
+    ends = packets.body[index].tolist(), packets.end[index].tolist()
+    for at, begin, end in zip(index.tolist(), *ends, strict=True):
+        yield at, bytes(view[begin:end])
 
 
-def decode(packets, levels, aliases):
+def decode(packets, levels, aliases, hellos):
     """-> {column: array} of everything that the packets' own bytes tell.
 
     `levels` is the protocol level of each packet's connection, 0 when unknown;
-    `aliases` {(stream, number): topic} is kept by the caller from call to call.
+    `aliases` {(stream, number): topic} is kept by the caller from call to call;
+    `hellos` is what `introduce` gave.
     """
     data, body, end = packets.data, packets.body, packets.end
     first = data[packets.at]
@@ -90,7 +103,7 @@ def decode(packets, levels, aliases):
         ),
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish),
-        "detail": _details(packets, kind, levels, errors, texts),
+        "detail": _details(packets, kind, levels, errors, texts, hellos),
     }
     columns["error"] = _sparse(errors, len(kind))
     return columns
@@ -204,12 +217,14 @@ def _reasons(data, kind, body, end):
     return pa.array(data[np.minimum(at, end)].astype(np.int16), mask=~has_reason)
 
 
-def _details(packets, kind, levels, errors, texts):
+def _details(packets, kind, levels, errors, texts, hellos):
     is_detailed = _DETAILED[kind] | (_DETAILED_AT_5[kind] & (levels == 5))
-    for at in np.flatnonzero(is_detailed).tolist():
-        fields, error = connect.read(int(kind[at]), _body(packets, at), int(levels[at]))
-        if fields:
-            texts[at] = connect.to_json(fields)
+    index = np.flatnonzero(is_detailed)
+    told = zip(_bodies(packets, index), kind[index].tolist(), levels[index].tolist(), strict=True)
+    for (at, body), one, level in told:
+        text, error = hellos.get(at) or connect.read_text(one, body, level)
+        if text:
+            texts[at] = text
         if error:
             errors[at] = error
     return _sparse(texts, len(kind))

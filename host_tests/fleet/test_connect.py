@@ -1,0 +1,58 @@
+"""The quick way to read CONNECT, SUBSCRIBE and their answers gives what the general one does."""
+
+import random
+
+import pytest
+
+from tools.fleet.decode import connect
+from tools.fleet.simulate import wire
+
+_NAMES = [b"", b"dev-1", b'quote"back\\slash', "Ünï\u2028".encode(), b"\x00\x1f", b"\xff\xfe"]
+
+
+def _body(packet):
+    # Behind the fixed header.
+    size = 1
+    while packet[size] > 127:
+        size += 1
+    return packet[size + 1 :]
+
+
+def _bodies():
+    for level in (3, 4, 5):
+        for name in _NAMES:
+            for clean in (True, False):
+                for will in (b"", b"will/topic"):
+                    packet = wire.connect(name, level, clean, 300, will)
+                    yield 1, _body(packet), level
+            yield 8, _body(wire.subscribe(7, name, 2, level)), level
+        yield 2, _body(wire.connack(level, True)), level
+        yield 9, _body(wire.suback(7, 1, level)), level
+    yield 8, b"\0\1" + b"\0\1a\0" + b"\0\3b/#\2", 4
+    yield 9, b"\0\1\0\2\x80", 4
+
+
+_BODIES = list(_bodies())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quick_way_when_bytes_are_whole_cut_or_changed_equals_the_general_one(seed):
+    rng = random.Random(seed)
+    for kind, body, level in _BODIES:
+        variants = [body, body + b"\0\4user", *(body[:size] for size in range(len(body)))]
+        for _ in range(20):
+            changed = bytearray(body)
+            if changed:
+                changed[rng.randrange(len(changed))] = rng.randrange(256)
+            variants.append(bytes(changed))
+        for one in variants:
+            fields, error = connect.read(kind, one, level)
+            wanted = connect.to_json(fields) if fields else None
+            if kind == 1:
+                client_id, found_level, *found = connect.read_connect(one)
+                assert client_id == fields.get("client_id")
+                assert found_level == fields.get("level", 0)
+                wanted = connect.to_json(fields)
+            else:
+                found = connect.read_text(kind, one, level)
+            assert tuple(found) == (wanted, error), (kind, one, level)
