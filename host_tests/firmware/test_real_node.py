@@ -3,6 +3,8 @@
 import pytest
 
 from host_tests.firmware.decoding import decode
+from tools.brokers.certificates import HERE, Certificates
+from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
 from tools.desk import HEAP_BYTES, DeskNode
 from tools.micropython import ROOT, choose
@@ -162,3 +164,38 @@ def test_node_without_broker_keeps_sampling_and_tells_why(place):
     finally:
         node.kill()
     assert any("ECONNREFUSED" in line for line in node.lines)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Certificates of the authority that signed the broker's, and of another one."""
+    made = Certificates(tmp_path_factory.mktemp("certificates"))
+    made.make("ca", is_authority=True)
+    made.make("other", is_authority=True)
+    made.make("server", "ca", hosts=HERE)
+    return made
+
+
+@pytest.mark.parametrize(("ca", "is_right"), [("ca", True), ("other", False)])
+def test_node_with_tls_connects_or_says_why_and_goes_on(certificates, tmp_path, ca, is_right):
+    with TLSMosquitto(certificates.path, "server") as broker:
+        folder = tmp_path / "node"
+        folder.mkdir()
+        (folder / "ca.pem").write_bytes((certificates.path / f"{ca}.crt").read_bytes())
+        settings = {"server": "localhost", "port": broker.port, "tls": "ca.pem"}
+        node = DeskNode(
+            choose(bits=64),
+            folder,
+            {"client_id": "t", "interval_ms": 50, "max_mqueue_len": 1024} | settings,
+        )
+        node.start()
+        try:
+            if is_right:
+                node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+            else:
+                node.wait_until(lambda: node.counts["broker:"] > 0, 30, "reason")
+                count = node.accepted_in_stream(0)
+                node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, 30, "readings")
+        finally:
+            node.kill()
+    assert ("connected" in node.lines) == is_right
