@@ -16,9 +16,8 @@ from micropython import heap_lock, heap_unlock
 
 import commands
 import health
-import settings
 from reading import Reading
-from schedule import Schedule
+from schedule import LONGEST_MS, SHORTEST_MS, Schedule
 from sleep import Sleep
 from timekeeper import Timekeeper
 
@@ -37,7 +36,7 @@ class Node:
 
     `config` is a dict of `settings.KEYS`, `state` a `state.State` whose boot has
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
-    of link.py; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
+    as wifi.WiFi; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
     as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
     the board started, a number of health.CAUSE; `updates` an ota.Updates, or None.
     """
@@ -330,9 +329,9 @@ class Node:
     def _obey(self, word, argument):
         # -> None, or why not.
         if word == "interval":
-            milliseconds = commands.number(argument)
-            if not settings.is_allowed("interval_ms", milliseconds):
-                return "interval: allowed: " + settings.allowed("interval_ms")
+            milliseconds = commands.number(argument) or 0
+            if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
+                return "interval: a whole number from %d to %d" % (SHORTEST_MS, LONGEST_MS)
             self._change_interval(milliseconds)
         elif argument or word not in ("sample", "health", "reset"):
             return _UNKNOWN

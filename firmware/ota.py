@@ -35,14 +35,13 @@ class Updates:
     Answers go to `outbox`, a list of (topic, answer).  `is_complete`: stage() is wanted.
     """
 
-    def __init__(self, key, board, most_bytes, feed, log, topic=None, outbox=None):
+    def __init__(self, key, board, most_bytes, feed, log):
         self._key = binascii.unhexlify(key)
         self._board = board
         self._most_bytes = most_bytes
         self._feed = feed
         self._log = log
-        self._topic = topic
-        self._outbox = outbox
+        self._topic = self._outbox = None  # see attach()
         self._id = None
         self._size = 0
         self._is_on_trial = update.is_on_trial()

@@ -1,5 +1,8 @@
 """When the next sample is due: on schedule without drift, whatever comes in between."""
 
+SHORTEST_MS = 10
+LONGEST_MS = 86400000
+
 
 class Schedule:
     """The first sample is due at once; `clock` as in node.Node."""

@@ -1,29 +1,14 @@
-"""Puts the node together from its settings and its board, and runs it.
+"""Puts the node of this board together and runs it, for good.
 
-The only module that knows both the hardware and the logic.  `board` is the module
-`board.py` of this board; docs/firmware.md lists what it must define.
+`board` is the module `board.py`; docs/firmware.md lists what it must define.
 """
 
+import gc
 import json
 import sys
 import time
 
-from led import Led
-from link import Ethernet, HostNetwork, WiFi, reasons
-from node import Node, reason, topic_root
-from settings import SettingsError, load
-from state import State
-from timekeeper import Timekeeper
-from umqtt31 import MQTTClient, MQTTError
-
-# As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
-_MAX_AWAITING_REL = 20
-# Below the shortest watchdog (RP2040: 8.3 s).
-_CONNECT_TIMEOUT_S = 5
-_DEEP_SLEEP = 4
 _CRASH_PAUSE_MS = 5000
-# Of a chunk: header of PUBLISH, length of topic, packet id; kind, id and offset.
-_CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 
 
 def start(board):
@@ -40,10 +25,10 @@ def start(board):
 
 
 def _run(board):
-    try:
-        node = _build(load(has_wifi=board.NETWORK == "wifi"), board)
-    except (SettingsError, MQTTError) as error:
-        print("cannot start:", reason(error))
+    # The settings' tables take 8 KB of heap: they go before anything else comes.
+    config = _once("settings", lambda settings: _load(settings, board))
+    node = config and _once("assemble", lambda module: module.assemble(config, board))
+    if not node:
         board.halt()
         return
     # The texts of errors; else the first error loads them, into a heap in use.
@@ -57,115 +42,18 @@ def _run(board):
         board.reset()
 
 
-def _build(config, board):
-    state = State()
-    store = board.journal() if config["store"] == "journal" else None
-    client = _client(config, store)
-    cause = board.reset_cause()
-    if cause != _DEEP_SLEEP or not state.asleep:
-        state.begin_boot()
-    print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
-    network = _network(config, board)
-    watchdog = _watchdog(board)
-    return Node(
-        config,
-        state,
-        client,
-        board.sensors(),
-        network,
-        _led(board),
-        watchdog,
-        times=Timekeeper(time, _ntp(config, board, network), board.now(), board.set_clock),
-        store=store,
-        cause=cause,
-        updates=_updates(config, board, watchdog),
-    )
-
-
-def _client(config, store):
-    return MQTTClient(
-        config["client_id"],
-        config["server"],
-        config["port"],
-        config["user"] or None,
-        config["password"] or None,
-        config["keepalive"],
-        _tls(config["tls"]) if config["tls"] else None,
-        buffer_size=config["buffer_size"],
-        store=store,
-        max_inflight=config["max_inflight"],
-        max_mqueue_len=config["max_mqueue_len"],
-        max_awaiting_rel=_MAX_AWAITING_REL,
-        max_subscriptions=2,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-    )
-
-
-def _tls(ca_file):
-    import tls
-
-    context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
-    context.verify_mode = tls.CERT_REQUIRED
+def _load(settings, board):
     try:
-        with open(ca_file, "rb") as file:
-            context.load_verify_locations(file.read())
-    except (OSError, ValueError):
-        raise SettingsError("tls: cannot read CA certificates from " + ca_file) from None
-    return context
-
-
-def _network(config, board):
-    if board.NETWORK == "host":
-        return HostNetwork()
-    if board.NETWORK == "ethernet":
-        return Ethernet(board.ethernet())
-    import network
-
-    wlan = network.WLAN(network.STA_IF)
-    return WiFi(
-        wlan,
-        config["wifi_ssid"],
-        config["wifi_password"],
-        time,
-        reasons(network),
-        getattr(wlan, "PM_" + config["power_save"].upper(), None),
-    )
-
-
-def _ntp(config, board, network):
-    if board.NETWORK == "host" or not config["ntp_server"]:
-        return None  # the system below knows the time, or nobody shall be asked
-    from ntp import NTP
-
-    return NTP(config["ntp_server"], network.find_dns, time)
-
-
-def _updates(config, board, watchdog):
-    if not config["update_key"]:
+        return settings.load(has_wifi=board.NETWORK == "wifi")
+    except settings.SettingsError as error:
+        print("cannot start:", error)
         return None
-    from ota import Updates
-
-    topic_bytes = len(topic_root(config)) + len("/update")
-    most_bytes = config["buffer_size"] - topic_bytes - _CHUNK_OVERHEAD
-    feed = watchdog.feed if watchdog else _no_feeding
-    return Updates(config["update_key"], board.NAME, most_bytes, feed, print)
 
 
-def _no_feeding():
-    pass
-
-
-def _led(board):
-    if board.LED_PIN is None:
-        return Led(None)
-    from machine import Pin
-
-    return Led(Pin(board.LED_PIN, Pin.OUT), board.LED_ON)
-
-
-def _watchdog(board):
-    if board.WATCHDOG_MS is None:
-        return None
-    from machine import WDT
-
-    return WDT(timeout=board.WATCHDOG_MS)
+def _once(name, use):
+    # use(module) -> what it returns; the module is forgotten.
+    try:
+        return use(__import__(name))
+    finally:
+        sys.modules.pop(name, None)
+        gc.collect()

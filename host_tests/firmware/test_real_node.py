@@ -186,7 +186,7 @@ def test_node_with_tls_connects_or_says_why_and_goes_on(certificates, tmp_path, 
         node = DeskNode(
             choose(bits=64),
             folder,
-            {"client_id": "t", "interval_ms": 50, "max_mqueue_len": 1024} | settings,
+            {"client_id": "t", "interval_ms": 50, "max_mqueue_len": 200} | settings,
         )
         node.start()
         try:

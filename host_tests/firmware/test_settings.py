@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from schedule import LONGEST_MS, SHORTEST_MS
 from settings import KEYS, SettingsError, allowed, complete, load, problems
 
 GOOD = {"client_id": "node-7", "server": "broker.example"}
@@ -54,6 +55,10 @@ def test_settings_with_only_what_is_required_get_every_default():
 )
 def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value, shown):
     assert problems(GOOD | {key: value}) == [f"{key} is {shown}; allowed: {allowed(key)}"]
+
+
+def test_settings_allow_the_intervals_that_a_command_may_set():
+    assert KEYS["interval_ms"][2:] == (SHORTEST_MS, LONGEST_MS)
 
 
 def test_settings_with_unknown_key_list_the_known_ones():

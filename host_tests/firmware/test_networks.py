@@ -2,7 +2,9 @@
 
 import pytest
 
-from link import Ethernet, HostNetwork, WiFi, reasons
+from ethernet import Ethernet
+from host import HostNetwork
+from wifi import WiFi, reasons
 
 
 class FakeWLAN:

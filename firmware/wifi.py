@@ -1,4 +1,4 @@
-"""Networks: keeps the Wi-Fi link up, and leaves it alone while it is; or a cable.
+"""Keeps the Wi-Fi link up, and leaves it alone while it is.
 
 A broker that cannot be reached says nothing about the link: only what the driver
 itself reports as down is joined again, with growing pauses.  Nothing here waits.
@@ -108,47 +108,3 @@ class WiFi:
         except OSError:
             # esp32 raises while its own attempt is under way; the next pause ends it.
             pass
-
-
-class Ethernet:
-    """A cable: `lan` is a network.LAN or network.WIZNET5K."""
-
-    def __init__(self, lan):
-        self._lan = lan
-        self._is_active = False
-        self.why = None
-
-    def is_up(self):
-        """Whether there is a link and an address; DHCP goes on by itself."""
-        if not self._is_active:
-            self._lan.active(True)
-            self._is_active = True
-        is_up = self._lan.isconnected()
-        self.why = None if is_up else "no link or no address: check cable and DHCP"
-        return is_up
-
-    def rssi(self):
-        """A cable has none."""
-        return None
-
-    def find_dns(self):
-        """The name server that DHCP told."""
-        return self._lan.ifconfig()[3]
-
-
-class HostNetwork:
-    """Where the system below has the network already: the desk."""
-
-    why = None
-
-    def is_up(self):
-        """Always True: whether the broker can be reached is the client's question."""
-        return True
-
-    def rssi(self):
-        """Not known."""
-        return None
-
-    def find_dns(self):
-        """None: the system looks names up."""
-        return None
