@@ -203,6 +203,7 @@ def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
     capture = Capture()
     talk = capture.middle()
     talk.segment(C2S, b"", wire.SYN)
+    talk.segment(S2C, b"", wire.SYN | wire.ACK)
     talk.send(C2S, wire.connect(b"c", 4, True, 60))
     talk.publish(S2C, b"t", b"1")
     assert _broken(_judge(capture, tmp_path)) == [("31-3.2-CONNACK", "broker")]

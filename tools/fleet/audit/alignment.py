@@ -14,6 +14,8 @@ import bisect
 
 # A delivery may be recorded that long before its message: two directions, two queues.
 EARLY_US = 1_000_000
+# As often as not, where two clocks or queues are compared: no reason to doubt anything.
+SKEW_US = 50_000
 _MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
 
 
@@ -33,7 +35,7 @@ def align(sent_hash, sent_ts, got_hash, got_ts):
 def _chunks(sent_hash, sent_ts, got_hash, got_ts, found):
     # Anchors go into `found`; yields (messages, deliveries) that lie between them.
     merged = [(ts, 0, at) for at, ts in enumerate(sent_ts)]
-    merged += [(ts, 1, at) for at, ts in enumerate(got_ts)]
+    merged += [(ts + SKEW_US, 1, at) for at, ts in enumerate(got_ts)]
     merged.sort()
     kinds = [1, *(entry[1] for entry in merged), 0, 0]
     sent, got, place = [], [], 0
@@ -85,7 +87,7 @@ def _chain(sent, got, sent_hash, sent_ts, got_hash, got_ts, found):
 
 def _choice(mine, sent_ts, ts, rank):
     # Messages that this delivery can be, in their order: not those sent after it.
-    end = bisect.bisect_right(mine, ts, key=sent_ts.__getitem__)
+    end = bisect.bisect_right(mine, ts + SKEW_US, key=sent_ts.__getitem__)
     if end <= _MOST:
         return mine[:end]
     newest = mine[end - _MOST // 2 : end]

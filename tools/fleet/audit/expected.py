@@ -67,14 +67,14 @@ class Expected:
         # Was the client connected long enough, with nothing missing in the capture?
         until = np.minimum(spans.end, spans.last)[own]
         before = spans.online(own, accepted)
-        expires = expiry_s >= 0
+        is_away = spans.online(own, accepted + 1) == before
+        expires = (expiry_s >= 0) & is_away
         if expires.any():
             # What expired counts when it could have been delivered at once.
-            expires &= spans.online(own, accepted + 1) == before
             gone = accepted + expiry_s * 1_000_000
             until = np.where(expires, np.minimum(gone, until), until)
         reached = spans.online(own, until) - before >= GRACE_US
-        return reached & ~spans.is_near_gap(own, accepted)
+        return reached & ~spans.is_near_gap(own, accepted, is_away)
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.

@@ -8,7 +8,7 @@ in a few sorts.  The others are laid against each other by `alignment`.
 
 import numpy as np
 
-from .alignment import EARLY_US, align
+from .alignment import EARLY_US, SKEW_US, align
 from .rows import FAR, grouped
 
 
@@ -51,7 +51,7 @@ class Matches:
         got = np.bincount(self.group, minlength=number)
         is_open = (got > 0) & (self.equal > 1) & (got != self.equal)
         hit = np.flatnonzero(self.entry >= 0)
-        early = delivered.ts[hit] < expected.ts[self.entry[hit]]
+        early = delivered.ts[hit] + SKEW_US < expected.ts[self.entry[hit]]
         is_open[self.group[hit[early]]] = True
         result = np.zeros(pairs, bool)
         result[delivered.pair[is_open[self.group]]] = True

@@ -50,7 +50,9 @@ class Gaps:
     @staticmethod
     def _before(rows, at):
         first = rows.first_of[rows.connection[at]]
-        same = np.flatnonzero(rows.direction[first:at] == rows.direction[at])
+        # The end of a stream tells of bytes that are missing before it.
+        is_packet = rows.kind[first:at] < len(schemas.PACKET_TYPES)
+        same = np.flatnonzero(is_packet & (rows.direction[first:at] == rows.direction[at]))
         return first + same[-1] if len(same) else first
 
     def times(self, rows):
@@ -100,27 +102,48 @@ class Flows:
         self._sum(sessions, gaps)
 
     def _unswap(self):
-        # An acknowledgement recorded just before its PUBLISH: nothing of that id was open
-        # before it, and none follows behind the PUBLISH.
+        # An acknowledgement recorded just before its PUBLISH, and nearer to it than to the
+        # PUBLISH before it, or the PUBLISH to the acknowledgement behind it.
         kind, key = self.kind, self.key
         if len(kind) < 2:
             return
         is_ack = (kind == PUBACK) | (kind == PUBREC)
         same = key[1:] == key[:-1]
-        pair = same & is_ack[:-1] & (kind[1:] == PUBLISH)
-        at = np.flatnonzero(pair)
-        ts = self.rows.ts[self.row]
-        at = at[ts[at + 1] - ts[at] < SWAPPED_US]
+        at = np.flatnonzero(same & is_ack[:-1] & (kind[1:] == PUBLISH))
+        wait = np.diff(self.rows.ts[self.row])
+        if len(at) and self._sort_stages(same, wait):
+            return self._unswap()
+        at = at[wait[at] < SWAPPED_US]
         if not len(at):
             return
-        answered = (at > 0) & same[at - 1] & (kind[at - 1] == PUBLISH)
-        follows = np.zeros(len(at), bool)
+        # Pauses to the neighbours, none of which may be the better match.
+        before, behind = np.full((2, len(at)), FAR)
+        inner = at > 0
+        inner[inner] = same[at[inner] - 1] & (kind[at[inner] - 1] == PUBLISH)
+        before[inner] = wait[at[inner] - 1]
         inner = at + 2 < len(kind)
-        follows[inner] = same[at[inner] + 1] & (kind[at[inner] + 2] == kind[at[inner]])
-        at = at[~answered & ~follows]
+        inner[inner] = same[at[inner] + 1] & (kind[at[inner] + 2] == kind[at[inner]])
+        behind[inner] = wait[at[inner] + 1]
+        at = at[(wait[at] < before) & (wait[at] < behind)]
         order = np.arange(len(kind))
         order[at], order[at + 1] = at + 1, at
         self.row, self.key, self.kind = self.row[order], key[order], kind[order]
+
+    def _sort_stages(self, same, wait):
+        # Packets of one message close together, the PUBLISH not the first of them -> found?
+        kind = self.kind
+        begins = np.concatenate(([True], ~same | (wait >= SWAPPED_US)))
+        first = np.flatnonzero(begins)
+        bits = np.left_shift(1, kind.astype(np.int64))
+        once = np.add.reduceat(bits, first) == np.bitwise_or.reduceat(bits, first)
+        has_publish = np.logical_or.reduceat(kind == PUBLISH, first)
+        chosen = once & has_publish & (kind[first] != PUBLISH)
+        if not chosen.any():
+            return False
+        group = np.cumsum(begins) - 1
+        order = np.lexsort((np.where(chosen[group], kind, 0), group))
+        self.row, self.key, self.kind = self.row[order], self.key[order], kind[order]
+        return True
 
     def _begin(self, sessions):
         rows, row, key, kind = self.rows, self.row, self.key, self.kind
@@ -205,6 +228,17 @@ class Flows:
         self.is_reused[follows] = True
         return result
 
+    def is_near_publish(self, place):
+        """For these packets: does a PUBLISH of their id follow closely, out of order?"""
+        publish = np.flatnonzero(self.kind == PUBLISH)
+        if not len(publish):
+            return np.zeros(len(place), bool)
+        behind = np.searchsorted(publish, place)
+        after = publish[np.minimum(behind, len(publish) - 1)]
+        ts = self.rows.ts[self.row]
+        near = (behind < len(publish)) & (self.key[after] == self.key[place])
+        return near & (ts[after] - ts[place] < SWAPPED_US)
+
     def states(self, sessions):
         """What became of each flow: index into `STATES`."""
         rows = self.rows
@@ -217,8 +251,10 @@ class Flows:
 
     def accepted_row(self):
         """The row with which the broker took each message on; FAR where none did."""
-        # At QoS 2 a broker may wait for PUBREL before it passes a message on.
-        row = np.where(self.qos == 1, self.stage_row["puback"], self.stage_row["pubrel"])
+        # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got
+        # it, PUBCOMP tells.
+        released = np.where(self.is_complete, self.stage_row["pubrel"], FAR)
+        row = np.where(self.qos == 1, self.stage_row["puback"], released)
         return np.where(self.is_refused, FAR, row)
 
 

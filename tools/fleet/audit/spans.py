@@ -51,13 +51,18 @@ class Spans:
         """How long (µs) the client had been connected before each time, in this session."""
         return self._sums(self._online, span, lambda b, e, t: np.clip(t, b, e) - b, times)
 
-    def is_near_gap(self, span, times):
-        """Which times lie close to bytes of the client that are missing."""
+    def is_near_gap(self, span, times, is_away):
+        """Which times lie close to bytes of the client that are missing; when it was away,
+        those before them as well."""
+
+        def behind(begin, end, times):
+            return times < end + GRACE_US
 
         def near(begin, end, times):
             return (times > begin - GRACE_US) & (times < end + GRACE_US)
 
-        return self._sums(self._gaps, span, near, times) > 0
+        found = self._sums(self._gaps, span, near, times) > 0
+        return found | (is_away & (self._sums(self._gaps, span, behind, times) > 0))
 
     @staticmethod
     def _sums(lists, span, function, times):

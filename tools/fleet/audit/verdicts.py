@@ -76,13 +76,17 @@ class Copies:
         extras = np.bincount(group, minlength=count)
         allowed = (extras <= room)[group] | pairs.is_shared[pair]
         extra, pair, row, group = (values[~allowed] for values in (extra, pair, row, group))
+        sent = published.row[expected.message]
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
         alone = found.equal[group] == 1
         distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
         distinct &= ~found.has_unknown[pair]
+        # A client whose CONNECT was not captured may have had a will.
+        whole = np.zeros(count, bool)
+        whole[found.groups[(sent >= 0) & facts.has_level[sent]]] = True
+        distinct &= whole[group]
         reading = facts.is_reading[row]
         # A repetition is known by what it says, or by its publisher, who repeated it.
-        sent = published.row[expected.message]
         again = np.zeros(len(found.equal), bool)
         again[found.groups[(sent >= 0) & (facts.times_sent[sent] > 1)]] = True
         is_repeated = reading | again[group] | facts.is_marked[row]
@@ -118,7 +122,10 @@ class Late:
         # Only a payload of its own says which message it is, unless all came soon.
         reading = facts.is_reading[delivered.row[at]]
         pair, group = delivered.pair[at], found.group[at]
-        soon = delivered.ts[at] - expected.ts[entry] < GRACE_US
-        complete = ~found.has_extra[pair] & ~found.has_missing[pair] & soon
-        judged = reading | (~found.has_unknown[pair] & ((found.equal[group] == 1) | complete))
+        wait = delivered.ts[at] - expected.ts[entry]
+        complete = ~found.has_extra[pair] & ~found.has_missing[pair]
+        complete &= (wait >= 0) & (wait < GRACE_US)
+        plain = ~found.has_unknown[pair] & ((found.equal[group] == 1) | complete)
+        # Before the subscription was captured there may have been others.
+        judged = reading | (plain & expected.is_inside[entry])
         self.at, self.is_sure = at[judged], reading[judged]

@@ -185,7 +185,9 @@ def _connacks(rows, sessions):
     connection = rows.connection[at]
     first = at[np.diff(connection, prepend=-1) != 0]
     is_opened = np.zeros(len(rows.client_of), bool)
-    is_opened[rows.connection[rows.kind == TYPES["TCP_OPEN"]]] = True
+    # Only the server's own SYN tells where its bytes begin.
+    opens = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == 1)
+    is_opened[rows.connection[opens]] = True
     is_begun = (sessions.hello_row >= 0) & is_opened
     is_begun = is_begun[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
@@ -256,12 +258,17 @@ def _session_starts(rows, sessions):
 def _strays(rows, sessions, gaps, flows):
     found = []
     starts = _session_starts(rows, sessions)
+    last = np.full((len(rows.client_of), 2), -1)
+    last[rows.connection, rows.direction] = np.arange(len(rows))
     for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
-        at = flows.row[(flows.flow < 0) & (flows.kind == kind)]
+        place = np.flatnonzero((flows.flow < 0) & (flows.kind == kind))
+        at = flows.row[place[~flows.is_near_publish(place)]]
         connection = rows.connection[at]
         # Of a connection with one side in the capture every answer is a stray.
         clear = sessions.is_known[connection] & ~sessions.is_one_way[connection]
         clear &= ~gaps.any_since(starts[connection], at)
+        # Nothing tells of bytes missing at the end of what was captured of the other side.
+        clear &= last[connection, 1 - rows.direction[at]] > at
         # A gap behind it may hide the PUBLISH just as well: packets cross.
         ends = rows.first_of[connection + 1] - 1
         clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))

@@ -25,6 +25,9 @@ FIN, SYN, RST, ACK = 1, 2, 4, 16
 _CONNECT, _MQTT, _MQIS = 0x10, 0x4D515454, 0x4D514973
 
 
+_SLIGHT_US = 1_000_000
+
+
 @dataclass
 class Segments:
     """TCP segments, one entry each, in capture order.
@@ -57,6 +60,20 @@ class Segments:
             return self
         names = [name for name in self.__dataclass_fields__ if name != "data"]
         return Segments(self.data, **{name: getattr(self, name)[index] for name in names})
+
+    def in_time_order(self):
+        """The same, frames that were written a little after later ones put before them.
+
+        Where the time steps back for more than a second the clock was set, and what
+        follows stays behind.
+        """
+        step = np.diff(self.ts)
+        if not (step < 0).any():
+            return self
+        block = np.concatenate(([0], np.cumsum(step < -_SLIGHT_US)))
+        order = np.lexsort((self.ts, block))
+        names = [name for name in self.__dataclass_fields__ if name != "data"]
+        return Segments(self.data, **{name: getattr(self, name)[order] for name in names})
 
 
 class _Reader:

@@ -183,7 +183,7 @@ class Registry:
         if now.has_data:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
-        return not len(data) or int(segments.seq[data[0]]) == (isn + 1) % (1 << 32)
+        return not len(data) or bool((segments.seq[data] == (isn + 1) % _WHOLE).any())
 
     def _note(self, segments, numbers):
         # What later batches need to know of the connections in this one.

@@ -39,6 +39,7 @@ class Decoder:
         """Rows that these `Segments` complete: a list of record batches."""
         if not len(segments.ts):
             return []
+        segments = segments.in_time_order()
         numbers, ordinals = self._registry.assign(segments, capture)
         count = len(self._registry.all)
         pieces, parts = self._streams.feed(segments, numbers, ordinals, count)
@@ -110,6 +111,10 @@ class Decoder:
             rows = (stream[at], ordinals[at], segments.ts[at], segments.offset[at])
             for one, ordinal, ts, offset in zip(*(row.tolist() for row in rows), strict=True):
                 events.append((one, kind, 0, ordinal, ts, offset))
+        at = np.flatnonzero(segments.flags & FIN)
+        for place, missing in self._streams.cut_off(segments, stream, at):
+            row = (ordinals[place], segments.ts[place], segments.offset[place])
+            events.append((int(stream[place]), "GAP", missing, *(int(value) for value in row)))
         return events
 
     def _batch(self, columns, stream, codes, uniques, capture):

@@ -134,6 +134,18 @@ class Streams:
                 del self._reorders[stream]
         return parts
 
+    def cut_off(self, segments, stream, at):
+        """Of the segments `at`, which end a stream: (place, bytes missing before it), …
+
+        Only where nothing waits that could still fill the hole.
+        """
+        end = segments.seq[at] + segments.size[at]
+        known = self._next.array[stream[at]]
+        missing = (end - known) % _WHOLE
+        for place in np.flatnonzero((known >= 0) & (missing > 0) & (missing < _HALF)).tolist():
+            if int(stream[at[place]]) not in self._reorders:
+                yield int(at[place]), int(missing[place])
+
     def finish(self):
         """No more segments will come -> {stream: [Part, …]} of what still waited."""
         parts = {stream: reorder.finish() for stream, reorder in self._reorders.items()}
