@@ -26,12 +26,12 @@ class Commands:
             # It would come again with every connection: a retained `reset` for ever.
             self._log("command ignored: it is retained")
         elif message.payload_len > LONGEST:
-            self._log("command refused:", "longer than", LONGEST, "bytes")
+            self._answer(parse(message.payload[:LONGEST])[0], "longer than %d bytes" % LONGEST)
         else:
-            self._carry_out(*parse(message.payload))
+            name, word, argument = parse(message.payload)
+            self._answer(name, self._obey(word, argument), word, argument)
 
-    def _carry_out(self, name, word, argument):
-        why = self._obey(word, argument)
+    def _answer(self, name, why, word="", argument=""):
         if why:
             self._log("command refused:", why)
         else:
