@@ -1,5 +1,7 @@
 """The audit as a command: what passes, what fails, and what is wrong use."""
 
+import json
+
 import pytest
 
 from tools.fleet import batch, outcome
@@ -28,6 +30,16 @@ def test_findings_fail_when_there_are_more_than_allowed():
     findings = {"violations": 1, "lost messages": 3, "overtaking messages": 0}
     assert batch.too_many(findings, {"lost messages": 3}) == {"violations": 1}
     assert batch.too_many(findings, {"lost messages": 2, "violations": 1}) == {"lost messages": 3}
+
+
+def test_alert_gets_one_line_for_each_finding(tmp_path, capfd):
+    over = {"violations": 1, "lost messages": 3}
+    batch.tell("cat; exit 3", over, {"lost messages": 2}, tmp_path)
+    told = capfd.readouterr()
+    rows = [json.loads(line) for line in told.out.splitlines()]
+    found = [(row["finding"], row["number"], row["allowed"]) for row in rows]
+    assert found == [("violations", 1, 0), ("lost messages", 3, 2)]
+    assert told.err.count("failed: 3") == 2
 
 
 def test_since_that_is_no_audit_is_wrong_use(tmp_path):

@@ -1,6 +1,8 @@
 """The audit as a command: checks what it is given, shows progress, says what it found."""
 
 import contextlib
+import json
+import subprocess
 import sys
 
 from rich.console import Console
@@ -15,11 +17,12 @@ class BadInput(Exception):
     """There is nothing that could be judged; the text says what to do."""
 
 
-def run(folder, out, options, master=None, memory="3g", since=None, allow=()):
+def run(folder, out, options, master=None, memory="3g", since=None, allow=(), alert=None):
     """Audit `folder` into `out` and show what was found -> exit code.
 
     `since` is the folder of an earlier audit to compare with, `allow` texts such as
-    "lost messages=3": findings up to these numbers are no reason for exit code 1.
+    "lost messages=3": findings up to these numbers are no reason for exit code 1.  For each
+    of the others `alert`, a command of the shell, is run.
     """
     limits = read_limits(allow)
     if since is not None and not (since / "devices").is_dir():
@@ -34,7 +37,10 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=()):
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
         return BAD_INPUT
-    return FINDINGS if too_many(result.findings, limits) else CLEAN
+    over = too_many(result.findings, limits)
+    if alert:
+        tell(alert, over, limits, out)
+    return FINDINGS if over else CLEAN
 
 
 def audit(folder, out, options, master=None, memory="3g", since=None, limits=None):
@@ -79,6 +85,17 @@ def read_limits(texts):
 def too_many(findings, limits):
     """The findings of which there are more than allowed."""
     return {name: n for name, n in findings.items() if n > limits.get(name, 0)}
+
+
+def tell(command, over, limits, out):
+    """Run `command` once for each finding, which it gets as a line of JSON."""
+    for name, number in over.items():
+        allowed = limits.get(name, 0)
+        fields = {"finding": name, "number": number, "allowed": allowed}
+        line = json.dumps(fields | {"report": str((out / "report.html").resolve())}) + "\n"
+        done = subprocess.run(command, shell=True, input=line, text=True, check=False)
+        if done.returncode:
+            print("the command of --alert failed: %d" % done.returncode, file=sys.stderr)
 
 
 def _check(folder, out):

@@ -20,9 +20,10 @@ def cli():
 @click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
 @click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit")
 @click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
+@click.option("--alert", metavar="COMMAND", help="run for each finding, which it gets as JSON")
 @click.option("--master", help="Spark master; default local[*]")
 @click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
-def audit(folder, out, ports, whole_files, exempt, since, allow, master, memory):
+def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, memory):
     """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
 
     Sub-folders of FOLDER are sites.  --since shows what changed; --allow "lost=3" sets how
@@ -35,7 +36,8 @@ def audit(folder, out, ports, whole_files, exempt, since, allow, master, memory)
     try:
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
         earlier = Path(since) if since else None
-        sys.exit(batch.run(Path(folder), Path(out), options, master, memory, earlier, allow))
+        rest = (master, memory, earlier, allow, alert)
+        sys.exit(batch.run(Path(folder), Path(out), options, *rest))
     except batch.BadInput as error:
         click.echo("Error: %s" % error, err=True)
         sys.exit(batch.BAD_INPUT)
