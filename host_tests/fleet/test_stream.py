@@ -16,7 +16,7 @@ from tools.fleet.simulate.run import Plan, write
 from tools.fleet.spark import job, stream
 
 _BUCKETS = 2
-_PLAN = Plan(devices=6, readings=150, seed=11, fault_rate=0.2, wire_rate=0.2, gap_rate=0.01)
+_PLAN = Plan(devices=6, readings=150, seed=11, fault_rate=0.2, wire_rate=0.2, gap_rate=0.03)
 
 
 class _Killed(Exception):

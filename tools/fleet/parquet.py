@@ -4,6 +4,7 @@ The process that made the rows writes them, and they never become rows of the JV
 get their names at `publish`, so a folder never shows the files of a task that failed.
 """
 
+import os
 import re
 import shutil
 import uuid
@@ -75,6 +76,16 @@ def publish(folder, written):
         (folder / _PENDING / name).replace(folder / target)
     discard(folder)
     (folder / "_SUCCESS").touch()  # as Spark does
+
+
+def sync(folder):
+    """Return when all files and folders under `folder` would outlast a power cut."""
+    for path in (Path(folder), *Path(folder).rglob("*")):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def write_empty(folder, schema, has_day):

@@ -5,8 +5,9 @@ together with what the batch before left open (`decoder` rows), and writes all i
 found into a folder named by its number, over whatever an earlier try left there.
 Only then `manifest.json` is replaced, which says which folders count; a batch that
 stands in it already is passed over.  So a kill at any moment loses and repeats
-nothing.  `refresh` runs the audit of the batch job over all events so far, beside
-the batches that go on; its tables are those a batch over the same input would give.
+nothing, and what the manifest counts is on the disk before it.  `refresh` runs the
+audit of the batch job over all events so far, beside the batches that go on; its tables
+are those a batch over the same input would give.
 """
 
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from .. import schemas
+from .. import parquet, schemas
 from . import job, pack, tables, transforms
 from .growing import MqttGrowingSource
 from .live import MqttSource
@@ -58,6 +59,8 @@ class Stream:
         decoded = decoded.withColumn("kind", kind)
         decoded.write.mode("overwrite").partitionBy("kind").parquet(str(self._parts / name))
         self._write_packets(self._read([name], "events"), "%08d" % number)
+        parquet.sync(self._parts / name)
+        parquet.sync(self._packets("%08d" % number))
         self._manifest.add(number, name)
 
     def _with_state(self, frame):
@@ -78,8 +81,11 @@ class Stream:
         sink = tables.Sink(str(place), ("packets",))
         told = transforms.packets(events.coalesce(cores), sink).toArrow()
         tables.publish(sink, told, shows_empty=False)
-        tables.replace(place / "packets", self._out / "packets" / ("part=" + part))
+        tables.replace(place / "packets", self._packets(part))
         shutil.rmtree(place)
+
+    def _packets(self, part):
+        return self._out / "packets" / ("part=" + part)
 
     def refresh(self):
         """Write all tables anew -> `outcome.Result`."""
