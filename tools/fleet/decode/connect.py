@@ -6,6 +6,7 @@ only that they were there.
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from json.encoder import encode_basestring
 
@@ -183,7 +184,7 @@ def _usual_suback(body, level):
     return None if level == 5 or len(body) < 2 else _suback_text(body[2:])
 
 
-_USUAL = {2: _usual_connack, 8: _usual_subscribe, 9: _usual_suback}
+_USUAL: dict[int, Callable] = {2: _usual_connack, 8: _usual_subscribe, 9: _usual_suback}
 
 
 def _connect(cursor, level, fields):
