@@ -318,3 +318,33 @@ def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
     assert outcomes[0] is False
     assert outcomes[-1] is True
     assert len(outcomes) > 20
+
+
+SHOW = b'import a, b\nprint("versions", a.V, b.V, "done")\n'
+
+
+def test_way_back_whose_power_goes_at_any_flash_operation_ends_with_all_old_files(
+    make_board, desk, tmp_path
+):
+    """The fourth start without a confirmation, each write and erase of the flash once."""
+    tree = tree_files(build_tree(desk, tmp_path / "tree"))
+    files = {name: tree[name] for name in ("boot.py", "update.mpy")} | versions(2)
+    old = {f"previous/{number}": data for number, data in enumerate(versions(1).values())}
+    trial = {"previous/list": b"0 a.py\n1 b.py", "previous/trial": b"3", "previous/id": b"x"}
+    for operation in range(1, 200):
+        flash = files | old | trial | {"main.py": SHOW}
+        board = make_board(desk, flash, cut_at_operation=operation)
+        board.power_on()
+        shown = ""
+        with contextlib.suppress(BoardError):  # its port goes with the power
+            shown = read_until(board.port, "done", patience_s=0)
+        again = make_board(desk, flash=board.image.read_bytes())
+        board.unplug()
+        again.power_on()
+        output = read_until(again.port, "done")
+        again.unplug()
+        assert "versions 1 1" in output, f"operation {operation}: {output}"
+        if "done" in shown:
+            break
+    assert "versions 1 1" in shown
+    assert operation > 10
