@@ -3,11 +3,12 @@
 Theory of operation.  Payloads tell messages apart, but plain values (30, 31, 30 …) come
 again and again.  So the deliveries are laid against the messages as one sequence against
 another: a delivery comes after its message, and in the order of the messages.  Where a
-message is followed by its delivery with nothing between them there is nothing to decide
-(an anchor).  What lies between two anchors is matched by the longest chain in which both
-sides go forward; of several such chains the one with the latest messages, as a delivery
-mostly follows soon.  What is left over after that is matched whatever the order: late
-deliveries, and frames recorded a little before their cause.
+message is followed by its delivery with nothing between them, and all others around it
+are too, there is nothing to decide (an anchor).  What lies between two anchors is matched
+by the longest chain in which both sides go forward; of several such chains the one with
+the latest messages, as a delivery mostly follows soon.  What is left over after that is
+matched whatever the order: late deliveries, and frames recorded a little before their
+cause.
 """
 
 import bisect
@@ -16,6 +17,7 @@ import bisect
 EARLY_US = 1_000_000
 # As often as not, where two clocks or queues are compared: no reason to doubt anything.
 SKEW_US = 50_000
+_NEAR = 16  # anchors to both sides of a wrong one that are doubted
 _MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
 
 
@@ -37,13 +39,11 @@ def _chunks(sent_hash, sent_ts, got_hash, got_ts, found):
     merged = [(ts, 0, at) for at, ts in enumerate(sent_ts)]
     merged += [(ts + SKEW_US, 1, at) for at, ts in enumerate(got_ts)]
     merged.sort()
-    kinds = [1, *(entry[1] for entry in merged), 0, 0]
+    anchors = _anchors(merged, sent_hash, got_hash)
     sent, got, place = [], [], 0
     while place < len(merged):
         _, kind, at = merged[place]
-        # Around: a delivery before it, a delivery behind it, a message behind that.
-        is_anchor = not kind and kinds[place] == 1 and kinds[place + 2] == 1
-        if is_anchor and not kinds[place + 3] and sent_hash[at] == got_hash[merged[place + 1][2]]:
+        if place in anchors:
             found[merged[place + 1][2]] = at
             if got:
                 yield sent, got
@@ -54,7 +54,21 @@ def _chunks(sent_hash, sent_ts, got_hash, got_ts, found):
         (got if kind else sent).append(at)
         place += 1
     if got:
-        yield sent, sorted(got)
+        yield sent, got
+
+
+def _anchors(merged, sent_hash, got_hash):
+    # Places of messages with a delivery before them, theirs behind them, and a message
+    # behind that.  Where deliveries lag behind, that is chance; then others close by differ.
+    kinds = [1, *(entry[1] for entry in merged), 0, 0]
+    places, wrong = [], []
+    for place, (_, kind, at) in enumerate(merged):
+        if not kind and kinds[place] == 1 and kinds[place + 2] == 1 and not kinds[place + 3]:
+            if sent_hash[at] != got_hash[merged[place + 1][2]]:
+                wrong.append(len(places))
+            places.append(place)
+    doubted = {index for one in wrong for index in range(max(0, one - _NEAR), one + _NEAR + 1)}
+    return {place for index, place in enumerate(places) if index not in doubted}
 
 
 def _chain(sent, got, sent_hash, sent_ts, got_hash, got_ts, found):

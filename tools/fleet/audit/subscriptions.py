@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from .messages import PUBACK, PUBREC
 from .rows import FAR, TYPES
 from .sessions import parsed, table
 
@@ -99,7 +100,7 @@ class _Spans:
 def _table(rows, sessions, gaps, flows, spans):
     lives = _Lives(rows, sessions, flows, {one[0] for one in spans})
     begins = np.array([one[3] for one in spans], np.int64)
-    missing = gaps.times(rows)
+    missing = _holes(rows, gaps, flows)
     of = [lives.of[one[:2]] for one in spans]
     client_gaps = [missing.get(one[0], ([], [])) for one in spans]
     ends = [life.end if one[7] is None else min(one[7], life.end) for one, life in zip(spans, of)]
@@ -125,6 +126,19 @@ def _table(rows, sessions, gaps, flows, spans):
         "gap_ends": [one[1] for one in client_gaps],
     }
     return table(columns, schemas.SUBSCRIPTIONS)
+
+
+def _holes(rows, gaps, flows):
+    # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
+    # was not seen was missed as well.
+    found = gaps.times(rows)
+    stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
+    stray = stray[rows.direction[stray] == 0]
+    for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):
+        begins, ends = found.setdefault(client, ([], []))
+        begins.append(ts)
+        ends.append(ts)
+    return found
 
 
 class _Life:

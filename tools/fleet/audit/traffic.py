@@ -67,6 +67,7 @@ class Facts:
     def __init__(self, messages):
         self.is_published = flags(pc.equal(messages["direction"], "c2s"))
         self.retain = flags(messages["retain"])
+        self.after_gap = flags(messages["after_gap"])
         self.has_level = flags(messages["level"].is_valid())
         self.is_reading = flags(messages["sequence"].is_valid())
         for name in ("payload_hash", "payload_bytes", "first_sent", "qos", "position"):

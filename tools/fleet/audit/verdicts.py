@@ -59,6 +59,15 @@ LOST = (
 )
 
 
+def _is_plain_known(facts, published, expected, delivered, found):
+    # For each pair: has every delivery a captured message, with no bytes missing around?
+    sent = published.row[expected.message]
+    known = ~found.has_unknown
+    known[expected.pair[(sent >= 0) & facts.after_gap[sent]]] = False
+    known[delivered.pair[facts.after_gap[delivered.row]]] = False
+    return known
+
+
 class Copies:
     """Deliveries (places in `delivered`) of what had been delivered before.
 
@@ -80,7 +89,8 @@ class Copies:
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
         alone = found.equal[group] == 1
         distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
-        distinct &= ~found.has_unknown[pair]
+        known = _is_plain_known(facts, published, expected, delivered, found)
+        distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
         whole = np.zeros(count, bool)
         whole[found.groups[(sent >= 0) & facts.has_level[sent]]] = True
@@ -116,16 +126,17 @@ class Late:
         group = grouped(*keys, delivered.qos[at])
         order = np.lexsort((facts.position[delivered.row[at]], group))
         late = order[running_max_breaks(group[order], facts.position[sent][order])]
-        self._judge(facts, expected, delivered, found, at[late], entry[late])
+        known = _is_plain_known(facts, published, expected, delivered, found)
+        self._judge(facts, expected, delivered, found, known, at[late], entry[late])
 
-    def _judge(self, facts, expected, delivered, found, at, entry):
+    def _judge(self, facts, expected, delivered, found, known, at, entry):
         # Only a payload of its own says which message it is, unless all came soon.
         reading = facts.is_reading[delivered.row[at]]
         pair, group = delivered.pair[at], found.group[at]
         wait = delivered.ts[at] - expected.ts[entry]
         complete = ~found.has_extra[pair] & ~found.has_missing[pair]
         complete &= (wait >= 0) & (wait < GRACE_US)
-        plain = ~found.has_unknown[pair] & ((found.equal[group] == 1) | complete)
+        plain = known[pair] & ((found.equal[group] == 1) | complete)
         # Before the subscription was captured there may have been others.
         judged = reading | (plain & expected.is_inside[entry])
         self.at, self.is_sure = at[judged], reading[judged]

@@ -15,8 +15,8 @@ _SKEW_US = 300  # between the two sides of an address translation
 _SNAPLEN = 74  # headers and 20 bytes
 
 
-def _read(path):
-    # -> (file header, [(microseconds, frame, length on the wire), …])
+def read(path):
+    """-> (file header, [(microseconds, frame, length on the wire), …]) of a pcap file."""
     data = path.read_bytes()
     frames, at = [], 24
     while at < len(data):
@@ -27,7 +27,8 @@ def _read(path):
     return data[:24], frames
 
 
-def _write(path, header, frames):
+def write_frames(path, header, frames):
+    """Write such a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         file.write(header)
@@ -120,7 +121,7 @@ DERIVED = {
 
 def write(name, folder):
     """Write the derived capture into `folder` from the recorded one there."""
-    header, frames = _read(folder / SOURCE / "traffic.pcap")
+    header, frames = read(folder / SOURCE / "traffic.pcap")
     make, _ = DERIVED[name]
     for number, some in enumerate(make(frames)):
-        _write(folder / name / ("traffic-%d.pcap" % number), header, some)
+        write_frames(folder / name / ("traffic-%d.pcap" % number), header, some)

@@ -1,0 +1,91 @@
+"""Deliveries laid against messages: payloads that come again, losses, queues, strangers."""
+
+import random
+
+import pytest
+
+from tools.fleet.audit.alignment import SKEW_US, align
+
+_SECOND = 1_000_000
+
+
+def _live(rng, count, values, latency_us=2_000):
+    """-> (hashes, times) of messages a second or so apart, and of their deliveries."""
+    hashes, sent, ts = [], [], 0
+    for _ in range(count):
+        ts += rng.randrange(_SECOND, 3 * _SECOND)
+        hashes.append(rng.randrange(values))
+        sent.append(ts)
+    got = [ts + rng.randrange(500, latency_us) for ts in sent]
+    return hashes, sent, got
+
+
+def _without(items, gone):
+    return [item for place, item in enumerate(items) if place not in gone]
+
+
+@pytest.mark.parametrize("values", [1, 2, 5, 1000])
+@pytest.mark.parametrize("seed", range(5))
+def test_lost_ones_of_equal_payloads_are_found_at_their_place(values, seed):
+    rng = random.Random(seed)
+    hashes, sent, got = _live(rng, 300, values)
+    gone = set(rng.sample(range(300), 20))
+    found = align(hashes, sent, _without(hashes, gone), _without(got, gone))
+    assert found == _without(range(300), gone)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lost_one_of_a_queue_is_found_by_the_order_of_the_others(seed):
+    rng = random.Random(seed)
+    hashes, sent, _ = _live(rng, 60, 4)
+    # A run of equal values is one place: which of them is missing nobody can tell.
+    lost = rng.choice([n for n in range(1, 60) if hashes[n] != hashes[n - 1]])
+    got = [sent[-1] + 10 * _SECOND + 100 * place for place in range(59)]
+    found = align(hashes, sent, _without(hashes, {lost}), got)
+    assert found == _without(range(60), {lost})
+
+
+def test_messages_of_a_stranger_leave_the_others_in_their_places():
+    hashes, sent, got = _live(random.Random(1), 50, 3)
+    strange = [(ts + _SECOND // 2, 99) for ts in sent[::5]]
+    merged = sorted([*zip(got, hashes, strict=True), *strange])
+    found = align(hashes, sent, [one[1] for one in merged], [one[0] for one in merged])
+    assert [place for place in found if place >= 0] == list(range(50))
+    assert found.count(-1) == len(strange)
+
+
+def test_delivery_recorded_a_little_before_its_message_is_that_message():
+    hashes, sent, _ = _live(random.Random(2), 100, 2)
+    got = [ts - SKEW_US // 2 if place % 3 else ts + 100 for place, ts in enumerate(sent)]
+    assert align(hashes, sent, hashes, got) == list(range(100))
+
+
+def test_overtaken_message_is_found_behind_the_later_one():
+    assert align([1, 2, 3], [0, 10, 20], [1, 3, 2], [5, 25, 30]) == [0, 2, 1]
+
+
+def test_delivery_before_its_message_by_far_is_of_nobody_known():
+    assert align([1], [10 * _SECOND], [1], [0]) == [-1]
+
+
+def test_burst_of_many_equal_payloads_with_one_lost_is_laid_out_in_order():
+    """No pause in which anything would be plain: the longest chain over all of it."""
+    rng = random.Random(3)
+    hashes = [rng.randrange(2) for _ in range(3_000)]
+    sent = [100 * place for place in range(3_000)]
+    lost = next(n for n in range(1_500, 3_000) if hashes[n - 1 : n + 2] == [0, 1, 0])
+    got = [ts + 5_000 for ts in _without(sent, {lost})]
+    found = align(hashes, sent, _without(hashes, {lost}), got)
+    assert -1 not in found
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_deliveries_that_lag_behind_later_messages_stay_in_order(seed):
+    """What follows a message closely is the delivery of another one, equal by chance."""
+    rng = random.Random(seed)
+    hashes = [rng.randrange(3) for _ in range(200)]
+    sent = [_SECOND * place for place in range(200)]
+    lost = next(n for n in range(60, 200) if len(set(hashes[n - 1 : n + 2])) == 3)
+    got = [ts + 3 * _SECOND // 2 for ts in _without(sent, {lost})]
+    assert align(hashes, sent, _without(hashes, {lost}), got) == _without(range(200), {lost})
