@@ -24,7 +24,9 @@ class Found:
     last_id = 0
     def restore(self, slot, packet_id, *rest):
         slots.append(slot)
-    def restore_held(self, packet_id):
+    def restore_run(self, first, last):
+        pass
+    def restore_clean(self, is_clean):
         pass
     def restore_last_id(self, packet_id):
         self.last_id = packet_id

@@ -39,11 +39,14 @@ def example():
     flash = Flash(16, 4096, 256)
     journal = journal_on(flash)
     put(journal, 0, 1, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
+    journal.renew(True)
     journal.online()
     journal.remove(0)
     put(journal, 1, 2, 2, b"\x34\x09\0\x03t/2\0\x02on")
     journal.pubrec(1)
     journal.hold(9)
+    journal.hold(10)
+    journal.release(9)
     journal.commit()
     return bytes(flash.data)
 
@@ -67,13 +70,14 @@ def test_example_in_the_document_decodes():
     assert log.layout == (256, 64, 16, 16, b"node-17")
     assert [[r.kind for r in group.records] for group in log.groups] == [
         ["message"],
-        ["online", "remove", "message"],
-        ["pubrec", "held"],
+        ["renew", "online", "remove", "message"],
+        ["pubrec", "hold", "hold", "release"],
     ]
     (message,) = log.messages()
     assert (message.packet_id, message.qos, message.has_pubrec) == (2, 2, True)
     assert message.packet == b"\x34\x09\0\x03t/2\0\x02on"
-    assert (log.held(), log.last_id, log.unreadable) == ([9], 2, [])
+    assert (log.held, log.last_id, log.unreadable) == ({10}, 2, [])
+    assert (log.level, log.is_clean) == (3, True)
 
 
 def test_example_in_the_document_recovers():
@@ -81,7 +85,7 @@ def test_example_in_the_document_recovers():
     found = Collector()
     journal_on(Flash(16, 4096, 256, image)).recover(found)
     assert found.messages == [(0, 2, 2, True, False)]
-    assert (found.held, found.last_id) == ([9], 2)
+    assert (found.held, found.last_id, found.is_clean) == ([10], 2, True)
 
 
 @pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)
@@ -98,7 +102,7 @@ def test_reader_and_recovery_agree_at_every_operation(scenario):
             Message(r.packet_id, r.qos, r.packet, r.has_pubrec, r.maybe_sent)
             for r in log.messages()
         )
-        state = State(messages, tuple(log.held()), log.last_id)
+        state = State(messages, tuple(sorted(log.held)), log.last_id, log.is_clean)
         assert Life(scenario.setting, scenario.setting.flash(image)).state == state
 
 
@@ -117,7 +121,8 @@ def test_dump_shows_records_and_what_they_add_up_to(image):
     done = run("dump", image)
     assert done.exit_code == 0
     assert "journal of 'node-17'" in done.output
-    assert "1 messages, received ids [9], last packet id 2, 0 pages unreadable" in done.output
+    summary = "1 messages, received ids 10, last packet id 2, level 3, clean session"
+    assert summary + ", 0 pages unreadable" in done.output
     assert "message 1: packet id 2, QoS 2, PUBREC came, topic t/2, 2 bytes 6f6e" in done.output
 
 
@@ -127,7 +132,7 @@ def test_check_of_a_whole_journal_ends_with_0(image):
 
 def test_check_names_a_page_that_cannot_be_read(image):
     data = bytearray(image.read_bytes())
-    data[0x41] ^= 4
+    data[0xC1] ^= 4
     image.write_bytes(data)
     done = run("check", image)
     assert done.exit_code == 1

@@ -7,7 +7,7 @@ import pytest
 from tools.flash import Flash, WrongUse
 from tools.powercut.checker import Broken, Checker
 from tools.powercut.scenarios import scenarios
-from umqtt31 import ring
+from umqtt31 import opening
 from umqtt31.journal import Journal
 
 
@@ -36,11 +36,12 @@ class ErasesBeforeCopying(Journal):
 
     def _reclaim(self):
         place = self._ring.oldest % self._ring.blocks
-        flash = self._ring._device
+        flash = self._ring.device
         image = bytes(flash.data)
         self._ring.erase(place)
         read = self._ring.read
-        self._ring.read = lambda at, buf: buf.__setitem__(slice(None), image[at : at + len(buf)])
+        packet = self._ring.packet
+        self._ring.read = lambda at: packet.__setitem__(slice(None), image[at : at + len(packet)])
         try:
             super()._reclaim()
         finally:
@@ -79,7 +80,7 @@ def test_checker_catches_a_broken_journal(journal):
 
 
 def test_checker_catches_a_journal_that_ignores_the_crc(monkeypatch):
-    monkeypatch.setattr(ring, "_is_sealed", lambda buf, start, end: True)
+    monkeypatch.setattr(opening._Log, "is_sealed", lambda log, at, n: True)
     with pytest.raises((Broken, WrongUse)):
         check_all(Journal)
 

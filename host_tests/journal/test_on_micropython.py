@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 DEVICE = Path(__file__).parent / "device"
+ROOT = Path(__file__).parents[2]
 HEAP_BYTES = 1024 * 1024
 
 
@@ -22,6 +23,19 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(micropyth
         print(f"\nlittlefs, MicroPython {micropython.id}: {done.stdout.strip()}")
     assert done.stdout.splitlines()[-1].endswith("cuts 0 wrong")
     assert int(done.stdout.split()[0]) > 200
+
+
+def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(micropython):
+    done = micropython.run(
+        DEVICE / "fat.py", heap_bytes=4 * HEAP_BYTES, micropypath=[ROOT, ROOT / "lib"]
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout.strip()
+    if said.startswith("refused"):
+        assert "FAT" in said
+    else:
+        assert int(said.split()[0]) > 80
+        assert said.endswith("cuts 0 wrong")
 
 
 def test_recovery_of_a_full_64_kb_journal_takes_2_kb_at_most(micropython, capsys):

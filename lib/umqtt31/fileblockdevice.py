@@ -1,9 +1,10 @@
 """FileBlockDevice: MicroPython's block device protocol over a file.
 
-For the desk, and for boards that have a filesystem but no flash to spare.  What
-`writeblocks` wrote is durable when it returns: `flush()` commits a file on littlefs
-and FAT, and on a computer the file is synchronized, too.  On littlefs each write
-copies the file from there to its end, so keep it small, or use the flash itself.
+For the desk, and for boards that have a littlefs filesystem but no flash to spare.
+What `writeblocks` wrote is durable when it returns: `flush()` commits the file, and on a
+computer it is synchronized, too.  On littlefs each write copies the file from there to
+its end, so keep it small, or use the flash itself.  FAT is refused: it erases a sector
+in place and programs it again, so a cut between the two takes what was there before.
 """
 
 import os
@@ -15,16 +16,31 @@ _BLOCK_COUNT = const(4)
 _BLOCK_BYTES = const(5)
 _ERASE = const(6)
 _BLANK = b"\xff" * 256
+_EINVAL = const(22)
+
+
+def _is_on_fat(path):
+    # MicroPython does not name its filesystems; FAT alone calls such a name invalid.
+    if hasattr(os, "fsync"):
+        return False  # a computer's, which journals its own writes
+    try:
+        os.stat(path + "?")
+    except OSError as error:
+        return error.args[0] == _EINVAL
+    return False
 
 
 class FileBlockDevice:
     """`block_count` blocks of `block_size` bytes in the file `path`.
 
     The file is made, or filled up, with 0xFF.  Raises OSError; ValueError if it is
-    larger than that.
+    larger than that, or would lie on FAT.
     """
 
     def __init__(self, path, block_count, block_size=4096):
+        if _is_on_fat(path):
+            text = "%s would lie on FAT, where a power cut loses whole sectors"
+            raise ValueError(text % path + ": use littlefs or the flash itself")
         self._block_count = block_count
         self._block_bytes = block_size
         try:

@@ -71,17 +71,27 @@ def _about(log: Log) -> str:
 
 def _summary(log: Log) -> str:
     return (
-        f"{len(log.messages())} messages, received ids {log.held() or 'none'},"
-        f" last packet id {log.last_id}, {len(log.unreadable)} pages unreadable"
+        f"{len(log.messages())} messages, received ids {_ids(log.held) or 'none'},"
+        f" last packet id {log.last_id}, level {log.level}{', clean session' * log.is_clean},"
+        f" {len(log.unreadable)} pages unreadable"
     )
+
+
+def _ids(held: set[int]) -> str:
+    # "3, 7-12"
+    shown: list[list[int]] = []
+    for packet_id in sorted(held):
+        if shown and shown[-1][1] == packet_id - 1:
+            shown[-1][1] = packet_id
+        else:
+            shown.append([packet_id, packet_id])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in shown)
 
 
 def _shown(record: Record) -> str:
     text = f"{record.kind} {record.number}"
-    if record.kind == "held":
-        return f"{text}: packet id {record.packet_id}"
     if record.kind != "message":
-        return record.kind if record.kind in ("online", "clear") else text
+        return record.kind if record.kind in ("online", "clear", "renew") else text
     flags = ", PUBREC came" * record.has_pubrec + ", maybe sent" * record.maybe_sent
     topic, payload = _publish(record.packet) or ("?", record.packet)
     return (

@@ -6,17 +6,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-VERSION = 1
+VERSION = 2
 _MAGIC = 0x4A
-_HEAD = struct.Struct("<BBHBHI")
+_HEAD = struct.Struct("<BBHBHIB")
 _TITLE = struct.Struct("<4H")
 _ENTRY = struct.Struct("<BIHH")
 _NOTE = struct.Struct("<BI")
 _CRC = struct.Struct("<I")
+_RUN = struct.Struct("<HH")
+_LENGTH = struct.Struct("<H")
+_STATE_BYTES = 34
+_CLEAN = 0x80
 _STEP_BYTES = 32  # groups lie at multiples of it, whatever the layout
 _BLANK = 0xFF
 
-_NOTES = {1: "pubrec", 2: "remove", 3: "online", 4: "clear"}
+_NOTES = {
+    1: "pubrec",
+    2: "remove",
+    3: "online",
+    4: "clear",
+    5: "hold",
+    6: "release",
+    7: "renew",
+}
 
 
 class NotAJournal(Exception):
@@ -44,7 +56,8 @@ class Layout(NamedTuple):
 
 
 class Record(NamedTuple):
-    """An entry ("message", "held") or a note about the entry with this number."""
+    """A message or a note; `number` is the message's or, of "hold" and "release", the
+    received packet id."""
 
     kind: str
     number: int
@@ -64,6 +77,7 @@ class Group:
     length: int
     back: int
     last_id: int
+    session: int
     records: list[Record] = field(default_factory=list)
 
 
@@ -77,22 +91,21 @@ class Log:
     groups: list[Group]
     unreadable: list[int]  # addresses of pages that are neither groups nor blank
     last_id: int = 0
+    level: int = 0  # of the protocol
+    is_clean: bool = False  # the session ends with its connection
     entries: dict[int, Record] = field(default_factory=dict)
+    held: set[int] = field(default_factory=set)  # received QoS 2 ids
 
     def messages(self) -> list[Record]:
         """The messages that would be recovered, oldest first."""
-        return [r for _, r in sorted(self.entries.items()) if r.kind == "message"]
-
-    def held(self) -> list[int]:
-        """The received QoS 2 ids that would be recovered, oldest first."""
-        return [r.packet_id for _, r in sorted(self.entries.items()) if r.kind == "held"]
+        return [r for _, r in sorted(self.entries.items())]
 
 
 def read_group(image: bytes, at: int, room: int) -> Group | None:
     """The group at `at`, at most `room` bytes, without its records; None if there is none."""
     if room < _HEAD.size + _CRC.size or image[at] != _MAGIC:
         return None
-    _, _, length, back, last_id, page = _HEAD.unpack_from(image, at)
+    _, _, length, back, last_id, page, session = _HEAD.unpack_from(image, at)
     if not _STEP_BYTES <= length <= room:
         return None
     end = at + length - _CRC.size
@@ -101,7 +114,7 @@ def read_group(image: bytes, at: int, room: int) -> Group | None:
     sealed = image[at:end] + _CRC.pack(stored & 0xC0000000)
     if zlib.crc32(sealed) != stored & 0x3FFFFFFF:
         return None
-    return Group(at, page, length, back, last_id)
+    return Group(at, page, length, back, last_id, session)
 
 
 def find_layout(image: bytes) -> Layout:
@@ -112,12 +125,12 @@ def find_layout(image: bytes) -> Layout:
             continue
         if image[at + 1] != VERSION:
             raise NotAJournal(f"journal of format version {image[at + 1]}, not {VERSION}")
-        end = at + group.length - _CRC.size
-        title = image[end - image[end - 1] : end]
-        if len(title) < _TITLE.size + 1:
+        title = _title(image, group)
+        if len(title) < _TITLE.size + _STATE_BYTES + _LENGTH.size:
             continue
         page, cell, pages, blocks = _TITLE.unpack_from(title)
-        layout = Layout(page, cell, pages, blocks, title[_TITLE.size : -1])
+        client_id = title[_TITLE.size : -_STATE_BYTES - _LENGTH.size]
+        layout = Layout(page, cell, pages, blocks, client_id)
         if layout.block_bytes * layout.blocks == len(image) and not at % layout.block_bytes:
             return layout
     raise NotAJournal(f"no journal in these {len(image)} bytes")
@@ -136,13 +149,32 @@ def read_log(image: bytes) -> Log:
     if last.back == layout.blocks - 1:
         newest -= 1  # nothing but copies of what the oldest block holds
     log = Log(layout, oldest, newest, [], [], last.last_id)
+    log.level = last.session & ~_CLEAN
+    log.is_clean = bool(last.session & _CLEAN)
     for block in range(oldest, newest + 1):
         for group in _groups(image, layout, block % layout.blocks, log.unreadable):
             if group.page // layout.block_pages == block:
                 group.records = [*_records(image, group, layout)]
                 log.groups.append(group)
-                _add_up(log.entries, group.records)
+                if group.address % layout.block_bytes == 0:
+                    log.held = set(_held(image, group))
+                _add_up(log, group.records)
     return log
+
+
+def _title(image: bytes, group: Group) -> bytes:
+    end = group.address + group.length - _CRC.size
+    (length,) = _LENGTH.unpack_from(image, end - _LENGTH.size)
+    return image[max(group.address, end - length) : end]
+
+
+def _held(image: bytes, group: Group) -> Iterator[int]:
+    state = _title(image, group)[-_STATE_BYTES - _LENGTH.size : -_LENGTH.size]
+    for at in range(0, _STATE_BYTES - _RUN.size + 1, _RUN.size):
+        first, last = _RUN.unpack_from(state, at)
+        if not first:
+            break
+        yield from range(first, last + 1)
 
 
 def _groups(image: bytes, layout: Layout, block: int, unreadable: list[int]) -> Iterator[Group]:
@@ -167,7 +199,7 @@ def _records(image: bytes, group: Group, layout: Layout) -> Iterator[Record]:
     at = group.address + _HEAD.size
     end = group.address + group.length - _CRC.size
     if group.address % layout.block_bytes == 0:
-        end -= image[end - 1]
+        end -= len(_title(image, group))
     while at < end and image[at] != _BLANK:
         kind, number = _NOTE.unpack_from(image, at)
         if not kind & 0x80:
@@ -177,7 +209,7 @@ def _records(image: bytes, group: Group, layout: Layout) -> Iterator[Record]:
         _, _, packet_id, n = _ENTRY.unpack_from(image, at)
         at += _ENTRY.size
         yield Record(
-            "held" if kind & 4 else "message",
+            "message",
             number,
             packet_id,
             kind & 3,
@@ -188,16 +220,26 @@ def _records(image: bytes, group: Group, layout: Layout) -> Iterator[Record]:
         at += n
 
 
-def _add_up(entries: dict[int, Record], records: list[Record]) -> None:
+def _add_up(log: Log, records: list[Record]) -> None:
+    entries = log.entries
     for record in records:
-        if record.kind in ("message", "held"):
+        if record.kind == "message":
             entries[record.number] = record
         elif record.kind == "clear":
             entries.clear()
+            log.held.clear()
         elif record.kind == "remove":
             entries.pop(record.number, None)
+        elif record.kind == "hold":
+            log.held.add(record.number)
+        elif record.kind == "release":
+            log.held.discard(record.number)
         elif record.kind == "online":
             for number, entry in entries.items():
                 entries[number] = entry._replace(maybe_sent=True)
+        elif record.kind == "renew":
+            log.held.clear()
+            for number, entry in entries.items():
+                entries[number] = entry._replace(maybe_sent=False, has_pubrec=False)
         elif record.kind == "pubrec" and record.number in entries:
             entries[record.number] = entries[record.number]._replace(has_pubrec=True)

@@ -52,18 +52,23 @@ class Collector:
         self.messages: list[tuple[int, int, int, bool, bool]] = []
         self.held: list[int] = []
         self.last_id = 0
+        self.is_clean = False
 
     def restore(self, slot: int, packet_id: int, qos: int, has_pubrec: bool, sent: bool) -> None:
         """One message, oldest first."""
         self.messages.append((slot, packet_id, qos, has_pubrec, sent))
 
-    def restore_held(self, packet_id: int) -> None:
-        """One received id, oldest first."""
-        self.held.append(packet_id)
+    def restore_run(self, first: int, last: int) -> None:
+        """Received ids in a row, oldest run first."""
+        self.held.extend(range(first, last + 1))
 
     def restore_last_id(self, packet_id: int) -> None:
         """The newest packet id."""
         self.last_id = packet_id
+
+    def restore_clean(self, is_clean: bool) -> None:
+        """Did the session end with its connection?"""
+        self.is_clean = is_clean
 
 
 class Life:
@@ -81,7 +86,8 @@ class Life:
             self._slots[packet_id] = slot
             messages.append(Message(packet_id, qos, self._read(slot), has_pubrec, sent))
         self._setting = setting
-        self.state = State(tuple(messages), tuple(found.held), found.last_id)
+        held = tuple(sorted(found.held))
+        self.state = State(tuple(messages), held, found.last_id, found.is_clean)
         self.model = Model(self.state, setting.group_commit)
 
     def _read(self, slot: int) -> bytes:

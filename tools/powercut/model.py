@@ -18,18 +18,20 @@ class Message(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that recovery hands over, oldest first."""
+    """All that recovery hands over: messages oldest first, received ids by number."""
 
     messages: tuple[Message, ...] = ()
     held: tuple[int, ...] = ()
     last_id: int = 0
+    is_clean: bool = False
 
     def __str__(self) -> str:
         messages = " ".join(
             f"{m.packet_id}q{m.qos}:{m.packet.hex()[:8]}{'r' * m.has_pubrec}{'s' * m.maybe_sent}"
             for m in self.messages
         )
-        return f"<{messages or '-'}; held {list(self.held)}; last id {self.last_id}>"
+        clean = ", clean" * self.is_clean
+        return f"<{messages or '-'}; held {list(self.held)}; last id {self.last_id}{clean}>"
 
 
 class Model:
@@ -69,17 +71,27 @@ class Model:
 
     def hold(self, packet_id: int) -> None:
         """A QoS 2 message was received."""
-        self._change(held=(*self.state.held, packet_id))
+        if packet_id not in self.state.held:
+            self._change(held=tuple(sorted((*self.state.held, packet_id))))
 
     def release(self, packet_id: int) -> None:
         """Its PUBREL came."""
-        self._change(held=tuple(i for i in self.state.held if i != packet_id))
+        if packet_id in self.state.held:
+            self._change(held=tuple(i for i in self.state.held if i != packet_id))
 
     def online(self) -> None:
         """A connection is open."""
         if not all(m.maybe_sent for m in self.state.messages):
             messages = tuple(m._replace(maybe_sent=True) for m in self.state.messages)
             self._change(messages=messages)
+
+    def renew(self, is_clean: bool) -> None:
+        """The broker has a new session."""
+        messages = tuple(
+            m._replace(maybe_sent=False, has_pubrec=False) for m in self.state.messages
+        )
+        if (messages, (), is_clean) != (self.state.messages, self.state.held, self.state.is_clean):
+            self._change(messages=messages, held=(), is_clean=is_clean)
 
     def commit(self) -> None:
         """All but the newest removals are durable now."""

@@ -31,6 +31,9 @@ def scenarios(scale: int = 1) -> Iterator[Scenario]:
     yield Scenario("fill up and empty", _SMALL, tuple(_fill(_SMALL)))
     yield Scenario("one message stays while the ring turns", _SMALL, tuple(_stay(60, 9)))
     yield Scenario("received ids stay while the ring turns", _SMALL, tuple(_hold_long()))
+    runs = replace(_SMALL, held_slots=20)
+    yield Scenario("runs of received ids while the ring turns", runs, tuple(_hold_runs()))
+    yield Scenario("new sessions in all places", _ONCE, tuple(_renew_often()))
     yield Scenario("clear in all places", _ONCE, tuple(_clear_often()))
     yield Scenario("nearly full all the time", _FEW, tuple(_nearly_full(_FEW, 30 * scale)))
     long = replace(_LONG, slots=10)
@@ -71,7 +74,10 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
             yield ("commit",)
         elif dice < 0.9:
             yield ("online",)
-        elif dice < 0.91:
+        elif dice < 0.92:
+            yield ("renew", source.random() < 0.5)
+            held.clear()
+        elif dice < 0.93:
             yield ("clear",)
             waiting.clear()
             held.clear()
@@ -115,6 +121,31 @@ def _hold_long() -> Iterator[Call]:
         yield ("commit",)
         yield ("release", 1000 + packet_id)
         yield ("commit",)
+
+
+def _renew_often() -> Iterator[Call]:
+    for packet_id in range(1, 30):
+        yield ("put", packet_id, 2, bytes([packet_id] * 15), packet_id % 3 > 0)
+        yield ("pubrec", packet_id)
+        yield ("hold", packet_id + 100)
+        if packet_id % 3 == 0:
+            yield ("renew", packet_id % 2 == 0)
+            yield ("online",)
+            yield ("commit",)
+        if packet_id > 4:
+            yield ("remove", packet_id - 4)
+
+
+def _hold_runs() -> Iterator[Call]:
+    # Up to 8 runs, split and closed, while messages turn the ring.
+    for packet_id in range(1, 25):
+        yield ("hold", packet_id)
+        if packet_id % 5 == 0:
+            yield ("release", packet_id - 2)
+        if packet_id > 8:
+            yield ("release", packet_id - 8)
+        yield ("put", packet_id, 1, bytes([packet_id] * 15), True)
+        yield ("remove", packet_id)
 
 
 def _clear_often() -> Iterator[Call]:

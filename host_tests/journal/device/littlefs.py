@@ -44,8 +44,11 @@ class Found:
     def restore(self, slot, packet_id, qos, has_pubrec, maybe_sent):
         self.state.append(packet_id * 2 + has_pubrec)
 
-    def restore_held(self, packet_id):
-        self.state.append(-packet_id)
+    def restore_run(self, first, last):
+        self.state += [-packet_id for packet_id in range(first, last + 1)]
+
+    def restore_clean(self, is_clean):
+        pass
 
     def restore_last_id(self, packet_id):
         pass

@@ -19,8 +19,11 @@ class Found:
     def restore(self, *message):
         self.messages.append(message)
 
-    def restore_held(self, packet_id):
-        self.held.append(packet_id)
+    def restore_run(self, first, last):
+        self.held.append((first, last))
+
+    def restore_clean(self, is_clean):
+        pass
 
     def restore_last_id(self, packet_id):
         self.last_id = packet_id

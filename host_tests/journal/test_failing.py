@@ -1,0 +1,175 @@
+"""Flash operations that fail and later work again, at every place of a scenario."""
+
+from dataclasses import replace
+
+import pytest
+
+from host_tests.journal.steps import opened, put, recovered
+from tools.flash import Flash
+from tools.powercut.life import Life, Setting
+from tools.powercut.model import State
+from tools.powercut.scenarios import walk
+from umqtt31 import MQTTError
+from umqtt31.errors import JOURNAL
+from umqtt31.journal import Journal
+
+
+class FailingFlash(Flash):
+    """Operations from `fail_at` on fail, `failures` of them; each leaves nothing or half."""
+
+    fail_at = -1
+    failures = 0
+
+    def _change(self, at, before, after):
+        if self.failures and self.operations >= self.fail_at:
+            self.failures -= 1
+            if self.failures % 2:
+                half = len(after) // 2
+                self.data[at : at + half] = after[:half]
+            raise OSError(5)
+        super()._change(at, before, after)
+
+
+def failing_life(setting, fail_at, failures):
+    """-> a life on a flash that fails so."""
+    flash = FailingFlash(setting.blocks, setting.block_bytes, setting.page_bytes)
+    flash.fail_at = fail_at
+    flash.failures = failures
+    return Life(setting, flash)
+
+
+def do_at_last(life, call):
+    for _ in range(9):
+        try:
+            return life.do(call)
+        except MQTTError:
+            pass
+    raise AssertionError(call)
+
+
+def make_calls(life, calls):
+    """Make all calls, those that fail as well, and sync."""
+    for call in calls:
+        try:
+            life.do(call)
+        except MQTTError as error:
+            assert error.code == JOURNAL
+            assert call[0] != "remove"
+            if call[0] in ("clear", "sync"):
+                do_at_last(life, call)
+    do_at_last(life, ("sync",))
+
+
+@pytest.mark.parametrize("failures", [1, 2, 5])
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_journal_when_operations_fail_for_a_while_then_what_was_accepted_is_there(
+    failures, is_deferred
+):
+    for fail_at in range(40):
+        setting = Setting(blocks=6, slots=5, held_slots=7, group_commit=is_deferred)
+        life = failing_life(setting, fail_at, failures)
+        make_calls(life, walk(fail_at, replace(setting, held_slots=2), 90))
+        life.do(("check",))
+        state = life.model.state
+        found = Life(setting, setting.flash(bytes(life.journal._ring.device.data))).state
+        # A refused message uses up its packet id.
+        last_id = found.last_id
+        assert last_id >= state.last_id
+        assert found == State(state.messages, state.held, last_id, state.is_clean), fail_at
+
+
+def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
+    flash = FailingFlash(16)
+    journal = opened(flash)
+    for slot in range(150):
+        assert put(journal, slot, slot + 1)
+    flash.failures = 1000
+    for slot in range(1, 149):
+        journal.remove(slot)
+    with pytest.raises(MQTTError):
+        journal.sync()
+    flash.failures = 0
+    journal.sync()
+    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 150]
+
+
+def test_commit_when_flash_fails_then_is_still_due():
+    flash = FailingFlash(16)
+    journal = opened(flash, group_commit=True)
+    put(journal, 0, 1)
+    journal.hold(5)
+    flash.failures = 3
+    for _ in range(3):
+        with pytest.raises(MQTTError):
+            journal.commit()
+    journal.commit()
+    found = recovered(opened(flash))
+    assert ([m[1] for m in found.messages], found.held) == ([1], [5])
+
+
+def test_put_when_full_and_enough_is_removed_then_accepts():
+    journal = opened(Flash(8))
+    count = 0
+    while put(journal, count, count + 1):
+        count += 1
+    large = b"x" * 256
+    journal.remove(0)
+    assert not put(journal, 0, 500, large)
+    journal.remove(1)
+    assert put(journal, 0, 500, large)
+
+
+def test_held_ids_by_the_thousand_survive_and_cost_no_room():
+    flash = Flash(8)
+    journal = opened(flash, held_slots=65535)
+    for packet_id in range(1, 3001):
+        journal.hold(packet_id)
+        if packet_id % 20 == 0:
+            journal.commit()
+    for packet_id in range(1, 3001, 2000):
+        journal.release(packet_id)
+    journal.sync()
+    found = recovered(opened(flash, held_slots=65535))
+    assert found.held == [*range(2, 2001), *range(2002, 3001)]
+    assert flash.erases > 2
+
+
+def test_session_and_level_are_recorded():
+    flash = Flash(8)
+    journal = opened(flash)
+    put(journal, 0, 1, sent=True)
+    journal.hold(3)
+    journal.renew(True)
+    journal.commit()
+    operations = flash.operations
+    journal.renew(True)
+    journal.commit()
+    assert flash.operations == operations
+    found = recovered(opened(flash))
+    assert (found.is_clean, found.held, found.messages[0][4]) == (True, [], False)
+
+
+def opened_at(level, flash):
+    journal = Journal(flash)
+    journal.level = level
+    journal.open(b"node-17", 200, 256, 4)
+    return journal
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 5), (4, 5), (5, 3), (5, 4)])
+def test_journal_of_another_level_when_it_holds_messages_is_refused(before, after):
+    flash = Flash(8)
+    journal = opened_at(before, flash)
+    put(journal, 0, 1)
+    with pytest.raises(MQTTError, match=f"messages of level {before}, not {after}") as caught:
+        opened_at(after, flash)
+    assert caught.value.code == JOURNAL
+    journal.remove(0)
+    journal.sync()
+    assert recovered(opened_at(after, flash)).messages == []
+
+
+def test_journal_of_levels_3_and_4_is_the_same():
+    flash = Flash(8)
+    put(opened_at(3, flash), 0, 1)
+    assert len(recovered(opened_at(4, flash)).messages) == 1
