@@ -1,0 +1,385 @@
+"""The asyncio front against scripted streams, on a clock that its own sleeping turns."""
+
+import asyncio
+
+import umqtt31.aio as aio
+from host_tests.client import dialogue
+from host_tests.client.dialogue import clocked_modules, with_ids_from_1
+from host_tests.client.scripted import Clock, ScriptedStream
+from umqtt31 import MQTTError
+
+ACCEPTED = b"\x20\x02\x00\x00"
+QOS1 = b"\x32\x06\x00\x01t\x00\x07a"
+QOS2 = b"\x34\x06\x00\x01t\x00\x07a"
+QOS2_AGAIN = b"\x3c\x06\x00\x01t\x00\x07a"
+QOS2_NEXT = b"\x34\x06\x00\x01t\x00\x08b"
+
+
+class Desk:
+    """`client`, and `streams`, one for each connection, that accept it."""
+
+    def __init__(self, streams=1, **options):
+        self.clock = Clock()
+        for module in clocked_modules():
+            module.time = self.clock
+        options.setdefault("level", dialogue.default_level)
+        self.client = with_ids_from_1(aio.MQTTClient, b"dev", "broker", **options)
+        self.streams = [ScriptedStream() for _ in range(streams)]
+        self._next = iter(self.streams)
+        present = 1 if options["level"] > 3 else 0
+        for k in range(streams):
+            self.streams[k].feed(b"\x20\x02\x00\x00" if k == 0 else bytes((32, 2, present, 0)))
+
+    def open(self):
+        """The opener."""
+        stream = next(self._next, None)
+        if not stream:
+            raise OSError(113)
+        return stream
+
+    async def sleep_ms(self, ms):
+        """In place of asyncio's: it turns the clock and lets the others go on."""
+        self.clock.sleep_ms(ms)
+        await asyncio.sleep(0)
+
+    def run(self, main):
+        """Run `main(desk)`, in 5 seconds at most."""
+        real = aio.sleep_ms
+        aio.sleep_ms = self.sleep_ms
+        try:
+            return asyncio.run(asyncio.wait_for(main(self), 5))
+        finally:
+            aio.sleep_ms = real
+
+    async def until(self, is_true):
+        """Let all go on until it is so."""
+        for _ in range(2000):
+            if is_true():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it never came")
+
+
+def test_message_is_acknowledged_when_its_body_is_done():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.feed(QOS1)
+        async for message in client.messages():
+            assert (message.topic, message.payload, message.qos) == (b"t", b"a", 1)
+            await aio.sleep_ms(600)
+            assert stream.take() == b""
+            message.done()
+            break
+        await desk.until(lambda: stream.sent)
+        assert stream.take() == b"\x40\x02\x00\x07"
+        await client.disconnect()
+        assert stream.take() == b"\xe0\x00" and stream.is_closed
+
+    Desk().run(main)
+
+
+def test_next_message_acknowledges_the_one_before():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.feed(QOS1, b"\x32\x06\x00\x01t\x00\x08b")
+        payloads = []
+        async for message in client.messages():
+            assert stream.take() == (b"\x40\x02\x00\x07" if payloads else b"")
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                break
+        assert payloads == [b"a", b"b"]
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_acknowledgements_are_read_while_a_body_waits_for_room():
+    # The window and the queue have room for two: the third publish() needs a PUBACK.
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.feed(*[b"\x30\x04\x00\x01ta"] * 100)  # more than are copied out
+        async for _ in client.messages():
+            for k in range(2):
+                client.publish_nowait(b"r", b"%d" % k, qos=1)
+            stream.answer(stream.sent, b"\x40\x02\x00\x01")
+            stream.feed(b"\x40\x02\x00\x01")
+            assert await client.publish(b"r", b"2", qos=1) == 3
+            break
+        await client.disconnect()
+
+    Desk(max_inflight=1, max_mqueue_len=1).run(main)
+
+
+def test_qos2_again_on_the_next_connection_is_not_handed_over_twice():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(QOS2)
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                break
+            first.feed(b"")  # the link is lost while the body runs
+            second.feed(QOS2_AGAIN)
+            await desk.until(lambda: first.is_closed and client.is_connected)
+            second.take()
+            await aio.sleep_ms(600)
+            assert second.take() == b""
+            second.feed(QOS2_NEXT)
+        assert payloads == [b"a", b"b"]
+        assert second.take() == b"\x50\x02\x00\x07"
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_qos2_done_between_two_connections_is_only_answered_on_the_next():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(QOS2)
+        async for message in client.messages():
+            first.feed(b"")
+            await desk.until(lambda: first.is_closed)
+            message.done()
+            break
+        second.feed(QOS2_AGAIN, QOS2_NEXT)
+        async for message in client.messages():
+            assert message.payload == b"b"
+            break
+        assert second.take()[-4:] == b"\x50\x02\x00\x07"
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(True, desk.open)
+        first.feed(QOS2)
+        payloads = []
+        second._pieces[0] = ACCEPTED
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                break
+            first.feed(b"")
+            second.feed(QOS2)  # the id is free, so it is another message
+            await desk.until(lambda: first.is_closed and client.is_connected)
+            second.take()
+        assert payloads == [b"a", b"a"]
+        assert second.take() == b""  # nothing of the first one's
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_publish_of_qos0_waits_for_the_connection():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(b"")
+        await desk.until(lambda: first.is_closed)
+        assert await client.publish(b"t", b"a") == 0
+        assert second.take().endswith(b"\x30\x04\x00\x01ta")
+        assert client.stats.reconnects == 1
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_publish_goes_on_when_a_full_stream_takes_more():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.is_blocked = True
+        client.publish_nowait(b"t", b"a")
+        waiting = asyncio.create_task(client.publish(b"t", b"b"))
+        await aio.sleep_ms(50)
+        assert stream.take() == b""
+        stream.is_blocked = False
+        await waiting
+        assert stream.take() == b"\x30\x04\x00\x01ta\x30\x04\x00\x01tb"
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_subscribe_goes_on_after_a_lost_connection():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(b"")
+        second.feed(None, None, None)
+        asked = asyncio.create_task(client.subscribe(b"t", 1))
+        await desk.until(lambda: client.is_connected and b"\x82\x06" in second.sent)
+        at = second.sent.index(b"\x82\x06")
+        second.feed(b"\x90\x03" + second.sent[at + 2 : at + 4] + b"\x01")
+        await desk.until(lambda: asked.done() or second.sent.count(b"\x82\x06") > 1)
+        if not asked.done():  # the client asks itself first, then for the caller
+            at = second.sent.rindex(b"\x82\x06")
+            second.feed(b"\x90\x03" + second.sent[at + 2 : at + 4] + b"\x01")
+        assert await asked == [1]
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_refusal_for_good_reaches_connect():
+    async def main(desk):
+        desk.streams[0]._pieces[0] = b"\x20\x02\x00\x05"
+        try:
+            await desk.client.connect(True, desk.open)
+        except MQTTError as error:
+            assert error.code == 5
+        else:
+            raise AssertionError("nothing raised")
+        assert desk.streams[0].is_closed and not desk.client.is_connected
+
+    Desk().run(main)
+
+
+def test_connect_waits_until_there_is_a_network():
+    async def main(desk):
+        client = desk.client
+        streams = [None, None, desk.streams[0]]
+
+        def open_late():
+            stream = streams.pop(0)
+            if not stream:
+                raise OSError(113)
+            return stream
+
+        assert await client.connect(True, open_late) is False
+        assert client.is_connected and not streams
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_disconnect_ends_loops_and_tells_who_waits():
+    async def main(desk):
+        client = desk.client
+        await client.connect(True, desk.open)
+        client.publish_nowait(b"t", b"a", qos=1)
+
+        async def loop():
+            async for message in client.messages():
+                raise AssertionError(message)
+            return True
+
+        looping = asyncio.create_task(loop())
+        flushing = asyncio.create_task(client.flush())
+        await asyncio.sleep(0)
+        await client.disconnect()
+        assert await looping
+        try:
+            await flushing
+        except MQTTError as error:
+            assert error.code == 258
+        else:
+            raise AssertionError("nothing raised")
+
+    Desk().run(main)
+
+
+def test_waiting_for_room_wakes_the_reader_only_for_what_is_half_written():
+    released = []
+
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        await client.publish(b"t", b"a", qos=1)
+        waiting = asyncio.create_task(client.publish(b"t", b"b", qos=1))
+        await aio.sleep_ms(3000)
+        assert not released
+        stream.feed(b"\x40\x02\x00\x01")
+        await waiting
+        stream.is_blocked = True
+        client.publish_nowait(b"t", b"c")
+        waiting = asyncio.create_task(client.publish(b"t", b"d"))
+        await desk.until(lambda: released)
+        stream.is_blocked = False
+        await waiting
+        await client.disconnect()
+
+    real = aio.release
+    aio.release = released.append
+    try:
+        Desk(max_inflight=1, max_mqueue_len=0).run(main)
+    finally:
+        aio.release = real
+
+
+def test_cancelled_publish_is_absent():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        await client.publish(b"t", b"a", qos=1)
+        stream.take()
+        waiting = asyncio.create_task(client.publish(b"t", b"b", qos=1))
+        await aio.sleep_ms(100)
+        waiting.cancel()
+        stream.feed(b"\x40\x02\x00\x01")
+        await client.flush()
+        assert stream.take() == b"" and client.stats.sent == 1
+        assert await client.publish(b"t", b"c", qos=1) == 2
+        await client.disconnect()
+
+    Desk(max_inflight=1, max_mqueue_len=0).run(main)
+
+
+def test_ordered_publishes_one_at_a_time():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        for payload in (b"a", b"b"):
+            await client.publish(b"t", payload, qos=1)
+        assert stream.take() == b"\x32\x06\x00\x01t\x00\x01a"
+        stream.feed(b"\x40\x02\x00\x01")
+        await desk.until(lambda: stream.sent)
+        assert stream.take() == b"\x32\x06\x00\x01t\x00\x02b"
+        try:
+            await client.publish(b"t", b"c")
+        except ValueError:
+            pass
+        else:
+            raise AssertionError("nothing raised")
+        await client.disconnect()
+
+    Desk(ordered=True).run(main)
+
+
+def test_message_whose_body_was_left_comes_again_in_the_next_loop():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.feed(QOS1, QOS2_NEXT)
+        payloads = []
+        for _ in range(2):
+            async for message in client.messages():
+                payloads.append(message.payload)
+                if len(payloads) != 2:
+                    break
+        assert payloads == [b"a", b"a", b"b"]
+        assert stream.take() == b"\x40\x02\x00\x07"
+        await client.disconnect()
+
+    Desk().run(main)

@@ -1,0 +1,51 @@
+"""The asyncio front with a real mosquitto, under CPython and every real MicroPython.
+
+Its dialogues with scripted streams are in `dialogues/test_aio.py`.
+"""
+
+import ast
+
+import pytest
+
+from host_tests.client import aio_desk
+from host_tests.client.boards import FOLDER, ROOT
+from tools.micropython import interpreters
+
+
+@pytest.fixture(params=["cpython", *interpreters()], ids=lambda one: getattr(one, "id", one))
+def desk(request, shared_mosquitto):
+    """Runs a function of aio_desk.py -> what it returned."""
+
+    def run(name, level):
+        if request.param == "cpython":
+            return getattr(aio_desk, name)(shared_mosquitto.port, level)
+        done = request.param.run(
+            FOLDER / "aio_desk.py",
+            args=[name, shared_mosquitto.port, level],
+            micropypath=[ROOT, ROOT / "lib"],
+            heap_bytes=200_000,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return ast.literal_eval(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_messages_pass_both_ways_while_bodies_publish(desk, level):
+    qos1, qos2, told, is_connected = desk("pass_messages", level)
+    assert qos1 == qos2 == [b"%d" % k for k in range(60)]
+    assert told == ([1, 2], 240, 0, 0)
+    assert not is_connected
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_two_tasks_share_the_messages_of_one_client_by_filter(desk, level):
+    odd, even = desk("share", level)
+    assert odd == [b"%d" % k for k in range(1, 40, 2)]
+    assert even == [b"%d" % k for k in range(0, 40, 2)]
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_lost_link_ends_no_task_and_loses_nothing(desk, level):
+    assert desk("lose", level) == (b"kept", 1)

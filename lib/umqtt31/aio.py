@@ -1,0 +1,349 @@
+"""MQTTClient for asyncio: it awaits, keeps itself connected, and hands messages to loops.
+
+Theory of operation.  Two tasks drive the protocol: one reads when the stream has something,
+one looks at the clock twice a second and connects again after a loss.  Both do the same, all
+that is due, in `_turn()`, which never waits.  After each turn `_moved` wakes who waits for
+room or an answer, and they look for themselves.  What needs no waiting is the waiting client's.
+
+A message is copied out of the receive buffer, since while the body of a loop runs,
+acknowledgements have to be read: a publish() in the body waits for them.  It stands in
+`_taken` until its body is done, and is acknowledged then, in the order of arrival.  What
+the broker sends again on the next connection meanwhile is found there by its id.
+
+Only the name look-up of a connection waits for something else than asyncio.
+MQTT 3.1 §4; MQTT 5 §4.3.3 and §4.6.
+"""
+
+import asyncio
+import sys
+import time
+
+from micropython import const
+
+from . import client as _client
+from .errors import MQTTError
+from .topic import matches
+
+if sys.implementation.name == "cpython":
+    from .cpython import readable, release, sleep_ms
+else:
+    sleep_ms = asyncio.sleep_ms
+    # Of all ports' asyncio, though its stubs do not tell; `_io_queue` is another with each loop.
+    _core = asyncio.core  # type: ignore[attr-defined]
+
+    def readable(stream):
+        """To be awaited: the stream has something to read, or was released."""
+        yield _core._io_queue.queue_read(stream)
+
+    def release(stream):
+        """The stream is about to be closed: who waits for it goes on."""
+        queue = _core._io_queue
+        entry = queue.map.get(id(stream))
+        if entry:
+            queue._dequeue(stream)
+            _core._task_queue.push(entry[0])
+
+
+_NETWORK = const(256)
+_CLOSED = const(258)
+_FULL = const(261)
+
+_MOST_PACKETS = const(64)
+_MOST_TAKEN = const(16)  # then reading waits, unless an answer is awaited
+_MOST_QOS0 = const(64)
+_TICK_MS = const(500)
+_GLANCE_MS = const(5)  # between two looks at what asyncio cannot wait for
+
+# Whose turn it is with a message.
+_NOBODY = const(0)
+_LOOP = const(1)
+_BROKER = const(2)  # the body is done
+
+
+class Message:
+    """A received message of its own: `topic` and `payload` are bytes; `qos`, `retain`;
+    `packet_id` is 0 at QoS 0, and when the broker knows it no more."""
+
+    def __init__(self, message, link):
+        self.topic = message.topic
+        self.payload = message.payload
+        self.qos = message.qos
+        self.retain = message.retain
+        self.packet_id = message.packet_id if message.qos else 0
+        self._turn = _NOBODY
+        self._pattern = None  # of the loop that has it
+        self._link = link  # the connection that awaits the acknowledgement
+
+    def matches(self, pattern):
+        """Does the topic match the filter `pattern` (bytes)?"""
+        return matches(pattern, self.topic, 0, len(self.topic))
+
+    def done(self):
+        """Let it be acknowledged before its body ends: what a `break` needs."""
+        self._turn = _BROKER
+
+
+class _Messages:
+    # What `async for` runs over.
+
+    def __init__(self, client, pattern):
+        self._client = client
+        self._pattern = pattern
+        self._last = None
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        client = self._client
+        if self._last:
+            self._last.done()
+            self._last = None
+            client._turn()  # acknowledged before the next body begins
+            await sleep_ms(0)
+        while client._keeper:
+            for one in client._taken:
+                if not one._turn and (self._pattern is None or one.matches(self._pattern)):
+                    one._turn = _LOOP
+                    one._pattern = self._pattern
+                    self._last = one
+                    return one
+            await client._moved.wait()
+        raise StopAsyncIteration
+
+
+class MQTTClient(_client.MQTTClient):
+    """As `umqtt31.MQTTClient`, for asyncio: docs/asyncio.md.
+
+    The same arguments, attributes and hooks, but `on_message`, in place of which there is
+    `messages()`.  `subscribe()` and `unsubscribe()` are to be awaited and go on after a lost
+    connection.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not for programs.
+    """
+
+    _keeper = None  # the task that keeps the client connected, from connect() on
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self._taken = []  # messages, in the order of arrival, that are not acknowledged
+        self._link = 0  # counts connections
+        self._moved = asyncio.Event()
+        self.on_message = self._take_in
+        self._waiting = 0  # tasks
+        self._asking = asyncio.Lock()
+        if self._session.is_ordered:
+            from .ordered import Ordered
+
+            del self.publish
+            self.publish_nowait = Ordered(self.publish_nowait, self._session.qos()).publish
+
+    async def __aenter__(self):
+        if not self._keeper:
+            await self.connect()
+        return self
+
+    async def __aexit__(self, *args):
+        await self.disconnect()
+
+    # --- connecting ----------------------------------------------------------------------
+
+    async def connect(self, clean_session=True, stream=None):
+        """Connect, however long that takes -> session present; from then on the client
+        keeps itself connected until `disconnect()`.
+
+        `stream`: a callable that opens one, instead of a socket.  Waits between attempts
+        as `reconnect()` does.  Raises MQTTError only if the broker refuses for good;
+        `last_error` says why it is not connected yet.
+        """
+        await self.disconnect()
+        if stream:
+            self._opener = stream
+        if clean_session:
+            from .giveup import start_over
+
+            start_over(self._session, self._give_up)
+        self._clean = clean_session
+        self._attempts = 0
+        self._attempt_at = time.ticks_ms()
+        try:
+            while not self._step():
+                await self._pace()
+        except BaseException:
+            self._close()
+            raise
+        self._keeper = asyncio.create_task(self._keep())
+        return self._protocol.is_present
+
+    def _step(self):
+        # Go on connecting -> connected?
+        protocol = self._protocol
+        is_new = self._clean or protocol.was_clean
+        if not self.reconnect():
+            return False
+        if is_new or protocol.level > 3 and not protocol.is_present:
+            for one in self._taken:
+                one.packet_id = 0  # the broker's new session knows nothing of it
+        self._link += 1
+        self._reader = asyncio.create_task(self._read(self._raw))
+        return True
+
+    def _pace(self):
+        return sleep_ms(min(max(self.next_due_ms(), _GLANCE_MS), _TICK_MS))
+
+    async def _keep(self):
+        # Look at the clock, and connect again after a loss.
+        while True:
+            self._turn()
+            await self._pace()
+
+    async def _read(self, raw):
+        # Until this stream is closed.
+        session = self._session
+        while self._raw is raw:
+            if self._turn():
+                await sleep_ms(0)  # there may be more, and others want their turn
+            elif self._opener or session.at != session.end or len(self._taken) >= _MOST_TAKEN:
+                await sleep_ms(_GLANCE_MS)
+            else:
+                await readable(raw)
+
+    def _turn(self):
+        # All that is due, without waiting -> packets handled.
+        handled = 0
+        try:
+            if self.is_connected:
+                self._settle()
+                # What waits for the broker, or a body that does, must not wait for a body.
+                if not (self._waiting or self._protocol.is_pinging):
+                    self._most_packets = max(0, _MOST_TAKEN - len(self._taken))
+                handled = self.poll()
+            elif self._keeper:
+                self._step()
+        except Exception as error:
+            # The connection heals most; what it does not comes again, and is told again.
+            self._close()
+            self.last_error = error
+        self._most_packets = _MOST_PACKETS
+        self._moved.set()
+        self._moved.clear()
+        return handled
+
+    def _close(self):
+        if self._raw:
+            release(self._raw)
+        super()._close()
+
+    async def disconnect(self):
+        """Say goodbye and close, as soon as what was begun is written.  Loops over
+        `messages()` end, who waits for something gets MQTTError (CLOSED)."""
+        if self._keeper:
+            self._keeper.cancel()
+            self._keeper = None
+        session = self._session
+        self._turn()
+        if session.at != session.end:
+            await sleep_ms(_TICK_MS)
+            self._turn()
+            if session.at != session.end:
+                self._close()  # the stream takes nothing
+        super().disconnect()
+        self._turn()
+
+    # --- messages ------------------------------------------------------------------------
+
+    def messages(self, pattern=None):
+        """`async for message in client.messages()`: each message is acknowledged when its
+        body is done.
+
+        `pattern`: only those whose topic matches this filter (bytes), so that several tasks
+        share the messages; what nobody takes waits, and all acknowledgements after it.
+        A message whose body was left comes again in the next loop with the same filter.
+        Ends with `disconnect()`.
+        """
+        for one in self._taken:
+            if one._turn == _LOOP and one._pattern == pattern:
+                one._turn = _NOBODY
+        return _Messages(self, pattern)
+
+    def _take_in(self, message):
+        # As `on_message`.  A QoS of 0 keeps poll() from acknowledging it already.
+        one = Message(message, self._link)
+        message.qos = 0
+        for other in self._taken:
+            if other.packet_id and other.packet_id == one.packet_id:
+                other._link = self._link  # it came again: is acknowledged here
+                return
+        if one.qos or len(self._taken) < _MOST_QOS0:
+            self._taken.append(one)
+        else:
+            self._session.stats.dropped += 1
+
+    def _settle(self):
+        # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
+        protocol = self._protocol
+        session = self._session
+        while self._taken and self._taken[0]._turn == _BROKER and session.room:
+            one = self._taken[0]
+            packet_id = one.packet_id
+            if packet_id:
+                if one.qos == 2 and not session.held.has_room(packet_id):
+                    return
+                if one._link == self._link:
+                    protocol.acknowledge(one.qos, packet_id)
+                elif one.qos == 2:
+                    # Its connection is gone: what this one repeats is a repetition.
+                    session.store.hold(packet_id)
+                    session.held.add(packet_id, protocol.now)
+            del self._taken[0]
+
+    # --- publishing ----------------------------------------------------------------------
+
+    # As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL).
+    publish_nowait = _client.MQTTClient.publish
+
+    async def publish(self, *args, **options):
+        """`publish(topic, msg, retain=False, qos=0, max_age=0)` -> packet id, 0 at QoS 0;
+        waits for room, at QoS 0 for the connection too.  A cancelled one is accepted whole
+        or not at all."""
+        while True:
+            try:
+                return self.publish_nowait(*args, **options)
+            except MQTTError as error:
+                if error.code not in (_FULL, _CLOSED, _NETWORK):
+                    raise
+            await self._next_turn()
+
+    async def _next_turn(self):
+        if not self._keeper:
+            raise MQTTError(_CLOSED)
+        self._waiting += 1
+        if self._session.at != self._session.end:
+            release(self._raw)  # the reader looks after what is half written
+        try:
+            await self._moved.wait()
+        finally:
+            self._waiting -= 1
+
+    async def flush(self):
+        """Wait until nothing is in flight or queued: it is safe to switch off."""
+        while self._session.count:
+            await self._next_turn()
+        self._session.store.sync()
+
+    # --- subscriptions -------------------------------------------------------------------
+
+    async def _request(self, *request):
+        request = self._check_request(*request)
+        link = 0  # the connection that was asked
+        async with self._asking:
+            while True:
+                if self.is_connected:
+                    if not self._protocol.is_asking():
+                        if link == self._link:
+                            return self._granted(request)
+                        link = self._link
+                        start = time.ticks_ms()
+                        self._ask(request)
+                        self._turn()
+                    elif link == self._link and self._since(start) >= self._protocol.timeout_ms:
+                        self._close()
+                await self._next_turn()
