@@ -1,18 +1,44 @@
 """umqtt.simple's client over umqtt31: change the import line, nothing else.
 
-`publish()` at QoS 1 and 2 returns when the broker acknowledged, messages come as
-`f(topic, msg)`, and keep alive is off unless asked for.  Unlike the original no
-wait is endless: after `connect_timeout` seconds MQTTException is raised.
+`publish()` at QoS 1 and 2 returns when the broker acknowledged, messages of any size that
+memory holds come as `f(topic, msg)`, one for each `check_msg()`, and the callback may call
+anything.  Unlike the original no wait for an answer is endless: after `connect_timeout`
+seconds MQTTError, an OSError, is raised.  docs/moving.md.
 """
 
+from micropython import const, heap_lock, heap_unlock
+
 from . import client as _client
-from .connection import since as _since
-from .errors import CLOSED, TIMEOUT
-from .errors import MQTTError as MQTTException
+from .errors import MQTTError
+from .session import as_bytes
+
+_ONLINE = const(2)
+
+_MESSAGE = const(2)  # what received() says
+
+_PUBLISH = const(0x30)
+
+_TIMEOUT = const(257)
+_CLOSED = const(258)
+_TOO_LARGE = const(260)
+_FULL = const(261)
+_REFUSED_FILTER = const(265)
+_SUBACK_REFUSED = const(128)
+
+_SLICE_MS = const(1000)
+
+
+class MQTTException(MQTTError):
+    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it."""
+
+    def __init__(self, code, text=None):
+        super().__init__(code, text, code)
 
 
 class MQTTClient(_client.MQTTClient):
-    """As `umqtt31.MQTTClient`; `ssl_params` is refused: give `ssl` an SSLContext."""
+    """As umqtt.simple's; the attributes that it calls by these names may be changed
+    between two connections.  `buffer_size`: of the buffers that are always there; larger
+    ones are made when they are needed and given back."""
 
     def __init__(
         self,
@@ -24,30 +50,247 @@ class MQTTClient(_client.MQTTClient):
         keepalive=0,
         ssl=None,
         ssl_params=None,
-        **options,
+        *,
+        level=4,
+        buffer_size=256,
+        connect_timeout=10,
+        retry_interval=None,
     ):
-        if ssl_params:
-            raise ValueError("ssl_params: give ssl=SSLContext instead")
-        super().__init__(client_id, server, port, user, password, keepalive, ssl, **options)
+        if ssl is True:
+            from .sslparams import context_of
+
+            ssl = context_of(ssl_params or {})
+        # One message under way at a time: publish() waits for it.
+        super().__init__(
+            client_id,
+            server,
+            port,
+            user or None,
+            password if user else None,
+            keepalive,
+            ssl,
+            level=level,
+            buffer_size=buffer_size,
+            max_inflight=1,
+            max_mqueue_len=0,
+            connect_timeout=connect_timeout,
+            retry_interval=retry_interval,
+        )
+        self.cb = None
+        self.client_id = client_id
+        self.server = server
+        self.port, self.ssl = self._address[1:]
+        self.user = user
+        self.pswd = password
+        self.keepalive = keepalive
+        self._op = None  # first byte of the last message
+        self._size = buffer_size
+        self._rx = self._protocol.framing.rx
+        self._is_large = False  # are the session's buffers for now larger?
+        self._protocol.framing.on_large = self._take_large
+
+    def __getattr__(self, name):
+        """`sock`: what select.poll() takes, None without a connection; and what
+        `umqtt31.MQTTClient` has."""
+        if name == "sock":
+            return getattr(self._raw, "raw", self._raw)
+        return super().__getattr__(name)
+
+    def set_callback(self, f):
+        """Call `f(topic, msg)` with new bytes for each message."""
+        self.cb = f
+
+    def set_last_will(self, topic, msg, retain=False, qos=0):
+        """What the broker publishes when the connection is lost; any bytes, and without
+        keep alive, too (then the broker notices late)."""
+        self._set_will(topic, msg, retain, qos)
 
     def connect(self, clean_session=True, timeout=None, stream=None):
-        """-> session present; `timeout` in seconds, `connect_timeout` if None."""
+        """-> session present; `timeout` in seconds, `connect_timeout` if None.
+
+        Raises MQTTException if the broker refuses, OSError if it cannot be reached.
+        """
         if timeout is not None:
-            self._timeout_ms = int(timeout * 1000)
-        return super().connect(clean_session, stream)
+            self._protocol.timeout_ms = int(timeout * 1000)
+        user = self.user or None
+        client_id = as_bytes("client_id", self.client_id)
+        level = self._identity[0]
+        self._identity = level, client_id, user, self.pswd if user else None, self.keepalive
+        self._address = self.server, self.port, self.ssl
+        self._close()
+        # Whose publish() raised will publish again.
+        while self._session.count:
+            self._session.remove(0)
+        self._restore()
+        try:
+            return super().connect(clean_session, stream)
+        except MQTTError as error:
+            if error.code < 256:
+                raise MQTTException(error.code, error.args[-1])
+            raise
+
+    # --- out ------------------------------------------------------------------------------
 
     def publish(self, topic, msg, retain=False, qos=0):
-        """Publish; at QoS 1 and 2 wait until the broker has acknowledged it."""
-        if not self.is_connected:
-            raise MQTTException(CLOSED)
-        packet_id = super().publish(topic, msg, retain, qos)
+        """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
+        session = self._session
+        if self._protocol.state != _ONLINE:
+            raise MQTTError(_CLOSED)
+        raw = self._raw
+        super().publish(topic, msg, retain, qos)
+        if session.at != session.end:
+            self._finish()
+        if qos:
+            self._settle()
+            if self._raw is not raw:  # the callback connected anew
+                raise MQTTError(_CLOSED)
+        if self._is_large and not session.count:
+            self._restore()
+
+    def _make_room(self, topic, msg, flags):
+        # publish() was refused: something else is under way, or it is too large.
+        session = self._session
+        while True:
+            self._finish()
+            code = session.publish(topic, msg, flags)
+            if code >= 0:
+                return code
+            self._settle()
+            if code == -_TOO_LARGE:
+                topic_len = len(as_bytes("topic", topic))
+                self._enlarge(topic_len + len(as_bytes("msg", msg)) + 9)
+            elif code != -_FULL:
+                raise MQTTError(-code)
+
+    def _fit(self, size):
+        # CONNECT is written from where it is; for others there has to be a buffer.
+        if self._protocol.state == _ONLINE and size > self._size:
+            self._finish()
+            self._settle()
+            self._enlarge(size)
+
+    def _enlarge(self, size):
+        self._is_large = True
+        self._session.resize(size)
+
+    def _restore(self):
+        if self._is_large:
+            self._is_large = False
+            self._session.resize(self._size)
+
+    def _finish(self):
+        # Wait until all that was begun is written, as long as it goes on.
+        session = self._session
+        while session.at != session.end:
+            at = session.at
+            if not self._drain() and session.at == at:
+                self._fail(_TIMEOUT)
+            self._tell()
+
+    def _settle(self):
+        # Poll until no message is under way.
         start = _client.time.ticks_ms()
-        while packet_id and packet_id in self._session.ids:
-            if _since(start) >= self._timeout_ms:
-                self._link.fail(TIMEOUT)
-            self.poll(10)
+        while self._session.count:
+            if not self.poll(10) and self._since(start) >= self._protocol.timeout_ms:
+                self._fail(_TIMEOUT)
+
+    def subscribe(self, topic, qos=0):
+        """Subscribe; raises MQTTException(128) if the broker refuses.
+
+        A filter is not remembered: after connect() the program subscribes again.
+        """
+        try:
+            super().subscribe(topic, qos)
+        except MQTTError as error:
+            if error.code == _REFUSED_FILTER:
+                raise MQTTException(_SUBACK_REFUSED, error.args[-1])
+            raise
+        finally:
+            self._protocol.forget([one[1][0] for one in self._protocol.filters])
+
+    # --- in -------------------------------------------------------------------------------
+
+    def check_msg(self):
+        """Handle one message, if one is there -> its first byte; else None."""
+        self._op = None
+        self.poll()
+        return self._op
 
     def wait_msg(self):
-        """Wait for a packet; raises when the connection is lost."""
-        while not super().wait_msg():
+        """Wait for a packet -> the first byte of a message; None for others."""
+        self._op = None
+        while not self.poll(_SLICE_MS):
+            pass
+        return self._op
+
+    def _poll(self, timeout_ms):
+        # As the client's, but that one packet is taken at most and the callback may call
+        # anything: from its call on, all may have changed.
+        heap_unlock()
+        protocol = self._protocol
+        session = self._session
+        framing = protocol.framing
+        now = _client.time.ticks_ms()
+        until = _client.time.ticks_add(now, timeout_ms)
+        while True:
+            if protocol.state != _ONLINE:
+                self._tell()
+                raise MQTTError(_CLOSED)
+            event = 0
+            try:
+                while not event and session.room:
+                    n = self._raw.readinto(framing.into, framing.need)
+                    if not n:
+                        if n is not None:
+                            self._fail(_CLOSED)
+                        break
+                    event = protocol.received(n)
+            except Exception as error:
+                self._on_failure(error)
+            if event == _MESSAGE:
+                self._deliver()
+            elif event > _MESSAGE:
+                self._on_event(event)
+            n = protocol.tick(now, event)
+            if n:
+                if n > 1:
+                    self._fail(n)
+                if self._raw:
+                    heap_lock()
+                    self._push()
+                self._tell()
+            if event or timeout_ms <= 0:
+                return event
+            if _client.time.ticks_diff(until, now) <= 0:
+                return 0
+            _client.time.sleep_ms(1)
+            now = _client.time.ticks_ms()
+
+    def _deliver(self):
+        message = self._protocol.message
+        raw = self._raw
+        qos = message.qos
+        packet_id = message.packet_id
+        op = _PUBLISH | message.dup << 3 | qos << 1 | message.retain
+        # As message.topic and message.payload, which have to be looked for.
+        rx = self._protocol.framing.rx
+        view = memoryview(rx)
+        n = message.topic_len
+        topic = bytes(view[:n])
+        if qos:
+            n += 2
+        payload = bytes(view[n : n + message.payload_len])
+        if rx is not self._rx:
+            self._protocol.use(self._rx)
+        if self.cb:
+            self.cb(topic, payload)
+        if qos and self._raw is raw:
+            self._protocol.acknowledge(qos, packet_id)
+        self._op = op
+
+    def _take_large(self, length):
+        # Asked by the framing.  Without memory for it, the message is passed over.
+        try:
+            self._protocol.use(bytearray(length + len(self._rx) - self._size))
+        except MemoryError:
             pass

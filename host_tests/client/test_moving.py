@@ -1,0 +1,69 @@
+"""umqtt31.simple with a real broker, under CPython and MicroPython; and ssl_params."""
+
+import ast
+import re
+import ssl
+
+import pytest
+
+from host_tests.client import moving
+from host_tests.client.boards import FOLDER, ROOT
+from tools.micropython import interpreters
+from umqtt31 import simple
+from umqtt31.sslparams import context_of
+
+EXPECTED = [20000, 300] + [200] * 50
+
+
+def test_program_with_a_real_broker_runs_on_cpython(mosquitto):
+    assert moving.talk(mosquitto.port, "moving/cpython") == EXPECTED
+
+
+@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
+def test_program_with_a_real_broker_runs_on_micropython(mosquitto, interpreter):
+    done = interpreter.run(
+        FOLDER / "moving.py",
+        args=[mosquitto.port, "moving/micropython"],
+        micropypath=[ROOT / "lib"],
+        heap_bytes=800_000,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ast.literal_eval(done.stdout) == EXPECTED
+
+
+def test_ssl_params_become_a_context():
+    """Checked, but where the program says that it shall not be."""
+    for params in (None, {}, {"cert_reqs": ssl.CERT_REQUIRED}, {"do_handshake": False}):
+        client = simple.MQTTClient("dev", "broker", ssl=True, ssl_params=params)
+        assert client.port == 8883
+        assert client.ssl.verify_mode == ssl.CERT_REQUIRED and client.ssl.check_hostname
+    unchecked = context_of({"cert_reqs": ssl.CERT_NONE})
+    assert unchecked.verify_mode == ssl.CERT_NONE and not unchecked.check_hostname
+    with pytest.raises(ValueError, match="nonsense"):
+        context_of({"nonsense": 1})
+
+
+def test_ssl_params_with_a_server_hostname_check_that_name():
+    wrapped = []
+
+    class Context:
+        def wrap_socket(self, sock, server_hostname=None, **options):
+            wrapped.append((sock, server_hostname, options))
+
+    named = context_of({"server_hostname": "broker.example"})
+    named._context = Context()
+    named.wrap_socket("sock", server_hostname="10.0.0.7", do_handshake_on_connect=False)
+    assert wrapped == [("sock", "broker.example", {"do_handshake_on_connect": False})]
+
+
+def test_page_names_only_tests_that_there_are():
+    """docs/moving.md."""
+    page = (ROOT / "docs" / "moving.md").read_text(encoding="utf-8")
+    there = "".join(
+        path.read_text(encoding="utf-8")
+        for path in [*FOLDER.glob("test_moving.py"), *(FOLDER / "dialogues").glob("test_*.py")]
+    )
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 25
+    assert [name for name in named if f"def {name}(" not in there] == []

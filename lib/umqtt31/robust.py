@@ -1,0 +1,97 @@
+"""umqtt.robust's client over umqtt31: what loses its connection connects again.
+
+`publish()`, `wait_msg()` and `check_msg()` survive a lost connection; `reconnect()` tries
+until it works, with `delay(i)` between and `log(in_reconnect, e)` for each failure, which
+a subclass may replace.  Unlike the original it subscribes again where the broker did not
+keep the session, and a broker that is not available yet is tried again.  docs/moving.md.
+"""
+
+import time
+
+from micropython import const
+
+from .simple import MQTTClient as _Simple
+from .simple import MQTTException
+
+_UNAVAILABLE = const(3)
+
+
+class MQTTClient(_Simple):
+    """As `umqtt31.simple.MQTTClient`; `DELAY` in seconds, `DEBUG` prints."""
+
+    DELAY = 2
+    DEBUG = False
+    _filters = None  # {filter: QoS}
+
+    def delay(self, i):
+        """Wait before the attempt after `i` that failed."""
+        time.sleep(self.DELAY)
+
+    def log(self, in_reconnect, e):
+        """Told of each failure."""
+        if self.DEBUG:
+            print("mqtt reconnect: %r" % e if in_reconnect else "mqtt: %r" % e)  # noqa: T201
+
+    def reconnect(self):
+        """Connect, keeping the session, until it works -> session present.
+
+        Raises MQTTException if the broker refuses for good.
+        """
+        i = 0
+        while True:
+            try:
+                # A subclass's connect(), if it has one.
+                is_present = self.connect(False)
+                if not is_present:
+                    for topic, qos in (self._filters or {}).items():
+                        super().subscribe(topic, qos)
+                return is_present
+            except OSError as error:
+                if isinstance(error, MQTTException) and error.code != _UNAVAILABLE:
+                    raise
+                self.log(True, error)
+            i += 1
+            self.delay(i)
+
+    def subscribe(self, topic, qos=0):
+        """As simple's; the filter is remembered."""
+        super().subscribe(topic, qos)
+        if self._filters is None:
+            self._filters = {}
+        self._filters[topic] = qos
+
+    def unsubscribe(self, topic):
+        """As simple's; the filter is forgotten."""
+        super().unsubscribe(topic)
+        if self._filters:
+            self._filters.pop(topic, None)
+
+    def publish(self, topic, msg, retain=False, qos=0):
+        """Publish, as often as it takes."""
+        return self._survive(super().publish, topic, msg, retain, qos)
+
+    def wait_msg(self):
+        """Wait for a packet, on whichever connection."""
+        return self._survive(super().wait_msg)
+
+    def check_msg(self, attempts=2):
+        """Handle one message, if one is there; connects again up to `attempts` times."""
+        while attempts:
+            try:
+                return super().check_msg()
+            except OSError as error:
+                self._on_loss(error)
+            attempts -= 1
+
+    def _survive(self, function, *args):
+        while True:
+            try:
+                return function(*args)
+            except OSError as error:
+                self._on_loss(error)
+
+    def _on_loss(self, error):
+        if isinstance(error, MQTTException):
+            raise error
+        self.log(False, error)
+        self.reconnect()

@@ -1,0 +1,39 @@
+"""umqtt.simple's `ssl=True, ssl_params={…}` as a context that checks the broker.
+
+Loaded only when a program gives them.  Unchecked only if it says `cert_reqs` none.
+"""
+
+from .tls import context_of as _context_of
+
+_NAMES = {"cadata": "ca", "cert": "cert", "key": "key"}
+
+
+class _Named:
+    # A context for a server that calls itself otherwise than its address.
+    def __init__(self, context, name):
+        self._context = context
+        self._name = name
+
+    def wrap_socket(self, sock, server_hostname=None, **options):
+        return self._context.wrap_socket(sock, server_hostname=self._name, **options)
+
+
+def context_of(params):
+    """-> what `ssl` may be, for the `params` of ssl.wrap_socket(): key, cert, cadata,
+    cert_reqs, server_hostname.  Raises ValueError."""
+    given = {}
+    is_checked = True
+    for name in params:
+        value = params[name]
+        if name in _NAMES:
+            if isinstance(value, str) and "-----BEGIN " in value:
+                value = value.encode()
+            if value is not None:
+                given[_NAMES[name]] = value
+        elif name == "cert_reqs":
+            is_checked = value != 0  # CERT_NONE, by all ports
+        elif name not in ("server_hostname", "do_handshake"):
+            raise ValueError("ssl_params: %r is not known" % name)
+    context = _context_of(given, is_checked)
+    name = params.get("server_hostname")
+    return _Named(context, name) if name else context
