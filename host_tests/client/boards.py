@@ -8,26 +8,40 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 
 
-def functions_of(path):
-    """-> the names of the test functions in the file."""
+def functions_of(path, levels=(3, 4)):
+    """-> the test functions in the file with the levels that they are for: test_a[3]."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
-    return sorted(name for name in names if name.startswith("test_"))
+    level_3 = ()
+    names = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "LEVEL_3":
+            level_3 = ast.literal_eval(node.value)
+        elif isinstance(node, ast.Assign) and node.targets[0].id == "LEVELS":
+            levels = [level for level in levels if level in ast.literal_eval(node.value)]
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            names.append(node.name)
+    return sorted(
+        f"{name}[{level}]"
+        for name in names
+        for level in levels
+        if level == 3 or name not in level_3
+    )
 
 
-def run_module(interpreter, path, heap_bytes=2_000_000):
-    """Run the module at `path` -> {name: what was printed for it, "" if fine}."""
+def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4)):
+    """Run the module at `path` -> {name[level]: what was printed for it, "" if fine}."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     done = interpreter.run(
         FOLDER / "on_board.py",
-        args=[module],
+        args=[module, *levels],
         micropypath=[ROOT, ROOT / "lib"],
         heap_bytes=heap_bytes,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr, done.stderr[:500]  # not even a warning
     results = {}
     for verdict, name, text in re.findall(
-        r"^(ok|FAILED) (\w+)\n((?:(?!ok |FAILED ).*\n)*)", done.stdout, re.MULTILINE
+        r"^(ok|FAILED) (\S+)\n((?:(?!ok |FAILED ).*\n)*)", done.stdout, re.MULTILINE
     ):
         results[name] = "" if verdict == "ok" else text or "failed"
     return results

@@ -1,23 +1,67 @@
 """One client and its scripted broker: `b2c()` and `c2b()` are what goes over the wire.
 
 Runs under CPython and under MicroPython; `test_…` functions in `dialogues/` are
-written with it.  It changes the names `time` and `open_socket` in the client's
-modules; under pytest `conftest.py` puts them back.
+written with it.  It changes the names `time`, `socket` and, while a client is made,
+`random` in the client's modules; under pytest `conftest.py` puts them back.
 """
 
+import random
 import sys
 
 import umqtt31
-import umqtt31.connection
 from host_tests.client import wire
 from host_tests.client.scripted import Clock, ScriptedStream
+
+# What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
+# run the dialogues at level 3 and at level 4.  Tests whose packets are those of level 3
+# alone stand in their module's LEVEL_3; a module for one level has LEVELS.
+default_level = 3
+
+
+def modules_with(name):
+    """-> the client's modules that have a global of that name."""
+    names = [one for one in sys.modules if one.startswith("umqtt31.")]
+    modules = [sys.modules[one] for one in names if one != "umqtt31.cpython"]
+    return [module for module in modules if hasattr(module, name)]
 
 
 def clocked_modules():
     """-> the client's modules that look at the clock."""
-    names = [name for name in sys.modules if name.startswith("umqtt31.")]
-    modules = [sys.modules[name] for name in names if name != "umqtt31.cpython"]
-    return [module for module in modules if hasattr(module, "time")]
+    return modules_with("time")
+
+
+class Sockets:
+    """Stands in for the module `socket`: `open_socket(address)` gives each stream."""
+
+    SOCK_STREAM = 1
+
+    def __init__(self, open_socket):
+        self._open_socket = open_socket
+
+    def getaddrinfo(self, server, port, *more):
+        self._address = server, port
+        return [(2, 1, 0, "", self._address)]
+
+    def socket(self, *more):
+        return self._open_socket(*self._address)
+
+
+class _Dice:
+    # Stands in for the module `random` where packet ids have to begin at 1.
+    def getrandbits(self, bits):
+        return 0
+
+
+def with_ids_from_1(make, *args, **options):
+    """-> the client `make(*args, **options)`; in RAM its packet ids begin at 1."""
+    diced = modules_with("random")
+    for module in diced:
+        module.random = _Dice()
+    try:
+        return make(*args, **options)
+    finally:
+        for module in diced:
+            module.random = random
 
 
 def error_of(function, *args, **options):
@@ -38,7 +82,7 @@ def code_of(function, *args, **options):
 
 
 def _split(data):
-    # Whole packets, for messages only.
+    # Whole packets.
     packets = []
     while data:
         end, length, shift = 1, 0, 0
@@ -54,20 +98,30 @@ def _split(data):
 
 
 class Dialogue:
-    """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup)."""
+    """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
-    def __init__(self, clean=True, is_connected=True, **options):
+    Packet ids begin at 1, unless `is_random`.  The broker keeps the session from one
+    connection to the next if both were opened with `clean` False.
+    """
+
+    def __init__(self, clean=False, is_connected=True, is_random=False, **options):
         self.clock = Clock()
         for module in clocked_modules():
             module.time = self.clock
-        umqtt31.connection.open_socket = self._open
+        for module in modules_with("socket"):
+            module.socket = Sockets(self._open)
+        self.level = options.setdefault("level", default_level)
         self.keepalive = options.setdefault("keepalive", 60)
-        self.client = umqtt31.MQTTClient(b"dev", "broker", **options)
+        make = umqtt31.MQTTClient
+        if is_random:
+            self.client = make(b"dev", "broker", **options)
+        else:
+            self.client = with_ids_from_1(make, b"dev", "broker", **options)
         self.client.on_message = self.keep
         self.messages = []
         self.opened = 0  # sockets asked for
         self.stream = None
-        self._next_stream = None
+        self.next_stream = None  # what the next socket is
         if is_connected:
             self.connect(clean)
 
@@ -83,17 +137,34 @@ class Dialogue:
         self.messages = []
         return messages
 
-    def new_stream(self, clean=True, read_most=0, write_most=0):
-        """A stream on which the broker takes CONNECT; the next that is opened."""
-        stream = self._next_stream = ScriptedStream(read_most, write_most)
-        stream.answer(wire.connect(b"dev", 2 if clean else 0, self.keepalive), wire.connack())
+    def connect_packet(self, clean):
+        """CONNECT as this client sends it."""
+        return wire.connect(b"dev", 2 if clean else 0, self.keepalive, level=self.level)
+
+    def new_stream(self, clean, is_present=None, **limits):
+        """A stream on which the broker takes CONNECT; the next that is opened.
+
+        `is_present`: does the broker say that it kept the session?
+        """
+        if is_present is None:
+            is_present = self.level > 3 and not clean
+        stream = self.next_stream = ScriptedStream(**limits)
+        stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present)))
         return stream
 
-    def connect(self, clean=True, **limits):
-        """CONNECT and CONNACK on a new stream."""
-        self.stream = self.new_stream(clean, **limits)
-        self._next_stream = None
-        assert self.client.connect(clean, stream=self.stream) is False
+    def connect(self, clean=True, is_present=None, **limits):
+        """CONNECT and CONNACK on a new stream; see `new_stream()`."""
+        self.stream = self.new_stream(clean, is_present, **limits)
+        self.next_stream = None
+        if is_present is None:
+            is_present = self.level > 3 and not clean
+        assert self.client.connect(clean, stream=self.stream) is is_present
+        assert self.stream.has_answered()
+
+    def reconnect(self, clean, is_present=None):
+        """reconnect() until it works; the sockets are scripted streams."""
+        self.new_stream(clean, is_present)
+        assert self.client.reconnect(200000) is True
         assert self.stream.has_answered()
 
     def lose(self):
@@ -118,6 +189,14 @@ class Dialogue:
         expected = b"".join(packets)
         assert sent == expected, "sent %r\nexpected %r" % (_split(sent), _split(expected))
 
+    def take_packets(self):
+        """-> what the client sent since the last look, packet by packet."""
+        return _split(self.stream.take())
+
+    def take_publishes(self):
+        """The same; all of it must be PUBLISH -> [(payload, QoS, packet id, dup)]."""
+        return [wire.read_publish(packet) for packet in self.take_packets()]
+
     def wait(self, seconds):
         """Time passes; then the client is polled."""
         self.clock.now_ms += int(seconds * 1000 + 0.5)
@@ -133,10 +212,10 @@ class Dialogue:
         assert self.stream.has_answered()
         return granted
 
-    def _open(self, server, port, tls):
+    def _open(self, server, port):
         self.opened += 1
-        if self._next_stream is None:
+        if self.next_stream is None:
             raise OSError(111)
-        self.stream = self._next_stream
-        self._next_stream = None
+        self.stream = self.next_stream
+        self.next_stream = None
         return self.stream

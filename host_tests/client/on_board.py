@@ -1,17 +1,26 @@
-"""Runs the test functions of one module under MicroPython.
+"""Runs the test functions of one module under MicroPython, at each level.
 
-Usage: micropython on_board.py MODULE.  Prints "ok NAME", or "FAILED NAME" and a
-trace, for each function.  The module uses no pytest, so it runs on both.
+Usage: micropython on_board.py MODULE LEVEL ...  Prints "ok NAME[LEVEL]", or "FAILED
+NAME[LEVEL]" and a trace, for each function.  The module uses no pytest, so it runs
+on both.
 """
 
 import sys
 
+from host_tests.client import dialogue
+
 module = __import__(sys.argv[1], None, None, ("*",))
-for name in dir(module):
-    if name.startswith("test_"):
+levels = getattr(module, "LEVELS", (3, 4))
+for dialogue.default_level in [level for level in map(int, sys.argv[2:]) if level in levels]:
+    for name in dir(module):
+        if not name.startswith("test_"):
+            continue
+        if dialogue.default_level == 4 and name in getattr(module, "LEVEL_3", ()):
+            continue
+        name_and_level = "%s[%d]" % (name, dialogue.default_level)
         try:
             getattr(module, name)()
-            print("ok", name)
+            print("ok", name_and_level)
         except Exception as error:
-            print("FAILED", name)
+            print("FAILED", name_and_level)
             sys.print_exception(error, sys.stdout)

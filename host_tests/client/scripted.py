@@ -7,6 +7,8 @@ Both run under CPython and under MicroPython.  The clock starts just before
 import time
 
 _BEFORE_WRAP_MS = 2500
+_MOST_TICKS = time.ticks_add(0, -1)
+_DAYS_MS = 1 << 28  # so many need a long integer, which allocates
 
 
 class Clock:
@@ -20,7 +22,9 @@ class Clock:
         self._start = time.ticks_add(0, -_BEFORE_WRAP_MS)
 
     def ticks_ms(self):
-        return time.ticks_add(self._start, self.now_ms)
+        if self.now_ms < _DAYS_MS:
+            return time.ticks_add(self._start, self.now_ms)
+        return self._start + self.now_ms & _MOST_TICKS
 
     def sleep_ms(self, ms):
         self.now_ms += ms
@@ -107,3 +111,8 @@ class ScriptedStream:
 
     def close(self):
         self.is_closed = True
+
+    def setblocking(self, *args):
+        """As a socket; it never blocks."""
+
+    setsockopt = connect = setblocking

@@ -14,6 +14,7 @@ class KeepingStore:
         self.kept = []  # [slot, packet id, qos, packet, has PUBREC, maybe sent]
         self.held = []
         self.last_id = 0  # where the packet ids go on
+        self.is_clean = False  # does the session end with its connection?
         self.before_put = None  # called first thing in put()
         self.before_commit = None
 
@@ -27,6 +28,7 @@ class KeepingStore:
             session.restore(slot, entry[1], entry[2], entry[4], entry[5])
         for packet_id in self.held:
             session.restore_held(packet_id)
+        session.restore_clean(self.is_clean)
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
         if self.before_put:
@@ -52,11 +54,18 @@ class KeepingStore:
         self.held.append(packet_id)
 
     def release(self, packet_id):
-        self.held.remove(packet_id)
+        if packet_id in self.held:
+            self.held.remove(packet_id)
 
     def online(self):
         for entry in self.kept:
             entry[5] = True
+
+    def renew(self, is_clean):
+        self.is_clean = is_clean
+        self.held = []
+        for entry in self.kept:
+            entry[4] = entry[5] = False
 
     def commit(self):
         if self.before_commit:

@@ -7,17 +7,18 @@ import pytest
 
 from host_tests.client.boards import FOLDER, ROOT, functions_of, run_module
 
+LEVELS = (3,)
 PATHS = [
     (module, name)
     for module in ("sending", "receiving", "waiting", "staying")
-    for name in functions_of(FOLDER / "locked" / f"{module}.py")
+    for name in functions_of(FOLDER / "locked" / f"{module}.py", LEVELS)
 ]
 results_of = functools.cache(run_module)
 
 
 @pytest.mark.parametrize(("module", "name"), PATHS)
 def test_path_with_locked_heap_allocates_nothing(micropython, module, name):
-    results = results_of(micropython, FOLDER / "locked" / f"{module}.py", 1_000_000)
+    results = results_of(micropython, FOLDER / "locked" / f"{module}.py", 1_000_000, LEVELS)
     assert results.get(name, "was not run") == ""
 
 

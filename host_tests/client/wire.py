@@ -1,7 +1,7 @@
-"""MQTT 3.1 packets for the tests' broker, written apart from the library's codec.
+"""MQTT 3.1 and 3.1.1 packets for the tests' broker, written apart from the library's codec.
 
 A mistake in the codec can so never cancel itself out.  Runs under CPython and
-under MicroPython.  MQTT 3.1 §2 and §3.
+under MicroPython.  MQTT 3.1 §2 and §3; MQTT 3.1.1 §3.
 """
 
 PINGREQ = b"\xc0\x00"
@@ -28,20 +28,35 @@ def packet(first, body=b""):
         head += bytes((group + 128,))
 
 
-def connect(client_id=b"dev", flags=0x02, keepalive=60, *fields):
-    body = b"\x00\x06MQIsdp\x03" + bytes((flags,)) + u16(keepalive) + string(client_id)
+def connect(client_id=b"dev", flags=0x02, keepalive=60, *fields, level=3):
+    name = b"\x00\x06MQIsdp\x03" if level == 3 else b"\x00\x04MQTT\x04"
+    body = name + bytes((flags,)) + u16(keepalive) + string(client_id)
     for field in fields:
         body += string(field)
     return packet(0x10, body)
 
 
-def connack(code=0, reserved=0):
-    return bytes((0x20, 2, reserved, code))
+def connack(code=0, flags=0):
+    return bytes((0x20, 2, flags, code))
 
 
 def publish(topic, payload, qos=0, packet_id=0, dup=0, retain=0):
     body = string(topic) + (u16(packet_id) if qos else b"") + payload
     return packet(0x30 + 8 * dup + 2 * qos + retain, body)
+
+
+def read_publish(packet):
+    """A PUBLISH with a short header and topic -> (payload, QoS, packet id, dup)."""
+    assert packet[0] >> 4 == 3 and packet[1] < 128, packet
+    qos = packet[0] >> 1 & 3
+    end = 4 + packet[3]
+    packet_id = packet[end] * 256 + packet[end + 1] if qos else 0
+    return packet[end + (2 if qos else 0) :], qos, packet_id, packet[0] >> 3 & 1
+
+
+def read_id(packet):
+    """The packet id of an acknowledgement."""
+    return packet[2] * 256 + packet[3]
 
 
 def puback(packet_id):

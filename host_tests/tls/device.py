@@ -8,7 +8,9 @@ import json
 import sys
 import time
 
-from umqtt31 import MQTTClient
+from host_tests.client.dialogue import clocked_modules
+from host_tests.client.scripted import Clock
+from umqtt31 import MQTTClient, MQTTError
 from umqtt31.tls import context_of, text_of, wrap
 
 if sys.implementation.name == "cpython":
@@ -99,16 +101,68 @@ def _outcome(port, server, ssl):
         stream.close()
 
 
-def client_on(port, server, ssl, **options):
-    """A client that is connected through a stream of ours."""
-    client = MQTTClient(b"tls", server, buffer_size=1024, **options)
-    client.connect(stream=open_stream(port, server, context_of(loaded(ssl)))[0])
+def client_on(port, ssl, **options):
+    """A connected client."""
+    client = MQTTClient(b"tls", "127.0.0.1", port, ssl=loaded(ssl), buffer_size=1024, **options)
+    client.connect()
     return client
+
+
+class _AtOnce:
+    """In place of the module random: no pause before reconnecting."""
+
+    @staticmethod
+    def getrandbits(n):
+        return 0
+
+
+def refusals(cases):
+    """For each [port, server, ssl] connect() and reconnect() -> [code, text] of both.
+
+    Anything but an MQTTError ends it.
+    """
+    for name, module in sys.modules.items():
+        if name.startswith("umqtt31.") and hasattr(module, "random"):
+            module.random = _AtOnce
+    return [_refusals(*case) for case in cases]
+
+
+def _refusals(port, server, ssl):
+    client = MQTTClient(b"tls", server, port, user="u", password="p", ssl=loaded(ssl))
+    found = []
+    try:
+        client.connect()
+    except MQTTError as error:
+        found.append([error.code, text_in(error)])
+    until(lambda: client.reconnect() or client.last_error)
+    found.append([client.last_error.code, text_in(client.last_error)])
+    client.disconnect()
+    return found
+
+
+def silence(port, ssl):
+    """Nothing answers, so the clock may be turned -> (code, seconds waited)."""
+    clock = Clock()
+    modules = clocked_modules()
+    try:
+        for module in modules:
+            module.time = clock
+        client_on(port, ssl, connect_timeout=3)
+    except MQTTError as error:
+        return error.code, clock.now_ms // 1000
+    finally:
+        for module in modules:
+            module.time = time
+
+
+def text_in(error):
+    """The words of an MQTTError."""
+    return [one for one in error.args if isinstance(one, str)][0]
 
 
 def messages(port, ssl, length):
     """Publish one message of each QoS to ourselves -> what came, by QoS."""
-    client = client_on(port, "localhost", ssl)
+    client = client_on(port, ssl)
     found = []
     client.set_callback(lambda topic, msg: found.append((topic, msg)))
     client.subscribe("tls/#", 2)

@@ -31,7 +31,7 @@ class Counter:
 
 with open(sys.argv[1]) as file:
     port, ssl = json.load(file)
-client = client_on(port, "localhost", ssl, max_inflight=10, max_awaiting_rel=20)
+client = client_on(port, ssl, max_inflight=10, max_awaiting_rel=20)
 counter = Counter()
 client.on_message = counter.on_message
 client.subscribe(b"locked/#", 2)

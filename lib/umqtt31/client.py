@@ -1,63 +1,88 @@
-"""MQTTClient: publish, receive, poll; ties session, store and connection together.
+"""MQTTClient: the front that waits.  It owns the stream and the clock, and calls the
+program's handlers; what is sent and when is the protocol's business.
 
-Nothing here waits without a deadline, and nothing allocates between two
-connections but what its docstring says.  MQTT 3.1 §3.3 to §3.7, §4.
+Nothing here waits without a deadline, and nothing allocates between two connections but
+what its docstring says.
 """
 
+import random
 import time
 
-from micropython import const
+from micropython import const, heap_lock, heap_unlock
 
 # The largest first: from source, compiling them takes most memory at once.
 # isort: off
-from .session import Session
-from .pubsub import PubSub
-from .connection import check_range
-from .message import Message
-from .errors import MQTTError
-from .packet import HAS_SLICES, write_ack
+from .session import Session, as_bytes
+from .protocol import Protocol
+from .errors import MQTTError, number_of
+from .levels import LEVELS
+from .packet import connect_packet, size_of
 from .ram import RamStore
+from .topic import check
+from .transport import broken, open_stream
 # isort: on
 
-_PACKET_PUBACK = const(0x40)
-_PACKET_PUBREC = const(0x50)
-_PACKET_PUBREL = const(0x62)
-_PACKET_PUBCOMP = const(0x70)
+_OPENING = const(1)
+_ONLINE = const(2)
+_MESSAGE = const(2)
+_OVERSIZE = const(3)
+_ACCEPTED = const(4)
 
+_PACKET_SUBSCRIBE = const(0x82)
+_PACKET_UNSUBSCRIBE = const(0xA2)
+_DISCONNECT = b"\xe0\x00"
+
+_REFUSED_UNAVAILABLE = const(3)
+_NETWORK = const(256)
 _TIMEOUT = const(257)
 _CLOSED = const(258)
-_PROTOCOL = const(259)
+_TOO_LARGE = const(260)
+_FULL = const(261)
 _BUSY = const(263)
-_AWAITING_REL = const(264)
+_REFUSED_FILTER = const(265)
 
-_ONLINE = const(3)
-_ACK_BYTES = const(32)
-_LONGEST_SLEEP_MS = const(86400000)
-_MOST_PACKETS = const(64)
-_WAKE_MS = const(500)
-_SENT_QOS1 = const(0x09)  # state of a message: sent, awaits PUBACK
-_TICKS_SIGN = const(1 << 29)  # of a short difference, whatever the ticks' period
+_FIRST_PAUSE_MS = const(1000)
+_LAST_DOUBLING = const(7)  # 128 s
 
-# What a broker may send, by packet type: 0 nothing of it, 1 any length, else the
-# length of its body plus 2.
-#             -  CON ACK PUB  A   REC REL COM SUB ACK UNS ACK PING RSP DIS -
-_LENGTHS = b"\x00\x00\x00\x01\x04\x04\x04\x04\x00\x01\x00\x04\x00\x02\x00\x00"
+# What a socket that is still connecting answers: EAGAIN, EINPROGRESS, EALREADY,
+# ENOTCONN as numbered by Linux, macOS and lwIP (ESP32, RP2040).
+_CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
-class MQTTClient(PubSub):
-    """An MQTT 3.1 client in fixed memory; `docs/design.md` says how it works.
+def check_range(name, value, least, most):
+    """Raise ValueError unless `least <= value <= most`."""
+    if not least <= value <= most:
+        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
 
-    `client_id`: 1 to 23 characters.  `port` 0: 1883, or 8883 with `ssl`, an
-    ssl.SSLContext.  `keepalive`, `retry_interval` (0: only on reconnect),
-    `await_rel_timeout` and `connect_timeout` in seconds.  `buffer_size`: largest
-    packet in bytes, both ways.  `store`: RamStore (default) or Journal.
-    `overflow`: "refuse", "drop_oldest" or "latest".  `ordered`: one message at a
-    time, all of one QoS above 0, none ever given up.  Raises ValueError.
+
+# What a stream may raise; Mbed TLS's errors come as OSError and as ValueError.
+_STREAM_ERRORS = (OSError, ValueError, MemoryError)
+
+
+class MQTTClient:
+    """An MQTT client in fixed memory; `docs/design.md` says how it works.
+
+    `client_id`: 1 to 23 characters at level 3, up to 65,535 bytes at level 4, where it
+    may be empty for clean sessions.  `port` 0: 1883, or 8883 with `ssl`: True, {"ca",
+    "cert", "key"} or an SSLContext, see docs/tls.md.  `level`: 3 (MQTT 3.1) or 4
+    (3.1.1).  `keepalive`, `retry_interval` (0: only on reconnect; None: 30 at level 3,
+    0 at level 4), `await_rel_timeout` and `connect_timeout` in seconds.  `buffer_size`:
+    largest packet in bytes, both ways.
+    `store`: RamStore (default) or Journal.  `overflow`: "refuse", "drop_oldest" or
+    "latest".  `max_awaiting_rel`: received QoS 2 messages that may wait for their PUBREL.
+    `ordered`: one message at a time, all of one QoS above 0, none ever given up.  Raises
+    ValueError, TypeError.
     """
 
+    # Seldom set, so that a client needs a smaller table of attributes.
     _find_victim = None
+    _most_packets = 64  # for one call of poll() to take
+    _will = None
+    _opener = None  # what opens a stream, in place of a socket
     on_message = None  # handler(message), allocation-free
     on_oversize = None  # handler(topic_len, payload_len)
+    on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
+    last_error = None  # why reconnect() has failed so far: an MQTTError
 
     def __init__(
         self,
@@ -76,14 +101,26 @@ class MQTTClient(PubSub):
         max_mqueue_len=16,
         mqueue_store_qos0=False,
         overflow="refuse",
-        max_awaiting_rel=4,
+        max_awaiting_rel=512,
         await_rel_timeout=300,
-        retry_interval=30,
+        retry_interval=None,
         max_subscriptions=8,
         ordered=False,
         connect_timeout=10,
     ):
-        self._granted = bytearray(max_subscriptions)
+        if level not in LEVELS:
+            raise ValueError("level must be 3 (MQTT 3.1) or 4 (3.1.1), not %r" % level)
+        dup, retry = LEVELS[level][2:]
+        client_id = as_bytes("client_id", client_id)
+        # 31-3.1-CLIENTID: before a socket is opened.
+        length = len(client_id if level > 3 else str(client_id, "utf-8"))
+        check_range("length of client_id", length, level == 3, LEVELS[level][1])
+        if password is not None and user is None and level < 5:
+            raise ValueError("password without user")  # 31-2.2-USER
+        if retry_interval is None:
+            retry_interval = retry
+        check_range("keepalive", keepalive, 0, 65535)
+        check_range("buffer_size", buffer_size, 16, 65535)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
@@ -98,45 +135,235 @@ class MQTTClient(PubSub):
                 raise ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
         if ordered:
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
-        self.mqueue_store_qos0 = mqueue_store_qos0
-        self._timeout_ms = connect_timeout * 1000
-        self._wake_at = None  # until there was a connection
-        self._checked = self  # or the topic that was found valid last
-        self._topic_len = 0
-        self._acks = bytearray(_ACK_BYTES + 4)
-        self._acks_end = 0
-        # What takes large blocks of memory early, while there are some.
+        self._identity = level, client_id, user, password, keepalive
+        if ssl is False:
+            ssl = None
+        if ssl is not None:  # {} is the port's own roots
+            from .tls import context_of
+
+            ssl = context_of(ssl)
+        self._address = server, port or (8883 if ssl else 1883), ssl
+        self._clean = self._is_busy = False
+        self._attempts = 0  # to connect since one succeeded
+        self._attempt_at = None  # ticks of the next one, when that is known
+        self._began_at = None  # ticks, while the broker has not accepted
+        self._raw = self._error = None  # the stream; why it was lost, if that was not told
         memory = store or RamStore()
-        self._session = session = Session(
-            memory, max_inflight, max_mqueue_len, max_awaiting_rel, level, time.ticks_ms()
-        )
-        session.retry_ms = retry_interval * 1000
-        session.held_ms = await_rel_timeout * 1000
-        super().__init__(
-            client_id,
-            server,
-            port,
-            user,
-            password,
-            keepalive,
-            ssl,
-            level,
-            buffer_size,
-        )
-        self._message = Message(self._link.rx)
-        slots = max_inflight + max_mqueue_len
-        memory.open(self._identity[1], slots, buffer_size, max_awaiting_rel)
-        if HAS_SLICES:  # else encoding needs more room than a slot has
-            session.buffers = getattr(memory, "buffers", None)
-            session.used = getattr(memory, "used", None)
+        self._session = session = Session(memory, max_inflight, max_mqueue_len, buffer_size, dup)
+        self._protocol = Protocol(session, buffer_size, level, max_subscriptions)
+        self._protocol.set_times(keepalive, retry_interval, await_rel_timeout, connect_timeout)
+        session.mqueue_store_qos0 = mqueue_store_qos0
+        # The broker may hold ids that an earlier life used, and a reset forgot.
+        session.last_id = random.getrandbits(16) % 65535
+        memory.level = level
+        session.open(client_id, max_awaiting_rel)
         if store:
             from .recovery import Recovery
 
-            store.recover(Recovery(session))
+            store.recover(Recovery(self._protocol, time.ticks_ms()))
         if ordered:
             from .ordered import Ordered
 
-            self._publish_by = Ordered(session).publish
+            session.is_ordered = True
+            self.publish = Ordered(self.publish, session.qos()).publish
+
+    def set_last_will(self, topic, msg, retain=False, qos=0):
+        """What the broker publishes when the connection is lost (§3.1)."""
+        if not self._identity[4]:
+            # Without keep alive a broker may never notice, so no will ever comes.
+            raise ValueError("a will needs keepalive > 0")
+        self._set_will(topic, msg, retain, qos)
+
+    def _set_will(self, topic, msg, retain, qos):
+        topic = as_bytes("topic", topic)
+        msg = as_bytes("msg", msg)
+        check(topic)
+        check_range("qos", qos, 0, 2)
+        if self._identity[0] < 4:
+            for byte in msg:
+                check_range("will message: byte", byte, 0, 127)  # 31-3.1-WILL
+        self._will = topic, msg, 4 | qos << 3 | bool(retain) << 5
+
+    def set_callback(self, f):
+        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple."""
+        self.on_message = lambda message: f(message.topic, message.payload)
+
+    def __getattr__(self, name):
+        """`is_connected`: is there a connection that the broker accepted?
+        `inflight`: messages sent and not yet acknowledged.  `queued`: messages
+        accepted that wait for the window or a connection.  `stats`: counters, see
+        `session.Stats`.  `keepalive`: seconds."""
+        # Not properties: they make MicroPython search all classes at every store
+        # to an attribute, which then takes seven times as long.
+        session = self._session
+        if name == "inflight":
+            return session.inflight()
+        if name == "queued":
+            return session.count - session.inflight()
+        if name == "is_connected":
+            return self._protocol.state == _ONLINE
+        if name == "stats":
+            return session.stats
+        if name == "keepalive":
+            return self._identity[4]
+        raise AttributeError(name)
+
+    # --- publishing ----------------------------------------------------------------------
+
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0):
+        """Accept a message, without waiting -> packet id, 0 at QoS 0.
+
+        QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
+        `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up
+        if it still waits in the queue, 0 for never (never after a reset).
+        Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
+        offline).  Nothing changes then.
+        """
+        if qos:
+            if qos != 1 and qos != 2:  # 31-2.1-QOS3
+                raise ValueError("qos must be 0 to 2")
+            self._protocol.now = time.ticks_ms()
+            qos <<= 1
+        if max_age:
+            check_range("max_age", max_age, 0, 86400)
+        if retain:
+            qos |= 1
+        retain = self._session.publish(topic, msg, qos)
+        if retain < 0:
+            retain = self._make_room(topic, msg, qos)
+        if max_age:
+            self._set_age(retain, max_age)
+        if self._session.at != self._session.end:
+            heap_lock()
+            self._push()
+            if self._error and qos < 2:
+                self._tell()
+        return retain
+
+    def _set_age(self, packet_id, max_age):
+        max_age = time.ticks_add(time.ticks_ms(), max_age * 1000)
+        self._session.expire_at(packet_id, max_age)
+
+    def _make_room(self, topic, msg, flags):
+        # publish() was refused: by its own fault, or for want of room.
+        session = self._session
+        self._expire(time.ticks_ms())
+        code = session.publish(topic, msg, flags)
+        while code == -_FULL:
+            if flags < 2 and not session.mqueue_store_qos0:
+                raise MQTTError(_FULL if session.is_online else _CLOSED)
+            k = -1
+            if self._find_victim and session.places() > 0:
+                k = self._find_victim(session, as_bytes("topic", topic))
+            if k < 0:
+                break
+            self._give_up(k, _FULL)
+            code = session.publish(topic, msg, flags)
+        if code < 0:
+            raise MQTTError(-code)
+        return code
+
+    def _expire(self, now):
+        # Give up what has waited too long.
+        k = self._session.find_expired(now)
+        while k >= 0:
+            self._give_up(k, _TIMEOUT)
+            k = self._session.find_expired(now)
+
+    def _give_up(self, k, reason):
+        session = self._session
+        packet_id = session.remove(k)
+        session.stats.dropped += 1
+        if self.on_drop:
+            # Inside, nothing may change the queue that the caller is about to use.
+            was_busy = self._is_busy
+            self._is_busy = True
+            session.lock(True)
+            try:
+                self.on_drop(packet_id, reason)
+            finally:
+                self._is_busy = was_busy
+                session.lock(False)
+
+    def flush(self, timeout_ms):
+        """Poll until nothing is in flight or queued -> is it safe to switch off?"""
+        start = time.ticks_ms()
+        while self._session.count:
+            left_ms = timeout_ms - self._since(start)
+            if left_ms <= 0 or self._protocol.state != _ONLINE:
+                return False
+            self.poll(min(left_ms, 50))
+        self._session.store.sync()
+        return True
+
+    # --- the stream -------------------------------------------------------------------------
+
+    # A frame of more than 11 words comes from the heap, if there is room, and the search
+    # for it takes longer than all else.  With the heap locked it lies on the stack.  So
+    # what is called all the time, and is large, is entered locked and unlocks first;
+    # nothing can come in between, as MicroPython looks for what is pending at jumps.
+
+    def _push(self):
+        # Write what is due, as far as the stream takes it.  Entered with the heap locked.
+        heap_unlock()
+        session = self._session
+        try:
+            while session.at != session.end or session.is_due and session.next():
+                n = session.at
+                n = self._raw.write(session.out, n, session.end - n)
+                if not n:
+                    return
+                session.at += n
+        except Exception as error:
+            self._on_failure(error)
+
+    def _on_failure(self, error):
+        # Of a handler, of the store, or of the stream.
+        if self._is_busy:
+            self._is_busy = False
+            if self._raw:
+                heap_lock()
+                self._push()  # the answers to what came before it
+            raise error
+        if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
+            raise error
+        self._lose(error)
+
+    def _lose(self, error):
+        # The stream raised `error`, if it is not just still connecting.  Allocates nothing.
+        number = number_of(error)
+        if self._protocol.state != _OPENING or number not in _CONNECTING:
+            self._close()
+            self._error = error
+
+    def _tell(self):
+        # Raise what closed the connection.
+        if self._error:
+            raise broken(self._error, self._address, self._began_at is not None)
+
+    def _fail(self, code):
+        # After an error the stream is always closed.
+        self._close()
+        if self._began_at is None:
+            raise MQTTError(code)
+        from .codes import refusal
+
+        raise refusal(code, self._identity[0], self._address)
+
+    def _close(self):
+        self._protocol.lost()
+        raw = self._raw
+        if raw:
+            self._raw = None
+            try:
+                raw.close()
+            except OSError:
+                pass
+
+    def _since(self, start):
+        return time.ticks_diff(time.ticks_ms(), start)
+
+    # --- receiving ----------------------------------------------------------------------------
 
     def poll(self, timeout_ms=0):
         """Do all that is due: receive, deliver, acknowledge, send, ping.
@@ -147,99 +374,98 @@ class MQTTClient(PubSub):
         """
         if self._is_busy:
             raise MQTTError(_BUSY)
-        link = self._link
+        heap_lock()
+        return self._poll(timeout_ms)
+
+    def _poll(self, timeout_ms):
+        # Entered with the heap locked.
+        heap_unlock()
+        protocol = self._protocol
         session = self._session
-        head = link.head
-        order = session.order
-        ids = session.ids
-        start = None
+        framing = protocol.framing
+        message = protocol.message
+        now = time.ticks_ms()
+        most = self._most_packets
+        until = None
         while True:
-            now = time.ticks_ms()
-            if link.state != _ONLINE:
-                if link.error:
-                    link.lose(link.error)
+            if protocol.state != _ONLINE:
+                self._rest(now)
+                self._tell()
                 raise MQTTError(_CLOSED)
             handled = 0
-            if self._acks_end:
-                self._send_acks(now)
-            raw = link.raw
-            # Bounded, so that a flood cannot keep the program from its own work.
-            while link.pending is None and handled < _MOST_PACKETS:
-                n = 0
-                if link.need == 4:  # At the start of a packet, which most often is a PUBACK.
-                    while handled < _MOST_PACKETS:
-                        try:
-                            n = raw.readinto(head, 4)
-                        except OSError as error:
-                            link.lose(error)
-                        if not n or n < 4 or head[0] != _PACKET_PUBACK or head[1] != 2:
-                            break
-                        handled += 1
-                        # As session.on_ack(), in place, for the oldest one.
-                        packet_id = head[2] << 8 | head[3]
-                        slot = order[0]
-                        if (
-                            ids[slot] != packet_id
-                            or session.state[slot] != _SENT_QOS1
-                            or session.again
-                            or not packet_id
-                        ):
-                            session.on_ack(_PACKET_PUBACK, packet_id)
-                            continue
-                        ids[slot] = 0
-                        count = session.count - 1
-                        session.count = count
-                        if count:  # else the slot stays where it is
-                            order.append(order.pop(0))
-                            if session.queued:
-                                session.is_due = True
-                        if not session.buffers:
-                            session.store.remove(slot)
-                    else:
-                        break
+            try:
+                # Bounded, so that a flood cannot keep the program from its own work.
+                while handled < most and session.room:
+                    n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
-                            link.fail(_CLOSED)
+                            self._fail(_CLOSED)
                         break
-                first = link.receive(n)
-                if not first:
-                    break
-                handled += 1
-                self._handle(first, now)
-                if not link.state:
-                    return handled  # a handler closed it
-            if handled:
-                self._rx_at = now
-                if self._acks_end:
-                    self._send_acks(now)
-            if link.pending is not None:
-                self._go_on(now)
-            elif not (now - self._wake_at) & _TICKS_SIGN:
-                self._check_timers(now)
-            if session.is_due and link.pending is None:
-                self._send_due(now)
+                    n = protocol.received(n)
+                    if not n:
+                        continue
+                    handled += 1
+                    if n == _MESSAGE:
+                        self._is_busy = True
+                        if self.on_message:
+                            self.on_message(message)
+                        self._is_busy = False
+                        if message.qos:
+                            protocol.acknowledge(message.qos, message.packet_id)
+                    elif n > 1:
+                        self._on_event(n)
+                    else:
+                        continue
+                    if not self._raw:
+                        break  # the handler closed the connection
+            except BaseException as error:
+                self._on_failure(error)
+            n = protocol.tick(now, handled)
+            if n:
+                if n > 1:
+                    self._fail(n)
+                if session.aged:
+                    self._expire(now)
+                if self._raw:
+                    heap_lock()
+                    self._push()
+                if self._error:
+                    self._tell()
             if handled or timeout_ms <= 0:
                 return handled
-            if start is None:
-                start = now
-            elif time.ticks_diff(now, start) >= timeout_ms:
+            if until is None:
+                until = time.ticks_add(now, timeout_ms)
+            elif time.ticks_diff(until, now) <= 0:
                 return 0
             time.sleep_ms(1)
+            now = time.ticks_ms()
 
-    def _go_on(self, now):
-        # A packet waits for room in the stream; nothing else is written meanwhile.
-        link = self._link
-        session = self._session
-        done = link.done
-        if link.flush():
-            if session.count > session.queued + session.again:
-                # 31-4.2-RETRY: timed from when it was out
-                session.when[session.order[0]] = now
-            self._send_acks(now)
-        elif link.done != done:
-            self._tx_at = now  # slow, but it goes on
-        elif time.ticks_diff(now, self._tx_at) >= self._timeout_ms:
-            link.fail(_TIMEOUT)
+    check_msg = poll  # by its name in umqtt.simple
+
+    def wait_msg(self):
+        """Wait for a packet, `connect_timeout` at most."""
+        return self.poll(self._protocol.timeout_ms)
+
+    def _on_event(self, event):
+        # What received() says beside HANDLED and MESSAGE.
+        if event > _OVERSIZE:
+            self._fail(event)
+        message = self._protocol.message
+        self._is_busy = True
+        if self.on_oversize:
+            self.on_oversize(message.topic_len, message.payload_len)
+        self._is_busy = False
+        if message.qos:
+            self._protocol.acknowledge(message.qos, message.packet_id)
+        if not self.on_oversize:
+            # Acknowledged, or it would come for ever; but nobody may overlook it.
+            heap_lock()
+            self._push()
+            raise MQTTError(
+                _TOO_LARGE,
+                "a message of %d bytes came, larger than buffer_size: raise it or set on_oversize"
+                % message.payload_len,
+            )
 
     def next_due_ms(self):
         """How long the program may sleep before poll() or reconnect() has work.
@@ -247,145 +473,287 @@ class MQTTClient(PubSub):
         What arrives meanwhile waits.  At most a day.
         """
         now = time.ticks_ms()
-        if self._link.state == _ONLINE:
-            if self._link.pending is not None or self._session.is_due:
-                return 0
-            return max(0, self._due_in(now, _LONGEST_SLEEP_MS))
-        if self._attempt_at is not None and not self._link.state:
+        state = self._protocol.state
+        if state == _ONLINE:
+            return self._protocol.due_in(now)
+        if self._attempt_at is not None and not state:
             return max(0, time.ticks_diff(self._attempt_at, now))
         return 0
 
-    check_msg = poll  # by its name in umqtt.simple
+    # --- connecting ---------------------------------------------------------------------------
 
-    def wait_msg(self):
-        """Wait for a packet, `connect_timeout` at most."""
-        return self.poll(self._timeout_ms)
+    def connect(self, clean_session=True, stream=None):
+        """Connect now -> session present (False at level 3, which cannot tell).
 
-    def _due_in(self, now, most):
-        # Ticks until a timer ends, `most` at most.
-        session = self._session
-        due = self._control_in(now, self._ping_in(now, most))
-        due = session.expires_in(now, session.retry_in(now, due))
-        return session.held_in(now, due)
+        A clean session gives up what is in flight or was accepted before the last
+        reset.  `stream`: any MicroPython stream, instead of a socket, or a callable that
+        opens one, which `reconnect()` will use, too.  Allocates.  Raises MQTTError within
+        `connect_timeout`.
+        """
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        self._close()
+        self._error = None
+        if callable(stream):
+            self._opener = stream
+            stream = None
+        if clean_session:
+            from .giveup import start_over
 
-    def _handle(self, first, now):
-        link = self._link
-        session = self._session
-        kind = first >> 4
-        length = _LENGTHS[kind]
-        if length != link.length + 2 and length != 1:
-            link.fail(_PROTOCOL)
-        if kind == 3:
-            self._on_publish(first, now)
-        elif kind == 13:
-            self._is_pinging = False
-        else:
-            packet_id = link.field
-            if kind == 6:
-                session.release(packet_id)
-                self._ack(_PACKET_PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
-                self._check_starved(now)
-            elif kind > 7:
-                self._on_control(first, packet_id)
-            elif not session.on_ack(first, packet_id) and kind == 5:
-                self._ack(_PACKET_PUBREL, packet_id)
+            start_over(self._session, self._give_up)
+        self._begin(clean_session, stream)
+        while not self._advance():
+            time.sleep_ms(1)
+        return self._protocol.is_present
 
-    def _on_publish(self, first, now):
-        link = self._link
-        session = self._session
-        stats = session.stats
-        if link.is_oversize:
-            packet_id = link.packet_id
-            is_valid = link.field and (not first & 6 or packet_id and first & 6 != 6)
-        else:
-            is_valid = self._message.read(first, link.field, link.length)
-            packet_id = self._message.packet_id
-        if not is_valid:
-            link.fail(_PROTOCOL)
-        if first & 4:
-            if packet_id in session.held:  # MQTT-4.3.3-10
-                stats.duplicates += 1
-                self._ack(_PACKET_PUBREC, packet_id)
-                return
-            if session.is_starved or session.held_count == len(session.held):
-                # RT-AWAITREL: not taken, so the broker has to send it again, and none
-                # after it, or it would come out of its order.
-                session.is_starved = True
-                stats.refused += 1
-                return
-        self._is_busy = True
-        try:
-            if link.is_oversize:
-                stats.oversize += 1
-                if self.on_oversize:
-                    self.on_oversize(link.field, link.payload_len)
-            else:
-                stats.received += 1
-                if self.on_message:
-                    self.on_message(self._message)
-        except BaseException:
-            self._is_busy = False
-            self._send_acks(now)  # for what came before it
-            raise
-        self._is_busy = False
-        # MQTT-4.3.2-4, MQTT-4.3.3-8: only now is it ours.
-        if first & 4:
-            session.hold(packet_id, now)
-            self._ack(_PACKET_PUBREC, packet_id)
-        elif first & 2:
-            self._ack(_PACKET_PUBACK, packet_id)
+    def reconnect(self, timeout_ms=0):
+        """Connect, or go on connecting, in at most `timeout_ms` -> connected?
 
-    def _ack(self, first, packet_id):
-        # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
-        if self._acks_end >= _ACK_BYTES:
-            self._send_acks(self._rx_at)
-        # If that had to wait, there is room for this one, and no more is received.
-        self._acks_end = write_ack(self._acks, self._acks_end, first, packet_id)
-
-    def _send_acks(self, now):
-        # A packet that a handler published may be half out: then they wait for it.
-        link = self._link
-        n = self._acks_end
-        if n and link.state and link.pending is None:
-            self._acks_end = 0
-            self._session.store.commit()
-            self._tx_at = now
-            link.write(self._acks, n)
-
-    def _check_starved(self, now):
-        # RT-AWAITREL: what was not taken comes again on a new connection only.
-        session = self._session
-        if session.is_starved and not session.held_count:
-            self._send_acks(now)
-            self._link.fail(_AWAITING_REL)
-
-    def _check_timers(self, now):
-        session = self._session
-        while session.expires_in(now, 1) <= 0:
-            self._give_up(session.expired, _TIMEOUT)
-        while session.held_in(now, 1) <= 0:  # RT-AWAITREL-T
-            session.release(session.held[0])
-        self._check_starved(now)
-        self._send_control(now)
-        if session.retry_in(now, 1) <= 0:
-            session.rewind(1)
-        if self._link.pending is None and self._ping_in(now, 1) <= 0:
-            if self._is_pinging:  # 31-2.2-KATIMEOUT
-                self._link.fail(_TIMEOUT)
-            self._ping()
-        # No interval is under a second, so none that begins later is missed.
-        self._wake_at = time.ticks_add(now, max(0, self._due_in(now, _WAKE_MS)))
-
-    def _send_due(self, now):
-        session = self._session
-        link = self._link
-        if self._publish_by:  # ordered
-            session.store.sync()  # MQTT-4.6-RM1: what is done stays so over a reset
-        else:
-            session.store.commit()
-        while link.pending is None:
-            n = session.next(link.tx, now)
-            if not n:
+        Waits before each attempt a random time of up to 1 s, 2 s, 4 s … 128 s.
+        Raises MQTTError only if the broker refuses for good; else `last_error`
+        is why it is not connected yet.  Allocates.
+        """
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        protocol = self._protocol
+        start = time.ticks_ms()
+        self._error = None
+        while protocol.state != _ONLINE:
+            pause_ms = 1
+            try:
+                if protocol.state:
+                    self._advance()
+                else:
+                    pause_ms = self._pause()
+                    if pause_ms <= 0:
+                        self._attempt_at = None
+                        self._begin(self._clean, None)
+            except MQTTError as error:
+                self.last_error = error
+                if error.code < _NETWORK and error.code != _REFUSED_UNAVAILABLE:
+                    raise
+            left_ms = timeout_ms - self._since(start)
+            if left_ms <= 0:
                 break
-            self._tx_at = now
-            link.write(link.tx, n)
+            time.sleep_ms(min(max(pause_ms, 1), left_ms))
+        return protocol.state == _ONLINE
+
+    def _rest(self, now):
+        # What is due without a connection.
+        self._session.store.commit()
+        self._protocol.drowse(now)
+        self._expire(now)
+
+    def _pause(self):
+        # Milliseconds until the next attempt to connect.
+        now = time.ticks_ms()
+        self._rest(now)
+        if self._attempt_at is None:
+            # Full jitter, from the first attempt on: a fleet that lost its broker must
+            # not come back in one moment.
+            most = _FIRST_PAUSE_MS << min(self._attempts, _LAST_DOUBLING)
+            self._attempt_at = time.ticks_add(now, random.getrandbits(24) % (most + 1))
+            self._attempts += 1
+        return time.ticks_diff(self._attempt_at, now)
+
+    def _begin(self, clean, stream):
+        self._rest(time.ticks_ms())
+        level, client_id, user, password, keepalive = self._identity
+        if not (client_id or clean):
+            raise ValueError("an empty client_id needs clean_session=True")
+        flags = clean << 1
+        fields = [client_id]
+        if self._will:
+            fields.extend(self._will[:2])
+            flags |= self._will[2]
+        for text, bit in ((user, 0x80), (password, 0x40)):
+            if text is not None:
+                flags |= bit
+                fields.append(as_bytes("user, password", text))
+        packet = connect_packet(LEVELS[level][0], flags, keepalive, fields)
+        self._fit(len(packet) - len(client_id))
+        self._clean = clean
+        self._error = None
+        self._raw = stream or open_stream(self._opener, self._address)
+        self._began_at = now = time.ticks_ms()
+        self._protocol.begin(clean, packet, now)
+        heap_lock()
+        self._push()
+        self._tell()
+
+    def _fit(self, size):
+        # May CONNECT, SUBSCRIBE or UNSUBSCRIBE have so many bytes?
+        if size > self._protocol.framing.size:
+            raise MQTTError(_TOO_LARGE)
+
+    def _advance(self):
+        # Go on with an open connection -> did the broker accept it?
+        protocol = self._protocol
+        self._rest(time.ticks_ms())
+        heap_lock()
+        self._push()
+        session = self._session
+        if self._raw and session.at == session.end:
+            self._take()
+        self._tell()
+        if protocol.state == _ONLINE:
+            self._attempts = 0
+            self._attempt_at = None
+            self._began_at = None
+            if self.last_error:
+                self.last_error = None  # no remains in the middle of a small heap
+            protocol.tick(time.ticks_ms(), 1)
+            try:
+                heap_lock()
+                self._push()
+            except MQTTError:  # of the store
+                self._close()
+                raise
+            self._tell()
+            return True
+        if self._since(self._began_at) >= protocol.timeout_ms:
+            self._fail(_TIMEOUT)  # 31-3.1-CONNACK
+        return False
+
+    def _take(self):
+        # Take what comes before the broker accepts.
+        protocol = self._protocol
+        framing = protocol.framing
+        n = None
+        code = 0
+        try:
+            while not code:
+                n = self._raw.readinto(framing.into, framing.need)
+                if not n:
+                    break
+                code = protocol.received(n)
+        except Exception as error:
+            self._on_failure(error)
+        if n == 0:
+            self._fail(_CLOSED)
+        if code > _ACCEPTED:
+            self._fail(code)
+
+    def disconnect(self):
+        """Say goodbye, so that no will is published, and close (§3.14)."""
+        if self._protocol.state == _ONLINE:
+            try:
+                if self._drain():
+                    self._session.write_first(_DISCONNECT)
+                    self._drain()
+            except MQTTError:
+                pass  # it is closed either way
+        self._close()
+        self._error = None
+        self._session.store.sync()
+
+    def _drain(self):
+        # Wait until what was written and the answers are out -> are they?
+        session = self._session
+        start = time.ticks_ms()
+        session.is_ending = True
+        try:
+            heap_lock()
+            self._push()
+            while self._raw and session.at != session.end:
+                if self._since(start) >= self._protocol.timeout_ms:
+                    return False
+                time.sleep_ms(1)
+                heap_lock()
+                self._push()
+        finally:
+            session.is_ending = False
+        self._tell()
+        return True
+
+    def ping(self):
+        """Send PINGREQ now; poll() raises if no answer comes in time."""
+        if self._protocol.state != _ONLINE:
+            raise MQTTError(_CLOSED)
+        if self._drain():
+            self._protocol.now = time.ticks_ms()
+            self._protocol.ping()
+            heap_lock()
+            self._push()
+
+    # --- subscriptions ------------------------------------------------------------------------
+
+    def subscribe(self, topic, qos=0):
+        """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
+
+        Waits for the broker's answer, `connect_timeout` at most.  The filters are
+        remembered and sent again on every connection, but where the broker says that it
+        kept them.  Raises ValueError, TypeError, MQTTError: CLOSED, FULL
+        (`max_subscriptions`), TOO_LARGE, TIMEOUT, REFUSED_FILTER.
+        """
+        return self._request(
+            _PACKET_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),)
+        )
+
+    def unsubscribe(self, topic):
+        """Unsubscribe from a filter or a list of filters; waits for the answer."""
+        return self._request(
+            _PACKET_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,)
+        )
+
+    def _request(self, first, topic):
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        request = self._check_request(first, topic)
+        if self._protocol.state != _ONLINE:
+            raise MQTTError(_CLOSED)
+        self._await_answer()
+        self._ask(request)
+        self._await_answer()
+        return self._granted(request)
+
+    def _check_request(self, first, topic):
+        # -> (first byte, filters, their QoS), as `protocol.ask()` takes it.
+        names = []
+        levels = bytearray()
+        length = 2
+        for name in topic:
+            qos = 0
+            if first == _PACKET_SUBSCRIBE:
+                name, qos = name
+                length += 1
+            check_range("qos", qos, 0, 2)
+            name = bytes(as_bytes("topic", name))
+            check(name, True)
+            length += 2 + len(name)
+            names.append(name)
+            levels.append(qos)
+        if not names:
+            raise ValueError("no filter given")
+        self._fit(size_of(length))
+        return first, names, levels if first == _PACKET_SUBSCRIBE else b""
+
+    def _ask(self, request):
+        # No other request waits.
+        protocol = self._protocol
+        first, names, levels = request
+        kept = [one for one in protocol.filters if one[1][0] not in names]
+        known = len(kept)
+        for k in range(len(levels)):
+            kept.append((first, names[k : k + 1], levels[k : k + 1]))
+        if len(kept) > len(protocol.granted):
+            raise MQTTError(_FULL, "too many filters: raise max_subscriptions")
+        protocol.ask(request, kept, known)
+
+    def _granted(self, request):
+        # What the broker answered.
+        names = request[1]
+        granted = list(self._protocol.granted[: len(request[2])])
+        refused = [names[k] for k in range(len(granted)) if granted[k] > 2]
+        if refused:
+            self._protocol.forget(refused)
+            raise MQTTError(_REFUSED_FILTER, "broker refused to subscribe to %r" % refused)
+        return granted
+
+    def _await_answer(self):
+        # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
+        start = time.ticks_ms()
+        while self._protocol.state != _ONLINE or self._protocol.is_asking():
+            if self._since(start) >= self._protocol.timeout_ms:
+                self._fail(_TIMEOUT)
+            self.poll(1)

@@ -20,9 +20,10 @@ FULL = 261
 JOURNAL = 262
 BUSY = 263
 AWAITING_REL = 264
+REFUSED_FILTER = 265
 
 _TEXTS = {
-    1: "broker refused MQTT 3.1: check that it speaks this version",
+    1: "broker refused this version of MQTT: try another level",
     2: "broker refused the client id: use another one of 1 to 23 characters",
     3: "broker unavailable: try again later",
     4: "broker refused user name or password: check both",
@@ -36,12 +37,29 @@ _TEXTS = {
     262: "journal unusable: check the block device",
     263: "already inside this client: call it from one task, not from a handler",
     264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
+    265: "broker refused to subscribe: check its access rules",
 }
 
 
 def text_of(code):
     """-> the text of an error code."""
     return _TEXTS.get(code) or "broker refused: %d" % code
+
+
+def refusal(code, level, address):
+    """-> the MQTTError of a connection that the broker did not accept: where, why, what to
+    do.  `code`: as MQTTError has it, or the broker's own + 512."""
+    from .errors import MQTTError
+
+    code &= 511
+    text = text_of(code)
+    if code == REFUSED_VERSION or code == CLOSED:
+        text = "broker %s CONNECT of MQTT %s: if it does not speak that, try level=%d" % (
+            "refused the" if code == 1 else "closed the connection on the",
+            "3.1" if level == 3 else "3.1.1",
+            7 - level,
+        )
+    return MQTTError(code, "%s (%s port %d)" % (text, address[0], address[1]))
 
 
 # The names above, for `errors` and the package to look in.

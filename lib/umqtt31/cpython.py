@@ -5,6 +5,7 @@ Imported by `__init__` under CPython only and not installed on a board: adds
 test's own stand-ins stay), and gives sockets MicroPython's stream methods.
 """
 
+import asyncio
 import os
 import select as _select
 import socket as _socket
@@ -86,14 +87,6 @@ class Socket:
         self.raw.close()
 
 
-def wrap_tls(context, sock, server):
-    """TLS over a `Socket`; the handshake goes on while reading and writing."""
-    # CPython makes the TLS object only over a socket that is connected already.
-    _select.select([], [sock.raw], [], 10)
-    sock.raw = context.wrap_socket(sock.raw, server_hostname=server, do_handshake_on_connect=False)
-    return sock
-
-
 class BytesIO:
     """MicroPython's BytesIO over a buffer: `readinto()` takes a number of bytes."""
 
@@ -106,6 +99,7 @@ class BytesIO:
 
     def write(self, buf):
         """The buffer itself is read here, so nothing is to be copied."""
+        self._view = memoryview(buf)
 
     def readinto(self, target, n):
         target[:n] = self._view[self._pos : self._pos + n]
@@ -242,3 +236,41 @@ class TLSStream(Socket):
             )
             self._is_wrapped = True
         return True
+
+
+# --- for umqtt31.aio ------------------------------------------------------------------------
+
+# By the stream's id: (loop, number of the socket, future) of who waits for it.
+_awaited = {}
+
+
+async def sleep_ms(ms):
+    """asyncio.sleep() in milliseconds, as MicroPython has it."""
+    await asyncio.sleep(ms / 1000)
+
+
+def can_await(stream):
+    """Can asyncio wait for this stream?  A test's own it cannot."""
+    return hasattr(getattr(stream, "raw", None), "fileno")
+
+
+async def readable(stream):
+    """Wait until the stream has something to read, or was released."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    number = stream.raw.fileno()
+    loop.add_reader(number, release, stream)
+    _awaited[id(stream)] = loop, number, future
+    try:
+        await future
+    finally:
+        release(stream)
+
+
+def release(stream):
+    """The stream is about to be closed: who waits for it goes on."""
+    loop, number, future = _awaited.pop(id(stream), (None, None, None))
+    if loop:
+        loop.remove_reader(number)
+        if not future.done():
+            future.set_result(None)

@@ -7,9 +7,10 @@ clients, which catches OSError to reconnect, goes on working.
 
 
 class MQTTError(OSError):
-    """`code`: one of the numbers in `codes`, or the broker's return code 6 to 255."""
+    """`code`: one of the numbers in `codes`, or the broker's return code 6 to 255.
+    `errno`: the system's number, if it was the system that failed, else None."""
 
-    def __init__(self, code, text=None):
+    def __init__(self, code, text=None, errno=None):
         if not text:
             try:
                 from .codes import text_of
@@ -17,8 +18,18 @@ class MQTTError(OSError):
                 text = text_of(code)
             except MemoryError:
                 text = "error %d" % code
-        super().__init__(code, text)
+        if errno is None:
+            super().__init__(text)
+        else:
+            super().__init__(errno, text)
+        self.errno = errno
         self.code = code
+
+
+def number_of(error):
+    """-> the system's number of an OSError, None if there is none."""
+    args = error.args
+    return args[0] if args and isinstance(error, OSError) and isinstance(args[0], int) else None
 
 
 def __getattr__(name):

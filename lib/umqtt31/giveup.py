@@ -1,22 +1,23 @@
 """Which message is given up, and when: overflow policies and the clean session.
 
-Loaded only by a client that has a policy, or messages when a clean session begins.
-What is in flight is never given up for want of room.
+A page of `session`'s own book, loaded only by a client that has a policy, or when a clean
+session begins.  What is in flight is never given up for want of room.
 """
 
 from micropython import const
 
-_OLD = const(0x20)
+_OLD = const(0x04)
+_CLOSED = const(258)
 
 
-def _find_oldest(session, topic, buf):
-    return session.count - session.queued if session.queued else -1
+def _find_oldest(session, topic):
+    k = session.inflight()
+    return k if k < session.count else -1
 
 
-def _find_same_topic(session, topic, buf):
-    for k in range(session.count - session.queued, session.count):
-        session.store.get(session.order[k], buf)
-        if _has_topic(buf, topic):
+def _find_same_topic(session, topic):
+    for k in range(session.inflight(), session.count):
+        if _has_topic(session.packet(k), topic):
             return k
     return -1
 
@@ -36,18 +37,22 @@ def _has_topic(buf, topic):
     return True
 
 
-# By the name of the policy: function(session, topic, buf) -> index of the waiting
-# message to give up, -1 for none; `buf` is room for a packet.
+# By the name of the policy: function(session, topic) -> index of the waiting message to
+# give up, -1 for none.
 POLICIES = {"drop_oldest": _find_oldest, "latest": _find_same_topic}
 
 
-def find_old(session):
-    """-> index of a message in flight or from an earlier life, -1 if none.
-
-    Those end with a clean session; what this life accepted and never sent is not
-    part of the broker's session and stays queued.
-    """
-    for k in range(session.count):
-        if k < session.count - session.queued or session.state[session.order[k]] & _OLD:
-            return k
-    return -1
+def start_over(session, give_up):
+    """31-3.1-CLEAN: the session ends on this side too.  `give_up(k, reason)` is called for
+    what is in flight or from an earlier life; what this life accepted and never sent is
+    not part of the broker's session and stays queued."""
+    k = 0
+    flight = session.inflight()
+    while k < session.count:
+        if flight or session.flags(k) & _OLD:
+            flight -= flight > 0
+            give_up(k, _CLOSED)
+        else:
+            k += 1
+    if not session.count:
+        session.store.clear()

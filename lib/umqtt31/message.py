@@ -27,10 +27,13 @@ class Message:
         self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
         self.retain = self.dup = False
 
+    def use(self, buf):
+        """Messages stand in `buf` from now on."""
+        self._buf = buf
+
     def read(self, first, topic_len, length):
         """Decode a body of `length` bytes, the rest of which, from the topic on, is at
         the start of the buffer -> False if malformed."""
-        buf = self._buf
         self.qos = qos = first >> 1 & 3
         self.retain = bool(first & 1)
         self.dup = bool(first & 8)
@@ -41,13 +44,22 @@ class Message:
             start += 2
             if qos == 3 or start > length:  # 31-2.1-QOS3
                 return False
-            packet_id = buf[topic_len] << 8 | buf[topic_len + 1]
+            packet_id = self._buf[topic_len] << 8 | self._buf[topic_len + 1]
             if not packet_id:  # 31-2.4-ID
                 return False
         self.packet_id = packet_id
         self._start = start
         self.payload_len = length - start
         return start <= length and topic_len > 0
+
+    def skip(self, first, framing):
+        """A message too large for the buffer: only what `framing` knows of it -> False if
+        malformed."""
+        self.qos = first >> 1 & 3
+        self.packet_id = framing.packet_id
+        self.topic_len = framing.field
+        self.payload_len = framing.payload_len
+        return self.topic_len > 0 and (not self.qos or self.qos != 3 and self.packet_id > 0)
 
     def topic_is(self, name):
         """Is the topic just `name` (bytes)?"""
@@ -77,7 +89,9 @@ class Message:
         reader.seek(0)
         reader.write(self._buf)
         reader.seek(start)
-        return reader.readinto(target, min(n, len(target))) if n else 0
+        if n > len(target):
+            n = len(target)
+        return reader.readinto(target, n) if n else 0
 
     def __getitem__(self, index):
         if not 0 <= index < self.payload_len:

@@ -8,20 +8,19 @@ from micropython import const
 from .errors import MQTTError
 
 _BUSY = const(263)
-_WAITS = const(0x07)
 
 
 class Ordered:
-    """The rules of SIB for one client."""
+    """The rules of SIB for one client; `accept` is its publish(), `qos` that of the
+    messages it has, 0 for none."""
 
-    def __init__(self, session):
+    def __init__(self, accept, qos):
         self._is_publishing = False
-        self._qos = 0  # that of all messages, from the first one on
-        for slot in session.order[: session.count]:
-            self._qos = min(session.state[slot] & _WAITS, 2) or self._qos
+        self._qos = qos  # that of all messages, from the first one on
+        self._accept = accept
 
-    def publish(self, client, topic, msg, retain, qos, max_age):
-        """`client.publish()` under the rules; max_age None goes past them."""
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0):
+        """`client.publish()` under the rules."""
         # SIB-SINGLE: a second task inside publish() would make the order a guess.
         if self._is_publishing:
             raise MQTTError(_BUSY, "ordered: publish() from one task at a time")
@@ -30,7 +29,7 @@ class Ordered:
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
             if not qos or max_age or 0 < self._qos != qos:
                 raise ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
-            packet_id = client.publish(topic, msg, retain, qos, max_age=None)
+            packet_id = self._accept(topic, msg, retain, qos)
             self._qos = qos
             return packet_id
         finally:

@@ -16,6 +16,8 @@ class RamStore:
     # sends nothing before the next `poll()`, where one commit serves many.
     is_deferred = False
 
+    level = 3  # of the protocol that the packets are for, set before `open()`
+
     # A store may have `buffers` and `used`: then a packet may be written to the start of
     # `buffers[slot]` and its length to `used[slot]`, in place of `put()`.
 
@@ -55,15 +57,18 @@ class RamStore:
 
         Calls `session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)` for
         each message, choosing the slots, `session.restore_held(id)` for each
-        received QoS 2 id, and `session.restore_last_id(id)`.
+        received QoS 2 id, `session.restore_last_id(id)` and `session.restore_clean(flag)`,
+        what `renew()` was told last.
         """
 
+    # renew(is_clean): the broker has a new session: no message was sent in it, none has
+    # seen PUBREC, no id is held.  `is_clean`: the session ends with its connection.
     # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
     # hold(packet_id): a QoS 2 message with this id was received and handed over.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
     # remove(slot): the message is done or given up.  Lazy: need not survive a reset; not
     # called for a store with `buffers`.
-    pubrec = hold = release = remove = recover
+    renew = pubrec = hold = release = remove = recover
 
     def online(self):
         """A connection is open: from now on every message may have been sent."""

@@ -69,12 +69,12 @@ else:
             self._sock.close()
 
 
-def context_of(ssl):
+def context_of(ssl, is_checked=True):
     """-> the SSLContext that `ssl` stands for.  Allocates: once for each client.
 
     True: the port's own roots; {"ca", "cert", "key"}: file names (str) or contents
-    (bytes), PEM or DER; anything with `wrap_socket` is taken as it is.  Raises
-    TypeError or ValueError.
+    (bytes), PEM or DER; anything with `wrap_socket` is taken as it is.  Not
+    `is_checked`: whoever answers is believed.  Raises TypeError or ValueError.
     """
     if hasattr(ssl, "wrap_socket"):
         return ssl
@@ -90,13 +90,7 @@ def context_of(ssl):
         raise ValueError("ssl: cert and key belong together")
     context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)  # this protocol checks by itself
     try:
-        if ca is not None:
-            for der in _ders(ca, b"CERTIFICATE"):
-                context.load_verify_locations(der)
-        elif hasattr(context, "load_default_certs"):
-            context.load_default_certs()
-        else:
-            raise ValueError('no roots in this port, give {"ca": file name or bytes}')
+        _load_roots(context, ca, is_checked)
         if cert is not None:
             chain = _ders(cert, b"CERTIFICATE")
             # Several at once have to be PEM, if the port takes that.
@@ -106,6 +100,21 @@ def context_of(ssl):
     except ValueError as error:
         raise ValueError("ssl: %s" % error)
     return context
+
+
+def _load_roots(context, ca, is_checked):
+    # What the broker is checked against.
+    if not is_checked:
+        if hasattr(context, "check_hostname"):  # only CPython's has it
+            context.check_hostname = False
+        context.verify_mode = 0  # CERT_NONE
+    elif ca is not None:
+        for der in _ders(ca, b"CERTIFICATE"):
+            context.load_verify_locations(der)
+    elif hasattr(context, "load_default_certs"):
+        context.load_default_certs()
+    else:
+        raise ValueError('no roots in this port, give {"ca": file name or bytes}')
 
 
 def _content(ssl, name):

@@ -8,10 +8,11 @@ Appendix A and §2.2 (topic name).
 def check(topic, is_filter=False):
     """Raise ValueError unless `topic` (bytes) is a valid name, or a valid filter."""
     chars = more = 0
-    last = len(topic) - 1
+    i = 0
     before = 47
-    for i in range(last + 1):
+    while i < len(topic):
         c = topic[i]
+        i += 1
         if more:
             # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
             if c & 0xC0 != 0x80 or (
@@ -30,22 +31,25 @@ def check(topic, is_filter=False):
                 # 31-A-HASH, 31-A-PLUS: a wildcard is a whole level, # the last.
                 if not is_filter or before != 47:
                     break
-                if i < last and (c == 35 or topic[i + 1] != 47):
+                if i < len(topic) and (c == 35 or topic[i] != 47):
                     break
         before = c
     else:
         if 0 < chars < 32768 and not more:
             return
-    raise ValueError("not a valid topic%s: %r" % (" filter" if is_filter else "", bytes(topic)))
+    before = "filter" if is_filter else "name"
+    topic = bytes(topic)
+    raise ValueError("not a valid topic %s: %r" % (before, topic))
 
 
 def matches(pattern, name, start=0, end=None):
     """Does the filter `pattern` match the topic name in `name[start:end]`?"""
     if end is None:
         end = len(name)
-    last = len(pattern)
-    for p in range(last):
+    p = 0
+    while p < len(pattern):
         c = pattern[p]
+        p += 1
         if c == 35:
             return True
         if c == 43:
@@ -55,5 +59,5 @@ def matches(pattern, name, start=0, end=None):
             start += 1
         else:
             # 31-A-HASH: a/# matches a itself.
-            return start == end and c == 47 and p + 2 == last and pattern[p + 1] == 35
+            return start == end and c == 47 and p + 1 == len(pattern) and pattern[p] == 35
     return start == end

@@ -8,6 +8,9 @@ from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import FULL
 
+# Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
+LEVEL_3 = ("test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup",)
+
 
 def test_c2b_what_was_in_flight_before_a_reset_is_in_flight_and_not_given_up():
     """RT-MQUEUE: a policy gives up what waits, also after a reset.

@@ -5,6 +5,7 @@ Each ends in a named error or is survived; nothing accepted is lost.
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import (
+    PINGRESP,
     packet,
     puback,
     pubcomp,
@@ -14,7 +15,7 @@ from host_tests.client.wire import (
     suback,
     unsuback,
 )
-from umqtt31 import CLOSED, NETWORK, PROTOCOL
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, TOO_LARGE
 
 
 def test_b2c_five_length_bytes_are_a_protocol_error():
@@ -32,6 +33,15 @@ def test_b2c_five_length_bytes_are_a_protocol_error():
         assert d.stream.is_closed and d.client.inflight == 1
         d.connect(False)
         d.c2b(publish(b"t", b"x", 1, 1, dup=1))
+
+
+def test_b2c_what_is_malformed_right_behind_a_packet_of_two_bytes_is_a_protocol_error():
+    """31-2.1-LEN: both are read at once."""
+    for tail in (b"\x90\x44\x00\x02", b"\x90\xff\xff\xff\x04", b"\x00\x00", b"\x0f\x02"):
+        d = Dialogue(buffer_size=64)
+        d.stream.feed(PINGRESP + tail + bytes(4))
+        assert code_of(d.work) == PROTOCOL
+        assert d.stream.is_closed
 
 
 def test_b2c_packets_only_a_client_sends_are_a_protocol_error():
@@ -195,9 +205,30 @@ def test_b2c_oversize_hook_that_raises_leaves_it_unacknowledged():
     d.client.on_oversize = hook
     d.stream.feed(publish(b"t", b"x" * 100, 1, 5))
     assert isinstance(error_of(d.work), KeyError)
-    d.client.on_oversize = None
+    d.client.on_oversize = lambda *lengths: None
     d.b2c(publish(b"t", b"x" * 100, 1, 5, 1))
     d.c2b(puback(5))
+
+
+def test_b2c_oversize_without_a_hook_is_acknowledged_and_raised():
+    """It is not handed over, so nobody may overlook it; it does not come again, and the
+    connection lives on.
+
+    B: PUBLISH too large at each QoS, PUBLISH small
+    C: PUBACK 5, PUBREC 6, before poll() raises
+    """
+    d = Dialogue(buffer_size=64)
+    for qos, answers in ((0, ()), (1, (puback(5),)), (2, (pubrec(6),))):
+        d.stream.feed(
+            publish(b"t", b"x" * 100, qos, 4 + qos) if qos else publish(b"t", b"x" * 100)
+        )
+        error = error_of(d.work)
+        assert error.code == TOO_LARGE and "100 bytes" in str(error)
+        d.c2b(*answers)
+    assert d.client.stats.oversize == 3 and d.client.is_connected
+    assert d.client.reconnect() is True  # for who does that after every OSError
+    d.b2c(publish(b"t", b"small"))
+    assert [message[1] for message in d.messages] == [b"small"]
 
 
 def test_b2c_packet_of_just_the_buffer_is_received():
@@ -205,8 +236,8 @@ def test_b2c_packet_of_just_the_buffer_is_received():
     d = Dialogue(buffer_size=64)
     d.b2c(publish(b"t", b"x" * 61), publish(b"t", b"x" * 59, 1, 5))
     assert [len(message[1]) for message in d.messages] == [61, 59]
-    d.b2c(publish(b"t", b"x" * 62))
-    assert d.client.stats.oversize == 1
+    d.stream.feed(publish(b"t", b"x" * 62))
+    assert code_of(d.work) == TOO_LARGE and d.client.stats.oversize == 1
 
 
 def test_b2c_flood_leaves_the_program_its_turn():

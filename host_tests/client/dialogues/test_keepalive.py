@@ -164,3 +164,39 @@ def test_next_due_ms_is_0_while_something_waits_to_be_written():
     d.stream.is_blocked = True
     d.publish()
     assert d.client.next_due_ms() == 0
+
+
+# 31-2.2-KATIMEOUT: the one that is out is still unanswered, however often another is asked for.
+def test_c2b_ping_by_hand_more_often_than_keepalive_then_a_dead_peer_is_noticed():
+    d = Dialogue(keepalive=10)
+    d.client.ping()
+    for _ in range(4):
+        d.clock.sleep_ms(2400)
+        d.client.poll()
+        d.client.ping()
+    assert PINGREQ in d.stream.take()
+    d.clock.sleep_ms(400)
+    assert code_of(d.client.poll) == TIMEOUT
+    assert d.stream.is_closed
+
+
+# 31-2.2-KATIMEOUT: and one that was sent by itself has no other deadline.
+def test_c2b_ping_by_hand_behind_one_sent_by_itself_then_its_deadline_stays():
+    d = Dialogue(keepalive=60)
+    d.wait(60)
+    d.c2b(PINGREQ)
+    for _ in range(5):
+        d.wait(10)
+        d.client.ping()
+    d.clock.sleep_ms(10000)
+    assert code_of(d.client.poll) == TIMEOUT
+
+
+# 31-3.12-PING: while the peer answers all is well.
+def test_c2b_ping_by_hand_more_often_than_keepalive_then_answers_keep_the_connection():
+    d = Dialogue(keepalive=10)
+    for _ in range(50):
+        d.client.ping()
+        d.b2c(*[PINGRESP] * (len(d.stream.take()) // 2))
+        d.wait(2.4)
+    assert d.client.is_connected

@@ -144,7 +144,7 @@ def test_ordered_errors_say_what_is_allowed():
 
     store.before_put = second_task
     d.publish(b"first")
-    assert errors[0].args[1] == "ordered: publish() from one task at a time"
+    assert str(errors[0]) == "ordered: publish() from one task at a time"
 
 
 def test_c2b_ordered_keeps_retain():

@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.scripted import ScriptedStream
-from host_tests.client.wire import connack, connect, publish
+from host_tests.client.wire import connack, publish
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
 
 
@@ -52,7 +52,7 @@ def test_reconnect_never_blocks_longer_than_asked():
     """31-3.1-CONNACK: also while it waits for a CONNACK that does not come."""
     d = Dialogue(is_connected=False)
     for timeout_ms in (0, 1, 7, 50, 1000, 20000) * 20:
-        d._next_stream = ScriptedStream()
+        d.next_stream = ScriptedStream()
         start = d.clock.now_ms
         assert d.client.reconnect(timeout_ms) is False
         assert d.clock.now_ms - start <= timeout_ms + 1
@@ -63,17 +63,17 @@ def test_reconnect_goes_on_where_it_stopped():
     d = Dialogue()
     d.publish(b"1")
     d.lose()
-    stream = d._next_stream = ScriptedStream(write_most=3)
+    stream = d.next_stream = ScriptedStream(write_most=3)
     opened = d.opened
     for _ in range(3000):
         if d.client.reconnect():
             raise AssertionError("connected without CONNACK")
         d.clock.sleep_ms(1)
-        if len(stream.sent) == len(connect()):
+        if len(stream.sent) == len(d.connect_packet(False)):
             break
     assert d.opened == opened + 1
-    assert stream.take() == connect()
-    stream.feed(connack())
+    assert stream.take() == d.connect_packet(False)
+    stream.feed(connack(0, d.level > 3))
     assert d.client.reconnect() is True
     assert stream.take() == publish(b"t", b"1", 1, 1, dup=1)[:3]
     assert d.client.stats.reconnects == 1
@@ -96,18 +96,16 @@ def test_reconnect_keeps_the_session_flag_of_connect():
         assert stream.has_answered() and d.client.is_connected
 
 
-def test_reconnect_after_clean_connect_keeps_what_was_accepted():
+def test_reconnect_after_kept_connect_keeps_what_was_accepted():
     """31-4.2-RECONNECT: nothing accepted is lost to a new connection.
 
-    CONNECT, clean session; C: PUBLISH 1; connection lost; reconnect()
-    C: CONNECT, clean session, PUBLISH 1 DUP
+    CONNECT, session kept; C: PUBLISH 1; connection lost; reconnect()
+    C: CONNECT, session kept, PUBLISH 1 DUP
     """
-    d = Dialogue(clean=True)
+    d = Dialogue(clean=False)
     d.publish(b"1")
     d.lose()
-    stream = d.new_stream(True)
-    d.client.reconnect(5000)
-    assert stream.has_answered()
+    d.reconnect(clean=False)
     d.c2b(publish(b"t", b"1", 1, 1, dup=1))
 
 
@@ -124,8 +122,8 @@ def test_reconnect_says_why_it_failed_and_raises_only_for_good():
     ):
         d = Dialogue(connect_timeout=2)
         d.lose()
-        stream = d._next_stream = ScriptedStream()
-        stream.answer(connect(), reply)
+        stream = d.next_stream = ScriptedStream()
+        stream.answer(d.connect_packet(False), reply)
         assert d.client.reconnect(4000) is False
         assert d.client.last_error.code in (code, NETWORK), reply
         assert stream.is_closed
@@ -134,8 +132,8 @@ def test_reconnect_says_why_it_failed_and_raises_only_for_good():
     for code in (1, 2, 4, 5, 6, 255):
         d = Dialogue()
         d.lose()
-        stream = d._next_stream = ScriptedStream()
-        stream.answer(connect(), connack(code))
+        stream = d.next_stream = ScriptedStream()
+        stream.answer(d.connect_packet(False), connack(code))
         assert code_of(d.client.reconnect, 4000) == code
         assert stream.is_closed
 

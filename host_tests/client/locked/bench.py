@@ -4,7 +4,7 @@ MicroPython.
 """
 
 from host_tests.client import wire
-from host_tests.client.dialogue import clocked_modules
+from host_tests.client.dialogue import clocked_modules, with_ids_from_1
 from host_tests.client.locked.fixed_stream import FixedStream
 from host_tests.client.scripted import Clock
 from umqtt31 import MQTTClient
@@ -51,7 +51,7 @@ class Bench:
         self.clock = Clock()
         for module in clocked_modules():
             module.time = self.clock
-        self.client = MQTTClient(b"dev", "broker", **options)
+        self.client = with_ids_from_1(MQTTClient, b"dev", "broker", **options)
         self.handler = Handler()
         self.client.on_message = self.handler.on_message
         self.client.on_drop = self.handler.on_drop

@@ -1,0 +1,112 @@
+"""What an error says to a person and to a program.  The design's §4, "Errors"."""
+
+import errno
+
+from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.scripted import ScriptedStream
+from host_tests.client.wire import connack, read_id, suback, subscribe
+from umqtt31 import (
+    FULL,
+    NETWORK,
+    PROTOCOL,
+    REFUSED_CREDENTIALS,
+    REFUSED_NOT_AUTHORIZED,
+    TIMEOUT,
+    MQTTError,
+)
+
+NAMES_OF_NUMBERS = ("Errno", "EIO", "EPERM", "EINTR", "ENOENT", "ESRCH")
+
+
+# 31-3.9-SUBACK: what is not granted is not there, and nobody has to look at a list for it.
+def test_subscribe_when_broker_refuses_then_raises_and_is_not_remembered():
+    d = Dialogue()
+    d.stream.answer(subscribe(1, (b"secret/#", 1)), suback(1, 0x80))
+    error = error_of(d.client.subscribe, b"secret/#", 1)
+    assert isinstance(error, MQTTError) and error.code != PROTOCOL
+    assert d.client.is_connected
+    d.connect(True)
+    d.c2b()
+    d.subscribe(subscribe(2, (b"a", 0)), suback(2, 0), b"a")
+
+
+# 31-3.9-SUBACK: what was granted beside it stays.
+def test_subscribe_when_one_of_several_is_refused_then_the_others_are_remembered():
+    d = Dialogue()
+    pairs = [(b"a", 1), (b"secret", 1), (b"b", 2)]
+    d.stream.answer(subscribe(1, *pairs), suback(1, 1, 0x80, 2))
+    assert isinstance(error_of(d.client.subscribe, pairs), MQTTError)
+    d.connect(True)
+    sent = b""
+    for _ in range(3):
+        for packet in d.take_packets():
+            sent += packet
+            d.b2c(suback(read_id(packet), *([1] * (packet[1] // 5))))
+    assert b"secret" not in sent
+    assert b"\x00\x01a\x01" in sent and b"\x00\x01b\x02" in sent
+
+
+# A filter that was granted before and is refused now is no longer there.
+def test_subscribe_again_when_refused_then_is_forgotten():
+    d = Dialogue()
+    d.subscribe(subscribe(1, (b"a", 0)), suback(1, 0), b"a")
+    d.stream.answer(subscribe(2, (b"a", 2)), suback(2, 0x80))
+    assert isinstance(error_of(d.client.subscribe, b"a", 2), MQTTError)
+    d.connect(True)
+    d.c2b()
+
+
+# 31-2.2-RC: return code 5 is not the system's error 5.
+def test_refused_connection_has_a_code_and_no_number_of_the_system():
+    for code in (1, 2, 3, 4, 5):
+        d = Dialogue(is_connected=False)
+        stream = ScriptedStream()
+        stream.answer(d.connect_packet(True), connack(code))
+        error = error_of(d.client.connect, stream=stream)
+        assert error.code == code
+        assert not error.errno
+        assert not any(name in str(error) for name in NAMES_OF_NUMBERS), error
+    assert (REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED) == (4, 5)
+
+
+def test_errors_of_our_own_have_no_number_of_the_system():
+    d = Dialogue(max_inflight=1, max_mqueue_len=0, keepalive=10)
+    d.publish()
+    full = error_of(d.publish)
+    assert full.code == FULL
+    d.client.ping()
+    d.clock.sleep_ms(10000)
+    late = error_of(d.work)
+    assert late.code == TIMEOUT
+    for error in (full, late):
+        assert not error.errno
+        assert "Errno" not in str(error) and str(error)
+
+
+def test_lost_connection_has_the_number_of_the_system():
+    d = Dialogue()
+    d.stream.feed(OSError(errno.ECONNRESET))
+    error = error_of(d.client.poll)
+    assert (error.code, error.errno) == (NETWORK, errno.ECONNRESET)
+
+
+# A socket that is still connecting tells of a refusal when it is written to or read.
+def test_refused_by_the_host_names_host_and_port_and_is_not_lost():
+    for is_read in (False, True):
+        d = Dialogue(is_connected=False)
+        stream = d.next_stream = ScriptedStream()
+        if is_read:
+            stream.feed(OSError(errno.ECONNREFUSED))
+        else:
+            stream.write_error = OSError(errno.ECONNREFUSED)
+        error = error_of(d.client.connect)
+        assert (error.code, error.errno) == (NETWORK, errno.ECONNREFUSED)
+        assert "broker" in str(error) and "1883" in str(error)
+        assert "lost" not in str(error)
+
+
+def test_unreachable_host_has_the_number_of_the_system():
+    d = Dialogue(is_connected=False, port=8888)
+    error = error_of(d.client.connect)
+    assert (error.code, error.errno) == (NETWORK, 111)
+    assert "broker" in str(error) and "8888" in str(error)

@@ -1,0 +1,280 @@
+"""A flash that fails for a while: nothing accepted is lost, nothing is given up silently."""
+
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import puback, publish, pubrec
+from umqtt31 import FULL, JOURNAL, TIMEOUT, MQTTError
+
+ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
+
+
+def recovered(flash, **options):
+    """-> payloads that a life after a reset sends, in order."""
+    options = dict(ROOM, **options)
+    again = Dialogue(clean=False, store=flash.journal(), **options)
+    return [one[0] for one in again.take_publishes()]
+
+
+# 31-4.1-Q1: whichever operation fails, what was accepted before and after is there.
+def test_publish_when_flash_fails_once_then_all_that_was_accepted_survives_a_reset():
+    for fail_at in range(8):
+        flash = FailingFlash()
+        d = Dialogue(is_connected=False, store=flash.journal(), **ROOM)
+        accepted = []
+        for number in range(8):
+            flash.failures = number == fail_at
+            try:
+                d.publish(b"%d" % number, 1 + number % 2)
+                accepted.append(b"%d" % number)
+            except MQTTError as error:
+                assert error.code == JOURNAL and number == fail_at
+        assert len(accepted) >= 7
+        assert d.client.queued == len(accepted)
+        assert recovered(flash) == accepted, fail_at
+
+
+# 31-4.1-Q1: the same where several messages share what is programmed.
+def test_publish_when_flash_fails_once_in_group_commit_then_all_that_was_accepted_survives():
+    for fail_at in range(30):
+        flash = FailingFlash(16)
+        d = Dialogue(is_connected=False, store=flash.journal(group_commit=True), **ROOM)
+        accepted = []
+        for number in range(30):
+            flash.failures = number == fail_at
+            try:
+                d.publish(b"%d" % number * 10)
+                accepted.append(b"%d" % number * 10)
+            except MQTTError as error:
+                assert error.code == JOURNAL and number == fail_at
+        flash.failures = 0
+        d.connect(False)
+        assert [one[0] for one in d.take_publishes()] == accepted
+        assert recovered(flash) == accepted, fail_at
+
+
+# 31-4.1-Q1: with a connection; what was refused is never sent.
+def test_publish_when_flash_fails_while_connected_then_is_refused_and_not_sent():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal())
+    d.publish(b"1")
+    flash.failures = 1
+    assert code_of(d.publish, b"2") == JOURNAL
+    d.publish(b"3")
+    assert [one[0] for one in d.take_publishes()] == [b"1", b"3"]
+    assert d.client.inflight == 2
+    assert recovered(flash) == [b"1", b"3"]
+
+
+# 31-4.1-Q1: with group commit too publish() takes a message or refuses it, never both.
+def test_publish_when_flash_fails_in_group_commit_while_connected_then_is_sent_once_or_never():
+    for failures in range(1, 6):
+        flash = FailingFlash()
+        d = Dialogue(store=flash.journal(group_commit=True))
+        flash.failures = failures
+        accepted = []
+        for number in range(3):
+            try:
+                d.publish(b"%d" % number)
+                accepted.append(b"%d" % number)
+            except MQTTError as error:
+                assert error.code == JOURNAL
+        for _ in range(10):
+            try:
+                d.client.poll()
+            except MQTTError as error:
+                assert error.code == JOURNAL
+                if not d.client.is_connected:
+                    break
+        flash.failures = 0
+        sent = [one[0] for one in d.take_publishes()]
+        if not d.client.is_connected:
+            d.connect(False)
+            sent = [one[0] for one in d.take_publishes()]
+        assert sent == accepted, failures
+        assert d.client.inflight + d.client.queued == len(accepted)
+
+
+# RT-MQUEUE: each message that is given up is told, whatever the flash does meanwhile.
+def test_max_age_when_flash_fails_then_each_message_given_up_is_told():
+    flash = FailingFlash(40)
+    d = Dialogue(store=flash.journal(), max_inflight=1, max_mqueue_len=120, keepalive=0)
+    d.publish(b"in flight")
+    ids = [d.publish(b"%d" % k, max_age=10) for k in range(100)]
+    told = []
+    d.client.on_drop = lambda packet_id, reason: told.append((packet_id, reason))
+    flash.is_failing = True
+    d.clock.sleep_ms(10000)
+    for _ in range(60):
+        try:
+            d.client.poll()
+        except MQTTError as error:
+            assert error.code == JOURNAL
+            if not d.client.is_connected:
+                break
+    flash.is_failing = False
+    if not d.client.is_connected:
+        d.connect(False)
+    d.work()
+    assert told == [(packet_id, TIMEOUT) for packet_id in ids]
+    assert (d.client.inflight, d.client.queued, d.client.stats.dropped) == (1, 0, 100)
+
+
+# RT-MQUEUE: what is neither sent nor told is lost silently.
+def test_overflow_when_flash_fails_then_each_message_is_sent_or_told():
+    for overflow in ("drop_oldest", "latest"):
+        for fail_at in range(30):
+            flash = FailingFlash()
+            d = Dialogue(
+                is_connected=False, store=flash.journal(), max_mqueue_len=3, overflow=overflow
+            )
+            told, accepted = [], {}
+            d.client.on_drop = lambda packet_id, reason, told=told: told.append(packet_id)
+            for number in range(30):
+                flash.failures = number == fail_at
+                try:
+                    accepted[d.publish(b"%d" % number)] = b"%d" % number
+                except MQTTError as error:
+                    assert error.code == JOURNAL
+            flash.failures = 0
+            assert len(set(told)) == len(told) == d.client.stats.dropped
+            d.connect(False)
+            sent = [one[2] for one in d.take_publishes()]
+            assert sorted(sent + told) == sorted(accepted), (overflow, fail_at)
+
+
+# MQTT-4.3.2-4, MQTT-4.3.3-8: an answer that waits for the flash is not forgotten.
+def test_b2c_answers_owed_when_flash_fails_then_they_leave_later_or_the_link_is_closed():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal())
+    flash.is_failing = True
+    d.stream.feed(publish(b"t", b"1", 1, 7), publish(b"t", b"2", 2, 8), publish(b"t", b"3", 1, 9))
+    error = error_of(d.work)
+    assert isinstance(error, MQTTError) and error.code == JOURNAL
+    sent = d.stream.take()
+    assert pubrec(8) not in sent
+    flash.is_failing = False
+    if d.client.is_connected:
+        d.work()
+        assert sent + d.stream.take() == puback(7) + pubrec(8) + puback(9)
+    else:
+        assert d.stream.is_closed
+        d.connect(False)
+        d.b2c(publish(b"t", b"2", 2, 8, dup=1))
+        d.c2b(pubrec(8))
+    assert [message[1] for message in d.messages].count(b"2") == 1
+
+
+# 31-4.1-Q2: PUBREL waits for its record.
+def test_c2b_pubrec_when_flash_fails_then_pubrel_leaves_after_its_record():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal())
+    packet_id = d.publish(b"1", 2)
+    d.stream.take()
+    flash.is_failing = True
+    d.stream.feed(pubrec(packet_id))
+    assert code_of(d.work) == JOURNAL
+    d.c2b()
+    flash.is_failing = False
+    if d.client.is_connected:
+        d.work()
+    else:
+        d.connect(False)
+    [packet] = d.take_packets()
+    # PUBREC was not answered: on a new connection the PUBLISH may be sent again, too.
+    assert packet[0] & 0xF0 in (0x30, 0x60)
+    assert d.client.inflight == 1
+
+
+# An error leaves the client closed, and the next connect() works.
+def test_connect_when_flash_fails_then_is_closed_and_connects_later_with_all_there():
+    for clean in (True, False):
+        for failures in (1, 2, 100):
+            flash = FailingFlash()
+            d = Dialogue(is_connected=False, store=flash.journal())
+            d.publish(b"1")
+            d.publish(b"2", 2)
+            flash.failures = failures
+            stream = d.new_stream(clean, is_present=False)
+            try:
+                d.client.connect(clean, stream=stream)
+            except MQTTError as error:
+                assert error.code == JOURNAL
+                assert not d.client.is_connected
+            flash.failures = 0
+            if not d.client.is_connected:
+                d.connect(clean, is_present=False)
+            else:
+                d.stream = stream
+                d.work()
+            sent = d.take_publishes()
+            assert [one[0] for one in sent] == [b"1", b"2"]
+            assert d.client.inflight == 2
+
+
+def fill(flash, **options):
+    """-> a client whose journal is full before its queue, and how many it took."""
+    options = dict(max_mqueue_len=200, max_inflight=1, buffer_size=256, **options)
+    d = Dialogue(is_connected=False, store=flash.journal(), **options)
+    told = []
+    d.client.on_drop = lambda packet_id, reason: told.append((packet_id, reason))
+    count = 0
+    while not told:
+        count += 1
+        d.publish(b"%d" % count, topic=b"t%d" % (count % 5))
+        assert count < 200
+    return d, told, count
+
+
+# RT-MQUEUE: the journal's room is a limit as the queue's length is.
+def test_drop_oldest_when_journal_is_full_then_gives_up_and_accepts():
+    d, told, count = fill(FailingFlash(8), overflow="drop_oldest")
+    for number in range(50):
+        d.publish(b"more %d" % number)
+    assert [one[1] for one in told] == [FULL] * len(told)
+    assert d.client.queued == count + 50 - len(told)
+    d.connect(False)
+    sent = []
+    for _ in range(count):
+        packets = d.take_publishes()
+        d.b2c(*[puback(one[2]) for one in packets])
+        sent += [one[0] for one in packets]
+    assert sent[-1] == b"more 49" and d.client.inflight == d.client.queued == 0
+
+
+# RT-MQUEUE: a large message takes the room of several small ones.
+def test_drop_oldest_when_journal_is_full_then_a_large_message_takes_as_many_as_it_needs():
+    d, told, count = fill(FailingFlash(8), overflow="drop_oldest")
+    del told[:]
+    before = d.client.queued
+    packet_id = d.publish(b"x" * 230)
+    assert packet_id and len(told) >= 2
+    assert d.client.queued == before + 1 - len(told)
+
+
+# RT-MQUEUE.
+def test_latest_when_journal_is_full_then_replaces_the_same_topic():
+    d, told, count = fill(FailingFlash(8), overflow="latest")
+    del told[:]
+    for number in range(20):
+        d.publish(b"new %d" % number, topic=b"t1")
+    assert len(told) == 20
+    assert code_of(d.publish, b"x", topic=b"another") == FULL
+    assert len(told) == 20
+
+
+# RT-MQUEUE: nothing is given up for a message that is refused all the same.
+def test_drop_oldest_when_journal_is_full_of_what_is_in_flight_then_refuses_and_keeps_all():
+    d = Dialogue(
+        store=FailingFlash(8).journal(), max_inflight=200, max_mqueue_len=9, overflow="drop_oldest"
+    )
+    told = []
+    d.client.on_drop = lambda packet_id, reason: told.append(packet_id)
+    count = 0
+    try:
+        while count < 200:
+            d.publish(b"%d" % count)
+            count += 1
+    except MQTTError as error:
+        assert error.code == FULL
+    assert 5 < count < 200
+    assert not told and d.client.inflight == count

@@ -1,0 +1,197 @@
+"""The program's calls inside on_drop, on_oversize and the handler: a clear error or none.
+
+Only MQTTError, ValueError and TypeError may come out, and all goes on afterwards.
+"""
+
+from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.wire import puback, publish
+from umqtt31 import BUSY, MQTTError
+
+CALLS = (
+    ("disconnect", lambda client: client.disconnect()),
+    ("connect", lambda client: client.connect()),
+    ("reconnect", lambda client: client.reconnect()),
+    ("poll", lambda client: client.poll()),
+    ("wait_msg", lambda client: client.wait_msg()),
+    ("flush", lambda client: client.flush(1000)),
+    ("ping", lambda client: client.ping()),
+    ("subscribe", lambda client: client.subscribe(b"a")),
+    ("unsubscribe", lambda client: client.unsubscribe(b"a")),
+    ("publish 0", lambda client: client.publish(b"t", b"in hook")),
+    ("publish 1", lambda client: client.publish(b"t", b"in hook", qos=1)),
+    ("publish None", lambda client: client.publish(b"t", b"in hook", qos=1, max_age=None)),
+    ("publish old", lambda client: client.publish(b"t", b"in hook", qos=1, max_age=5)),
+    ("next_due_ms", lambda client: client.next_due_ms()),
+    ("stats", lambda client: client.stats.dropped + client.inflight + client.queued),
+)
+
+
+def calling(d, call, seen):
+    """-> a hook that makes one call and notes what became of it."""
+
+    def hook(*args):
+        try:
+            call(d.client)
+            seen.append(None)
+        except (MQTTError, ValueError, TypeError) as error:
+            seen.append(error)
+
+    return hook
+
+
+def assert_goes_on(d):
+    """All that is still there arrives on a new connection, each message once."""
+    for hook in ("on_drop", "on_oversize", "on_message"):
+        setattr(d.client, hook, None)
+    d.connect(False)
+    count = d.client.inflight + d.client.queued
+    ids = set()
+    for _ in range(count):
+        sent = d.take_publishes()
+        assert not ids & {one[2] for one in sent}
+        ids |= {one[2] for one in sent}
+        d.b2c(*[puback(one[2]) for one in sent])
+    assert len(ids) == count and d.client.inflight == d.client.queued == 0
+
+
+def test_on_drop_when_it_calls_anything_then_gets_a_clear_error_and_all_goes_on():
+    for overflow in ("drop_oldest", "latest"):
+        for name, call in CALLS:
+            for is_connected in (True, False):
+                d = Dialogue(
+                    max_inflight=1, max_mqueue_len=2, overflow=overflow, is_connected=is_connected
+                )
+                for number in range(3 if is_connected else 2):
+                    d.publish(b"%d" % number)
+                d.stream and d.stream.take()
+                seen = []
+                d.client.on_drop = calling(d, call, seen)
+                d.publish(b"new")
+                assert len(seen) == 1, name
+                assert d.client.queued == 2 and d.client.inflight == is_connected, name
+                assert_goes_on(d)
+
+
+def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
+    for name, call in CALLS:
+        d = Dialogue(max_inflight=1, keepalive=0)
+        d.publish(b"in flight")
+        d.publish(b"old", max_age=10)
+        d.publish(b"older", max_age=9)
+        d.publish(b"kept")
+        d.stream.take()
+        seen = []
+        d.client.on_drop = calling(d, call, seen)
+        d.clock.sleep_ms(10000)
+        d.client.poll()
+        assert len(seen) == 2, name
+        assert d.client.queued >= 1, name
+        assert_goes_on(d)
+
+
+def test_on_drop_while_connecting_when_it_calls_anything_then_all_goes_on():
+    for name, call in CALLS:
+        d = Dialogue(is_connected=False)
+        d.publish(b"old", max_age=10)
+        d.publish(b"kept")
+        seen = []
+        d.client.on_drop = calling(d, call, seen)
+        d.clock.sleep_ms(10000)
+        stream = d.new_stream(False)
+        try:
+            d.client.connect(False, stream=stream)
+            assert d.client.is_connected or name == "disconnect", name
+        except MQTTError as error:
+            assert name == "disconnect", (name, error)
+        assert len(seen) == 1, name
+        assert d.client.inflight + d.client.queued >= 1
+        assert_goes_on(d)
+
+
+def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
+    for name, call in CALLS:
+        d = Dialogue()
+        d.publish(b"in flight")
+        d.publish(b"in flight, too", 2)
+        d.lose()
+        seen = []
+        d.client.on_drop = calling(d, call, seen)
+        d.connect(True)
+        assert len(seen) == 2, name
+        d.stream.take()
+        assert_goes_on(d)
+
+
+def test_on_oversize_when_it_calls_anything_then_all_goes_on():
+    for name, call in CALLS:
+        d = Dialogue(buffer_size=64)
+        d.publish(b"in flight")
+        d.stream.take()
+        seen = []
+        d.client.on_oversize = calling(d, call, seen)
+        d.stream.feed(publish(b"t", b"x" * 200, 1, 5))
+        d.client.poll()
+        assert len(seen) == 1, name
+        assert_goes_on(d)
+
+
+def test_handler_when_it_calls_anything_then_all_goes_on():
+    for name, call in CALLS:
+        d = Dialogue()
+        d.publish(b"in flight")
+        d.stream.take()
+        seen = []
+        d.client.on_message = calling(d, call, seen)
+        d.stream.feed(publish(b"t", b"x", 1, 5))
+        d.client.poll()
+        assert len(seen) == 1, name
+        assert_goes_on(d)
+
+
+# 31-2.4-ID: a publish inside on_drop would take the place that is being made.
+def test_publish_inside_on_drop_with_any_max_age_is_refused():
+    for max_age in (0, 5, None):
+        d = Dialogue(is_connected=False, max_mqueue_len=1, overflow="drop_oldest")
+        errors = []
+
+        def hook(packet_id, reason, d=d, errors=errors, max_age=max_age):
+            errors.append(error_of(d.publish, b"in hook", max_age=max_age))
+
+        d.client.on_drop = hook
+        d.publish(b"1")
+        d.publish(b"2")
+        [error] = errors
+        if max_age is None:
+            assert isinstance(error, (MQTTError, TypeError, ValueError))
+        else:
+            assert error.code == BUSY
+        assert d.client.queued == 1
+
+
+# SIB-RELIABILITY, SIB-NOEXC: no value of max_age opens a way past the rules.
+def test_ordered_publish_with_max_age_none_keeps_to_the_rules():
+    d = Dialogue(ordered=True)
+    d.publish(b"1", 1)
+    for qos in (0, 2):
+        assert isinstance(error_of(d.publish, b"x", qos, max_age=None), (ValueError, TypeError))
+    d.c2b(publish(b"t", b"1", 1, 1))
+    assert d.client.inflight + d.client.queued == 1
+
+
+# A disconnect() in the hook or none: the message that came in is not lost.
+def test_on_drop_that_disconnects_then_the_new_message_is_accepted():
+    d = Dialogue(max_inflight=1, max_mqueue_len=1, overflow="drop_oldest")
+    d.publish(b"1")
+    d.publish(b"2")
+    d.client.on_drop = lambda packet_id, reason: error_of(fail_or_disconnect, d)
+    packet_id = d.publish(b"3")
+    d.client.on_drop = None
+    d.connect(False)
+    d.stream.take()
+    d.b2c(puback(1))
+    assert d.take_publishes() == [(b"3", 1, packet_id, 0)]
+
+
+def fail_or_disconnect(d):
+    d.client.disconnect()
+    raise KeyError("done")

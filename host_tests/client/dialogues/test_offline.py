@@ -1,0 +1,248 @@
+"""What happens while there is no connection, for days if need be.  Design §11."""
+
+from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from umqtt31 import CLOSED, FULL, NETWORK, TIMEOUT
+
+HOUR = 3600
+
+
+def pass_offline(d, hours, by_connect=False):
+    """The program tries to connect every six hours; nobody is there."""
+    for _ in range(hours // 6):
+        d.clock.sleep_ms(6 * HOUR * 1000)
+        if by_connect:
+            assert code_of(d.client.connect, False) == NETWORK
+        else:
+            assert d.client.reconnect() is False
+    d.clock.sleep_ms(hours % 6 * HOUR * 1000)
+
+
+def watch_drops(d):
+    dropped = []
+    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    return dropped
+
+
+def test_reconnect_when_a_connect_came_between_then_its_pause_is_forgotten():
+    d = Dialogue(is_connected=False, keepalive=0)
+    assert d.client.reconnect() is False
+    d.connect(False)
+    for _ in range(150):
+        d.wait(HOUR)
+    d.lose()
+    due_ms = d.client.next_due_ms()
+    opened = d.opened
+    for _ in range(3):
+        assert d.client.reconnect() is False
+        d.clock.sleep_ms(1000)
+    assert d.opened > opened
+    assert due_ms <= 1000
+
+
+def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
+    d = Dialogue(is_connected=False)
+    for days in range(1, 31):
+        pass_offline(d, 24)
+        opened, start = d.opened, d.clock.now_ms
+        while d.opened == opened:
+            assert 0 <= d.client.next_due_ms() <= 128000
+            d.clock.sleep_ms(max(1, d.client.next_due_ms()))
+            assert d.client.reconnect() is False
+        assert d.clock.now_ms - start <= 130000, days
+
+
+# RT-AWAITREL-T: a held id that nobody released for so long means nothing any more.
+def test_b2c_held_id_when_offline_for_days_then_is_a_new_message():
+    for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
+        d = Dialogue(await_rel_timeout=300)
+        d.b2c(publish(b"t", b"old", 2, 5))
+        d.lose()
+        pass_offline(d, hours, hours % 4 == 0)
+        d.connect(False)
+        d.b2c(publish(b"t", b"new", 2, 5))
+        d.c2b(pubrec(5))
+        assert [message[1] for message in d.messages] == [b"old", b"new"], hours
+
+
+# MQTT-4.3.3-10: within the time it is still held.
+def test_b2c_held_id_when_offline_for_less_than_its_time_then_is_held():
+    d = Dialogue(await_rel_timeout=86400)
+    d.b2c(publish(b"t", b"one", 2, 5))
+    d.lose()
+    pass_offline(d, 18)
+    d.connect(False)
+    d.b2c(publish(b"t", b"one", 2, 5, dup=1))
+    d.c2b(pubrec(5))
+    assert len(d.messages) == 1
+
+
+def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
+    for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
+        d = Dialogue(is_connected=False)
+        dropped = watch_drops(d)
+        packet_id = d.publish(b"old", max_age=3000)
+        pass_offline(d, hours, hours % 4 == 0)
+        d.connect(False)
+        d.c2b()
+        assert dropped == [(packet_id, TIMEOUT)], hours
+
+
+# RT-MQUEUE: an age limit is its own message's, also of one that never waits.
+def test_c2b_max_age_of_a_message_that_goes_out_at_once_then_no_other_is_given_up():
+    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
+    dropped = watch_drops(d)
+    d.publish(b"in flight", 2)
+    aged = d.publish(b"aged", 2, max_age=3)
+    d.publish(b"kept", 1)
+    d.publish(b"at once", 0, max_age=3)
+    for _ in range(10):
+        d.wait(1)
+    assert dropped == [(aged, TIMEOUT)]
+    assert (d.client.inflight, d.client.queued) == (1, 1)
+
+
+# RT-MQUEUE: the same for the others behind one that is given up.
+def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
+    for qos0 in (False, True):
+        d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0, mqueue_store_qos0=qos0)
+        dropped = watch_drops(d)
+        d.publish(b"in flight", 2)
+        ids, kept = [], []
+        for number in range(5):
+            ids.append(d.publish(b"aged %d" % number, max_age=3 + number))
+            kept.append(d.publish(b"kept %d" % number))
+            if qos0:
+                d.publish(b"0", 0)
+        for seconds in range(8):
+            assert [one[0] for one in dropped] == ids[: max(0, seconds - 2)]
+            d.wait(1)
+        d.stream.take()
+        d.b2c(pubrec(1))
+        d.c2b(pubrel(1))
+        d.b2c(pubcomp(1))
+        sent = []
+        for _ in range(20):
+            for one in d.take_publishes():
+                sent.append(one[0])
+                if one[1]:
+                    d.b2c(puback(one[2]))
+        assert [text for text in sent if text != b"0"] == [b"kept %d" % k for k in range(5)]
+
+
+def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
+    d = Dialogue(is_connected=False)
+    d.publish(b"young", max_age=86400)
+    pass_offline(d, 18)
+    d.connect(False)
+    assert [one[0] for one in d.take_publishes()] == [b"young"]
+
+
+# RT-MQUEUE: expired messages make room.
+def test_publish_when_queue_is_full_of_expired_messages_then_they_leave():
+    d = Dialogue(is_connected=False, max_mqueue_len=3)
+    dropped = watch_drops(d)
+    ids = [d.publish(b"%d" % k, max_age=10) for k in range(2)]
+    kept = d.publish(b"kept")
+    assert code_of(d.publish, b"refused") == FULL and not dropped
+    d.clock.sleep_ms(10000)
+    new = d.publish(b"new")
+    assert dropped == [(packet_id, TIMEOUT) for packet_id in ids]
+    assert d.client.queued == 2 and d.client.stats.dropped == 2
+    d.connect(False)
+    assert d.take_publishes() == [(b"kept", 1, kept, 0), (b"new", 1, new, 0)]
+
+
+# RT-MQUEUE: what is too old goes first, what the policy would give up stays.
+def test_publish_when_queue_is_full_then_policy_gives_up_nothing_while_there_are_expired():
+    d = Dialogue(is_connected=False, max_mqueue_len=2, overflow="drop_oldest")
+    dropped = watch_drops(d)
+    oldest = d.publish(b"oldest")
+    aged = d.publish(b"aged", max_age=10)
+    d.clock.sleep_ms(10000)
+    d.publish(b"new")
+    assert dropped == [(aged, TIMEOUT)]
+    d.publish(b"newer")
+    assert dropped == [(aged, TIMEOUT), (oldest, FULL)]
+
+
+def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
+    for is_poll in (False, True):
+        d = Dialogue(is_connected=False)
+        dropped = watch_drops(d)
+        packet_id = d.publish(b"old", max_age=10)
+        d.clock.sleep_ms(9999)
+        assert d.client.reconnect() is False
+        assert not dropped
+        d.clock.sleep_ms(1)
+        if is_poll:
+            assert code_of(d.client.poll) == CLOSED
+        else:
+            assert d.client.reconnect() is False
+        assert dropped == [(packet_id, TIMEOUT)]
+        assert d.client.queued == 0
+
+
+def recovered(flash):
+    """-> payloads that a life after a reset sends."""
+    again = Dialogue(clean=False, store=flash.journal(), max_inflight=20, max_mqueue_len=20)
+    return [one[0] for one in again.take_publishes()]
+
+
+def publish_offline(flash):
+    d = Dialogue(
+        is_connected=False,
+        store=flash.journal(group_commit=True),
+        max_inflight=20,
+        max_mqueue_len=20,
+        keepalive=0,
+    )
+    for number in range(3):
+        d.publish(b"%d" % number)
+    return d
+
+
+# 31-4.1-Q1: with group commit what was accepted is durable from the next call on.
+def test_group_commit_when_offline_then_poll_makes_it_durable():
+    flash = FailingFlash()
+    d = publish_offline(flash)
+    assert code_of(d.client.poll) == CLOSED
+    assert recovered(flash) == [b"0", b"1", b"2"]
+
+
+def test_group_commit_when_offline_then_reconnect_makes_it_durable():
+    flash = FailingFlash()
+    d = publish_offline(flash)
+    assert d.client.reconnect() is False
+    assert recovered(flash) == [b"0", b"1", b"2"]
+
+
+def test_group_commit_when_offline_then_connect_that_fails_makes_it_durable():
+    flash = FailingFlash()
+    d = publish_offline(flash)
+    assert code_of(d.client.connect, False) == NETWORK
+    assert recovered(flash) == [b"0", b"1", b"2"]
+
+
+def test_group_commit_when_a_packet_is_stuck_then_poll_makes_the_next_durable():
+    flash = FailingFlash()
+    d = publish_offline(flash)
+    d.connect(False)
+    d.stream.is_blocked = True
+    d.publish(b"stuck")
+    d.work()
+    d.publish(b"next")
+    d.work()
+    assert recovered(flash) == [b"0", b"1", b"2", b"stuck", b"next"]
+
+
+# One page takes them all: that is what group commit is for.
+def test_group_commit_when_offline_then_one_program_operation_serves_many():
+    flash = FailingFlash()
+    d = publish_offline(flash)
+    operations = flash.operations
+    assert d.client.reconnect() is False
+    assert flash.operations - operations <= 2
+    assert d.client.reconnect() is False
+    assert flash.operations - operations <= 2

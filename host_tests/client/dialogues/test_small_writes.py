@@ -1,0 +1,167 @@
+"""A stream that takes little or nothing at times, in both directions at once."""
+
+from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.wire import (
+    PINGRESP,
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+)
+from umqtt31 import NETWORK, TIMEOUT
+
+
+def poll_often(d, count=400):
+    for _ in range(count):
+        d.client.poll()
+
+
+# MQTT-4.6.0-2: however many answers are owed and however few bytes the stream takes.
+def test_c2b_answers_when_stream_takes_a_few_bytes_then_none_is_overwritten():
+    for count in (7, 8, 9, 10, 17, 40):
+        for write_most in (1, 2, 3, 4, 5, 31, 33):
+            d = Dialogue()
+            d.stream.write_most = write_most
+            d.stream.feed(*[publish(b"t", b"x", 1, k) for k in range(1, count + 1)])
+            poll_often(d)
+            d.c2b(*[puback(k) for k in range(1, count + 1)])
+            assert len(d.messages) == count
+
+
+# MQTT-4.6.0-2, MQTT-4.6.0-3: the same behind a message of the program that is half out.
+def test_c2b_answers_behind_half_a_publish_then_all_leave_whole_and_in_order():
+    for write_most in (1, 3, 7):
+        d = Dialogue(max_awaiting_rel=20)
+        d.stream.write_most = write_most
+        d.publish(b"0123456789", 1)
+        packets = [publish(b"t", b"x", 1 + k % 2, k) for k in range(1, 21)]
+        d.stream.feed(*packets)
+        poll_often(d)
+        answers = [pubrec(k) if k % 2 else puback(k) for k in range(1, 21)]
+        d.c2b(publish(b"t", b"0123456789", 1, 1), *answers)
+
+
+# 31-4.1-Q1: what is accepted is accepted, whatever becomes of the connection.
+def test_c2b_publish_when_link_dies_under_half_a_packet_then_is_accepted_and_poll_raises():
+    for qos in (1, 2):
+        d = Dialogue()
+        d.stream.write_most = 5
+        first = d.publish(b"first", qos)
+        d.stream.write_error = OSError(104)
+        second = d.publish(b"second", qos)
+        assert second == first + 1
+        assert d.client.inflight + d.client.queued == 2
+        assert code_of(d.client.poll) == NETWORK
+        assert not d.client.is_connected
+        d.connect(False)
+        assert d.take_publishes() == [(b"first", qos, first, 1), (b"second", qos, second, 0)]
+
+
+# 31-4.1-Q1: also when the stream dies under the packet itself.
+def test_c2b_publish_when_link_dies_under_its_own_packet_then_is_accepted_and_poll_raises():
+    d = Dialogue()
+    d.stream.write_error = OSError(104)
+    packet_id = d.publish(b"first", 1)
+    assert packet_id and d.client.inflight + d.client.queued == 1
+    assert code_of(d.client.poll) == NETWORK
+
+
+# A broker that reads nothing before its own packets are taken must not wait for ever.
+def test_b2c_while_a_packet_waits_for_room_then_messages_are_handed_over():
+    d = Dialogue(connect_timeout=5)
+    d.stream.is_blocked = True
+    d.publish(b"waits", 1)
+    d.stream.feed(*[publish(b"t", b"%d" % k) for k in range(20)])
+    d.stream.feed(*[publish(b"t", b"%d" % k, 1, k) for k in range(20, 24)])
+    for _ in range(20):
+        d.client.poll()
+        d.clock.sleep_ms(10)
+    assert [message[1] for message in d.messages] == [b"%d" % k for k in range(24)]
+    d.stream.is_blocked = False
+    poll_often(d, 20)
+    d.c2b(publish(b"t", b"waits", 1, 1), *[puback(k) for k in range(20, 24)])
+
+
+# The same, for more than the client can owe answers for: it goes on as room comes.
+def test_b2c_when_broker_reads_as_much_as_it_is_read_then_both_go_on():
+    d = Dialogue(connect_timeout=5, max_inflight=8)
+    for number in range(8):
+        d.publish(b"%d" % number, 1)
+    d.stream.take()
+    d.stream.feed(*[puback(k) for k in range(1, 9)])
+    d.stream.feed(*[publish(b"t", b"%d" % k, 1, k) for k in range(1, 61)])
+    d.stream.write_most = 2
+    for number in range(8, 12):
+        d.publish(b"%d" % number, 1)
+    poll_often(d, 600)
+    sent = d.stream.take()
+    assert len(d.messages) == 60
+    assert len(sent) == 4 * 60 + sum(len(publish(b"t", b"%d" % k, 1, 1)) for k in range(8, 12))
+    for k in range(1, 61):
+        assert puback(k) in sent
+
+
+# 31-2.2-KATIMEOUT: a stream that takes nothing for connect_timeout is dead all the same.
+def test_c2b_when_nothing_is_taken_for_long_then_times_out_while_messages_come():
+    d = Dialogue(connect_timeout=5)
+    d.stream.is_blocked = True
+    d.publish(b"waits", 1)
+    for _ in range(4):
+        d.wait(1)
+        d.b2c(publish(b"t", b"x"))
+    assert len(d.messages) == 4
+    d.clock.sleep_ms(2000)
+    assert code_of(d.work) == TIMEOUT
+    assert d.stream.is_closed
+
+
+# MQTT-4.3.3-6: what is to be sent again, and waits for room, is out of date by PUBREC.
+def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows():
+    for step_s, steps in ((1, 8), (1, 5), (8, 1), (9, 1)):
+        for write_most in (0, 1, 3):
+            d = Dialogue(keepalive=8, retry_interval=5)
+            packet_id = d.publish(b"1", 2)
+            d.stream.take()
+            d.stream.is_blocked = True
+            for _ in range(steps):
+                d.wait(step_s)
+            d.b2c(publish(b"t", b"x", 1, 9), pubrec(packet_id))
+            d.stream.is_blocked = False
+            d.stream.write_most = write_most
+            poll_often(d)
+            kinds = [packet[0] & 0xF0 for packet in d.take_packets()]
+            # PUBLISH before PUBREL is late, but harmless; behind it, it is a new message.
+            assert 0x60 in kinds and 0x30 not in kinds[kinds.index(0x60) :], kinds
+            d.b2c(PINGRESP, pubcomp(packet_id))
+            poll_often(d, 20)
+            assert d.client.inflight == 0
+
+
+# 31-3.4-PUBACK: the same for a message that is done meanwhile, its id is free.
+def test_c2b_acknowledged_while_waiting_to_be_sent_again_then_qos2_is_not_published_again():
+    d = Dialogue(keepalive=8, retry_interval=5)
+    packet_id = d.publish(b"1", 2)
+    d.b2c(pubrec(packet_id))
+    d.stream.take()
+    d.stream.is_blocked = True
+    for _ in range(8):
+        d.wait(1)
+    d.b2c(pubcomp(packet_id))
+    d.stream.is_blocked = False
+    poll_often(d, 20)
+    for packet in d.take_packets():
+        assert packet[0] & 0xF0 in (0x60, 0xC0), packet
+    assert d.client.inflight == 0
+
+
+# MQTT-4.6.0-2: no answer is lost for want of room, and none written over.
+def test_b2c_when_nothing_is_taken_and_many_answers_are_owed_then_reads_no_further():
+    d = Dialogue()
+    d.stream.is_blocked = True
+    d.stream.feed(*[publish(b"t", b"x", 1 + (k > 50), k) for k in range(1, 101)])
+    poll_often(d, 50)
+    assert 30 < len(d.messages) < 100
+    d.stream.is_blocked = False
+    poll_often(d, 50)
+    assert len(d.messages) == 100
+    d.c2b(*[pubrec(k) if k > 50 else puback(k) for k in range(1, 101)])

@@ -1,0 +1,174 @@
+"""The fast ways of publish() and of PUBACK are the general ones, byte for byte.
+
+Two protocols live through the same random steps.  One takes the fast ways wherever it
+can; the other has none of them: its publish() always enters the ring, and what it
+receives comes in pieces.  What they write, say and hold is the same after every step.
+"""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_tests.client import wire
+from host_tests.client.scripted import Clock
+from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
+from umqtt31.ram import RamStore
+from umqtt31.session import Session
+
+BYTES = 200
+CONNECT = b"\x10\x00"
+
+
+class SlowSession(Session):
+    """Never takes the fast way."""
+
+    def lock(self, is_locked):
+        super().lock(is_locked)
+        self._short = 0
+
+    def on_ack(self, first, packet_id):
+        slot = self._order[self.first]
+        if first == 0x40 and self._ids[slot] == packet_id and self._waits[slot] == 0x41:
+            self._waits[slot] |= 2  # means nothing here, but is not the usual case
+        super().on_ack(first, packet_id)
+
+
+class Side:
+    """One of the two, and the stream at its end."""
+
+    def __init__(self, make, is_fast, level, store_qos0, last_id):
+        self.is_fast = is_fast
+        self.clock = Clock()
+        self.session = make(RamStore(), 3, 3, BYTES, 8 if level == 3 else 0)
+        self.session.mqueue_store_qos0 = store_qos0
+        self.session.last_id = last_id
+        self.session.open(b"dev", 5)
+        self.protocol = Protocol(self.session, BYTES, level, 4)
+        self.protocol.set_times(60, 5, 20, 10)
+        self.said = []  # what received() and tick() returned, but for "more has to come"
+
+    def feed(self, data):
+        """The stream gives `data`, in one read as far as is asked for, or in many."""
+        framing = self.protocol.framing
+        while data:
+            n = min(framing.need, len(data)) if self.is_fast else 1
+            framing.into[:n] = data[:n]
+            data = data[n:]
+            event = self.protocol.received(n)
+            if event == MESSAGE:
+                message = self.protocol.message
+                self.said.append((message.topic, message.payload, message.qos))
+                if message.qos:
+                    self.protocol.acknowledge(message.qos, message.packet_id)
+            elif event and event != HANDLED:
+                self.said.append(event)
+
+    def write(self, most):
+        """The stream takes up to `most` bytes -> these."""
+        session = self.session
+        taken = b""
+        while most and (session.at != session.end or session.is_due and session.next()):
+            n = min(most, session.end - session.at)
+            taken += bytes(session.out[session.at : session.at + n])
+            session.at += n
+            most -= n
+        return taken
+
+    def tick(self, ms):
+        self.clock.now_ms += ms
+        code = self.protocol.tick(self.clock.ticks_ms(), 0)
+        if code > 1:  # 1 is only a hint that there may be something to write
+            self.said.append(code)
+        return code > 1
+
+    def connect(self, is_clean, is_present):
+        self.protocol.begin(is_clean, CONNECT, self.clock.ticks_ms())
+        assert self.write(len(CONNECT)) == CONNECT
+        self.feed(wire.connack(0, is_present if self.protocol.level > 3 else 0))
+        assert self.said[-1] == ACCEPTED
+
+    def state(self):
+        """All that counts of it, with what is still to be written."""
+        session, protocol = self.session, self.protocol
+        ring = [
+            (session._ids[slot], session._waits[slot], self._packet(slot))
+            for slot in map(session._slot, range(session.count))
+        ]
+        counts = session.unsent, session._owed, session.room, session.last_id, session.news
+        times = [getattr(protocol, name) for name in ("_tx_at", "_rx_at", "_moved_at", "_tries")]
+        held = [packet_id for packet_id in range(1, 12) if session.held.find(packet_id) >= 0]
+        waiting = bytes(session.out[session.at : session.end])
+        return ring, counts, vars(session.stats), times, held, waiting, protocol.state
+
+    def _packet(self, slot):
+        # The DUP bit is set when it goes out.
+        buf = self.session.store.buffers[slot][: self.session.store.used[slot]]
+        return buf[0] & ~8, bytes(buf[1:])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["publish", "publish", "publish", "write all", "write all", "write some"]
+            + ["first ack", "first ack", "first ack", "ack", "ack"]
+            + ["message", "pubrel", "ping", "wait", "wait", "lose"]
+        ),
+        st.integers(0, 2**16),
+    ),
+    min_size=5,
+    max_size=60,
+)
+
+
+@settings(max_examples=400)
+@given(STEPS, st.sampled_from([3, 4]), st.booleans(), st.sampled_from([0, 65531]))
+def test_fast_way_writes_says_and_holds_the_same_as_the_general_way(
+    steps, level, store_qos0, last_id
+):
+    fast = Side(Session, True, level, store_qos0, last_id)
+    slow = Side(SlowSession, False, level, store_qos0, last_id)
+    for side in (fast, slow):
+        side.connect(False, 0)
+    for name, number in steps:
+        results = [take_step(side, name, number) for side in (fast, slow)]
+        assert results[0] == results[1], name
+        assert fast.said == slow.said
+        assert fast.state() == slow.state(), name
+
+
+def take_step(side, name, number):
+    """-> what can be seen of the step from outside."""
+    session = side.session
+    is_lost = False
+    result = None
+    if name == "publish":
+        side.protocol.now = side.clock.ticks_ms()
+        payload = b"%d" % number * (1 + number % 29)
+        result = session.publish(b"t/%d" % (number % 2), payload, number % 6)
+    elif name == "write all":
+        result = side.write(10_000)
+    elif name == "write some":
+        result = side.write(1 + number % 9)
+    elif name == "ack" and session.room > 8:
+        kind = (wire.puback, wire.puback, wire.pubrec, wire.pubcomp)[number % 4]
+        k = number // 4 % 8
+        is_known = k < session.count
+        side.feed(kind(session._ids[session._slot(k)] if is_known else number % 7))
+    elif name == "first ack" and session.room > 8 and session.count:
+        # What it waits for is the first byte of its answer; at QoS 0 it waits for none.
+        slot = session._slot(0)
+        first = session._waits[slot] & 0x70
+        if first:
+            side.feed(bytes((first, 2)) + wire.u16(session._ids[slot]))
+    elif name == "message" and session.room > 8:
+        side.feed(wire.publish(b"in", b"%d" % number, number % 3, 1 + number % 5))
+    elif name == "pubrel" and session.room > 8:
+        side.feed(wire.pubrel(1 + number % 5))
+    elif name == "ping":
+        side.feed(wire.PINGRESP)
+    elif name == "wait":
+        is_lost = side.tick((1, 400, 5_000, 15_000)[number % 4])
+    if name == "lose" or is_lost:
+        side.protocol.lost()
+        side.clock.now_ms += number
+        side.connect(number % 4 == 1, number >> 2 & number % 4 == 2)
+    return result

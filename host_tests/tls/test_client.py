@@ -1,0 +1,77 @@
+"""connect() and reconnect() with `ssl`: whatever is wrong is an MQTTError that says so."""
+
+import socket
+
+import pytest
+
+from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
+from tools.brokers import Mosquitto
+from tools.brokers.process import free_port
+from umqtt31 import NETWORK, TIMEOUT, MQTTClient
+
+SERVER = "127.0.0.1"
+WRONG_SERVERS = [one for one in SERVERS if isinstance(one[2], str)]
+WRONG_CLIENTS = [one for one in CLIENTS if isinstance(one[2], str)]
+
+
+def check(found, text):
+    """Both calls failed in the same way, and say `text`."""
+    assert [code for code, _ in found] == [NETWORK, NETWORK]
+    for _, said in found:
+        assert text.replace("localhost", SERVER) in said
+
+
+def test_wrong_certificate_of_the_server_is_an_mqtt_error(run, brokers, certificates):
+    ports = [brokers.port(name) for name, _, _ in WRONG_SERVERS]
+    before = [_accepted(brokers, name) for name, _, _ in WRONG_SERVERS]
+    cases = [
+        [port, SERVER, {"ca": certificates.file(f"{roots}.crt")}]
+        for port, (_, roots, _) in zip(ports, WRONG_SERVERS)
+    ]
+    for found, (_, _, text) in zip(run("refusals", cases), WRONG_SERVERS):
+        check(found, text.partition(" (")[0])
+    # So neither client id nor password was sent.
+    assert [_accepted(brokers, name) for name, _, _ in WRONG_SERVERS] == before
+
+
+def _accepted(brokers, name):
+    return brokers.one(name).log_text().count("Sending CONNACK")
+
+
+def test_refused_certificate_of_ours_is_an_mqtt_error(run, brokers, certificates):
+    port = brokers.port("server", is_strict=True)
+    cases = []
+    for cert, key, _ in WRONG_CLIENTS:
+        ssl = {"ca": certificates.file("ca.crt")}
+        if cert:
+            ssl.update(cert=certificates.file(f"{cert}.crt"), key=certificates.file(f"{key}.key"))
+        cases.append([port, SERVER, ssl])
+    for found in run("refusals", cases):
+        check(found, REFUSED)
+
+
+def test_peer_without_tls_or_without_a_broker_is_an_mqtt_error(run, certificates):
+    ssl = {"ca": certificates.file("ca.crt")}
+    with Mosquitto() as broker:
+        cases = [[broker.port, SERVER, ssl], [free_port(), SERVER, ssl]]
+        without_tls, nobody = run("refusals", cases)
+    check(without_tls, REFUSED)
+    check(nobody, "[Errno 111] ")
+
+
+def test_handshake_without_an_answer_ends_in_a_time_out(run, certificates):
+    """connect_timeout is 3 s here."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert run("silence", port, {"ca": certificates.file("ca.crt")}) == (TIMEOUT, 3)
+
+
+@pytest.mark.parametrize("ssl", [7, {"cafile": "ca.crt"}, {"cert": b""}])
+def test_wrong_option_is_refused_by_the_constructor(ssl):
+    with pytest.raises((TypeError, ValueError), match="ssl"):
+        MQTTClient("a", "b", ssl=ssl)
+
+
+@pytest.mark.parametrize(("ssl", "port"), [(None, 1883), (False, 1883), (True, 8883), ({}, 8883)])
+def test_port_follows_the_option(ssl, port):
+    assert MQTTClient("a", "b", ssl=ssl)._address[1] == port

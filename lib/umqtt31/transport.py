@@ -1,0 +1,85 @@
+"""Openers: what makes the stream of a connection.  The only module that imports socket.
+
+A stream has MicroPython's methods `readinto(buf, n)`, `write(buf, off, n)` and
+`close()`, and never waits.
+"""
+
+import sys
+
+from micropython import const
+
+from .errors import MQTTError, number_of
+
+if sys.implementation.name == "cpython":
+    from .cpython import socket
+else:
+    try:
+        import socket
+    except ImportError:  # a build without a network: connect(stream=…) works
+        socket = None
+
+_NETWORK = const(256)
+
+# EAGAIN, EINPROGRESS, EALREADY, ENOTCONN as numbered by Linux, macOS and lwIP.
+_CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
+
+
+def open_tcp(server, port, context):
+    """Start to connect, waiting for nothing but the name look-up -> a stream.
+
+    `context` is an SSLContext or None.  Raises OSError, ValueError.
+    """
+    if socket is None:
+        raise OSError("no sockets in this build: give connect() a stream")
+    address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+    sock = socket.socket(address[0], address[1], address[2])
+    try:
+        sock.setblocking(False)
+        try:
+            # IPPROTO_TCP, TCP_NODELAY: the same numbers on Linux, macOS and lwIP; the
+            # unix port has no names for them.  With Nagle a window fills half as fast.
+            sock.setsockopt(6, 1, 1)
+        except OSError:
+            pass  # a port without the option
+        try:
+            sock.connect(address[-1])
+        except OSError as error:
+            if error.errno not in _CONNECTING:
+                raise
+        if context:
+            from .tls import wrap
+
+            return wrap(sock, context, server)
+        return sock
+    except Exception:
+        sock.close()
+        raise
+
+
+def open_stream(opener, address):
+    """-> a stream by `opener()`, or by TCP to `address` (server, port, context).
+
+    Raises MQTTError (NETWORK), which says where and why.
+    """
+    try:
+        return opener() if opener else open_tcp(*address)
+    except Exception as error:
+        if isinstance(error, MQTTError):
+            raise
+        raise broken(error, address, True)
+
+
+def broken(error, address, is_new):
+    """-> the MQTTError for what a stream to `address` raised while it opened (`is_new`)
+    or later."""
+    number = number_of(error)
+    if address[2]:
+        from .tls import text_of
+
+        error = text_of(error, address[0])
+        if number and number < 0:
+            number = None  # of Mbed TLS
+    text = "connection to the broker %s port %d lost: %s"
+    if is_new:
+        text = "cannot reach the broker %s port %d: %s"
+    return MQTTError(_NETWORK, text % (address[0], address[1], error), number)
