@@ -10,11 +10,15 @@ from typing import NamedTuple
 from tools.sim.campaign import Job
 from tools.sim.store import SurvivingStore
 from umqtt31.client import MQTTClient
+from umqtt31.held import Held
+from umqtt31.protocol import HANDLED, Protocol
 from umqtt31.recovery import Recovery
 from umqtt31.session import Session
 
 _PUBLISH, _PUBREL = 0x30, 0x60
+_WAIT_PUBREC = 0x50
 _DUP = 0x08
+_MAYBE_SENT = 0x80
 
 
 class Wrong(NamedTuple):
@@ -31,76 +35,75 @@ def _single(script, *rules):
     return Job("single", script), rules
 
 
-def _without_dup(next_packet):
-    def wrong(session, buf, now):
-        n = next_packet(session, buf, now)
-        if n and buf[0] & 0xF0 == _PUBLISH:
-            buf[0] &= ~_DUP
-        return n
-
-    return wrong
+def _first_part(parts, script, *rules):
+    return Job("single", script, kinds=2, part=0, parts=parts), rules
 
 
-def _always_dup(next_packet):
-    def wrong(session, buf, now):
-        n = next_packet(session, buf, now)
-        if n and buf[0] & 0xF6 > _PUBLISH and buf[0] & 0xF0 == _PUBLISH:
-            buf[0] |= _DUP
-        return n
+def _each_publish(change):
+    # Changes the first byte of each PUBLISH that next() has ready.
+    def wrap(next_packet):
+        def wrong(session):
+            is_there = next_packet(session)
+            if is_there and not session.at and session.out[0] & 0xF0 == _PUBLISH:
+                session.out[0] = change(session.out[0])
+            return is_there
 
-    return wrong
+        return wrong
+
+    return wrap
 
 
-def _pubrel_without_dup(next_packet):
-    def wrong(session, buf, now):
-        n = next_packet(session, buf, now)
-        if n and buf[0] & 0xF0 == _PUBREL:
-            buf[0] &= ~_DUP
-        return n
+def _pubrel_without_dup(answer):
+    def wrong(session, first, packet_id):
+        answer(session, first & ~_DUP if first & 0xF0 == _PUBREL else first, packet_id)
 
     return wrong
 
 
 def _same_id(next_id):
     def wrong(session):
-        session.id_end = 0
+        session._id_end = session.last_id = 0
         return 1
 
     return wrong
 
 
-def _pubrel_newest_first(next_pubrel):
-    def wrong(session, buf, now):
-        order = session.order
-        sent = session.count - session.queued - session.again
-        session.order = order[:sent][::-1] + order[sent:]
-        try:
-            return next_pubrel(session, buf, now)
-        finally:
-            session.order = order
+def _sent(session):
+    return session.count - session.unsent
+
+
+def _waits(session, k):
+    return session._waits[session._slot(k)] & 0x70
+
+
+def _pubrel_newest_first(release):
+    def wrong(session):
+        for k in reversed(range(_sent(session))):
+            if _waits(session, k) == _WAIT_PUBREC:
+                break
+            if _waits(session, k) == _PUBREL:
+                session._release_one(session._slot(k))
 
     return wrong
 
 
-def _pubrel_at_once(next_pubrel):
+def _pubrel_at_once(release):
     # Past older ones that still await their PUBREC.
-    def wrong(session, buf, now):
-        order = session.order
-        sent = session.count - session.queued - session.again
-        session.order = sorted(order[:sent], key=lambda slot: -(session.state[slot] & 7))
-        try:
-            return next_pubrel(session, buf, now)
-        finally:
-            session.order = order
+    def wrong(session):
+        for k in range(_sent(session)):
+            if _waits(session, k) == _PUBREL:
+                session._release_one(session._slot(k))
 
     return wrong
 
 
 def _publish_after_pubrel(rewind):
-    def wrong(session, tries):
-        rewind(session, tries)
-        for slot in session.order[: session.again]:
-            session.state[slot] = session.state[slot] & ~7 | 2
+    def wrong(session):
+        rewind(session)
+        for k in range(session.count):
+            slot = session._slot(k)
+            if _waits(session, k) >= _PUBREL:
+                session._waits[slot] = session._waits[slot] & ~0x70 | _WAIT_PUBREC
 
     return wrong
 
@@ -112,28 +115,34 @@ def _publish_after_reset(restore):
     return wrong
 
 
-def _resend_newest_first(rewind):
-    def wrong(session, tries):
-        rewind(session, tries)
-        n = session.again
-        session.order[:n] = session.order[:n][::-1]
+def _reordered(reorder):
+    # Changes the order of the ring when all is to be sent again.
+    def wrap(rewind):
+        def wrong(session):
+            rewind(session)
+            slots = [session._slot(k) for k in range(session.count)]
+            reorder(slots, session.inflight())
+            for k, slot in enumerate(slots):
+                session._order[(session.first + k) % session._n] = slot
 
-    return wrong
+        return wrong
+
+    return wrap
+
+
+def _newest_first(slots, in_flight):
+    slots[:in_flight] = slots[:in_flight][::-1]
+
+
+def _new_first(slots, in_flight):
+    if in_flight < len(slots):
+        slots.insert(0, slots.pop(in_flight))
 
 
 def _resend_nothing(rewind):
-    def wrong(session, tries):
-        rewind(session, tries)
-        session.again = 0
-
-    return wrong
-
-
-def _new_before_resend(rewind):
-    def wrong(session, tries):
-        rewind(session, tries)
-        if session.queued:
-            session.order.insert(0, session.order.pop(session.again))
+    def wrong(session):
+        rewind(session)
+        session.unsent = session.count - session.inflight()
 
     return wrong
 
@@ -164,72 +173,78 @@ def _no_record(record):
     return wrong
 
 
-def _forget_held(hold):
-    def wrong(session, packet_id, now):
-        hold(session, packet_id, now)
-        session.release(packet_id)
+def _forget_held(add):
+    def wrong(held, packet_id, now):
+        add(held, packet_id, now)
+        held.remove(packet_id)
 
     return wrong
 
 
-def _ack_before_handler(on_publish):
-    def wrong(client, first, now):
-        message = client._message
-        link = client._link
-        if message.read(first, link.field, link.length) and message.packet_id:
-            client._ack(0x50 if first & 4 else 0x40, message.packet_id)
-            client._send_acks(now)
-        on_publish(client, first, now)
+def _around_handler(around):
+    # While poll() runs, the handler is `around(client, handler, message)`.
+    def wrap(poll):
+        def wrong(client, *more):
+            handler = client.on_message
+            client.on_message = lambda message: around(client, handler, message)
+            try:
+                return poll(client, *more)
+            finally:
+                client.on_message = handler
+
+        return wrong
+
+    return wrap
+
+
+def _ack_first(client, handler, message):
+    protocol = client._protocol
+    if message.qos:
+        Protocol.acknowledge(protocol, message.qos, message.packet_id)
+        client._push()
+        protocol.acknowledge = lambda *_: None
+    handler(message)
+
+
+def _ack_in_spite_of_error(client, handler, message):
+    try:
+        handler(message)
+    except Exception:
+        client._protocol.acknowledge(message.qos, message.packet_id)
+        raise
+
+
+def _acks_backwards(next_packet):
+    def wrong(session):
+        n = len(session._acks) - session.room
+        if session.at == session.end:
+            acks = [bytes(session._acks[i - 4 : i]) for i in range(n, 0, -4)]
+            session._acks[:n] = b"".join(acks)
+        return next_packet(session)
 
     return wrong
 
 
-def _acks_backwards(send_acks):
-    def wrong(client, now):
-        n = client._acks_end
-        client._acks[:n] = b"".join(bytes(client._acks[i - 4 : i]) for i in range(n, 0, -4))
-        send_acks(client, now)
-
-    return wrong
-
-
-def _no_pubcomp(ack):
+def _no_pubcomp(on_pubrel):
     # PUBREL for an id that is not held gets no answer.
-    def wrong(client, first, packet_id):
-        if first != 0x70 or client._session.held_count:
-            ack(client, first, packet_id)
+    def wrong(protocol, packet_id):
+        if protocol.session.held.find(packet_id) < 0:
+            return HANDLED
+        return on_pubrel(protocol, packet_id)
 
     return wrong
 
 
-def _ack_in_spite_of_error(on_publish):
-    def wrong(client, first, now):
-        try:
-            on_publish(client, first, now)
-        except Exception:
-            client._ack(0x50 if first & 4 else 0x40, client._message.packet_id)
-            raise
-
-    return wrong
-
-
-def _no_ping(ping_in):
-    def wrong(client, now, most):
+def _nothing_due(due_in):
+    def wrong(protocol, now, most):
         return most
 
     return wrong
 
 
-def _no_retry(retry_in):
-    def wrong(session, now, most):
-        return most
-
-    return wrong
-
-
-def _never(step):
-    def wrong(client, now):
-        pass
+def _never(question):
+    def wrong(session):
+        return False
 
     return wrong
 
@@ -245,8 +260,43 @@ def _dup_in_window_only(restore):
     def wrong(recovery, slot, packet_id, qos, has_pubrec, maybe_sent):
         restore(recovery, slot, packet_id, qos, has_pubrec, maybe_sent)
         session = recovery._session
-        if session.queued:
-            session.state[slot] &= ~0x08
+        if session.count > session.window:
+            session._waits[slot] &= ~_MAYBE_SENT
+
+    return wrong
+
+
+def _pubrec_outlives_session(renew):
+    def wrong(session, is_clean):
+        before = bytes(session._waits)
+        renew(session, is_clean)
+        for k in range(session.count):
+            slot = session._slot(k)
+            if before[slot] & 0x70 >= _PUBREL:
+                session._waits[slot] = before[slot]
+
+    return wrong
+
+
+def _ids_from_1(open_session):
+    def wrong(session, *more):
+        session.last_id = 0
+        open_session(session, *more)
+
+    return wrong
+
+
+def _no_ages(expire):
+    def wrong(client, now):
+        pass
+
+    return wrong
+
+
+def _later_deadline(ping):
+    def wrong(protocol):
+        protocol.is_pinging = False
+        ping(protocol)
 
     return wrong
 
@@ -255,21 +305,23 @@ _OFFLINE = " start=offline deferred=1"
 
 WRONG = {
     "dup forgotten": Wrong(
-        Session, "next", _without_dup, *_single("up=1 window=1", "31-2.1-DUP")
+        Session, "next", _each_publish(lambda first: first & ~_DUP),
+        *_single("up=1 window=1", "31-2.1-DUP"),
     ),
     "dup always": Wrong(
-        Session, "next", _always_dup, *_single("up=1 window=1" + _OFFLINE, "31-2.1-DUP")
+        Session, "next", _each_publish(lambda first: first | _DUP if first & 6 else first),
+        *_single("up=1 window=1" + _OFFLINE, "31-2.1-DUP"),
     ),
     "dup of pubrel forgotten": Wrong(
-        Session, "next", _pubrel_without_dup, *_single("up=2 window=1", "31-2.1-DUP")
+        Session, "answer", _pubrel_without_dup, *_single("up=2 window=1", "31-2.1-DUP")
     ),
-    "id reused": Wrong(Session, "next_id", _same_id, *_single("up=22 window=2", "31-2.4-ID")),
+    "id reused": Wrong(Session, "_next_id", _same_id, *_single("up=22 window=2", "31-2.4-ID")),
     "pubrel order swapped": Wrong(
-        Session, "_next_pubrel", _pubrel_newest_first,
+        Session, "_release", _pubrel_newest_first,
         *_single("up=22 window=2", "31-4.3-STAGE", "MQTT-4.6.0-4"),
     ),
     "pubrel at once": Wrong(
-        Session, "_next_pubrel", _pubrel_at_once, *_single("up=22 window=2", "31-4.3-STAGE")
+        Session, "_release", _pubrel_at_once, *_single("up=22 window=2", "31-4.3-STAGE")
     ),
     "publish after pubrel": Wrong(
         Session, "rewind", _publish_after_pubrel, *_single("up=2 window=1", "MQTT-4.3.3-6")
@@ -278,13 +330,13 @@ WRONG = {
         Recovery, "restore", _publish_after_reset, *_single("up=2 window=1", "MQTT-4.3.3-6")
     ),
     "resend order reversed": Wrong(
-        Session, "rewind", _resend_newest_first, *_single("up=11 window=2", "MQTT-4.6.0-1")
+        Session, "rewind", _reordered(_newest_first), *_single("up=11 window=2", "MQTT-4.6.0-1")
     ),
     "nothing resent": Wrong(
         Session, "rewind", _resend_nothing, *_single("up=1 window=1", "termination")
     ),
     "new before resend": Wrong(
-        Session, "rewind", _new_before_resend, *_single("up=111 window=2", "MQTT-4.6.0-1")
+        Session, "rewind", _reordered(_new_first), *_single("up=111 window=2", "MQTT-4.6.0-1")
     ),
     "window exceeded": Wrong(
         Session, "__init__", _wider_window, *_single("up=11 window=1", "RT-INFLIGHT", "RT-MQUEUE")
@@ -304,29 +356,30 @@ WRONG = {
         *_single("up=1 window=1" + _OFFLINE, "31-2.1-DUP"),
     ),
     "held id forgotten": Wrong(
-        Session, "hold", _forget_held, *_single("down=2 serve=1", "MQTT-4.3.3-10")
+        Held, "add", _forget_held, *_single("down=2 serve=1", "MQTT-4.3.3-10")
     ),
     "ack before handler": Wrong(
-        MQTTClient, "_on_publish", _ack_before_handler, *_single("down=1 serve=1", "MQTT-4.3.2-4")
+        MQTTClient, "_poll", _around_handler(_ack_first),
+        *_single("down=1 serve=1", "MQTT-4.3.2-4", "31-3.3-QOS2RX"),
     ),
     "acks backwards": Wrong(
-        MQTTClient, "_send_acks", _acks_backwards, *_single("down=11 serve=2", "MQTT-4.6.0-2")
+        Session, "next", _acks_backwards, *_single("down=11 serve=2", "MQTT-4.6.0-2")
     ),
     "pubrecs backwards": Wrong(
-        MQTTClient, "_send_acks", _acks_backwards, *_single("down=22 serve=2", "MQTT-4.6.0-3")
+        Session, "next", _acks_backwards, *_single("down=22 serve=2", "MQTT-4.6.0-3")
     ),
     "pubrel unanswered": Wrong(
-        MQTTClient, "_ack", _no_pubcomp, *_single("down=2 serve=1", "MQTT-4.3.3-11")
+        Protocol, "_on_pubrel", _no_pubcomp, *_single("down=2 serve=1", "MQTT-4.3.3-11")
     ),
     "ack in spite of an error": Wrong(
-        MQTTClient, "_on_publish", _ack_in_spite_of_error,
+        MQTTClient, "_poll", _around_handler(_ack_in_spite_of_error),
         *_single("down=1 serve=1", "31-3.3-QOS2RX"),
     ),
     "no ping": Wrong(
-        MQTTClient, "_ping_in", _no_ping, *_single("up=1 window=1", "31-2.2-KA", "termination")
+        Protocol, "_ping_in", _nothing_due, *_single("up=1 window=1", "31-2.2-KA", "termination")
     ),
     "no retry": Wrong(
-        Session, "retry_in", _no_retry, *_single("up=1 window=1", "termination")
+        Protocol, "_retry_in", _nothing_due, *_single("up=1 window=1", "termination")
     ),
     "qos 0 sent again": Wrong(
         Recovery, "restore", _qos0_again,
@@ -337,9 +390,25 @@ WRONG = {
         *_single("up=111 start=offline ordered=1", "MQTT-4.6-RM1"),
     ),
     "starved without end": Wrong(
-        MQTTClient, "_check_starved", _never, *_single("down=2222 held=1 serve=3", "termination")
+        Session, "can_close", _never, *_single("down=2222 held=1 serve=3", "termination")
     ),
     "dup only in the window": Wrong(
         Recovery, "restore", _dup_in_window_only, *_single("up=11 window=1", "31-2.1-DUP")
+    ),
+    "pubrec outlives its session": Wrong(
+        Session, "renew", _pubrec_outlives_session,
+        *_first_part(1, "up=22 window=2 sessions=cr late=1", "31-3.5-PUBREC"),
+    ),
+    "ids from 1 after a reset": Wrong(
+        Session, "open", _ids_from_1,
+        *_first_part(1, "up=2222 window=1 pace=1 store=ram", "MQTT-4.3.3-1"),
+    ),
+    "too old and kept": Wrong(
+        MQTTClient, "_expire", _no_ages,
+        *_first_part(2, "up=1111 window=1 start=offline age=5", "max_age"),
+    ),
+    "each ping moves the deadline": Wrong(
+        Protocol, "ping", _later_deadline,
+        *_first_part(2, "down=1 keepalive=20 ping_ms=5000", "termination"),
     ),
 }  # fmt: skip

@@ -27,22 +27,40 @@ class Outgoing:
         self.is_released = False  # PUBREC came
         self.is_sent = False
 
+    @property
+    def key(self) -> bytes:
+        return self.topic + b"\0" + self.payload
+
 
 class Broker:
     """`window`: unacknowledged messages it sends at once.  `is_late`: QoS 2 messages
-    are passed on at PUBREL instead of at PUBLISH; MQTT allows both."""
+    are passed on at PUBREL instead of at PUBLISH; MQTT allows both.  `reuses_ids`: the
+    lowest free packet id comes next instead of one after the other."""
 
-    def __init__(self, world: Any, window: int, is_late: bool, needs_subscription: bool):
+    def __init__(
+        self,
+        world: Any,
+        window: int,
+        is_late: bool,
+        needs_subscription: bool,
+        reuses_ids: bool = False,
+    ):
         self._world = world
         self._window = window
         self._is_late = is_late
         self._needs_subscription = needs_subscription
+        self._reuses_ids = reuses_ids
         self.queue: deque[Outgoing] = deque()
         self.link: Link | None = None
+        self.unacked: list[Outgoing] = []
         self._forget()
 
     def _forget(self) -> None:
-        self.unacked: list[Outgoing] = []
+        self._has_session = False
+        self._is_clean = False  # the session ends with its connection
+        for message in self.unacked:
+            self._world.rules.incoming.on_forgotten(message.key)
+        self.unacked = []
         self._held: dict[int, bytes] = {}
         self._last_id = 0
         self._is_subscribed = not self._needs_subscription
@@ -65,8 +83,12 @@ class Broker:
             self.link.drop()
             self.link = None
         if forget:
+            self._lose_session()
+
+    def _lose_session(self) -> None:
+        if self._has_session:
             self._world.rules.on_session_lost()
-            self._forget()
+        self._forget()
 
     def on_closed(self, link: Link) -> None:
         """The connection `link` is gone."""
@@ -79,7 +101,11 @@ class Broker:
         world = self._world
         heard = link.heard
         heard += data
+        link.in_transit -= len(data)
         while not link.is_dropped:
+            if world.pressure and link.unread_bytes() > world.pressure:
+                link.is_paused = True
+                return
             packet = p.take(heard)
             if packet is None:
                 return
@@ -152,10 +178,19 @@ class Broker:
         if self.link and self.link is not link:
             self.link.drop()  # the client came back before the old link was found dead
         self.link = link
-        if packet[p.body_start(packet) + 9] & 2:
-            self._world.rules.on_session_lost()
-            self._forget()
-        link.push(b"\x20\x02\x00\x00")
+        if link.is_busy:
+            link.push(b"\x20\x02\x00\x03")
+            link.drop()
+            return
+        level, is_clean = p.connect_fields(packet)
+        if is_clean or self._is_clean:
+            self._lose_session()
+        is_present = self._has_session
+        if not is_present:
+            self._world.rules.on_session_begun()
+        self._has_session = True
+        self._is_clean = is_clean
+        link.push(bytes((0x20, 2, level > 3 and is_present, 0)))
         self._send_again()
         self._pump()
 
@@ -187,11 +222,17 @@ class Broker:
             if message.qos:
                 if len(self.unacked) >= self._window:
                     return
-                self._last_id = self._last_id % 65535 + 1
-                message.packet_id = self._last_id
+                message.packet_id = self._next_id()
                 self.unacked.append(message)
             self.queue.popleft()
             self._publish(self.link, message)
+
+    def _next_id(self) -> int:
+        if self._reuses_ids:
+            used = {message.packet_id for message in self.unacked}
+            return next(number for number in range(1, 65536) if number not in used)
+        self._last_id = self._last_id % 65535 + 1
+        return self._last_id
 
     def _publish(self, link: Link, m: Outgoing) -> None:
         dup = m.is_sent

@@ -67,8 +67,9 @@ class Job(NamedTuple):
 
 
 def exhaustive_jobs(kinds: int = 0) -> list[Job]:
-    """Every single fault of the small scripts, every reset over the journal, every pair
-    of places of the smallest scripts with `kinds` kinds of the first fault (0: all)."""
+    """Every single fault of the small scripts, every reset over the journal, every pair of
+    places of the smallest scripts; of these, and of the scripts with many places or other
+    sessions, `kinds` kinds of the first fault (0: all)."""
     jobs = [
         Job("pair", str(item), kinds, part, _PARTS)
         for item in explore.pair_scripts()
@@ -76,6 +77,8 @@ def exhaustive_jobs(kinds: int = 0) -> list[Job]:
     ]
     jobs += [Job("flash", str(item)) for item in explore.flash_scripts()]
     jobs += [Job("reset", str(item)) for item in explore.reset_scripts()]
+    jobs += [Job("single", str(item), kinds) for item in explore.session_scripts()]
+    jobs += [Job("single", str(item), kinds, 0, 2) for item in explore.hard_scripts()]
     return jobs + [Job("single", str(item)) for item in explore.single_scripts()]
 
 

@@ -27,6 +27,11 @@ class Clock:
     def ticks_ms(self) -> int:
         return self._world.now + self.offset & PERIOD - 1
 
+    def device_ms(self) -> int:
+        """What the device's clock counts, without the ticks' wrap."""
+        now: int = self._world.now + self.offset
+        return now
+
     def ticks_us(self) -> int:
         return (self._world.now + self.offset) * 1000 & PERIOD - 1
 
@@ -49,7 +54,7 @@ class Clock:
 
 
 class Sockets:
-    """`socket` for `umqtt31.stream`: every connection leads into the simulated network."""
+    """`socket` for `umqtt31.transport`: every connection leads into the simulated network."""
 
     SOCK_STREAM = 1
 
@@ -63,6 +68,19 @@ class Sockets:
         return self._open_link()
 
 
+class Dice(random.Random):
+    """`random` for umqtt31.  Packet ids begin at 1 in a client's first life, so that traces
+    are easy to read, and anywhere in later ones."""
+
+    _has_begun = False
+
+    def getrandbits(self, bits: int) -> int:
+        if bits == 16 and not self._has_begun:
+            self._has_begun = True
+            return 0
+        return super().getrandbits(bits)
+
+
 _NAMES = ("time", "random", "socket")
 
 
@@ -71,7 +89,7 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
     """Replace `time`, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
     stand_ins = {
         "time": world.clock,
-        "random": random.Random(world.seed),
+        "random": Dice(world.seed),
         "socket": Sockets(world.open_link),
     }
     changed = []

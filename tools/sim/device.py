@@ -13,12 +13,25 @@ from . import library  # noqa: F401 - makes umqtt31 importable
 from .network import DeviceReset
 from .store import Medium, SurvivingStore
 
-from umqtt31 import CLOSED, Journal, MQTTClient, MQTTError  # isort: skip
+from umqtt31 import (  # isort: skip
+    AWAITING_REL,
+    BUSY,
+    CLOSED,
+    FULL,
+    JOURNAL,
+    TIMEOUT,
+    Journal,
+    MQTTClient,
+    MQTTError,
+)
 
 _WINDOW = 4
 _QUEUE = 16
 _BLOCK_BYTES = 1024
 _PROGRAM_BYTES = 128
+_EIO = 5
+_STUCK_MS = 200
+_LONGEST_NAP_MS = 6 * 3_600_000
 
 
 class Client(MQTTClient):
@@ -30,13 +43,18 @@ class Client(MQTTClient):
         self._window = options.get("max_inflight", _WINDOW)
         self._most = self._window + options.get("max_mqueue_len", _QUEUE)
         self._store = options["store"]
+        self._is_starvable = "max_awaiting_rel" in options
+        self._overflow = options.get("overflow")
         self._is_in_publish = False
+        self._drops_for_room = 0  # in the publish() that goes on
         self._handler: Callable | None = None
         self._drop_handler: Callable | None = None
         self._revived = self._rules.outgoing.revived()
         super().__init__(*args, **options)
 
-    @property  # type: ignore[override]
+    # --- what the program is told -----------------------------------------------------
+
+    @property
     def on_message(self) -> Callable | None:
         return self._hand_over if self._handler or self._handler is None else None
 
@@ -51,7 +69,7 @@ class Client(MQTTClient):
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         try:
             if self._handler:
-                self._handler(message)
+                self._as_program(self._handler, message)
         except Exception:
             incoming.on_raised()
             raise
@@ -67,9 +85,21 @@ class Client(MQTTClient):
 
     def _give_away(self, packet_id: int, reason: int) -> None:
         self._world.note(f"client gives up id {packet_id} ({reason})")
-        self._rules.outgoing.on_dropped(packet_id, reason == CLOSED)
+        self._drops_for_room += reason == FULL
+        self._rules.outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT)
         if self._drop_handler:
-            self._drop_handler(packet_id, reason)
+            self._as_program(self._drop_handler, packet_id, reason)
+
+    def _as_program(self, hook: Callable, *args: Any) -> None:
+        # What a hook calls are calls of the program, wherever it is called from.
+        was_in_publish = self._is_in_publish
+        self._is_in_publish = False
+        try:
+            hook(*args)
+        finally:
+            self._is_in_publish = was_in_publish
+
+    # --- what the program does ----------------------------------------------------------
 
     def publish(
         self, topic: Any, msg: Any, retain: bool = False, qos: int = 0, max_age: Any = 0
@@ -78,12 +108,16 @@ class Client(MQTTClient):
             return super().publish(topic, msg, retain, qos, max_age)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
         outgoing = self._rules.outgoing
-        flow = outgoing.on_accepting(key, qos, self.is_connected)
+        was_connected = self.is_connected
+        flow = outgoing.on_accepting(key, qos, was_connected, max_age)
         self._is_in_publish = True
+        self._drops_for_room = 0
         try:
             packet_id = super().publish(topic, msg, retain, qos, max_age)
-        except Exception:
+        except Exception as error:
             outgoing.on_refused(flow)
+            if self.is_connected == was_connected:  # no hook changed that
+                self._check_refusal(error, qos)
             raise
         finally:
             self._is_in_publish = False
@@ -92,13 +126,71 @@ class Client(MQTTClient):
         self._check_bounds()
         return packet_id
 
+    def _check_refusal(self, error: Exception, qos: int) -> None:
+        if getattr(error, "code", 0) == FULL:
+            if self._drops_for_room:
+                self._rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
+            if self._overflow == "drop_oldest" and self.queued and qos:
+                self._rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
+            self._rules.outgoing.check_expired("is refused for want of room")
+
     def poll(self, timeout_ms: int = 0) -> int:
-        handled = super().poll(timeout_ms)
+        was_connected = self.is_connected
+        try:
+            handled = super().poll(timeout_ms)
+        except MQTTError as error:
+            # A call that the connection ended is not done.
+            if not was_connected or error.code == AWAITING_REL:
+                self._on_called(error)
+            raise
+        self._on_called(None)
         link = self._world.link
-        if link and not link.is_closed and not link.to_skip and link.jam_until <= self._world.now:
+        if link and not link.is_closed and not link.is_stuck():
             self._rules.on_poll(link)
         self._check_bounds()
         return handled
+
+    def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
+        try:
+            is_present = self._closing(super().connect, clean_session, stream)
+        except MQTTError as error:
+            if error.code != BUSY and self.is_connected:
+                self._rules.fail("connection", f"connect() raised {error!r} and is connected")
+            self._on_called(error)
+            raise
+        self._on_called(None)
+        return bool(is_present)
+
+    def reconnect(self, timeout_ms: int = 0) -> bool:
+        try:
+            is_connected = self._closing(super().reconnect, timeout_ms)
+        except MQTTError as error:
+            self._on_called(error)
+            raise
+        self._on_called(None)
+        return bool(is_connected)
+
+    def disconnect(self) -> None:
+        self._closing(super().disconnect)
+
+    def _closing(self, call: Callable, *args: Any) -> Any:
+        # Inside these the client may close a connection.
+        self._rules.closers += 1
+        try:
+            return call(*args)
+        finally:
+            self._rules.closers -= 1
+
+    def _on_called(self, error: MQTTError | None) -> None:
+        # poll(), connect() or reconnect() is over, and the device still lives.
+        code = error.code if error else 0
+        if code == AWAITING_REL and not self._is_starvable:
+            self._rules.fail("31-4.1-Q2", "QoS 2 messages found no room")
+        if code in (BUSY, JOURNAL):
+            return
+        self._rules.outgoing.on_kept()
+        if code in (0, CLOSED):
+            self._rules.outgoing.check_expired("still waits")
 
     def _check_bounds(self) -> None:
         inflight = self.inflight
@@ -122,6 +214,7 @@ class Device:
         self.store_kind = "log"
         self.blocks = 8  # of the journal's flash
         self.is_deferred = False
+        self._flash_failures = 0
 
     def store(self) -> Any:
         """The store of this boot; it holds what the boots before made durable."""
@@ -145,6 +238,12 @@ class Device:
         if world.is_dead:
             raise DeviceReset
         struck = world.flash.step()
+        if struck and struck.kind == "fail":
+            world.strike(struck, None)
+            self._flash_failures = struck.value
+        if self._flash_failures:
+            self._flash_failures -= 1
+            raise OSError(_EIO, "flash failed")
         if struck and self.flash:
             seed, mode = divmod(struck.value, len(MODES))
             torn = cut(before, after, MODES[mode], seed)
@@ -160,31 +259,42 @@ class Device:
         rules.outgoing.is_ordered = options.get("ordered", False)
         window = 1 if rules.outgoing.is_ordered else options.get("max_inflight", _WINDOW)
         rules.outgoing.window = window
-        rules.incoming.most_held = options.get("max_awaiting_rel", 4)
+        rules.incoming.most_held = options.get("max_awaiting_rel", 65535)
+        rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
+        rules.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
         return Client(self._world, client_id, "broker", **options)
 
     def connect(self, client: MQTTClient, clean_session: bool = False) -> bool:
         """Connect through the simulated network -> connected?"""
         try:
-            client.connect(clean_session, stream=self._world.open_link())
+            client.connect(clean_session)
         except MQTTError as error:
             self._world.note(f"client: {error}")
             return False
-        self._world.rules.outgoing.on_poll()
         return True
 
-    def wait(self, client: MQTTClient) -> None:
-        """Sleep as long as the client allows, or until something arrives."""
+    def nap(self, most_ms: int) -> None:
+        """Sleep a while without a connection: long, where there is none for long."""
+        left_ms = self._world.away_until - self._world.now
+        self.sleep_ms(min(max(left_ms, most_ms), _LONGEST_NAP_MS))
+
+    def wait(self, client: MQTTClient, most_ms: int = 0) -> None:
+        """Sleep as long as the client allows, `most_ms` at most if that is not 0, or until
+        something arrives."""
         world = self._world
         struck = world.turn.step()
         if struck:
             world.strike(struck, None)
             world.clock.offset += struck.value
         due_ms = client.next_due_ms()
+        if most_ms:
+            due_ms = min(due_ms, most_ms)
         link = world.link
         if link and link.jam_until > world.now:
             due_ms = link.jam_until - world.now
+        elif link and not link.is_closed and link.is_stuck():
+            due_ms = max(due_ms, _STUCK_MS)
         world.advance(max(1, world.next_event_in(due_ms)))
 
     @property

@@ -12,7 +12,7 @@ from itertools import groupby
 from tools.flash import MODES
 
 from .faults import NEVER, PLACES, Fault
-from .script import Script
+from .script import INSIDE, Script
 
 Schedule = tuple[Script, tuple[Fault, ...]]
 
@@ -21,6 +21,8 @@ _KINDS = {
     for place, kinds in PLACES.items()
 }
 _OVERFLOWS = ("refuse", "refuse", "drop_oldest", "latest")
+_SESSIONS = ("k", "k", "k", "r", "kr", "mr", "c", "cr", "ck", "kc", "ckr", "crk", "kcrk")
+_CALLS = ("",) * 16 + tuple(INSIDE)
 _TORN = 2  # variants of each way in which a flash operation is torn
 
 
@@ -53,12 +55,57 @@ def _special_scripts() -> Iterator[Script]:
     yield Script(down="2222", serve=3, held=1)
     yield Script(down="021", subscribe=True)
     yield Script(down="12", size=80)
+    yield Script(up="111", window=3, pace=1, narrow=3, size=20)
+
+
+def session_scripts() -> Iterator[Script]:
+    """Clean and kept sessions one after the other, what the broker says of them, and resets
+    that forget them."""
+    for sessions in ("cr", "ck", "kc", "ckrc"):
+        for level in (3, 4):
+            yield Script(up="22", window=2, sessions=sessions, level=level, late=True)
+            yield Script(up="21", down="21", sessions=sessions, level=level, reuse=True)
+    for level in (3, 4):
+        yield Script(down="222", serve=2, sessions="ckr", level=level, subscribe=True)
+    for qos in "12":
+        yield Script(up=qos * 3, window=2, level=4)
+        yield Script(down=qos * 3, serve=2, level=4)
+        yield Script(up=qos * 3, window=2, start="offline", deferred=True, level=4)
+        yield Script(up=qos * 4, window=1, pace=1, store="ram")
+        yield Script(down=qos * 3, serve=2, store="ram", reuse=True)
+    yield Script(up="2222", window=2, pace=1, store="ram", sessions="cr")
+
+
+def hard_scripts() -> Iterator[Script]:
+    """A broker that waits, bursts, age limits, calls in hooks, a journal without room: a
+    part of their places will do."""
+    yield Script(up="1212", down="12121212", serve=20, pressure=40, size=20)
+    yield Script(up="2222", down="11111111", serve=20, pressure=60, size=20, start="offline")
+    yield Script(down="1" * 12, serve=12, narrow=3)
+    yield Script(down="11", spread_ms=560_000_000, keepalive=60_000, sessions="mr")
+    yield Script(down="2" * 30, serve=30)
+    yield Script(up="1111", age=5, window=1, start="offline")
+    yield Script(up="1212", age=5, window=1, start="offline", sessions="r")
+    yield Script(up="11111111", age=5, window=1, queue=2, overflow="drop_oldest")
+    yield Script(down="1", ping_ms=5000, keepalive=20)
+    for call in INSIDE:
+        yield Script(up="1112", down="12", window=1, queue=1, overflow="drop_oldest", inside=call)
+        yield Script(up="1112", age=5, window=1, start="offline", inside=call)
+    for overflow in ("refuse", "drop_oldest", "latest"):
+        yield Script(up="12" * 6, size=40, window=2, queue=20, store="journal", blocks=5,
+                     overflow=overflow, start="offline")  # fmt: skip
+    yield Script(up="1" * 6, size=40, start="offline", store="journal", deferred=True,
+                 reboot=True)  # fmt: skip
+    yield Script(up="22", start="offline", deferred=True, reboot=True)
 
 
 def reset_scripts() -> Iterator[Script]:
     """Up to four messages over the real journal, where resets are tried at every place."""
     for script in single_scripts(longest=4):
         yield replace(script, store="journal")
+    for script in session_scripts():
+        if script.store != "ram":
+            yield replace(script, store="journal")
 
 
 def flash_scripts() -> Iterator[Script]:
@@ -93,10 +140,15 @@ def single_faults(places: dict[str, int]) -> Iterator[Fault]:
 
 
 def first_faults(places: dict[str, int], kinds: int) -> Iterator[Fault]:
-    """Single faults, at each place only so many `kinds` of them, which take turns; 0: all."""
+    """Single faults, at each place only so many `kinds` of them, which take turns; 0: all.
+
+    A flash that fails is tried at each place, between so many ways to cut it off.
+    """
     turn = 0
     for _, group in groupby(single_faults(places), key=lambda item: item[:2]):
         faults = list(group)
+        yield from (fault for fault in faults if kinds and fault.kind == "fail")
+        faults = [fault for fault in faults if not kinds or fault.kind != "fail"]
         for k in range(min(kinds or len(faults), len(faults))):
             yield faults[(turn + k) % len(faults)]
         turn += kinds
@@ -123,8 +175,7 @@ def random_schedule(seed: int) -> Schedule:
     faults = {}
     for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 5, 6))):
         fault = _random_fault(rng, script)
-        if script.store != "ram" or fault.kind != "reset":
-            faults[fault.place, fault.at] = fault
+        faults[fault.place, fault.at] = fault
     kinds = {fault.kind for fault in faults.values()}
     if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
@@ -142,8 +193,17 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place in ("up", "down", "read"):
         reach = 30 + messages * (14 + script.size)
     fault = rng.choice(_KINDS[place])._replace(at=rng.randrange(reach + 2))
-    if fault.kind in ("stall", "late", "jump", "jam"):
+    if fault.kind == "jump":
         return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
+    if fault.kind in ("stall", "late", "jam"):
+        return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
+    if fault.kind == "away":
+        days = rng.choice((0.01, 1, 6.3, 8, 12.5, 20))
+        return fault._replace(at=rng.randrange(3), value=int(days * 86_400_000))
+    if fault.kind in ("narrow", "fail"):
+        return fault._replace(value=rng.choice((1, 2, 3, 5, 9)))
+    if place == "open":
+        return fault._replace(at=rng.randrange(4))
     if place == "store":
         return fault._replace(value=rng.choice((0, 0, 1, 2, NEVER)))
     if place == "flash":
@@ -171,7 +231,7 @@ def _random_script(rng: random.Random) -> Script:
         buffer=rng.choice((100, 160, 300)),
         keepalive=rng.choice((60, 60, 20, 100)),
         retry=rng.choice((30, 30, 5, 0)),
-        held=rng.choice((4, 4, 2, 1)),
+        held=rng.choice((0, 0, 2, 1)),
         serve=rng.choice((1, 2, 3, 4)),
         latency_ms=rng.choice((0, 1, 1, 3, 20)),
         ordered=ordered,
@@ -181,4 +241,14 @@ def _random_script(rng: random.Random) -> Script:
         subscribe=rng.random() < 0.2,
         keep_qos0=rng.random() < 0.4,
         seed=rng.randrange(1000),
+        level=rng.choice((3, 3, 4)),
+        sessions=rng.choice(_SESSIONS),
+        age=0 if ordered else rng.choice((0, 0, 0, 3, 50)),
+        ping_ms=rng.choice((0, 0, 0, 7000)),
+        inside=rng.choice(_CALLS),
+        pressure=rng.choice((0, 0, 0, 150, 400)),
+        reuse=rng.random() < 0.3,
+        narrow=rng.choice((0, 0, 0, 0, 1, 3, 30)),
+        reboot=rng.random() < 0.1,
+        blocks=rng.choice((8, 8, 6)),
     )

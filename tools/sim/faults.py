@@ -16,7 +16,7 @@ PLACES: dict[str, dict[str, int]] = {
     # bytes that the client writes
     "up": {
         "close": 0, "tear": 0, "hang": 0, "stall": 45_000, "split": 0, "jam": 40,
-        "restart": 0, "forget": 0, "reset": 0,
+        "restart": 0, "forget": 0, "reset": 0, "narrow": 3,
     },
     # bytes that the broker writes
     "down": {
@@ -33,7 +33,9 @@ PLACES: dict[str, dict[str, int]] = {
     # calls of the store that survives resets
     "store": {"reset": 0},
     # operations of the flash under the journal
-    "flash": {"reset": 0},
+    "flash": {"reset": 0, "fail": 1},
+    # connections that the client opens
+    "open": {"refuse": 0, "busy": 0, "away": 700_000_000},
     # messages handed to the program
     "handler": {"raise": 0},
 }  # fmt: skip

@@ -12,6 +12,7 @@ from .network import Link
 if TYPE_CHECKING:
     from .rules import Rules
 
+_SLACK_MS = 1000
 _MUST = 1  # be handed over
 _MAY = 2
 _MUST_NOT = 3
@@ -21,7 +22,7 @@ class Message:
     """One message on its way to the program."""
 
     __slots__ = ("number", "key", "qos", "handled", "handled_life", "has_pubrec", "may_repeat",
-                 "is_oversize")  # fmt: skip
+                 "is_oversize", "is_forgotten", "held_at")  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
         self.number = number
@@ -32,6 +33,8 @@ class Message:
         self.has_pubrec = False  # the client sent it
         self.may_repeat = False  # a reset fell between its handler and the barrier
         self.is_oversize = False  # larger than the client's buffer
+        self.is_forgotten = False  # with the session of the broker
+        self.held_at = 0  # ms of the device's clock, when its handler returned
 
     def __str__(self) -> str:
         return f"received message {self.number} (QoS {self.qos})"
@@ -40,7 +43,7 @@ class Message:
 class Arrival:
     """One PUBLISH or PUBREL that the client has read and has to answer."""
 
-    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused")
+    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused", "was_unsure")
 
     def __init__(self, message: Message | None, packet_id: int, dup: bool, duty: int):
         self.message = message
@@ -49,15 +52,19 @@ class Arrival:
         self.duty = duty
         self.is_handled = duty == _MUST_NOT
         self.is_excused = duty == _MAY
+        self.was_unsure = False  # whether its id was held, when it came
 
 
 class Incoming:
-    """Judges what is handed over and acknowledged.  `buffer_bytes`, `most_held`: settings."""
+    """Judges what is handed over and acknowledged.
+
+    `buffer_bytes`, `most_held` and `held_ms` are settings of the client."""
 
     def __init__(self, rules: "Rules"):
         self._rules = rules
         self.buffer_bytes = 65535
         self.most_held = 65535
+        self.held_ms = 300_000
         self.messages: dict[bytes, Message] = {}
         self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
         self._unsure: set[int] = set()  # whether these are held, since a reset
@@ -81,16 +88,18 @@ class Incoming:
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
         duty = self._duty(link, message, packet_id)
         arrival = Arrival(message, packet_id, bool(packet[0] & 8), duty)
+        arrival.was_unsure = packet_id in self._unsure
         self._current = arrival
         if qos:
             link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)
         if qos == 2 and duty == _MUST_NOT:
-            self._held[packet_id] = self._held.get(packet_id, message)
+            if packet_id not in self._held:
+                message.held_at = self._rules.device_ms()
+                self._held[packet_id] = message
 
     def _duty(self, link: Link, message: Message, packet_id: int) -> int:
         if message.qos == 2:
-            if self._rules.sessions_lost:
-                return _MAY  # ids of the lost session may be in the way until they time out
+            self._let_go(packet_id)
             if packet_id in self._held:
                 return _MUST_NOT
             if packet_id in self._unsure:
@@ -101,6 +110,18 @@ class Incoming:
             if link.notes.is_starved:
                 return _MAY
         return _MUST_NOT if message.is_oversize else _MUST
+
+    def _let_go(self, packet_id: int) -> None:
+        # RT-AWAITREL-T: what was held for so long is forgotten, by a clock that may be late.
+        message = self._held.get(packet_id)
+        if not message:
+            return
+        over_ms = self._rules.device_ms() - message.held_at - self.held_ms
+        if over_ms >= 0:
+            message.may_repeat = True
+            del self._held[packet_id]
+            if over_ms < _SLACK_MS:
+                self._unsure.add(packet_id)
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
         """PUBREL was read."""
@@ -142,6 +163,7 @@ class Incoming:
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message
+            now.message.held_at = self._rules.device_ms()
 
     def on_raised(self) -> None:
         """The handler raised: the message stays unacknowledged."""
@@ -166,10 +188,12 @@ class Incoming:
                 rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
             rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
-        if not arrival.is_handled and not (kind == p.PUBREC and self._may_be_held(packet_id)):
+        if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
             rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
+            if not arrival.is_handled and self._rules.secret_losses:
+                arrival.message.is_forgotten = True  # taken for a repetition
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
 
@@ -180,10 +204,7 @@ class Incoming:
         packet_id = arrival.packet_id
         if any(other.packet_id == packet_id and other.is_handled for other in later):
             return False
-        return self._may_be_held(packet_id)
-
-    def _may_be_held(self, packet_id: int) -> bool:
-        return packet_id in self._unsure or self._rules.sessions_lost > 0
+        return arrival.was_unsure
 
     def check_answered(self, link: Link) -> None:
         """poll() returned: nothing that was read may be left unanswered."""
@@ -207,20 +228,39 @@ class Incoming:
         self._current = None
         self._unsure |= self._closing
         self._closing.clear()
+        is_forgetful = self._rules.is_forgetful
         for packet_id, message in list(self._held.items()):
-            if not message.has_pubrec:
+            if is_forgetful or not message.has_pubrec:
                 message.may_repeat = True
                 self._unsure.add(packet_id)
                 del self._held[packet_id]
 
     def on_session_lost(self) -> None:
-        """The broker's ids begin anew, which a client at level 3 cannot know."""
+        """The broker's ids begin anew, which the client cannot know."""
         self._unsure |= set(self._held)
+        self._held.clear()
+
+    def on_clean_connect(self) -> None:
+        """The client asks for a clean session: from now on it may forget what it held."""
+        for message in self._held.values():
+            message.may_repeat = True
+        self._unsure |= set(self._held)
+        self._held.clear()
+
+    def on_new_session(self) -> None:
+        """The client knows that the broker's ids begin anew."""
+        self._held.clear()
+        self._unsure.clear()
+        self._closing.clear()
+
+    def on_forgotten(self, key: bytes) -> None:
+        """The broker forgot this message with its session."""
+        self.messages[key].is_forgotten = True
 
     def check_end(self) -> None:
         """Nothing that the broker had is missing."""
-        if self._rules.sessions_lost:
-            return  # a broker that forgot its session forgot its messages
         for message in self.messages.values():
-            if message.qos and not message.handled and not message.is_oversize:
+            if message.is_forgotten or message.is_oversize:
+                continue
+            if message.qos and not message.handled:
                 self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

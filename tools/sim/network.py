@@ -24,7 +24,8 @@ class Link:
         "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_stalled_until",
         "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
-        "is_dropped",
+        "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at",
+        "in_transit",
     )  # fmt: skip
 
     def __init__(self, world: Any, number: int):
@@ -35,6 +36,12 @@ class Link:
         self.is_torn = False  # using it raises ECONNRESET
         self.is_deaf = False  # what the client writes vanishes
         self.is_mute = False  # what the broker writes vanishes
+        self.is_busy = False  # the broker is "unavailable" when it gets CONNECT
+        self.blocked_at = -1  # since when something waits for room, -1: nothing does
+        self.freed_at = 0  # since when there is room again, -1: there is none
+        self.is_paused = False  # the broker reads nothing until the client has read more
+        self.in_transit = 0  # bytes that the broker has not got yet
+        self.most_up: int = world.narrow  # bytes that one write takes at most, 0: any number
         self.was_jammed = False
         self.up_stalled_until = self.down_stalled_until = self.jam_until = 0
         self.arrivals: deque[tuple[int, bytes]] = deque()  # b"": the end of the stream
@@ -80,15 +87,28 @@ class Link:
         ends = self.ends
         while ends and ends[0][0] <= self.read_bytes:
             world.rules.on_read(self, ends.popleft()[1])
+        if self.is_paused and self.unread_bytes() <= world.pressure:
+            self.is_paused = False
+            world.schedule(world.now, self, b"")
         return n
+
+    def is_stuck(self) -> bool:
+        """Does something that the client wrote wait for room, or is there none?"""
+        return self.to_skip > 0 or self.jam_until > self.world.now or not self._room()
+
+    def unread_bytes(self) -> int:
+        """Bytes of the broker that the client has not read yet."""
+        return self.pushed_bytes - self.read_bytes
 
     def write(self, buf: bytearray, off: int | None = None, n: int | None = None) -> int | None:
         """-> bytes taken, None when there is no room."""
         world = self.world
         if world.is_dead:
             raise DeviceReset
-        if self.jam_until > world.now:
-            return None
+        room = 0 if self.jam_until > world.now else self._room()
+        if not room and not self.is_torn:
+            self.was_jammed = True
+            return self._block(None)
         if n is None:
             off, n = 0, len(buf) if off is None else off
         data = bytes(buf[off or 0 : (off or 0) + n])
@@ -96,11 +116,33 @@ class Link:
         world.rules.on_write(self, data[self.to_skip :])
         self.to_skip = 0
         if self.is_torn:
+            world.rules.outgoing.on_write_failed()
             raise OSError(_ECONNRESET, "connection reset")
-        taken = self._send(data)
+        taken = self._send(data[:room])
         if taken != n:
             self.to_skip = n - (taken or 0)
+            return self._block(taken)
+        if self.freed_at < 0:
+            self.freed_at = world.now
+        if self.freed_at < world.now:
+            self.blocked_at = -1
         return taken
+
+    def _block(self, taken: int | None) -> int | None:
+        # What follows may have been chosen now, and leave much later.
+        if self.blocked_at < 0:
+            self.blocked_at = self.world.now
+        self.freed_at = -1
+        return taken
+
+    def _room(self) -> int:
+        # How many bytes the socket takes now.
+        room = self.most_up or 1 << 30
+        pressure = self.world.pressure
+        if pressure and not self.is_deaf:
+            waiting = self.in_transit + (len(self.heard) if self.is_paused else 0)
+            room = min(room, max(0, pressure - waiting))
+        return room
 
     def _send(self, data: bytes) -> int | None:
         if self.is_deaf:
@@ -119,24 +161,30 @@ class Link:
 
     def _depart(self, item: Any) -> None:
         world = self.world
+        if isinstance(item, bytes):
+            self.in_transit += len(item)
         self.last_up = when = max(
             self.last_up, world.now + world.latency_up, self.up_stalled_until
         )
         world.schedule(when, self, item)
 
     def _strike_up(self, fault: Fault, data: bytes, n: int) -> int | None:
-        self.world.strike(fault, self)
+        world = self.world
+        world.strike(fault, self)
         kind = fault.kind
         if kind == "reset":
             raise DeviceReset
         if kind == "split":
             return n or None
         if kind == "jam":
-            self.jam_until = self.world.now + fault.value
+            self.jam_until = world.now + fault.value
             self.was_jammed = True
             return n or None
+        if kind == "narrow":
+            self.most_up = fault.value
+            return n or None
         if kind == "stall":
-            self.up_stalled_until = self.world.now + fault.value
+            self.up_stalled_until = world.now + fault.value
             rest = self._send(data[n:])
             return n + (rest or 0)
         self._break(fault)

@@ -8,10 +8,14 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 from typing import TYPE_CHECKING
 
 from . import packets as p
+from .faults import NEVER
 from .network import Link
 
 if TYPE_CHECKING:
     from .rules import Rules
+
+
+_SLACK_MS = 1000  # timers need not be looked at more often
 
 
 class Flow:
@@ -21,6 +25,9 @@ class Flow:
         "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online",
         "may_be_sent", "is_sent", "link", "has_pubrec", "may_have_pubrec",
         "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
+        "life", "expires_ms", "pubrec_number", "was_sent",
+        "pubrec_link", "is_in_doubt",
+        "done_at",
     )  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
@@ -32,16 +39,23 @@ class Flow:
         self.is_promised = False  # and the store was given the time to keep it
         self.was_online = False  # a connection was open while it was there
         self.may_be_sent = False  # for all that the device knows after a reset
-        self.is_sent = False
+        self.is_sent = False  # in this session
+        self.was_sent = False  # in any
+        self.is_in_doubt = False  # the write that was to send it raised an error
         self.link: Link | None = None  # where its PUBLISH went out last
         self.has_pubrec = False  # the client has read it
         self.may_have_pubrec = False  # it had, before a reset
         self.is_pubrec_new = False  # and has not answered it yet
+        self.pubrec_link: Link | None = None  # where it was read
+        self.pubrec_number = 0  # in the order in which the PUBRECs were read
         self.is_released = False  # PUBREL went out
         self.rel_link: Link | None = None
         self.done_life = -1  # the boot that read the last acknowledgement
+        self.done_at = 0
         self.drop_life = -1  # the boot that gave it up
         self.delivered = 0
+        self.life = 0  # the boot that accepted it
+        self.expires_ms = NEVER  # by the device's clock, while it waits in that boot
 
     def __str__(self) -> str:
         return f"message {self.number} (QoS {self.qos}, id {self.packet_id})"
@@ -61,21 +75,33 @@ class Outgoing:
         self._first = [-1, -1, -1]  # newest message passed on, by QoS
         self._last = -1  # message passed on last
         self._last_qos0 = -1
+        self._newest = -1  # number of the newest message
+        self._pubrecs = 0
+        self.newest_write: list[Flow] = []  # what the write that goes on is to send
         self._unpromised: list[Flow] = []
+        self._aging: list[Flow] = []  # with an age limit, and never sent so far
 
     # --- what the program does ------------------------------------------------------
 
-    def on_accepting(self, key: bytes, qos: int, is_online: bool) -> Flow:
+    def on_accepting(self, key: bytes, qos: int, is_online: bool, max_age: int | None = 0) -> Flow:
         """publish() was called."""
         if key in self.flows:
             raise ValueError(f"simulated messages must differ: {key!r} was published before")
-        flow = self.flows[key] = Flow(len(self.flows), key, qos)
+        self._newest += 1
+        flow = self.flows[key] = Flow(self._newest, key, qos)
         flow.was_online = is_online
+        flow.life = self._rules.life
+        if max_age:
+            flow.expires_ms = self._rules.device_ms() + 1000 * max_age
+            self._aging.append(flow)
         return flow
 
     def on_accepted(self, flow: Flow, packet_id: int, is_deferred: bool) -> None:
         """publish() returned; a deferred store keeps the message from the next poll() on."""
         flow.is_accepted = True
+        if not flow.is_sent and flow.number < self._newest:
+            self._newest += 1  # a hook published others meanwhile
+            flow.number = self._newest
         if is_deferred:
             self._unpromised.append(flow)
         else:
@@ -85,8 +111,8 @@ class Outgoing:
                 self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
             self._name(flow, packet_id)
 
-    def on_poll(self) -> None:
-        """poll() or connect() returned: what was accepted before is kept."""
+    def on_kept(self) -> None:
+        """poll(), connect() or reconnect() is over: what was accepted before is kept."""
         for flow in self._unpromised:
             flow.is_promised = True
         self._unpromised.clear()
@@ -96,12 +122,16 @@ class Outgoing:
         connection may have broken while it was sent."""
         if not flow.is_sent:
             del self.flows[flow.key]
+            if flow in self._aging:
+                self._aging.remove(flow)
         elif flow.qos:
             self._rules.fail("publish", f"raised, but {flow} was sent")
 
-    def on_dropped(self, packet_id: int, is_clean: bool) -> None:
+    def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool = False) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
-        flow = self._find_waiting(packet_id)
+        flow = self._find_waiting(packet_id, is_old)
+        if is_old and not self._is_old(flow):
+            self._rules.fail("max_age", f"{flow} is given up before its time")
         # After a reset what is beyond the window waits, though it may have been sent.
         if flow in self._in_flight and not is_clean and not flow.may_be_sent:
             self._rules.fail("overflow", f"{flow} was in flight and is given up")
@@ -109,11 +139,18 @@ class Outgoing:
         if flow in self._in_flight:
             self._in_flight.remove(flow)
 
-    def _find_waiting(self, packet_id: int) -> Flow:
+    def _is_old(self, flow: Flow) -> bool:
+        rules = self._rules
+        return flow.life == rules.life and rules.device_ms() >= flow.expires_ms
+
+    def _find_waiting(self, packet_id: int, is_old: bool) -> Flow:
         flow = self._by_id.get(packet_id)
-        if not flow or flow.drop_life == self._rules.life:
-            # Of several at QoS 0 the oldest; else one whose publish() a reset ended.
-            flow = next((item for item in self.flows.values() if self._may_wait(item)), None)
+        if not flow or self._rules.life in (flow.drop_life, flow.done_life):
+            # Of several at QoS 0 the oldest; else one whose publish() a reset ended, or
+            # one that has a new id in a new session and was not sent there so far.
+            waiting = [item for item in self.flows.values() if self._may_wait(item)]
+            old = [item for item in waiting if is_old and self._is_old(item)]
+            flow = next(iter(old + waiting), None)
         if flow is None or flow.drop_life == self._rules.life:
             self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
@@ -121,7 +158,35 @@ class Outgoing:
     def _may_wait(self, flow: Flow) -> bool:
         if flow.is_sent or flow.drop_life == self._rules.life:
             return False
-        return not flow.qos or not flow.is_accepted
+        return not flow.qos or not flow.is_accepted or not flow.packet_id
+
+    def on_new_session(self) -> None:
+        """The client knows that the broker has nothing: all in flight is to go out as new."""
+        life = self._rules.life
+        for flow in self.flows.values():
+            if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
+                continue
+            flow.may_be_sent = False
+            flow.is_sent = flow.is_released = flow.is_pubrec_new = False
+            flow.has_pubrec = flow.may_have_pubrec = False
+            flow.link = flow.rel_link = None
+            flow.packet_id = 0 if flow.qos else flow.packet_id
+        self._in_flight.clear()
+
+    def check_expired(self, what: str) -> None:
+        """No message that is too old may still wait."""
+        if not self._aging:
+            return
+        life = self._rules.life
+        self._aging = [
+            flow
+            for flow in self._aging
+            if not flow.was_sent and flow.drop_life < 0 and flow.life == life
+        ]
+        now = self._rules.device_ms()
+        for flow in self._aging:
+            if flow.is_accepted and now >= flow.expires_ms + _SLACK_MS:
+                self._rules.fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
         """A connection was accepted."""
@@ -131,6 +196,13 @@ class Outgoing:
     def on_reset(self) -> None:
         """Only what is durable is still known."""
         self._unpromised.clear()
+        self._aging.clear()
+        if self._rules.is_forgetful:
+            for flow in self.flows.values():
+                flow.is_promised = False
+            self._in_flight.clear()
+            self._by_id.clear()
+            return
         for flow in self.flows.values():
             if flow.was_online:
                 flow.may_be_sent = True
@@ -149,12 +221,19 @@ class Outgoing:
         if not qos:
             self._on_qos0(flow, packet)
             return
+        if qos == 1 and self._was_chosen_before_done(flow, link):
+            return
         self._check_repetition(flow, packet[0] & 8)
+        if not flow.was_sent and flow.life == self._rules.life:
+            if self._rules.device_ms() > flow.expires_ms + _SLACK_MS:
+                self._rules.fail("max_age", f"{flow} is sent though it is too old")
         if not packet_id or flow.packet_id not in (0, packet_id):
             self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
         self._name(flow, packet_id)
         self._check_place(flow, link)
-        flow.is_sent = True
+        self.newest_write.append(flow)
+        flow.is_in_doubt = False
+        flow.is_sent = flow.was_sent = True
         flow.link = link
         flow.done_life = -1
         self._enter(flow)
@@ -169,7 +248,7 @@ class Outgoing:
         if flow.number < self._last_qos0:
             self._rules.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
         self._last_qos0 = flow.number
-        flow.is_sent = True
+        flow.is_sent = flow.was_sent = True
 
     def _check_repetition(self, flow: Flow, dup: int) -> None:
         rules = self._rules
@@ -179,7 +258,7 @@ class Outgoing:
             rules.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
         if flow.done_life == rules.life:
             rules.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
-        if flow.is_sent and not dup:
+        if flow.is_sent and not dup and not flow.is_in_doubt:
             rules.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
         if dup and not flow.is_sent and not flow.may_be_sent:
             rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
@@ -205,7 +284,7 @@ class Outgoing:
                 if other.number > cursor and not other.may_have_pubrec:
                     self._rules.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
                 is_blocked = is_blocked or other.qos == 2
-            elif not is_blocked and other.rel_link is not link:
+            elif not is_blocked and link not in (other.rel_link, other.pubrec_link):
                 self._rules.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
         notes.cursor = number
 
@@ -216,6 +295,16 @@ class Outgoing:
             if len(flights) > 1 and flights[-2].number > flow.number:
                 flights.sort(key=lambda item: item.number)
 
+    def _was_chosen_before_done(self, flow: Flow, link: Link) -> bool:
+        # The packet waited for room while its last acknowledgement came.
+        is_done = flow.done_life == self._rules.life
+        return is_done and 0 <= link.blocked_at <= flow.done_at
+
+    def on_write_failed(self) -> None:
+        """What the newest write was to send may have been sent or not."""
+        for flow in self.newest_write:
+            flow.is_in_doubt = True
+
     def on_pubrel(self, link: Link, packet: bytes) -> None:
         """PUBREL goes out."""
         packet_id = p.read_id(packet)
@@ -223,10 +312,15 @@ class Outgoing:
             self._rules.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
         flow = self._find(packet_id) or self._find_done(packet_id)
         if flow is None:
+            flow = self._by_id.get(packet_id)
+            if flow and self._was_chosen_before_done(flow, link):
+                return
             if packet_id not in link.notes.pubrecs:
                 self._rules.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
         self._check_pubrel(flow, link, packet[0] & 8)
+        self.newest_write.append(flow)
+        flow.is_in_doubt = False
         flow.has_pubrec = flow.is_released = True
         flow.is_pubrec_new = False
         flow.rel_link = link
@@ -237,10 +331,16 @@ class Outgoing:
         rules = self._rules
         if not (flow.has_pubrec or flow.may_have_pubrec):
             rules.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
-        if flow.is_released and not dup:
+        if rules.level > 3:
+            if dup:
+                rules.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {rules.level}")
+        elif flow.is_released and not dup and not flow.is_in_doubt:
             rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
         if dup and not flow.is_released and not flow.may_have_pubrec:
             rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
+        if rules.level > 3:
+            self._check_pubrec_order(flow)
+            return
         number = flow.number
         notes = link.notes
         cursor = notes.rel_cursor if number > notes.rel_cursor else -1
@@ -255,6 +355,14 @@ class Outgoing:
                 rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 
+    def _check_pubrec_order(self, flow: Flow) -> None:
+        # Level 4 knows no stages: PUBRELs leave in the order of the PUBRECs.
+        if not flow.is_pubrec_new:
+            return
+        for other in self._in_flight:
+            if other.is_pubrec_new and other.pubrec_number < flow.pubrec_number:
+                self._rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+
     def on_control(self, link: Link, packet: bytes) -> None:
         """SUBSCRIBE or UNSUBSCRIBE goes out."""
         packet_id = p.read_id(packet)
@@ -262,7 +370,8 @@ class Outgoing:
         controls = link.notes.controls
         if not packet_id or self._find(packet_id):
             self._rules.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
-        if bool(packet[0] & 8) != (controls.get(packet_id) == kind):
+        is_again = self._rules.level == 3 and controls.get(packet_id) == kind
+        if bool(packet[0] & 8) != is_again:
             self._rules.fail("31-2.1-DUP", f"{p.describe(packet)}: DUP is wrong")
         controls[packet_id] = kind
 
@@ -278,8 +387,12 @@ class Outgoing:
                 link.notes.pubrecs.add(packet_id)
             else:
                 flow.has_pubrec = flow.is_pubrec_new = True
+                flow.pubrec_link = link
+                self._pubrecs += 1
+                flow.pubrec_number = self._pubrecs
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
             flow.done_life = self._rules.life
+            flow.done_at = self._rules.now
             self._in_flight.remove(flow)
             if flow.is_pubrec_new:  # 31-3.5-PUBREC: it is answered all the same
                 link.notes.pubrecs.add(packet_id)
@@ -307,7 +420,7 @@ class Outgoing:
         rules = self._rules
         flow.delivered += 1
         if flow.delivered == 1:
-            if flow.number < self._first[flow.qos]:
+            if flow.number < self._first[flow.qos] and not rules.may_overtake():
                 rules.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
             self._first[flow.qos] = flow.number
         elif flow.qos != 1 and not rules.sessions_lost:
@@ -326,5 +439,5 @@ class Outgoing:
         for flow in self.flows.values():
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue
-            if not (flow.qos == 2 and self.is_late and self._rules.sessions_lost):
+            if not (flow.qos == 2 and self.is_late and self._rules.secret_losses):
                 self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

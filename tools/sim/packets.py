@@ -1,4 +1,4 @@
-"""MQTT 3.1 packets for the simulated broker, written and read with a few lines of its own.
+"""MQTT 3.1 and 3.1.1 packets for the simulated broker, by a few lines of its own.
 
 Nothing of `umqtt31.packet` is used, so that a mistake there cannot cancel itself out
 here.  A packet is bytes, fixed header included.
@@ -88,6 +88,13 @@ def read_id(packet: bytes) -> int:
     return int.from_bytes(packet[at : at + 2])
 
 
+def connect_fields(packet: bytes) -> tuple[int, bool]:
+    """(level, clean session) of a CONNECT."""
+    at = body_start(packet)
+    at += 2 + int.from_bytes(packet[at : at + 2])
+    return packet[at], bool(packet[at + 1] & 2)
+
+
 def filters(packet: bytes) -> list[tuple[bytes, int]]:
     """(filter, QoS) of a SUBSCRIBE."""
     at = body_start(packet) + 2
@@ -110,8 +117,11 @@ def describe(packet: bytes) -> str:
     elif kind in (PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK):
         text += f" id {read_id(packet)}"
     elif kind == CONNECT:
-        flags = packet[body_start(packet) + 9]
-        text += " clean" if flags & 2 else " keep session"
+        level, is_clean = connect_fields(packet)
+        text += f" level {level}" if level > 3 else ""
+        text += " clean" if is_clean else " keep session"
+    elif kind == CONNACK:
+        text += f" {packet[3]}" + (" session present" if packet[2] else "")
     return text + (" DUP" if packet[0] & 8 and kind != CONNECT else "")
 
 

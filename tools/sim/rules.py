@@ -26,13 +26,13 @@ class Notes:
 
     __slots__ = (
         "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
-        "controls", "is_starved",
+        "controls", "is_starved", "is_clean",
     )  # fmt: skip
 
     def __init__(self, now: int):
         self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
         self.wrote_at = now
-        self.has_connect = self.is_online = False
+        self.has_connect = self.is_online = self.is_clean = False
         self.is_starved = False  # a QoS 2 message found no room
         self.owed: dict[int, list] = {p.PUBACK: [], p.PUBREC: [], p.PUBCOMP: []}
         self.pubrecs: set[int] = set()  # PUBRECs for nothing in flight
@@ -48,8 +48,15 @@ class Rules:
         self.violation: Violation | None = None
         self.outgoing = Outgoing(self)
         self.incoming = Incoming(self)
-        self.sessions_lost = 0
+        self.sessions_lost = 0  # by the broker, for whatever reason
+        self.secret_losses = 0  # of these what the client could not know
         self.life = 0
+        self.level = 3
+        self.closers = 0  # calls under way in which the client may close a connection
+        self.is_forgetful = False  # a reset takes all, the store is RAM
+        self._was_clean = False  # the session of the last connection
+        self._has_session = False  # there was a connection
+        self._has_session_begun = False  # at the broker, since then
         self.delivered: list[tuple[bytes, bytes]] = []  # (topic, payload) in order
         self._written = {
             p.PUBLISH: self.outgoing.on_publish,
@@ -71,6 +78,21 @@ class Rules:
             p.UNSUBACK: self.outgoing.on_control_answer,
         }
 
+    def may_overtake(self) -> bool:
+        """Did the broker lose an answer, and does it pass on what is released first?"""
+        lost = any(fault.kind in ("lose", "late") for fault in self._world.struck)
+        return lost and self.level > 3 and self.outgoing.is_late
+
+    @property
+    def now(self) -> int:
+        """Milliseconds since the run began."""
+        now: int = self._world.now
+        return now
+
+    def device_ms(self) -> int:
+        """Milliseconds by the device's clock, which faults may put forward."""
+        return int(self._world.clock.device_ms())
+
     def fail(self, rule: str, text: str) -> NoReturn:
         """The run broke `rule`."""
         violation = Violation(rule, text)
@@ -87,6 +109,8 @@ class Rules:
     def on_write(self, link: Link, data: bytes) -> None:
         """The client wants these bytes to go out."""
         self._check_silence(link)
+        if data:  # else it is the rest of the one before
+            self.outgoing.newest_write.clear()
         said = link.said
         said += data
         while True:
@@ -101,6 +125,7 @@ class Rules:
                 if link.notes.has_connect:
                     self.fail("31-3.1", "a second CONNECT on one connection")
                 link.notes.has_connect = True
+                self._on_connect(link, packet)
             elif not link.notes.is_online:
                 self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
             judge = self._written.get(kind)
@@ -119,17 +144,41 @@ class Rules:
     def on_close(self, link: Link) -> None:
         """The client closed the connection."""
         self._check_silence(link)
-        self._world.note(f"client closes connection {link.number}")
+        if link.to_skip:
+            self.outgoing.on_write_failed()
+        world = self._world
+        world.note(f"client closes connection {link.number}")
+        if not (self.closers or world.struck or link.is_dropped or link.notes.is_starved):
+            self.fail("connection", "the client closes it, and nothing was wrong")
 
     def on_poll(self, link: Link) -> None:
         """poll() returned, the connection is in use, nothing waits for room."""
-        self.outgoing.on_poll()
         self.incoming.check_answered(link)
 
+    def _on_connect(self, link: Link, packet: bytes) -> None:
+        self.level, link.notes.is_clean = p.connect_fields(packet)
+        if link.notes.is_clean:
+            self.incoming.on_clean_connect()
+
     def _on_connack(self, link: Link, packet: bytes) -> None:
-        if not packet[3]:
-            link.notes.is_online = True
-            self.outgoing.on_online()
+        # Does the client know that the session is a new one?  At level 3 it does when
+        # this one or the one before is a clean one, at level 4 the broker says so.
+        if packet[3]:
+            return
+        link.notes.is_online = True
+        is_new = link.notes.is_clean or self._was_clean
+        if self.level > 3:
+            is_new = is_new or not packet[2]
+        if is_new:
+            self.outgoing.on_new_session()
+            self.incoming.on_new_session()
+        elif self._has_session and self._has_session_begun:
+            self.secret_losses += 1
+            self.incoming.on_session_lost()
+        self._was_clean = link.notes.is_clean
+        self._has_session = True
+        self._has_session_begun = False
+        self.outgoing.on_online()
 
     def _check_silence(self, link: Link) -> None:
         # 31-2.2-KA.  A full socket is not the client's silence.
@@ -147,11 +196,16 @@ class Rules:
         self.outgoing.on_reset()
         self.incoming.on_reset()
         self.life += 1
+        if self.is_forgetful:
+            self._was_clean = self._has_session = False
 
     def on_session_lost(self) -> None:
-        """The broker forgot the session."""
+        """The broker forgot the session, or it ended."""
         self.sessions_lost += 1
-        self.incoming.on_session_lost()
+
+    def on_session_begun(self) -> None:
+        """The broker begins a session with nothing in it."""
+        self._has_session_begun = True
 
     def on_delivered(self, key: bytes, dup: bool) -> None:
         """The broker passes a message of the client on."""

@@ -11,12 +11,13 @@ from typing import Any
 
 from .device import Client, Device
 from .faults import Fault
+from .network import DeviceReset
 from .world import World
 
-from umqtt31 import CLOSED, FULL, MQTTError  # isort: skip
+from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError  # isort: skip
 
 _PAUSE_MS = 200
-_SETTLE_MS = 900_000  # the time-outs of a retry double six times
+_SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
 
 
 class HandlerError(Exception):
@@ -38,10 +39,19 @@ class Script:
     buffer: int = 64
     keepalive: int = 60
     retry: int = 30
-    held: int = 4
+    held: int = 0  # max_awaiting_rel, 0: not given
     await_rel: int = 86400
     serve: int = 4
     latency_ms: int = 1
+    level: int = 3
+    sessions: str = "k"  # connections in turn, the last for ever: see Program
+    age: int = 0  # seconds that every other message may wait, 0: for ever
+    ping_ms: int = 0  # between pings that the program asks for itself, 0: none
+    inside: str = ""  # what the program calls in each of its hooks
+    narrow: int = 0  # bytes that a write takes at most, 0: any number
+    reboot: bool = False  # a reset behind the first poll() offline
+    pressure: int = 0  # bytes the broker lets wait before it reads no more, 0: any
+    reuse: bool = False  # the broker's lowest free packet id comes first
     ordered: bool = False
     store: str = "log"  # or "journal", or "ram"
     blocks: int = 8  # of the journal's flash
@@ -74,46 +84,97 @@ def parse(text: str) -> Script:
     return Script(**values)
 
 
+# What a program may call in its hooks, by name; each is called a few times at most.
+INSIDE: dict[str, Callable[[Client], Any]] = {
+    "publish": lambda client: None,  # see Program._call_inside()
+    "poll": lambda client: client.poll(),
+    "flush": lambda client: client.flush(5),
+    "ping": lambda client: client.ping(),
+    "connect": lambda client: client.connect(False),
+    "reconnect": lambda client: client.reconnect(),
+    "disconnect": lambda client: client.disconnect(),
+    "subscribe": lambda client: client.subscribe(b"d", 2),
+}
+_MOST_INSIDE = 4
+
+
 class Program:
-    """The program of a script; `published` outlives resets, as a sensor's counter does."""
+    """The program of a script; `published` outlives resets, as a sensor's counter does.
+
+    Its connections are made in turn as `sessions` says: "k" connect(False), "c"
+    connect(True), "r" reconnect(), "m" reconnect() and, if it has to wait,
+    connect(False); the last one for ever.
+    """
 
     def __init__(self, script: Script, world: World):
         self._script = script
         self._world = world
         self._was_online = False
         self._published = 0
+        self._connections = 0
+        self._pinged_ms = 0
+        self._inside = 0
+        self._is_to_reboot = script.reboot
 
     def __call__(self, device: Device) -> None:
         """One boot."""
         client = self._client(device)
         client.on_message = self._handle
+        if self._script.inside:
+            client.on_drop = self._call_inside
+            client.on_oversize = self._call_inside  # type: ignore[assignment]
+        self._client_of_hooks = client
         self._publish(client)
+        if self._is_to_reboot:
+            self._is_to_reboot = False
+            self._try(client, client.poll)
+            raise DeviceReset
         while not self._is_done(client):
             if client.is_connected:
+                self._was_online = True
                 self._try(client, client.poll)
-            elif device.connect(client):
+                self._ping(device, client)
+            elif self._connect(device, client):
+                self._connections += 1
                 self._was_online = True
                 self._subscribe(client)
             else:
-                device.sleep_ms(_PAUSE_MS)
+                device.nap(_PAUSE_MS)
             self._publish(client)
-            device.wait(client)
+            device.wait(client, self._script.ping_ms)
 
     def _client(self, device: Device) -> Client:
         s = self._script
-        return device.client(
-            "c",
-            keepalive=s.keepalive,
-            buffer_size=s.buffer,
-            max_inflight=s.window,
-            max_mqueue_len=s.queue,
-            mqueue_store_qos0=s.keep_qos0,
-            overflow=s.overflow,
-            max_awaiting_rel=s.held,
-            await_rel_timeout=s.await_rel,
-            retry_interval=s.retry,
-            ordered=s.ordered,
-        )
+        options: dict[str, Any] = {"max_awaiting_rel": s.held} if s.held else {}
+        while True:
+            try:
+                return device.client(
+                    "c",
+                    level=s.level,
+                    keepalive=s.keepalive,
+                    buffer_size=s.buffer,
+                    max_inflight=s.window,
+                    max_mqueue_len=s.queue,
+                    mqueue_store_qos0=s.keep_qos0,
+                    overflow=s.overflow,
+                    await_rel_timeout=s.await_rel,
+                    retry_interval=s.retry,
+                    ordered=s.ordered,
+                    **options,
+                )
+            except MQTTError as error:
+                if error.code != JOURNAL:
+                    raise
+                device.sleep_ms(_PAUSE_MS)  # the flash fails for a while
+
+    def _connect(self, device: Device, client: Client) -> bool:
+        sessions = self._script.sessions
+        kind = sessions[min(self._connections, len(sessions) - 1)]
+        if kind in "rm":
+            self._try(client, client.reconnect)
+        if kind == "r" or client.is_connected:
+            return client.is_connected
+        return device.connect(client, kind == "c")
 
     def _is_done(self, client: Client) -> bool:
         if self._published < len(self._script.up) or not self._world.broker.is_done:
@@ -130,14 +191,21 @@ class Program:
         for number in range(self._published, min(end, len(script.up))):
             payload = payload_of(number, min(script.size, script.buffer - 16))
             self._published = number + 1  # a reset inside publish() does not repeat it
+            age = script.age if number % 2 else 0
             try:
-                client.publish(b"u", payload, False, int(script.up[number]))
+                client.publish(b"u", payload, False, int(script.up[number]), age)
             except MQTTError as error:
-                if error.code in (FULL, CLOSED):  # nothing changed: again later
+                if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
                     self._published = number
                 elif script.up[number] != "0":
                     raise
                 return
+
+    def _ping(self, device: Device, client: Client) -> None:
+        ping_ms = self._script.ping_ms
+        if ping_ms and client.is_connected and device.now_ms - self._pinged_ms >= ping_ms:
+            self._pinged_ms = device.now_ms
+            self._try(client, client.ping)
 
     def _subscribe(self, client: Client) -> None:
         if self._script.subscribe:
@@ -157,6 +225,24 @@ class Program:
         if struck:
             self._world.strike(struck, None)
             raise HandlerError
+        if self._script.inside:
+            self._call_inside()
+
+    def _call_inside(self, *_: Any) -> None:
+        # Refused or done, it must do no harm; anything but an MQTTError reaches the program.
+        self._inside += 1
+        if self._inside > _MOST_INSIDE:
+            return
+        client = self._client_of_hooks
+        self._world.note(f"program calls {self._script.inside}() in its hook")
+        try:
+            if self._script.inside == "publish":
+                qos = int(max(self._script.up[:1], "1"))
+                client.publish(b"u", b"inside %d" % self._inside, False, qos)
+            else:
+                INSIDE[self._script.inside](client)
+        except MQTTError as error:
+            self._world.note(f"client: {error}")
 
 
 def payload_of(number: int, size: int) -> bytes:
@@ -173,7 +259,11 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
         serve=script.serve,
         is_late=script.late,
         needs_subscription=script.subscribe,
-        settle_ms=_SETTLE_MS,
+        pressure=script.pressure,
+        reuses_ids=script.reuse,
+        narrow=script.narrow,
+        settle_ms=_SETTLE_MS + 2000 * script.keepalive,
+        lasts_ms=max(0, len(script.down) - 1) * script.spread_ms,
         is_traced=is_traced,
     )
     world.device.store_kind = script.store

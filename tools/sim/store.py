@@ -42,30 +42,34 @@ class SurvivingStore:
         self._is_due = False
 
     def recover(self, session: Any) -> None:
-        puts, held, last_id = self._replay()
-        log: list[tuple] = []
-        self._medium.log = log
-        self._next_key = 1 + max((put[0] for put in puts), default=0)
-        self._on_flash = len(puts)
-        for packet_id in held:
-            session.restore_held(packet_id)
-            log.append(("hold", packet_id))
+        puts, held, last_id, is_clean = self._replay()
+        log: list[tuple] = [("renew", is_clean)]
+        log += [("hold", packet_id) for packet_id in held]
         for slot, (key, packet_id, qos, packet, has_pubrec, maybe_sent) in enumerate(puts):
             self._packets[slot] = packet
             self._ids[slot] = key
             log.append(("put", key, packet_id, qos, packet, maybe_sent))
             if has_pubrec:
                 log.append(("pubrec", key))
+        log.append(("last", last_id))
+        # All of it is there before anything is handed over, which may write.
+        self._medium.log = log
+        self._medium.durable = len(log)
+        self._next_key = 1 + max((put[0] for put in puts), default=0)
+        self._on_flash = len(puts)
+        for packet_id in held:
+            session.restore_held(packet_id)
+        for slot, (_, packet_id, qos, _, has_pubrec, maybe_sent) in enumerate(puts):
             session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)
         if last_id:
             session.restore_last_id(last_id)
-            log.append(("last", last_id))
-        self._medium.durable = len(log)
+        session.restore_clean(is_clean)
 
-    def _replay(self) -> tuple[list[list], list[int], int]:
+    def _replay(self) -> tuple[list[list], list[int], int, bool]:
         puts: dict[int, list] = {}
         held: dict[int, None] = {}
         last_id = 0
+        is_clean = False
         for name, *fields in self._medium.log:
             if name == "put":
                 key, packet_id, qos, packet, maybe_sent = fields
@@ -82,12 +86,17 @@ class SurvivingStore:
                 held[fields[0]] = None
             elif name == "release":
                 held.pop(fields[0], None)
+            elif name == "renew":
+                is_clean = fields[0]
+                held.clear()
+                for put in puts.values():
+                    put[4] = put[5] = False
             elif name == "clear":
                 puts.clear()
                 held.clear()
             else:
                 last_id = fields[0]
-        return list(puts.values()), list(held), last_id
+        return list(puts.values()), list(held), last_id, is_clean
 
     def _step(self) -> None:
         world = self._world
@@ -138,6 +147,9 @@ class SurvivingStore:
 
     def online(self) -> None:
         self._record("online")
+
+    def renew(self, is_clean: bool) -> None:
+        self._record("renew", is_clean)
 
     def clear(self) -> None:
         self._record("clear")

@@ -19,6 +19,8 @@ from .rules import Rules
 _LONGEST_DROWSE_MS = 256
 _MOST_TURNS = 4000
 _MOST_RESETS = 50
+_ECONNREFUSED = 111
+_EHOSTUNREACH = 113
 
 
 class Over(BaseException):
@@ -28,8 +30,11 @@ class Over(BaseException):
 class World:
     """`seed`: for the client's jitter.  `faults`: see `faults.parse()`.  `latency_ms`: one
     way.  `serve`: the broker's window.  `is_late`: it passes QoS 2 on at PUBREL.
-    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `settle_ms`: when all has
-    to be done after the last fault, None: whenever.  `is_traced`: keep a log."""
+    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `pressure`: bytes that the
+    client may leave unread before the broker reads nothing more, 0: any number.
+    `reuses_ids`: of the broker.  `narrow`: bytes that a write takes at most, 0: any number.
+    `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
+    whenever.  `is_traced`: keep a log."""
 
     def __init__(
         self,
@@ -40,12 +45,20 @@ class World:
         serve: int = 4,
         is_late: bool = False,
         needs_subscription: bool = False,
+        pressure: int = 0,
+        reuses_ids: bool = False,
+        narrow: int = 0,
         settle_ms: int | None = None,
+        lasts_ms: int = 0,
         is_traced: bool = False,
     ):
         self.seed = seed
         self.now = 0
         self._settle_ms = settle_ms
+        self.pressure = pressure
+        self.narrow = narrow
+        self._lasts_ms = lasts_ms
+        self.away_until = 0  # nobody can be reached before
         self.latency_up = self.latency_down = latency_ms
         self.trace: list[str] | None = [] if is_traced else None
         self.struck: list[Fault] = []
@@ -58,12 +71,12 @@ class World:
         self._serial = 0
         self._drowse = 0
         self._survivors = 0
-        self._quiet_since = 0
+        self._quiet_since = lasts_ms
         self._end_ms: int | None = None
         self._place_counters(faults)
         self.rules = Rules(self)
         self.rules.outgoing.is_late = is_late
-        self.broker = Broker(self, serve, is_late, needs_subscription)
+        self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids)
         self.device = Device(self)
 
     def _place_counters(self, faults: Iterable[Fault]) -> None:
@@ -79,6 +92,7 @@ class World:
         self.store = Counter(by_place["store"])
         self.flash = Counter(by_place["flash"])
         self.handler = Counter(by_place["handler"])
+        self.open = Counter(by_place["open"])
 
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
@@ -124,18 +138,20 @@ class World:
             # Nobody tells the broker; what is under way still arrives.
             self.link.is_closed = self.link.is_deaf = self.link.is_mute = True
         self.is_dead = False
-        self._quiet_since = self.now
+        self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
 
     def strike(self, fault: Fault, link: Link | None) -> None:
         """A fault strikes."""
         if not self.struck:
             self.places_at_first = self.places()
         self.struck.append(fault)
-        self._quiet_since = self.now
+        self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
         self.note(f"FAULT {fault}")
         if fault.kind == "reset":
             self.is_dead = True
             self._survivors = fault.value
+        elif fault.kind == "away":
+            self.away_until = self._quiet_since = self.now + fault.value
 
     def send(self, topic: bytes, payload: bytes, qos: int) -> None:
         """Some other client publishes a message that the device has subscribed to."""
@@ -143,8 +159,18 @@ class World:
         self.broker.send(topic, payload, qos)
 
     def open_link(self) -> Link:
-        """The client opens a connection."""
+        """The client opens a connection; raises OSError when there is no way."""
+        if self.is_dead:
+            raise DeviceReset
+        struck = self.open.step()
+        if struck:
+            self.strike(struck, None)
+        if self.now < self.away_until:
+            raise OSError(_EHOSTUNREACH, "no route to host")
+        if struck and struck.kind == "refuse":
+            raise OSError(_ECONNREFUSED, "connection refused")
         link = Link(self, self.links)
+        link.is_busy = struck is not None and struck.kind == "busy"
         self.links += 1
         self.link = link
         self.rules.on_open(link)
