@@ -1,0 +1,188 @@
+"""The types in `typings/`: what editors, mypy and pyright say to a program of a user.
+
+Both checkers read programs as they would for an ESP32: MicroPython's stubs in place of
+CPython's.  The types are compared with the modules by mypy's stubtest.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import umqtt31
+from tools.boards.compile import board_sources
+from tools.boards.profile import load_profile
+from umqtt31 import session
+from umqtt31.message import Message
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+STUBS = ROOT / ".tools" / "stubs" / "esp32"
+TYPINGS = ROOT / "typings"
+LIBRARY = ROOT / "lib" / "umqtt31"
+HIDDEN = HERE / "hidden.txt"
+
+
+def documented():
+    """{file name: program} of the pages' programs for a board."""
+    found = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
+            if "umqtt31 import" in code and "from tools" not in code:
+                found[f"{page.stem.lower().replace('-', '_')}_{number}.py"] = code
+    return found
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """A folder with every program that has to be accepted, and the one that has not."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, code in documented().items():
+        (folder / name).write_text(code)
+    for path in [*(ROOT / "examples").glob("*.py"), HERE / "refused.py"]:
+        shutil.copy(path, folder)
+    return folder
+
+
+def mypy(folder):
+    """-> {(file name, line)} that mypy refuses in `folder`."""
+    settings = folder / "mypy.ini"
+    settings.write_text(
+        f"[mypy]\nmypy_path = {STUBS}:{TYPINGS}:{folder}\ncheck_untyped_defs = true\n"
+    )
+    command = [sys.executable, "-P", "-m", "mypy", "--config-file", settings]
+    command += ["--no-site-packages", "--custom-typeshed-dir", STUBS, "--no-error-summary"]
+    command += ["--cache-dir", folder / ".mypy_cache"]
+    command += sorted(path.name for path in folder.glob("*.py"))
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=folder, check=False
+    )
+    assert not done.stderr
+    lines = re.findall(r"^(.+?):(\d+): error: ", done.stdout, re.MULTILINE)
+    # MicroPython's stubs have mistakes of their own.
+    return {(path, int(line)) for path, line in lines if not path.startswith(str(STUBS))}
+
+
+def pyright(folder):
+    """-> {(file name, line)} that pyright refuses in `folder`."""
+    settings = {
+        "include": ["*.py"],
+        "stubPath": str(TYPINGS),
+        "typeshedPath": str(STUBS),
+        "extraPaths": [str(STUBS)],
+        "typeCheckingMode": "standard",
+        "pythonVersion": "3.11",
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [Path(sys.executable).parent / "basedpyright", "-p", folder, "--outputjson"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    told = json.loads(done.stdout)
+    assert told["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py")))
+    return {
+        (Path(one["file"]).name, one["range"]["start"]["line"] + 1)
+        for one in told["generalDiagnostics"]
+        if one["severity"] == "error"
+    }
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_checker_accepts_every_program_and_refuses_every_mistake(checker, programs):
+    names = {path.name for path in programs.glob("*.py")}
+    assert {"readme_0.py", "readme_1.py", "minimal.py"} <= names
+    lines = (HERE / "refused.py").read_text().splitlines()
+    mistakes = {
+        ("refused.py", number)
+        for number, line in enumerate(lines, 1)
+        if line.endswith("# refused")
+    }
+    assert len(mistakes) > 15
+    assert checker(programs) == mistakes
+
+
+def test_types_are_those_of_the_modules(tmp_path):
+    """hidden.txt says what is left out on purpose; an entry without need fails, too."""
+    modules = {path.stem for path in LIBRARY.glob("*.py")}
+    types = {path.stem for path in (TYPINGS / "umqtt31").glob("*.pyi")}
+    private = tmp_path / "private.txt"
+    private.write_text("".join(f"umqtt31\\.{name}\n" for name in modules - types))
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "umqtt31", "--concise"]
+    command += ["--mypy-config-file", settings, "--allowlist", private, "--allowlist", HIDDEN]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(LIBRARY.parent), "MYPYPATH": str(TYPINGS)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["__init__", "simple", "robust", "aio", "tls"])
+def test_public_module_has_types(name):
+    assert (TYPINGS / "umqtt31" / f"{name}.pyi").exists()
+
+
+def test_attributes_of_the_types_are_there():
+    client = umqtt31.MQTTClient("types", "127.0.0.1")
+    things = {
+        ("client", "MQTTClient"): client,
+        ("_types", "Stats"): client.stats,
+        ("message", "Message"): Message(bytearray(16)),
+        ("errors", "MQTTError"): umqtt31.MQTTError(umqtt31.FULL),
+    }
+    for (module, name), thing in things.items():
+        names = [node[0] for node in members(module, name)]
+        assert names
+        assert [one for one in names if not hasattr(thing, one)] == []
+    assert set(vars(session.Stats())) < {node[0] for node in members("_types", "Stats")}
+
+
+def members(module, name):
+    """-> (name, docstring or None) of what a class has in the types."""
+    body = ast.parse((TYPINGS / "umqtt31" / f"{module}.pyi").read_text()).body
+    body = next(node for node in body if getattr(node, "name", "") == name).body
+    found = []
+    for node, after in zip(body, [*body[1:], None]):
+        if isinstance(node, ast.FunctionDef):
+            found.append((node.name, ast.get_docstring(node)))
+        elif isinstance(node, ast.AnnAssign):
+            is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            found.append((node.target.id, after.value.value if is_told else None))
+    return found
+
+
+def test_everything_public_says_in_hover_what_it_is():
+    silent = []
+    for path in sorted((TYPINGS / "umqtt31").glob("*.pyi")):
+        tree = ast.parse(path.read_text())
+        assert ast.get_docstring(tree), path
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                assert ast.get_docstring(node), node.name
+                told = dict(members(path.stem, node.name))  # of an overload, the last
+                silent += [
+                    f"{node.name}.{name}"
+                    for name, text in told.items()
+                    if not text and name[0] != "_"
+                ]
+    assert silent == []
+
+
+def test_types_cost_a_board_nothing():
+    """They lie outside of `lib/`, which `mpremote cp -r lib :` copies whole."""
+    assert (TYPINGS / "umqtt31" / "py.typed").exists()
+    assert [path for path in LIBRARY.rglob("*") if path.suffix in (".pyi", ".typed")] == []
+    targets = [path for _, path in board_sources(load_profile("RPI_PICO_W"))]
+    assert [path for path in targets if not path.endswith(".py")] == []
+    for name in ("package.json", "package-full.json", "manifest.py"):
+        assert ".pyi" not in (ROOT / name).read_text()

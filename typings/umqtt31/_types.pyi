@@ -1,0 +1,61 @@
+"""Types that the others speak of and that no module has at runtime: not to be imported."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, type_check_only
+
+Data: TypeAlias = str | bytes | bytearray | memoryview
+"""A topic or a message; `str` is encoded, which allocates."""
+
+@type_check_only
+class Stream(Protocol):
+    """What may take the socket's place: MicroPython's stream methods, never waiting."""
+
+    def readinto(self, buf: Any, n: int, /) -> int | None:
+        """Fill `buf` from its start with up to `n` bytes -> how many, None if there are none
+        yet, 0 at the end of the stream."""
+    def write(self, buf: Any, off: int, n: int, /) -> int | None:
+        """Write `n` bytes of `buf` from `off` on -> how many were taken, None for none."""
+    def close(self) -> object:
+        """Close it."""
+
+OpenStream: TypeAlias = Callable[[], Stream]
+"""What opens a stream; `reconnect()` calls it again."""
+
+@type_check_only
+class BlockDevice(Protocol):
+    """MicroPython's extended block device: esp32.Partition, rp2.Flash, FileBlockDevice or
+    your own."""
+
+    # Positional, and `Any` as answer: the ports' own differ in both.
+    def readblocks(self, block: int, buf: Any, offset: int, /) -> Any:
+        """Fill `buf` with what is at `offset` in `block`."""
+    def writeblocks(self, block: int, buf: Any, offset: int, /) -> Any:
+        """Write `buf` at `offset` in `block`, which was erased there."""
+    def ioctl(self, op: int, arg: int, /) -> Any:
+        """Block count (4), block size (5), erase block `arg` (6), sync (3)."""
+
+@type_check_only
+class Stats:
+    """Counters since the client was made; also `stats["sent"]`."""
+
+    sent: int
+    """Messages sent for the first time."""
+    received: int
+    """Messages handed over."""
+    retried: int
+    """PUBLISH and PUBREL sent again."""
+    duplicates: int
+    """Repetitions of QoS 2 messages kept from the handler."""
+    strays: int
+    """Acknowledgements of nothing in flight."""
+    dropped: int
+    """Messages given up, each told to `on_drop`."""
+    oversize: int
+    """Received messages larger than the buffer."""
+    refused: int
+    """QoS 2 messages beyond `max_awaiting_rel`."""
+    reconnects: int
+    """Connections after the first."""
+    pings: int
+    """PINGREQ sent."""
+    def __getitem__(self, name: str) -> int: ...

@@ -1,0 +1,87 @@
+"""The client for asyncio: it awaits, keeps itself connected, and hands messages to loops."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Self, overload
+
+from . import client as _client
+from ._types import Data, OpenStream
+
+class Message:
+    """A received message of its own, which stays valid."""
+
+    topic: bytes
+    """The topic."""
+    payload: bytes
+    """The payload."""
+    qos: int
+    """0, 1 or 2."""
+    retain: bool
+    """Was it kept by the broker from before the subscription?"""
+    packet_id: int
+    """0 at QoS 0, and when the broker knows it no more."""
+
+    def matches(self, pattern: bytes | bytearray | memoryview) -> bool:
+        """Does the topic match the filter `pattern`, such as b"home/+/led"?"""
+    def done(self) -> None:
+        """Let it be acknowledged before its body ends: what a `break` needs."""
+
+class MQTTClient(_client.MQTTClient):
+    """`umqtt31.MQTTClient` for asyncio, with the same arguments, attributes and hooks.
+
+    In place of `on_message` there is `messages()`.  From `connect()` to `disconnect()` it
+    keeps itself connected.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not
+    for programs.
+    """
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *args: Any) -> None: ...
+    async def connect(  # type: ignore[override]  # to be awaited
+        self, clean_session: bool = True, stream: OpenStream | None = None
+    ) -> bool:
+        """Connect, however long that takes -> session present.
+
+        `stream`: a callable that opens one, instead of a socket.  Raises MQTTError only if
+        the broker refuses for good; `last_error` says why it is not connected yet.
+        """
+    async def disconnect(self) -> None:  # type: ignore[override]  # to be awaited
+        """Say goodbye and close.  Loops over `messages()` end, who waits for something gets
+        MQTTError (CLOSED)."""
+    def messages(
+        self, pattern: bytes | bytearray | memoryview | None = None
+    ) -> AsyncIterator[Message]:
+        """`async for message in client.messages()`: each message is acknowledged when its
+        body is done.
+
+        `pattern`: only those whose topic matches this filter, so that several tasks share
+        the messages; what nobody takes waits, and all acknowledgements after it.  Ends with
+        `disconnect()`.
+        """
+    async def publish(  # type: ignore[override]  # to be awaited
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0
+    ) -> int:
+        """Accept a message -> packet id, 0 at QoS 0.
+
+        Waits for room, at QoS 0 for the connection too.  A cancelled one is accepted whole
+        or not at all.
+        """
+    def publish_nowait(
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0
+    ) -> int:
+        """As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL)."""
+    @overload  # type: ignore[override]  # to be awaited
+    async def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
+    @overload
+    async def subscribe(
+        self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...]
+    ) -> list[int]:
+        """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
+
+        Goes on after a lost connection.  Raises MQTTError: REFUSED_FILTER, FULL
+        (`max_subscriptions`), TOO_LARGE, CLOSED (disconnected).
+        """
+    async def unsubscribe(  # type: ignore[override]  # to be awaited
+        self, topic: Data | list[Data] | tuple[Data, ...]
+    ) -> None:
+        """Unsubscribe from a filter or a list of filters."""
+    async def flush(self) -> None:  # type: ignore[override]  # to be awaited
+        """Wait until nothing is in flight or queued: it is safe to switch off."""

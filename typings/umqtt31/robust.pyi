@@ -1,0 +1,31 @@
+"""umqtt.robust's client over umqtt31: what loses its connection connects again."""
+
+from . import simple
+from ._types import Data
+
+class MQTTClient(simple.MQTTClient):
+    """`umqtt31.simple.MQTTClient` whose `publish()`, `wait_msg()` and `check_msg()` survive
+    a lost connection.  `delay()` and `log()` are there to be replaced."""
+
+    DELAY: float
+    """Seconds between two attempts to connect."""
+    DEBUG: bool
+    """Print each failure?"""
+
+    def delay(self, i: int) -> None:
+        """Wait before the attempt after `i` that failed."""
+    def log(self, in_reconnect: bool, e: Exception) -> None:
+        """Told of each failure."""
+    def reconnect(self) -> bool:  # type: ignore[override]  # as umqtt.robust
+        """Connect, keeping the session, until it works -> session present.
+
+        Raises MQTTException if the broker refuses for good.
+        """
+    def subscribe(  # type: ignore[override]  # one filter, as umqtt.robust
+        self, topic: Data, qos: int = 0
+    ) -> None:
+        """As simple's; the filter is remembered and subscribed to again."""
+    def unsubscribe(self, topic: Data) -> None:  # type: ignore[override]  # one at a time
+        """As simple's; the filter is forgotten."""
+    def check_msg(self, attempts: int = 2) -> int | None:  # type: ignore[override]
+        """Handle one message, if one is there; connects again up to `attempts` times."""

@@ -1,0 +1,78 @@
+"""umqtt.simple's client over umqtt31: change the import line, nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+from . import client as _client
+from ._types import Data, OpenStream, Stream
+from .errors import MQTTError
+
+class MQTTException(MQTTError):
+    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it."""
+
+    def __init__(self, code: int, text: str | None = None) -> None: ...
+
+class MQTTClient(_client.MQTTClient):
+    """umqtt.simple's client: `publish()` at QoS 1 and 2 returns when it is acknowledged,
+    messages come as `f(topic, msg)`, keep alive is off unless asked for.
+
+    Its attributes may be changed between two connections.  No wait for an answer is
+    endless: after `connect_timeout` seconds OSError is raised.
+    """
+
+    client_id: Data
+    """As given; may be changed between two connections."""
+    server: str
+    """Host name or address."""
+    port: int
+    """TCP port."""
+    ssl: Any
+    """What `ssl` was given, as a context."""
+    user: Data | None
+    """User name."""
+    pswd: Data | None
+    """Password; sent only with a user."""
+    keepalive: int
+    """Seconds, 0 for none."""
+    cb: Callable[[bytes, bytes], object] | None
+    """Set by set_callback()."""
+    sock: Any
+    """What select.poll() takes; None without a connection."""
+
+    def __init__(
+        self,
+        client_id: Data,
+        server: str,
+        port: int = 0,
+        user: Data | None = None,
+        password: Data | None = None,
+        keepalive: int = 0,
+        ssl: Any = None,
+        ssl_params: dict[str, Any] | None = None,
+        *,
+        level: int = 4,
+        buffer_size: int = 256,
+        connect_timeout: int = 10,
+        retry_interval: int | None = None,
+    ) -> None: ...
+    def connect(  # type: ignore[override]  # umqtt.simple has its time-out here
+        self,
+        clean_session: bool = True,
+        timeout: float | None = None,
+        stream: Stream | OpenStream | None = None,
+    ) -> bool:
+        """Connect -> session present; `timeout` in seconds, `connect_timeout` if None."""
+    def publish(  # type: ignore[override]  # umqtt.simple answers nothing
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0
+    ) -> None:
+        """Publish; at QoS 1 and 2 wait until the broker has acknowledged it."""
+    def subscribe(  # type: ignore[override]  # one filter, as umqtt.simple
+        self, topic: Data, qos: int = 0
+    ) -> None:
+        """Subscribe; raises MQTTException(128) if the broker refuses."""
+    def unsubscribe(self, topic: Data) -> None:  # type: ignore[override]  # one at a time
+        """Unsubscribe from a filter."""
+    def check_msg(self) -> int | None:  # type: ignore[override]  # as umqtt.simple
+        """Handle one message, if one is there -> its first byte; else None."""
+    def wait_msg(self) -> int | None:  # type: ignore[override]  # as umqtt.simple
+        """Wait for a packet -> the first byte of a message; None for others."""
