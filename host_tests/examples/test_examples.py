@@ -1,0 +1,317 @@
+"""Every program of `examples/` does what it says, under CPython and real MicroPython.
+
+Programs run as they are, but for the constants at their top: where the broker is, and
+how often they say something.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import paho.mqtt.client as paho
+import pytest
+
+from tools.brokers import Mosquitto, TLSMosquitto
+from tools.brokers.certificates import HERE as LOOPBACK
+from tools.brokers.certificates import Certificates
+from tools.micropython import interpreters
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+DESK = Path(__file__).parent / "desk"
+SECONDS = 30  # for what comes at once, on a busy computer
+
+
+class Program:
+    """One example with its constants set, in a folder that is the board's filesystem."""
+
+    def __init__(self, interpreter, folder, name, **constants):
+        self._interpreter = interpreter
+        self._folder = folder
+        self._path = folder / "main.py"
+        code = (EXAMPLES / f"{name}.py").read_text()
+        for key, value in constants.items():
+            code, count = re.subn(rf"^{key} = .+$", f"{key} = {value!r}", code, flags=re.MULTILINE)
+            assert count == 1, key
+        self._path.write_text(code)
+
+    def start(self):
+        """-> the running process."""
+        paths = [DESK, ROOT / "lib"]
+        if self._interpreter:
+            argv = self._interpreter.argv(self._path)
+            environment = self._interpreter.environment(paths)
+        else:
+            argv = [sys.executable, "-u", str(self._path)]
+            environment = {**os.environ, "PYTHONPATH": ":".join(map(str, paths))}
+        return subprocess.Popen(
+            argv,
+            cwd=self._folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def run(self):
+        """Run it to its end -> what it printed."""
+        with self.start() as process:
+            text = process.communicate(timeout=60)[0]
+        assert process.returncode == 0, text
+        return text
+
+    @contextlib.contextmanager
+    def running(self):
+        """It runs meanwhile, and is killed then."""
+        with self.start() as process:
+            guard = threading.Timer(4 * SECONDS, process.kill)
+            guard.start()
+            try:
+                yield process
+            finally:
+                guard.cancel()
+                process.kill()
+
+
+class Ear:
+    """Somebody else at the broker, who hears everything and can say something."""
+
+    def __init__(self, port):
+        self._heard = queue.Queue()
+        ready = threading.Event()
+        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
+        self.client.on_connect = lambda client, *_: client.subscribe("#", qos=2)
+        self.client.on_subscribe = lambda *_: ready.set()
+        self.client.on_message = lambda client, data, message: self._heard.put(message)
+        self.client.connect("127.0.0.1", port)
+        self.client.loop_start()
+        assert ready.wait(SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def next(self, topic):
+        """-> payload of the next message to `topic`; others are passed over."""
+        while True:
+            message = self._heard.get(timeout=SECONDS)
+            if message.topic == topic:
+                return message.payload.decode()
+
+    def say(self, topic, payload, **options):
+        """Publish; at QoS 1 and 2 the broker has it on return."""
+        self.client.publish(topic, payload, **options).wait_for_publish(SECONDS)
+
+
+# The oldest MicroPython, with the object sizes of a microcontroller.
+RUNNERS = [None, *interpreters()[:1]]
+
+
+@pytest.fixture(params=RUNNERS, ids=lambda one: one.id if one else "cpython")
+def program(request, tmp_path):
+    """program(name, **constants) -> a Program in the test's folder."""
+    return lambda name, **constants: Program(
+        request.param, tmp_path, name, SERVER="127.0.0.1", **constants
+    )
+
+
+def test_every_example_has_its_test_and_its_line():
+    tested = set(re.findall(r'(?:program|Program)\(\s*"(\w+)"', Path(__file__).read_text()))
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert names == tested
+    lines = re.findall(
+        r"^\| \[(\w+)\.py\]\(\1\.py\) \|", (EXAMPLES / "README.md").read_text(), re.M
+    )
+    assert sorted(lines) == sorted(names)
+
+
+def test_minimal_counts_hears_and_goes_on_after_the_broker_was_away(program, mosquitto):
+    with program("minimal", PORT=mosquitto.port, PERIOD_MS=50).running() as process:
+        with Ear(mosquitto.port) as ear:
+            first = int(ear.next("home/sensor-7/count"))
+            assert int(ear.next("home/sensor-7/count")) == first + 1
+        mosquitto.restart()
+        with Ear(mosquitto.port) as ear:
+            assert int(ear.next("home/sensor-7/count")) > first
+            ear.say("home/sensor-7/led", "on", retain=True, qos=1)
+            assert "led is on\n" in process.stdout  # reads until then
+
+
+def test_deep_sleep_five_wakes_two_without_broker_all_arrive(program, mosquitto):
+    meter = program("deep_sleep", PORT=mosquitto.port, AWAKE_MS=20_000)
+    with Ear(mosquitto.port) as ear:
+        assert "all acknowledged" in meter.run()
+        assert ear.next("home/meter-1/wake") == "1"
+    mosquitto.stop()
+    for _ in range(2):
+        assert "kept for the next wake: " in meter.run()
+    mosquitto.start()
+    with Ear(mosquitto.port) as ear:
+        for _ in range(2):
+            assert "all acknowledged" in meter.run()
+        assert [ear.next("home/meter-1/wake") for _ in range(4)] == ["2", "3", "4", "5"]
+
+
+def test_tls_client_shows_its_certificate(program, tmp_path):
+    certificates = Certificates(tmp_path)
+    certificates.make("ca", is_authority=True)
+    certificates.make("server", "ca", hosts=LOOPBACK)
+    certificates.make("device", "ca")
+    with TLSMosquitto(tmp_path, "server", "1.2", require_certificate=True) as broker:
+        assert program("tls_client", PORT=broker.port).run() == "acknowledged: True\n"
+        assert "from 127.0.0.1" in broker.log_text()
+        certificates.make("other", is_authority=True)
+        certificates.make("device", "other")
+        assert "acknowledged" not in program("tls_client", PORT=broker.port).run()
+
+
+def test_two_brokers_what_is_said_at_home_arrives_in_the_cloud(program, mosquitto):
+    with Mosquitto() as cloud, Ear(mosquitto.port) as home, Ear(cloud.port) as sky:
+        gateway = program(
+            "two_brokers", PORT=mosquitto.port, CLOUD="127.0.0.1", CLOUD_PORT=cloud.port
+        )
+        home.say("home/a", "1", retain=True, qos=1)  # which it gets whenever it comes
+        with gateway.running():
+            assert sky.next("site-1/home/a") == "1"
+            home.say("home/b", "2", qos=1)
+            assert sky.next("site-1/home/b") == "2"
+
+
+def test_home_assistant_gets_description_state_and_availability(program, mosquitto):
+    with Ear(mosquitto.port) as ear:
+        with program("home_assistant", PORT=mosquitto.port, PERIOD_MS=50).running():
+            assert ear.next("home/cellar/available") == "online"
+            state = json.loads(ear.next("home/cellar/state"))
+        assert ear.next("home/cellar/available") == "offline"  # its will
+    with Ear(mosquitto.port) as later:
+        found = json.loads(later.next("homeassistant/sensor/cellar_temperature/config"))
+    assert found["state_topic"] == "home/cellar/state"
+    assert found["availability_topic"] == "home/cellar/available"
+    assert found["value_template"] == "{{ value_json.%s }}" % next(iter(state))
+
+
+def test_commands_are_answered_once_also_those_said_while_it_was_away(program, mosquitto):
+    door = program("commands", PORT=mosquitto.port)
+    with Ear(mosquitto.port) as ear:
+
+        def order(text):
+            ear.say("home/door/command", text, qos=2)
+
+        def answer():
+            return json.loads(ear.next("home/door/answer"))
+
+        order('{"id": 0, "do": "state"}')  # nobody there, nobody known: lost
+        with door.running():
+            ear.say("home/door/command", '{"id": 1, "do": "state"}', retain=True, qos=2)
+            assert answer() == {"id": 1, "result": "closed"}
+            order('{"id": 2, "do": "open"}')
+            assert answer() == {"id": 2, "result": "open"}
+            order('{"id": 3, "do": "jump"}')
+            refused = answer()
+            assert refused["id"] == 3
+            assert "jump" in refused["error"]
+            order("[")
+            assert answer()["id"] is None
+        ear.say("home/door/command", "", retain=True, qos=2)
+        for number in (4, 5):
+            order('{"id": %d, "do": "state"}' % number)
+        with door.running():
+            found = [None]
+            while found[-1] != 5:
+                found.append(answer()["id"])
+            # Beside them the end of the kept command, and perhaps "[" once more, which
+            # has no number: it was not acknowledged when the power went.
+            assert [number for number in found if number is not None] == [4, 5]
+            order('{"id": 6, "do": "close"}')
+            assert answer() == {"id": 6, "result": "closed"}
+
+
+def test_asyncio_tasks_measure_and_obey_and_the_client_connects_again(program, mosquitto):
+    with program("asyncio_tasks", PORT=mosquitto.port, PERIOD_MS=50).running() as process:
+        with Ear(mosquitto.port) as ear:
+            first = int(ear.next("home/desk-1/count"))
+            assert int(ear.next("home/desk-1/count")) == first + 1
+        mosquitto.restart()
+        with Ear(mosquitto.port) as ear:
+            assert int(ear.next("home/desk-1/count")) > first
+            ear.say("home/desk-1/period", "soon", retain=True, qos=1)
+            assert any(line.startswith("not a number:") for line in process.stdout)
+
+
+class Modem:
+    """Plays a modem: AT commands, then a connection to the broker that it passes through."""
+
+    def __init__(self, folder, broker_port):
+        self._carrier = folder / "carrier.txt"
+        self._broker_port = broker_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._broker = None
+        self.orders = []
+        (folder / "modem.txt").write_text(str(self._listener.getsockname()[1]))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def hang_up(self):
+        """The link ends."""
+        self._carrier.unlink()
+        self._broker.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        """Wait for the end of the board."""
+        self._thread.join(SECONDS)
+        self._listener.close()
+
+    def _serve(self):
+        self._board = self._listener.accept()[0]
+        line = b""
+        with self._board, contextlib.suppress(ConnectionError):
+            while data := self._board.recv(4096):
+                if self._carrier.exists():
+                    self._broker.sendall(data)
+                    continue
+                line = (line + data).replace(b"+++", b"")
+                while b"\r\n" in line:
+                    order, line = line.split(b"\r\n", 1)
+                    self._obey(order)
+        if self._broker:
+            self._broker.close()
+
+    def _obey(self, order):
+        self.orders.append(order)
+        if not order.startswith(b"AT+CIPSTART"):
+            self._board.sendall(b"\r\nOK\r\n")
+            return
+        self._broker = socket.create_connection(("127.0.0.1", self._broker_port))
+        self._carrier.touch()
+        self._board.sendall(b"\r\nOK\r\n\r\nCONNECT\r\n")
+        threading.Thread(target=self._pass_back, args=(self._broker,), daemon=True).start()
+
+    def _pass_back(self, broker):
+        with contextlib.suppress(OSError):
+            while data := broker.recv(4096):
+                self._board.sendall(data)
+
+
+def test_uart_modem_dials_again_when_the_link_ends(program, mosquitto, tmp_path):
+    modem = Modem(tmp_path, mosquitto.port)
+    with Ear(mosquitto.port) as ear:
+        with program("uart_modem", PORT=mosquitto.port, PERIOD_MS=50).running():
+            assert ear.next("home/tank-3/count") == "1"
+            assert ear.next("home/tank-3/count") == "2"
+            modem.hang_up()
+            # QoS 2 and a kept session: none is missing, none comes twice.
+            assert [ear.next("home/tank-3/count") for _ in range(40)] == [
+                str(number) for number in range(3, 43)
+            ]
+    modem.close()
+    assert modem.orders.count(b"AT+CIPMODE=1") == 2
