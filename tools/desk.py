@@ -18,7 +18,7 @@ from tools.boards.compile import build_tree
 from tools.boards.profile import load_profile
 from tools.micropython import Interpreter
 
-HEAP_BYTES = {32: 96 * 1024, 64: 192 * 1024}
+HEAP_BYTES = {32: 128 * 1024, 64: 256 * 1024}
 
 _STEP_S = 0.01
 

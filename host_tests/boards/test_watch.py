@@ -129,8 +129,10 @@ def test_advise_command_prints_order_rules_and_load(run, tmp_path):
 
 def test_size_groups_client_journal_and_options_apart():
     group = groups()
-    assert {group[name] for name in ("packet", "topic", "session", "stream", "client")} == {"core"}
-    assert group["journal"] == "journal"
+    assert {group[name] for name in ("packet", "topic", "session", "framing", "client")} == {
+        "core"
+    }
+    assert group["journal"] == group["opening"] == "journal"
     assert group["simple"] == "extra"
 
 

@@ -1,4 +1,4 @@
-"""Processor instructions for one publish, counted by valgrind's callgrind.
+"""Processor instructions for one message, sent or received, counted by callgrind.
 
 64-bit MicroPython, 256 KB heap, .mpy files, topic of 13 and payload of 64 bytes, over
 TCP on the loopback.  The difference of a run with 2N and one with N messages is N messages
@@ -17,35 +17,50 @@ from .answerer import Answerer
 from .figures import BenchError, Figure
 from .subjects import Bench, Subject
 
-TITLE = "Instructions per publish, 64 bits"
+TITLE = "Instructions per message, 64 bits"
 
 _HEAP_BYTES = 256 * 1024
 _RUN_S = 300
 _COUNT = 200
-_PEER_COUNT = 3000
-_BUDGETS = {0: 15000, 1: 30000}
-_PUBLISHED = {0: 29714, 1: 40773}
+_PEER_COUNT = {"publish": 3000, "receive": 1000}
+_BUDGETS = {
+    ("publish", 0): 11500,
+    ("publish", 1): 28500,
+    ("publish", 2): 60000,
+    ("receive", 0): 30000,
+    ("receive", 1): 32500,
+    ("receive", 2): 60000,
+}
+_PUBLISHED = {("publish", 0): 29714, ("publish", 1): 40773}
+_OF_PEER = (0, 1)  # it knows no QoS 2
 _COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """One figure for QoS 0 and one for QoS 1."""
-    for qos, budget in _BUDGETS.items():
+    """One figure for each direction and QoS."""
+    for (program, qos), budget in _BUDGETS.items():
+        has_peer = bench.simple and qos in _OF_PEER
         yield Figure(
-            f"publish QoS {qos}",
-            per_publish(bench, bench.ours, qos),
+            f"{program} QoS {qos}",
+            per_message(bench, bench.ours, program, qos),
             budget,
-            per_publish(bench, bench.simple, qos, _PEER_COUNT) if bench.simple else None,
-            _PUBLISHED[qos],
-            per_publish(bench, bench.bare, qos),
+            per_message(bench, bench.simple, program, qos, _PEER_COUNT[program])
+            if bench.simple and has_peer
+            else None,
+            _PUBLISHED.get((program, qos)),
+            per_message(bench, bench.bare, program, qos)
+            if program == "publish" and qos < 2
+            else None,
         )
 
 
-def per_publish(bench: Bench, subject: Subject, qos: int, count: int = _COUNT) -> float:
+def per_message(
+    bench: Bench, subject: Subject, program: str, qos: int, count: int = _COUNT
+) -> float:
     """Instructions for one message.  Raises BenchError."""
     with tempfile.TemporaryDirectory() as name, Answerer(is_quick=True) as far_end:
         folder = Path(name)
-        subject.compile("publish", folder)
+        subject.compile(program, folder)
         runs = [_count(bench, folder, far_end.port, n, qos) for n in (count, 2 * count)]
     return (runs[1] - runs[0]) / count
 
@@ -65,7 +80,7 @@ def _count(bench: Bench, folder: Path, *args: object) -> int:
     )
     found = _COLLECTED.search(done.stderr)
     if done.returncode or not found:
-        raise BenchError(f"the publishing program failed under valgrind: {_reason(done)}")
+        raise BenchError(f"the program failed under valgrind: {_reason(done)}")
     return int(found[1])
 
 

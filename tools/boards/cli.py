@@ -168,12 +168,13 @@ def flash(board, port, drive, image):
 @click.option("--no-heap", is_flag=True, help="Leave out the heap on 32-bit MicroPython.")
 @click.option("--check", is_flag=True, help="Fail when a budget is exceeded.")
 def size(no_heap, check):
-    """Show bytes of bytecode per module, budgets, and heap after import."""
-    from . import report
+    """Show bytes of bytecode per module, budgets, large frames, and heap after import."""
+    from . import frames, report
     from . import size as sizes
 
     modules = sizes.measure_modules()
     report.print_sizes(modules)
+    report.print_frames(frames.large(frames.frames_of_library()))
     if not no_heap:
         rows = {"umqtt31": sizes.measure_heap()}
         rows["umqtt31 and Journal"] = sizes.measure_heap("from umqtt31.journal import Journal")

@@ -30,6 +30,15 @@ def print_heap(rows):
     _console().print(table)
 
 
+def print_frames(frames):
+    """Functions whose frame comes from the heap, or from the stack if that is locked."""
+    table = Table("function", "words of its frame", "entered with the heap locked")
+    table.columns[1].justify = "right"
+    for frame in frames:
+        table.add_row(frame.name, str(frame.words), "yes" if frame.is_entered_locked else "")
+    _console().print(table)
+
+
 def _change(now, before):
     return "new" if before is None else f"{now - before:+,}" if now != before else "="
 

@@ -19,6 +19,9 @@ def run(client, stream, count, qos):
         if qos:
             poller.poll()  # asleep, so that waiting costs no instructions
             client.poll()
+        if qos == 2:  # and PUBCOMP
+            poller.poll()
+            client.poll()
 
 
 port, count, qos = [int(arg) for arg in sys.argv[1:4]]

@@ -1,0 +1,36 @@
+"""Receives COUNT messages at one QoS with umqtt31, sent one behind the other."""
+
+import select
+import socket
+import sys
+
+from umqtt31 import MQTTClient
+
+
+class Receiver:
+    count = 0
+
+    def on_message(self, message):
+        self.count += 1
+
+
+def run(client, stream, receiver, count):
+    poller = select.poll()
+    poller.register(stream, select.POLLIN)
+    while receiver.count < count:
+        poller.poll()  # asleep, so that waiting costs no instructions
+        client.poll()
+
+
+port, count, qos = [int(arg) for arg in sys.argv[1:4]]
+stream = socket.socket()
+stream.connect(socket.getaddrinfo("127.0.0.1", port)[0][-1])
+stream.setblocking(False)
+client = MQTTClient("bench", "127.0.0.1", max_awaiting_rel=2 * count)
+receiver = Receiver()
+client.on_message = receiver.on_message
+client.connect(stream=stream)
+client.publish(b"bench/give", b"%d %d 64" % (count, qos))
+run(client, stream, receiver, count)
+if qos == 2:
+    client.poll(100)
