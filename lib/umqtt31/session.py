@@ -386,9 +386,8 @@ class Session:
         store, with nothing lost."""
         if self.at != self.end:
             return True
-        if not self._buffers:
-            # Nothing overtakes its record.  MQTT-4.6-RM1: what is done stays so, too.
-            self.store.sync() if self.is_ordered else self.store.commit()
+        # Nothing overtakes its record.  MQTT-4.6-RM1: what is done stays so, too.
+        self.store.sync() if self.is_ordered else self.store.commit()
         if not self.is_online:
             return False
         if self._owed:

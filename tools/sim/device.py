@@ -41,7 +41,8 @@ class Client(MQTTClient):
         self._world = world
         self._rules = world.rules
         self._window = options.get("max_inflight", _WINDOW)
-        self._most = self._window + options.get("max_mqueue_len", _QUEUE)
+        self._queue = options.get("max_mqueue_len", _QUEUE)
+        self._most = self._window + self._queue
         self._store = options["store"]
         self._is_starvable = "max_awaiting_rel" in options
         self._overflow = options.get("overflow")
@@ -130,7 +131,9 @@ class Client(MQTTClient):
         if getattr(error, "code", 0) == FULL:
             if self._drops_for_room:
                 self._rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
-            if self._overflow == "drop_oldest" and self.queued and qos:
+            # Offline and without a queue there is no place, whatever is given up.
+            has_places = self._queue or self.is_connected
+            if self._overflow == "drop_oldest" and self.queued and qos and has_places:
                 self._rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
             self._rules.outgoing.check_expired("is refused for want of room")
 
