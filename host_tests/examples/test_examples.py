@@ -314,4 +314,5 @@ def test_uart_modem_dials_again_when_the_link_ends(program, mosquitto, tmp_path)
                 str(number) for number in range(3, 43)
             ]
     modem.close()
-    assert modem.orders.count(b"AT+CIPMODE=1") == 2
+    # The second may stand behind what was cut off half written.
+    assert b"\n".join(modem.orders).count(b"AT+CIPMODE=1") == 2
