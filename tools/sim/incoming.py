@@ -69,6 +69,7 @@ class Incoming:
         self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
+        self._unrecorded: set[int] = set()  # of the session before, until an answer leaves
         self._current: Arrival | None = None
         self._newest = [-1, -1, -1]
 
@@ -174,6 +175,7 @@ class Incoming:
 
     def on_answer(self, link: Link, packet: bytes) -> None:
         """PUBACK, PUBREC or PUBCOMP goes out."""
+        self._unrecorded.clear()
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
         rules = self._rules
@@ -226,8 +228,9 @@ class Incoming:
     def on_reset(self) -> None:
         """What was handed over and not yet acknowledged may come again."""
         self._current = None
-        self._unsure |= self._closing
+        self._unsure |= self._closing | self._unrecorded
         self._closing.clear()
+        self._unrecorded.clear()
         is_forgetful = self._rules.is_forgetful
         for packet_id, message in list(self._held.items()):
             if is_forgetful or not message.has_pubrec:
@@ -248,7 +251,8 @@ class Incoming:
         self._held.clear()
 
     def on_new_session(self) -> None:
-        """The client knows that the broker's ids begin anew."""
+        """The client knows that the broker's ids begin anew, once that is recorded."""
+        self._unrecorded = set(self._held) | self._unsure | self._closing
         self._held.clear()
         self._unsure.clear()
         self._closing.clear()
