@@ -322,8 +322,11 @@ class MQTTClient:
         if self._is_busy:
             self._is_busy = False
             if self._raw:
+                # The answers to what came before it, and nothing that tick() has not seen.
+                self._session.is_ending = True
                 heap_lock()
-                self._push()  # the answers to what came before it
+                self._push()
+                self._session.is_ending = False
             raise error
         if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
             raise error
