@@ -322,15 +322,18 @@ class MQTTClient:
         if self._is_busy:
             self._is_busy = False
             if self._raw:
-                # The answers to what came before it, and nothing that tick() has not seen.
-                self._session.is_ending = True
-                heap_lock()
-                self._push()
-                self._session.is_ending = False
+                self._push_answers()  # to what came before it
             raise error
         if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
             raise error
         self._lose(error)
+
+    def _push_answers(self):
+        # Messages wait: tick() has not yet looked at their ages.
+        self._session.is_ending = True
+        heap_lock()
+        self._push()
+        self._session.is_ending = False
 
     def _lose(self, error):
         # The stream raised `error`, if it is not just still connecting.  Allocates nothing.
@@ -462,8 +465,7 @@ class MQTTClient:
             self._protocol.acknowledge(message.qos, message.packet_id)
         if not self.on_oversize:
             # Acknowledged, or it would come for ever; but nobody may overlook it.
-            heap_lock()
-            self._push()
+            self._push_answers()
             raise MQTTError(
                 _TOO_LARGE,
                 "a message of %d bytes came, larger than buffer_size: raise it or set on_oversize"
