@@ -678,8 +678,7 @@ class MQTTClient:
         if self._drain():
             self._protocol.now = time.ticks_ms()
             self._protocol.ping()
-            heap_lock()
-            self._push()
+            self._push_answers()
 
     # --- subscriptions ------------------------------------------------------------------------
 
