@@ -70,6 +70,8 @@ class Incoming:
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
         self._unrecorded: set[int] = set()  # of the session before, until an answer leaves
+        # A reset came in between: a place may be taken for as long as an id is held.
+        self.may_hold_old_ids = False
         self._current: Arrival | None = None
         self._newest = [-1, -1, -1]
 
@@ -229,6 +231,7 @@ class Incoming:
         """What was handed over and not yet acknowledged may come again."""
         self._current = None
         self._unsure |= self._closing | self._unrecorded
+        self.may_hold_old_ids |= bool(self._unrecorded)
         self._closing.clear()
         self._unrecorded.clear()
         is_forgetful = self._rules.is_forgetful

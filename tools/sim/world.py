@@ -229,7 +229,12 @@ class World:
         if self._end_ms is not None and target >= self._end_ms:
             raise Over
         if self._settle_ms is not None:
-            if target - self._quiet_since > self._settle_ms or self.turn.count > _MOST_TURNS:
+            incoming = self.rules.incoming
+            most_ms, most_turns = self._settle_ms, _MOST_TURNS
+            if incoming.may_hold_old_ids:  # with a ping now and then for all that time
+                most_ms += incoming.held_ms
+                most_turns *= 4
+            if target - self._quiet_since > most_ms or self.turn.count > most_turns:
                 self.rules.fail("termination", "faults are over, and still not all is done")
 
     def _happen(self, link: Link | None, item: Any) -> None:
