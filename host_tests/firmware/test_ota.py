@@ -275,4 +275,4 @@ def test_update_cut_anywhere_leaves_all_old_or_all_new_and_goes_on(tmp_path, mon
             break
     assert not is_cut
     assert len(seen) > 30
-    assert True in seen and False in seen
+    assert set(seen) == {False, True}, "cuts on both sides of the change: all old, and all new"
