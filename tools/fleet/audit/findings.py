@@ -13,6 +13,7 @@ from .sessions import allowed_silence_us, table
 
 _SERIES = 3  # refusals, or take-overs, that make a series
 _TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces
+_SWAPPED_US = 5_000  # and by so much its end may seem to come first, from unordered frames
 _NEXT_US = 60_000_000  # between two take-overs of one series
 _CLOSING_US = 5_000_000  # a living client closes its side that soon
 _GOODBYES = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
@@ -166,11 +167,13 @@ def _silent_for_good(rows, sessions, ends, found):
 
 
 def _conflicts(rows, sessions, ends, found):
-    # A connection is taken over when the broker ends it as the client's next one begins,
-    # and the client behind it was alive: it closed its own side at once.
+    # A connection is taken over when the broker ends it because the client's next one began
+    # (a link that broke before that was not), and the client behind it was alive: it closed
+    # its own side at once.
     is_taken = np.zeros(len(rows.client_of), bool)
-    apart = np.abs(ends.closed[:-1] - ends.begin[1:])
-    near = (np.diff(rows.client_of) == 0) & (apart < _TAKE_OVER_US) & (ends.closer[:-1] == 1)
+    later = ends.closed[:-1] - ends.begin[1:]
+    near = (later > -_SWAPPED_US) & (later < _TAKE_OVER_US)
+    near &= (np.diff(rows.client_of) == 0) & (ends.closer[:-1] == 1)
     for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
         is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
     is_told = is_taken & (ends.reason == _TAKEN_OVER)

@@ -27,6 +27,19 @@ def two_programs_with_one_client_id(stage):
     stage.recorder.cut()
 
 
+@situation()
+def cut_off_and_back_at_once(stage):
+    """One client, whose link breaks four times; it is back within a second each time."""
+    for number in range(5):
+        dev = stage.client("dev", clean=False)
+        dev.publish(TOPIC, b"%d" % number)
+        if number < 4:
+            stage.recorder.cut()
+            dev.paho.loop_stop()
+            stage.quiet(0.5)
+    dev.disconnect()
+
+
 @situation(Truth(findings=["refused_connects"]), allow_anonymous=False)
 def refused_in_series(stage):
     for _ in range(4):
