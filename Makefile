@@ -57,7 +57,7 @@ coverage: setup ## branch coverage of the library; fails below 97 %
 mutants: setup ## how many small mistakes in session and journal the tests notice; ARGS=--survivors
 	@$(TOOLS) proof mutants $(ARGS)
 
-conformance: setup ## write docs/conformance.md: which test shows which statement
+conformance: setup ## write docs/reasons/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
 
 size: setup ## bytes of bytecode per module, budgets, heap after import

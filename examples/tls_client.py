@@ -1,6 +1,6 @@
 """TLS both ways: the broker shows its certificate, and so do we.
 
-Copy ca.crt, device.crt and device.key to the board; docs/tls.md says how to make them.
+Copy ca.crt, device.crt and device.key to the board; docs/guides/tls.md says how to make them.
 Set the clock first (`ntptime.settime()`), since no certificate is valid in the year 2000.
 """
 

@@ -1,6 +1,6 @@
 """How the node itself is, as values of a reading on a stream of its own.
 
-Written at each start and once a day; docs/readings.md has the kinds.  Allocates.
+Written at each start and once a day; docs/reference/readings.md has the kinds.  Allocates.
 """
 
 import gc

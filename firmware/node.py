@@ -3,7 +3,7 @@
 Pure logic: client, sensors, network, LED, watchdog and clock are handed in, so the
 same node runs on a board, on the desk and in a test.  While connected it works with
 the heap locked; what it may not lose over a reset it keeps in `state`.
-Topics and envelope: docs/readings.md.
+Topics and envelope: docs/reference/readings.md.
 
 With a long interval it sleeps in between: it wakes by a reset, takes one sample, waits
 for what the settings ask, and says when to wake next.  Boot, numbers and uptime go on.

@@ -1,6 +1,6 @@
 """Takes an update that comes over MQTT in pieces, checks it, and stages it.
 
-A bundle (docs/updates.md) grows in a file of its own name, so that a reset costs the
+A bundle (docs/guides/updates.md) grows in a file of its own name, so that a reset costs the
 piece under way and no more.  Nothing of it is used before its HMAC with the fleet's key
 was right; then it is staged as update.py has it, with the old files beside it for the
 way back.  Allocates: updates are rare.

@@ -1,4 +1,4 @@
-"""Writes the envelope of one sensor sample (docs/readings.md) without allocating.
+"""Writes the envelope of one sensor sample (docs/reference/readings.md) without allocating.
 
 One buffer serves all readings: a reading is complete until the next `clear()`.
 Big-endian, as the network has it.

@@ -1,4 +1,4 @@
-"""docs/conformance.md: each statement of docs/requirements.tsv and the tests that show it.
+"""docs/reasons/conformance.md: each statement of docs/requirements.tsv and the tests that show it.
 
 A test shows a statement by naming its id in its docstring or in the comment right
 above it.  Statements of a later protocol level stand in docs/requirements-later.tsv,
@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "reasons" / "conformance.md"
 _ID = re.compile(r"\b(?:31-[A-Z0-9.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
 _MUST_HAVE_TEST = ("client", "codec")
 
@@ -156,14 +156,14 @@ def _evidence(one: Requirement, tests: list[Test]) -> Iterator[str]:
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit status 1 if out of date.")
 def cli(check: bool) -> None:
-    """Write docs/conformance.md; exit status 1 if a statement has no test."""
+    """Write docs/reasons/conformance.md; exit status 1 if a statement has no test."""
     requirements, tests = read_requirements(), find_tests()
     faults = find_faults(requirements, tests)
     text = render(requirements, tests)
     if not check:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        faults.append("docs/conformance.md is out of date: run `make conformance`")
+        faults.append("docs/reasons/conformance.md is out of date: run `make conformance`")
     for fault in faults:
         click.echo(fault, err=True)
     if faults:

@@ -2,7 +2,7 @@
 
 Runs the same files as a board with the `desk` profile, compiled as for a board, with
 a folder in place of the flash and a heap of a board's size.  It is killed and started
-again at will; what it prints is followed while it runs (docs/firmware.md lists it).
+again at will; what it prints is followed while it runs (docs/guides/sensor-node.md lists it).
 """
 
 import json

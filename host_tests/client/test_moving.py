@@ -58,8 +58,8 @@ def test_ssl_params_with_a_server_hostname_check_that_name():
 
 
 def test_page_names_only_tests_that_there_are():
-    """docs/moving.md."""
-    page = (ROOT / "docs" / "moving.md").read_text(encoding="utf-8")
+    """docs/guides/moving.md."""
+    page = (ROOT / "docs" / "guides" / "moving.md").read_text(encoding="utf-8")
     there = "".join(
         path.read_text(encoding="utf-8")
         for path in [*FOLDER.glob("test_moving.py"), *(FOLDER / "dialogues").glob("test_*.py")]

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: every code of the library has its line there."""
+"""docs/reference/troubleshooting.md: every code of the library has its line there."""
 
 import re
 
@@ -7,9 +7,10 @@ import pytest
 from host_tests.client.boards import ROOT
 from umqtt31 import MQTTError, codes
 
+PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").splitlines()
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
     if line.startswith("| ")
 ][1:]
 CODES = {name: value for name, value in vars(codes).items() if name.isupper() and name[0] != "_"}

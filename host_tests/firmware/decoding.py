@@ -1,4 +1,4 @@
-"""An independent reader of the reading envelope, byte by byte from docs/readings.md."""
+"""An independent reader of the reading envelope, byte by byte from docs/reference/readings.md."""
 
 
 def decode(envelope: bytes) -> dict:

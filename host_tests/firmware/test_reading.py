@@ -1,4 +1,4 @@
-"""The envelope of docs/readings.md, against a reader that shares no code with it."""
+"""The envelope of docs/reference/readings.md, against a reader that shares no code with it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tools.fleet import schemas
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "fleet-tables.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "fleet-tables.md"
 
 
 def test_page_lists_every_column_with_its_type_and_meaning():

@@ -1,4 +1,4 @@
-"""docs/journal-format.md against an image, and the reader of images against recovery."""
+"""docs/reference/journal-format.md against an image, and the reader of images against recovery."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from tools.powercut.model import Message, State
 from tools.powercut.scenarios import scenarios
 from umqtt31.journal import Journal
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "journal-format.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "journal-format.md"
 
 
 def page_in_the_document():

@@ -163,7 +163,7 @@ def test_message_of_any_length_when_opened_again_then_is_there_whole(size):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
-    """Reclaiming has room by the argument in docs/journal-format.md; this tries it."""
+    """Reclaiming has room by the argument in docs/reference/journal-format.md; this tries it."""
     source = random.Random(seed)
     page_bytes = source.choice((64, 128, 256))
     cell_bytes = source.choice((32, 64))

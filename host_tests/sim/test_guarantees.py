@@ -1,4 +1,4 @@
-"""docs/guarantees.md: one scenario for each of its sentences, and a check of the page.
+"""docs/reasons/guarantees.md: one scenario for each of its sentences, and a check of the page.
 
 Shows 31-3.1-CLEAN, 31-4.1-Q0, RT-AWAITREL, RT-AWAITREL-T, RT-MQUEUE, SIB-NOEXC and
 MQTT-4.6-RM1 with the faults that make them interesting.
@@ -13,7 +13,7 @@ import umqtt31
 from tools.sim import World, parse, script
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "guarantees.md"
+PAGE = ROOT / "docs" / "reasons" / "guarantees.md"
 
 
 def run(settings, faults=""):

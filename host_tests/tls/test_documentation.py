@@ -1,4 +1,4 @@
-"""The commands of docs/tls.md, run as they stand there, make certificates that work."""
+"""The commands of docs/guides/tls.md, run as they stand there, make certificates that work."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tools.brokers import TLSMosquitto
 
-_PAGE = Path(__file__).parents[2] / "docs" / "tls.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tls.md"
 
 
 def test_certificates_made_by_the_documented_commands_are_accepted(run, tmp_path):

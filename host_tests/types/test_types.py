@@ -32,7 +32,7 @@ HIDDEN = HERE / "hidden.txt"
 def documented():
     """{file name: program} of the pages' programs for a board."""
     found = {}
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
             if "umqtt31 import" in code and "from tools" not in code:
                 found[f"{page.stem.lower().replace('-', '_')}_{number}.py"] = code

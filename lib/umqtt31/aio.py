@@ -113,7 +113,7 @@ class _Messages:
 
 
 class MQTTClient(_client.MQTTClient):
-    """As `umqtt31.MQTTClient`, for asyncio: docs/asyncio.md.
+    """As `umqtt31.MQTTClient`, for asyncio: docs/guides/asyncio.md.
 
     The same arguments, attributes and hooks, but `on_message`, in place of which there is
     `messages()`.  `subscribe()` and `unsubscribe()` are to be awaited and go on after a lost

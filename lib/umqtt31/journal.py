@@ -9,7 +9,7 @@ oldest block that still count are copied to the end of the log, in groups as the
 and the block is given up.  A received QoS 2 id is held and released by notes; each
 block's title says which ids are held, so giving up a block loses none.  A note is
 written before what it says is done in RAM: a device that fails changes nothing.
-`opening` has what is needed once.  docs/journal-format.md has every byte and the reasons.
+`opening` has what is needed once.  docs/reference/journal-format.md has every byte.
 """
 
 from struct import pack_into

@@ -2,7 +2,7 @@
 
 A page of `journal`'s and `ring`'s own books, needed once: `Journal.open()` imports it
 into a reference of its own, and after `recover()` its memory is free again.
-docs/journal-format.md has every byte and the reasons.
+docs/reference/journal-format.md has every byte and the reasons.
 """
 
 import sys
@@ -123,7 +123,7 @@ def _make_ring(ring, layout, client_id, slot_bytes):
 
 def _set_capacity(journal, slot_bytes):
     # Messages are counted as if each were alone in its pages.  With this limit
-    # reclaiming never gets stuck: docs/journal-format.md.
+    # reclaiming never gets stuck: docs/reference/journal-format.md.
     ring = journal._ring
     least = ring.cost(_ENTRY_BYTES + slot_bytes) + ring.count_pages(ring.tail_bytes) - 1
     most = ring.block_pages - least

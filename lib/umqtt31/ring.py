@@ -5,7 +5,7 @@
 What is appended collects in RAM; `program()` seals it with a CRC and programs it as
 one group.  A block is erased just before it is written again, and every group names
 the oldest block that counts, so whatever a cut leaves of an erased block is older
-than the log.  Knows nothing of messages.  docs/journal-format.md has every byte.
+than the log.  Knows nothing of messages.  docs/reference/journal-format.md has every byte.
 """
 
 from binascii import crc32

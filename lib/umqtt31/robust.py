@@ -3,7 +3,7 @@
 `publish()`, `wait_msg()` and `check_msg()` survive a lost connection; `reconnect()` tries
 until it works, with `delay(i)` between and `log(in_reconnect, e)` for each failure, which
 a subclass may replace.  Unlike the original it subscribes again where the broker did not
-keep the session, and a broker that is not available yet is tried again.  docs/moving.md.
+keep the session, and a broker that is not available yet is tried again.  docs/guides/moving.md.
 """
 
 import time

@@ -3,7 +3,7 @@
 `publish()` at QoS 1 and 2 returns when the broker acknowledged, messages of any size that
 memory holds come as `f(topic, msg)`, one for each `check_msg()`, and the callback may call
 anything.  Unlike the original no wait for an answer is endless: after `connect_timeout`
-seconds MQTTError, an OSError, is raised.  docs/moving.md.
+seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 """
 
 from micropython import const, heap_lock, heap_unlock

@@ -2,7 +2,7 @@
 
 Loaded only when `ssl` is given.  Never waits: the handshake goes on inside `readinto()`
 and `write()`.  Certificate and host name are checked, unless a context that the program
-made says otherwise.  docs/tls.md.
+made says otherwise.  docs/guides/tls.md.
 """
 
 import binascii

@@ -1,7 +1,7 @@
 """What an error of TLS says to a person.
 
 Loaded with the first one.  Mbed TLS tells its reasons in a ValueError's text or as a
-negative number, OpenSSL in words; docs/tls.md says what cannot be told apart.
+negative number, OpenSSL in words; docs/guides/tls.md says what cannot be told apart.
 """
 
 import time

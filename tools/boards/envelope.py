@@ -1,4 +1,4 @@
-"""A reading as a device sends it (docs/readings.md), in units that people use."""
+"""A reading as a device sends it (docs/reference/readings.md), in units that people use."""
 
 import struct
 from dataclasses import dataclass

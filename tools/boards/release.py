@@ -1,6 +1,6 @@
 """Bundles for updates over the air: what changed, signed with the fleet's key.
 
-Layout: docs/updates.md.  `firmware/ota.py` reads them, with code of its own.
+Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its own.
 """
 
 import hashlib

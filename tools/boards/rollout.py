@@ -1,4 +1,4 @@
-"""A bundle to many devices over MQTT, some at a time: docs/updates.md has the messages.
+"""A bundle to many devices over MQTT, some at a time: docs/guides/updates.md has the messages.
 
 `Rollout` does no I/O: messages and the time go in, messages come out.  A device says how
 much it has; what it does not confirm is sent again from there, after resets of its own,

@@ -1,6 +1,6 @@
 """Counts what was accepted, received, lost, duplicated and out of order, per stream.
 
-Pure functions.  The envelope of docs/readings.md is read here with code of its own:
+Pure functions.  The envelope of docs/reference/readings.md is read here with code of its own:
 an error of the firmware's writer must not cancel itself out.
 """
 

@@ -195,7 +195,7 @@ def kinds():
 @cli.command()
 @click.argument("path", type=click.Path(dir_okay=False), default="build/fleet.zip")
 def package(path):
-    """Write the pipeline as a zip file for a cluster's workers (docs/fleet-cluster.md)."""
+    """Write the pipeline as a zip file for a cluster's workers (docs/guides/fleet-cluster.md)."""
     from . import package as packing
 
     click.echo("%s: %d files" % (path, packing.write(Path(path))))

@@ -1,6 +1,6 @@
 """The tables of the pipeline: names, types, units and meanings of their columns.
 
-Every other module takes its columns from here; `docs/fleet-tables.md` is checked
+Every other module takes its columns from here; `docs/reference/fleet-tables.md` is checked
 against it.  Times are UTC with microseconds.
 """
 
@@ -70,7 +70,7 @@ EVENTS = _schema(
             pa.string(),
             "JSON: fields of CONNECT, SUBSCRIBE, their answers, DISCONNECT, of PUBLISH at level 5",
         ),
-        ("envelope", pa.binary(), "payload that is a reading (docs/readings.md)"),
+        ("envelope", pa.binary(), "payload that is a reading (docs/reference/readings.md)"),
         ("error", pa.string(), "what is wrong with the packet's bytes; null when nothing"),
     ]
 )
@@ -260,7 +260,7 @@ READINGS = _schema(
         ("times_published", pa.int64(), "as different messages"),
         ("times_delivered", pa.int64(), "as different messages, to the subscriber that got most"),
         ("redelivered", pa.bool_(), "was one of its messages sent again"),
-        ("values", pa.map_(pa.int16(), pa.int64()), "kind and value (docs/readings.md)"),
+        ("values", pa.map_(pa.int16(), pa.int64()), "kind and value (docs/reference/readings.md)"),
     ]
 )
 

@@ -1,4 +1,4 @@
-"""Bytes of a journal image -> groups and records, as docs/journal-format.md has them."""
+"""Bytes of a journal image -> groups and records, as docs/reference/journal-format.md has them."""
 
 import struct
 import zlib

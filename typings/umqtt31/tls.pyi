@@ -1,4 +1,4 @@
-"""TLS for programs that hand in a stream; others give `ssl` to the client (docs/tls.md)."""
+"""TLS for programs that hand in a stream; others give `ssl` to the client (docs/guides/tls.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Programs for umqtt.simple, behaviour by behaviour: docs/moving.md lists them."""
+"""Programs for umqtt.simple, behaviour by behaviour: docs/guides/moving.md lists them."""
 
 from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1

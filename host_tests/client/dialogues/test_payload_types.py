@@ -23,7 +23,7 @@ def test_payload_of_wide_elements_goes_out_whole_or_not_at_all():
     for code in "HIhi":
         payload = array.array(code, [1, 2, 3])
         values = [payload]
-        if hasattr(memoryview(b""), "itemsize"):  # else a port cannot tell: docs/guarantees.md
+        if hasattr(memoryview(b""), "itemsize"):  # else a port cannot tell
             values.append(memoryview(payload))
         for value in values:
             for qos in (0, 1):

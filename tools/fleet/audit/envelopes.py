@@ -1,4 +1,4 @@
-"""Readings as devices send them (docs/readings.md): bytes -> columns."""
+"""Readings as devices send them (docs/reference/readings.md): bytes -> columns."""
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ _BYTES = np.dtype("V%d" % _LAYOUT.itemsize)  # numpy copies these faster than fi
 
 
 def unpack(envelopes):
-    """-> array of the layout in docs/readings.md, all zeros where there is no envelope.
+    """-> array of the layout in docs/reference/readings.md, all zeros where there is no envelope.
 
     Of `values` only the first `count` mean anything.
     """

@@ -1,7 +1,7 @@
 """What an operator should know that breaks no statement: devices in trouble, and what a
 capture cannot show.
 
-Each row says how sure it is and why (docs/fleet-verdicts.md).  Rows about the `capture`
+Each row says how sure it is and why (docs/reference/fleet-verdicts.md).  Rows about the `capture`
 accuse nobody: they say why less could be judged.
 """
 

@@ -1,7 +1,7 @@
 """Readings of devices: each once, whatever happened to it on the way, and the gaps.
 
 Works on all messages of some devices.  A reading is known by device, boot counter,
-stream and sequence number (docs/readings.md).
+stream and sequence number (docs/reference/readings.md).
 """
 
 import numpy as np

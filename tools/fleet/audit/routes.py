@@ -8,7 +8,7 @@ the broker had taken it on while the client was subscribed and long enough conne
 and nothing of it came.  What comes a second time is a duplicate at QoS 2 alone.  Order
 is judged per producer, topic, QoS and subscriber's session: MQTT-4.6.0-5, SIB-ROUTE,
 SIB-NONDURABLE; never for topics that are exempt (MQTT-4.6.0-6) or shared.  How sure
-each verdict is: docs/fleet-verdicts.md.
+each verdict is: docs/reference/fleet-verdicts.md.
 """
 
 import numpy as np

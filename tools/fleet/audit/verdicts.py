@@ -1,4 +1,4 @@
-"""What is said of messages and deliveries, and how sure it is (docs/fleet-verdicts.md).
+"""What is said of messages and deliveries, and how sure it is (docs/reference/fleet-verdicts.md).
 
 For `routes`; works on numbers alone.
 """

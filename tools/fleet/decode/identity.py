@@ -47,7 +47,7 @@ def _mix_words(data, start, size, index, result):
 
 
 def is_reading(data, start, size):
-    """Which payloads are readings, by magic, version and exact length (docs/readings.md)."""
+    """Which payloads are readings, by magic, version and length: docs/reference/readings.md."""
     result = (size >= 41) & (size <= 85)
     index = np.flatnonzero(result)
     at = start[index]

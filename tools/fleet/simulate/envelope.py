@@ -1,4 +1,4 @@
-"""Readings as the sensor node writes them (docs/readings.md)."""
+"""Readings as the sensor node writes them (docs/reference/readings.md)."""
 
 import struct
 

@@ -191,7 +191,7 @@ class _PcapWriter:
 
 
 class _JsonWriter:
-    # As `mosquitto_sub -F` prints with the format of docs/fleet-tables.md.
+    # As `mosquitto_sub -F` prints with the format of docs/reference/fleet-tables.md.
     def __init__(self, stream):
         self._stream = stream
 
