@@ -6,9 +6,9 @@ import pytest
 @pytest.fixture(scope="session")
 def spark():
     """A local session with two cores; the tests that use it share one process."""
-    from tools.fleet.spark import session
+    from tools.fleet.spark import engine
 
-    started = session.start("local[2]", memory="1g", partitions=2)
+    started = engine.start("local[2]", memory="1g", partitions=2)
     yield started
     started.stop()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from host_tests.fleet import link_frames
-from host_tests.fleet.dialogue import decode, rows, types
+from host_tests.fleet.captures import decode, rows, types
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate import wire

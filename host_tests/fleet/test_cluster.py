@@ -13,8 +13,8 @@ import paho.mqtt.client as paho
 import pyarrow.parquet as pq
 import pytest
 
+from host_tests.fleet.captures import simulated
 from host_tests.fleet.cluster import cluster, environment, submit
-from host_tests.fleet.dialogue import simulated
 from tools.fleet import package, schemas
 from tools.fleet.simulate.envelope import reading
 from tools.fleet.simulate.run import Plan

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tools.fleet.audit import envelopes
-from tools.fleet.decode import identity
+from tools.fleet.capture import payloads
 from tools.fleet.simulate.envelope import reading
 
 ONE = reading(0x0102, 3, 7, 60, 2, b"esp32-1", (2100, 3300))
@@ -70,4 +70,4 @@ def test_measured_is_the_time_behind_the_values_of_version_2():
 def test_is_reading_knows_both_versions_by_their_length(payload, expected):
     data = np.frombuffer(payload, np.uint8)
     start, size = np.array([0]), np.array([len(payload)])
-    assert identity.is_reading(data, start, size).tolist() == [expected]
+    assert payloads.is_reading(data, start, size).tolist() == [expected]

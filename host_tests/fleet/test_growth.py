@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from host_tests.fleet.dialogue import simulated
+from host_tests.fleet.captures import simulated
 from tools.fleet.capture import files, growth, jsonl
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate.run import Plan

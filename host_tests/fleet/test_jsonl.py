@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from host_tests.fleet.dialogue import audit, rows
+from host_tests.fleet.captures import audit, rows
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally

@@ -7,7 +7,7 @@ MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
 
 import pytest
 
-from host_tests.fleet.dialogue import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
 from tools.fleet.simulate import wire
 from tools.fleet.simulate.envelope import reading
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from host_tests.fleet.dialogue import simulated
+from host_tests.fleet.captures import simulated
 from tools.fleet import package
 from tools.fleet.simulate.run import Plan
 

@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.fleet.dialogue import rows
+from host_tests.fleet.captures import rows
 from tools.fleet import parquet
 
 _SCHEMA = pa.schema(

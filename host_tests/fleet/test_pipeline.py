@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.fleet.dialogue import Capture, audit, decode, rows, simulated
+from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import schemas
 from tools.fleet.simulate.run import Plan, json_lines
@@ -174,9 +174,9 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     spark, capture, tmp_path, monkeypatch
 ):
     from tools.fleet import batch
-    from tools.fleet.spark import session
+    from tools.fleet.spark import engine
 
-    monkeypatch.setattr(session, "start", lambda *_: spark)
+    monkeypatch.setattr(engine, "start", lambda *_: spark)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.pcap").write_bytes(capture[0])
     options = {"ports": "1883", "whole_files": False, "exempt": ()}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.fleet.dialogue import audit, decode_all
+from host_tests.fleet.captures import audit, decode_all
 from host_tests.fleet.test_pipeline import _run
 from host_tests.fleet.verdicts import NAMES, told, truth_of
 from tools.fleet.situations import derive

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from host_tests.fleet.dialogue import simulated
+from host_tests.fleet.captures import simulated
 from tools.fleet import schemas
 from tools.fleet.live.spool import spool_files
 from tools.fleet.simulate.run import Plan, write

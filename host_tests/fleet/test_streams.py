@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.dialogue import C2S, S2C, Capture, decode, decode_all, rows, simulated, types
+from host_tests.fleet.captures import C2S, S2C, Capture, decode, decode_all, rows, simulated, types
 from tools.fleet.simulate import wire
 from tools.fleet.simulate.run import Plan
 

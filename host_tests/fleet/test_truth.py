@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from host_tests.fleet.dialogue import audit, decode, rows, simulated, types
+from host_tests.fleet.captures import audit, decode, rows, simulated, types
 from tools.fleet.simulate.kinds import KINDS, PLAIN_KINDS
 from tools.fleet.simulate.run import Plan
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tests.fleet.dialogue import decode, simulated, types
+from host_tests.fleet.captures import decode, simulated, types
 from tools.fleet import schemas
 from tools.fleet.simulate.run import Plan
 

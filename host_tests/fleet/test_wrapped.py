@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.dialogue import C2S, S2C, Capture, decode, rows, types
+from host_tests.fleet.captures import C2S, S2C, Capture, decode, rows, types
 from tools.fleet.simulate import wire
 
 _ASK = (

@@ -1,6 +1,6 @@
 """What an audit's tables say, in the words of `tools.fleet.situations.catalogue.Truth`."""
 
-from host_tests.fleet.dialogue import rows
+from host_tests.fleet.captures import rows
 from tools.fleet.situations import derive
 from tools.fleet.situations.catalogue import SITUATIONS, Truth
 

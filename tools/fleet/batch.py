@@ -51,11 +51,11 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
     _check(folder, out)
     with _progress() as step:
         from .report import collect, metrics, page
-        from .spark import job, session
+        from .spark import engine, job
 
         try:
-            spark = session.start(master, memory)
-        except session.NoJava as error:
+            spark = engine.start(master, memory)
+        except engine.NoJava as error:
             raise BadInput(str(error))
         out.mkdir(parents=True, exist_ok=True)
         result = job.run(spark, folder, out, job.Options(**options), step)

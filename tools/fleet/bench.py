@@ -188,9 +188,9 @@ def memory(bench):
 
 
 def _spark(cores):
-    from .spark import session
+    from .spark import engine
 
-    return session.start("local[%d]" % cores, partitions=cores)
+    return engine.start("local[%d]" % cores, partitions=cores)
 
 
 def shuffle(bench):

@@ -44,9 +44,9 @@ def main(clients, readings, batch_mb, buckets, master):
 
 
 def _measure(captures, out, batch_bytes, buckets, master):
-    from .spark import session, stream
+    from .spark import engine, stream
 
-    spark = session.start(master)
+    spark = engine.start(master)
     for one in stream.sources():
         spark.dataSource.register(one)
     target = stream.Stream(spark, out, buckets)

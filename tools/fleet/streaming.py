@@ -47,12 +47,12 @@ def run(
     out = Path(out)
     source = source_options(settings.source, out, once, password)
     from .report import collect, metrics, page
-    from .spark import session, stream
+    from .spark import engine, stream
 
     keep(settings, stream.state_folder(out))
     try:
-        spark = session.start(master, memory)
-    except session.NoJava as error:
+        spark = engine.start(master, memory)
+    except engine.NoJava as error:
         raise BadInput(str(error))
     for one in stream.sources():
         spark.dataSource.register(one)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..decode import identity
+from . import payloads
 from .files import open_stream
 
 _BATCH_ROWS = 50_000
@@ -113,7 +113,7 @@ def _batch(source, rows):
     data = np.frombuffer(b"".join(payload) + bytes(64), np.uint8)
     sizes = np.array([len(part) for part in payload], np.int64)
     start = np.cumsum(sizes) - sizes
-    is_reading = identity.is_reading(data, start, sizes).tolist()
+    is_reading = payloads.is_reading(data, start, sizes).tolist()
     values = {
         "site": [source.site] * count,
         "capture": [source.capture] * count,
@@ -130,7 +130,7 @@ def _batch(source, rows):
         "topic": topic,
         "payload_bytes": size,
         "packet_bytes": [0] * count,
-        "payload_hash": identity.payload_hash(data, start, sizes).tolist(),
+        "payload_hash": payloads.payload_hash(data, start, sizes).tolist(),
         # Lines are in order of their place, wherever the file is cut.
         "number": offset,
         "envelope": [p if is_one else None for p, is_one in zip(payload, is_reading, strict=True)],

@@ -12,8 +12,8 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
+from ..capture import payloads
 from ..capture.frames import padded
-from . import identity
 
 # Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
 _MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
@@ -221,7 +221,7 @@ def _connect(cursor, level, fields):
 def _fingerprint(message):
     # As the column `payload_hash` has it.
     place, size = np.zeros(1, np.int64), np.array([len(message)], np.int64)
-    return int(identity.payload_hash(padded(message), place, size)[0])
+    return int(payloads.payload_hash(padded(message), place, size)[0])
 
 
 def _connack(cursor, level, fields):

@@ -7,8 +7,9 @@ are few (CONNECT, SUBSCRIBE …) are read one by one.
 import numpy as np
 import pyarrow as pa
 
+from ..capture import payloads
 from ..capture.frames import words
-from . import connect, identity
+from . import connect
 
 _PUBLISH, _CONNECT, _CONNACK, _DISCONNECT, _AUTH = 3, 1, 2, 14, 15
 _WITH_ID = np.array([t in (4, 5, 6, 7, 8, 9, 10, 11) for t in range(16)])
@@ -99,7 +100,7 @@ def decode(packets, levels, aliases, hellos):
         "payload_bytes": payload_size,
         "packet_bytes": end - packets.at,
         "payload_hash": np.where(
-            is_publish, identity.payload_hash(data, payload, payload_size), 0
+            is_publish, payloads.payload_hash(data, payload, payload_size), 0
         ),
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish),
@@ -127,8 +128,8 @@ def _behind_properties(data, at, end, index, errors):
 def _by_reading(data, at, end):
     # The level was not captured: a reading behind properties tells that it is 5.
     behind = _behind_properties(data, at, end, np.arange(len(at)), {})
-    is_five = identity.is_reading(data, behind, end - behind)
-    is_five &= ~identity.is_reading(data, at, end - at)
+    is_five = payloads.is_reading(data, behind, end - behind)
+    is_five &= ~payloads.is_reading(data, at, end - at)
     return np.where(is_five, behind, at)
 
 
@@ -203,7 +204,7 @@ def _spread(values, mask):
 
 
 def _envelopes(data, payload, size, is_publish):
-    is_reading = is_publish & identity.is_reading(data, payload, size)
+    is_reading = is_publish & payloads.is_reading(data, payload, size)
     index = np.flatnonzero(is_reading)
     raw = slices(data, payload[index], size[index]).cast(pa.binary())
     return _spread(raw, is_reading)

@@ -7,7 +7,7 @@ import hashlib
 
 import numpy as np
 
-from ..capture.frames import words
+from .frames import words
 
 _LONG_BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
