@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from host_tests.brokers.node import Got, Node, Other, new_name
+from host_tests.brokers.clients import Got, Node, Other, new_name
 
 LEVELS = (0, 1, 2)
 PAIRS = list(itertools.product(LEVELS, LEVELS))

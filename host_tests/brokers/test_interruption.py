@@ -7,9 +7,9 @@ acknowledged, which leaves the messages that the publisher has in flight.
 
 import pytest
 
+from host_tests.brokers.clients import Node, Other, new_name
 from host_tests.brokers.conftest import of_families
 from host_tests.brokers.families import FAMILIES
-from host_tests.brokers.node import Node, Other, new_name
 
 LENGTHS = [
     pytest.param(2_000, id="2000"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from host_tests.brokers.node import new_name
+from host_tests.brokers.clients import new_name
 from tools.micropython import choose
 
 _PROGRAM = Path(__file__).parent / "loop_on_board.py"

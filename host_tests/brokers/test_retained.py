@@ -3,7 +3,7 @@
 31-3.3-RETAIN: a new subscriber gets the last one with the flag set, a present one without.
 """
 
-from host_tests.brokers.node import Got, Node, Other, new_name
+from host_tests.brokers.clients import Got, Node, Other, new_name
 from tools.proxy import Proxy
 
 

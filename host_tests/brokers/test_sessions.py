@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.brokers.node import Node, Other, new_name
+from host_tests.brokers.clients import Node, Other, new_name
 from umqtt31 import MQTTError
 
 

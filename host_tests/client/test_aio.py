@@ -8,7 +8,7 @@ import ast
 import pytest
 
 from host_tests.client import aio_desk
-from host_tests.client.boards import FOLDER, ROOT
+from host_tests.client.runner import FOLDER, ROOT
 from tools.micropython import interpreters
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tests.client.boards import FOLDER, ROOT
+from host_tests.client.runner import FOLDER, ROOT
 from tools.fuzz.cli import cli
 from tools.fuzz.inputs import generate
 from tools.fuzz.target import Finding, check, hostile_world

@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from host_tests.client.boards import FOLDER, ROOT, functions_of, run_module
+from host_tests.client.runner import FOLDER, ROOT, functions_of, run_module
 
 LEVELS = (3,)
 PATHS = [

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from host_tests.client import moving
-from host_tests.client.boards import FOLDER, ROOT
+from host_tests.client.runner import FOLDER, ROOT
 from tools.micropython import interpreters
 from umqtt31 import simple
 from umqtt31.sslparams import context_of

