@@ -11,7 +11,7 @@ import struct
 import threading
 from pathlib import Path
 
-from tools.capture import BROKER, CLIENT, Capture
+from tools.tap import BROKER, CLIENT, Capture
 
 _PIECE_BYTES = 65536
 _CONNECT_S = 5.0

@@ -2,8 +2,8 @@
 
 import time
 
-from tools.capture import BROKER, CLIENT
 from tools.desk import DeskNode
+from tools.tap import BROKER, CLIENT
 
 from .stage import Outcome, Stage
 

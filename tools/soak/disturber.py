@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from tools.brokers import Mosquitto
-from tools.capture import BROKER, CLIENT
 from tools.desk import DeskNode
 from tools.proxy import Proxy
+from tools.tap import BROKER, CLIENT
 
 _PAUSE_S = (0.2, 3.0)
 _HOLD_S = (0.5, 8.0)

@@ -2,7 +2,7 @@
 
 import time
 
-from tools.capture import BROKER
+from tools.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, freeze, situation
 

@@ -1,6 +1,6 @@
 """Loss, among payloads that come again and again."""
 
-from tools.capture import BROKER
+from tools.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, situation, swallow
 

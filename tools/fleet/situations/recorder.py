@@ -16,7 +16,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from tools.capture import BROKER, CLIENT, Capture
+from tools.tap import BROKER, CLIENT, Capture
 
 _WAIT_S = 10.0
 HOST = "127.0.0.1"

@@ -5,7 +5,7 @@ from typing import Any
 
 import paho.mqtt.client as mqtt
 
-from tools.capture import BROKER, CLIENT
+from tools.tap import BROKER, CLIENT
 
 from .recorder import HOST, packet_id
 from .stage import TOPIC, Truth, situation, swallow
