@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from tools.flash import Flash
 from tools.powercut.life import Life, Setting
 from tools.powercut.model import State
 from tools.powercut.scenarios import walk
+from tools.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal

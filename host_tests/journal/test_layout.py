@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tools.flash import Flash
 from tools.journal.cli import cli
 from tools.journal.layout import read_log
 from tools.powercut.life import Collector, Life
 from tools.powercut.model import Message, State
 from tools.powercut.scenarios import scenarios
+from tools.standin.nor import Flash
 from umqtt31.journal import Journal
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "journal-format.md"

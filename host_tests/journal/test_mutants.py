@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tools.flash import Flash, WrongUse
 from tools.powercut.checker import Broken, Checker
 from tools.powercut.scenarios import scenarios
+from tools.standin.nor import Flash, WrongUse
 from umqtt31 import opening
 from umqtt31.journal import Journal
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from host_tests.journal.steps import opened, put
-from tools.flash import Flash
 from tools.powercut.life import Collector, Life, Setting
+from tools.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 

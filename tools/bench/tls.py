@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tools import library  # noqa: F401 - makes umqtt31 importable
 from tools.brokers import TLSMosquitto
 from tools.brokers.certificates import HERE, Certificates
 from tools.micropython import Interpreter

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tools.sim import (
-    library,  # noqa: F401 - makes umqtt31 importable
-    packets,
-)
+from tools import library  # noqa: F401 - makes umqtt31 importable
+from tools.sim import packets
 from tools.sim.clock import injected
 from umqtt31 import MQTTClient, MQTTError
 

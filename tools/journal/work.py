@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from littlefs import LittleFS
 from littlefs.context import UserContext
 
-from tools.flash import Flash
-from tools.sim.library import LIBRARY  # noqa: F401 - makes the library importable
+from tools import library  # noqa: F401 - makes umqtt31 importable
+from tools.standin.nor import Flash
 from umqtt31.journal import Journal
 
 BLOCKS = 16

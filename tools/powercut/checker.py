@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.flash import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, cut
+from tools.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, cut
 
 from .life import Call, Life, Setting
 from .model import State

@@ -7,9 +7,9 @@ what the program asks for and is handed.
 from collections.abc import Callable
 from typing import Any
 
-from tools.flash import MODES, Flash, cut
+from tools import library  # noqa: F401 - makes umqtt31 importable
+from tools.standin.nor import MODES, Flash, cut
 
-from . import library  # noqa: F401 - makes umqtt31 importable
 from .network import DeviceReset
 from .store import Medium, SurvivingStore
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from tools.flash import MODES
+from tools.standin.nor import MODES
 
 from .faults import NEVER, PLACES, Fault
 from .script import INSIDE, Script

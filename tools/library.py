@@ -4,7 +4,5 @@ import importlib.util
 import sys
 from pathlib import Path
 
-LIBRARY = Path(__file__).resolve().parents[2] / "lib"
-
 if importlib.util.find_spec("umqtt31") is None:
-    sys.path.insert(0, str(LIBRARY))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
