@@ -33,7 +33,7 @@ def assemble(config, board):
 def _build(config, board):
     state = State()
     store = board.journal() if config["store"] == "journal" else None
-    client = _client(config, store)
+    client = make_client(config, store)
     cause = board.reset_cause()
     if cause != _DEEP_SLEEP or not state.asleep:
         state.begin_boot()
@@ -55,7 +55,8 @@ def _build(config, board):
     )
 
 
-def _client(config, store):
+def make_client(config, store):
+    """The client that the settings ask for; it opens the store.  ValueError, MQTTError."""
     return MQTTClient(
         config["client_id"],
         config["server"],
@@ -63,7 +64,8 @@ def _client(config, store):
         config["user"] or None,
         config["password"] or None,
         config["keepalive"],
-        _tls(config["tls"]) if config["tls"] else None,
+        _ssl(config),
+        level=config["level"],
         buffer_size=config["buffer_size"],
         store=store,
         max_inflight=config["max_inflight"],
@@ -74,17 +76,13 @@ def _client(config, store):
     )
 
 
-def _tls(ca_file):
-    import tls
-
-    context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
-    context.verify_mode = tls.CERT_REQUIRED
-    try:
-        with open(ca_file, "rb") as file:
-            context.load_verify_locations(file.read())
-    except (OSError, ValueError):
-        raise ValueError("tls: cannot read CA certificates from " + ca_file) from None
-    return context
+def _ssl(config):
+    if not config["tls"]:
+        return None
+    files = {"ca": config["tls"]}
+    if config["tls_cert"]:
+        files["cert"], files["key"] = config["tls_cert"], config["tls_key"]
+    return files
 
 
 def _network(config, board):

@@ -19,7 +19,10 @@ KEYS = {
     "port": (0, "number", 0, 65535),
     "user": ("", "text", 0, 128),
     "password": ("", "text", 0, 128),
-    "tls": ("", "text", 0, 64),
+    "level": (3, "number", 3, 5),
+    "tls": ("", "name", 0, 64),
+    "tls_cert": ("", "name", 0, 64),
+    "tls_key": ("", "name", 0, 64),
     "wifi_ssid": ("", "text", 0, 32),
     "wifi_password": ("", "text", 0, 63),
     "prefix": ("sensors", "topic", 1, 64),
@@ -40,6 +43,8 @@ KEYS = {
     "awake_ms": (30000, "number", 1000, 600000),
 }
 SECRETS = ("password", "wifi_password", "update_key")
+# Files beside the settings, on the computer and on the board.
+FILES = ("tls", "tls_cert", "tls_key")
 
 _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
@@ -162,6 +167,10 @@ def _clashes(settings, has_wifi):
         wrong.append("wifi_password is too short; allowed: 8 to 63 characters, or none at all")
     if settings["password"] and not settings["user"]:
         wrong.append("user is missing; a password needs a user name")
+    if bool(settings["tls_cert"]) != bool(settings["tls_key"]):
+        wrong.append("tls_cert and tls_key belong together")
+    elif settings["tls_cert"] and not settings["tls"]:
+        wrong.append("tls is missing; a certificate of ours needs that of the broker's authority")
     if len(settings["client_id"].encode()) > 23:
         wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
     if not _is_key(settings["update_key"]):

@@ -10,6 +10,7 @@ from tools.boards.cli import cli
 from tools.boards.profile import load_profile
 from tools.boards.virtual import VirtualBoard
 from tools.boards.virtual.run import blank_flash
+from tools.brokers.certificates import HERE, Certificates
 from tools.micropython import choose
 
 
@@ -39,6 +40,20 @@ def device_toml(tmp_path):
         'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
     )
     return path
+
+
+@pytest.fixture
+def device_certificates(tmp_path):
+    """A folder with ca.crt, and server.crt, one.crt, two.crt with their keys."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    made = Certificates(folder)
+    made.make("ca", is_authority=True)
+    for name in ("one", "two"):
+        made.make(name, "ca")
+    made.make("server", "ca", hosts=HERE)
+    made.lock_key("one")
+    return folder
 
 
 @pytest.fixture

@@ -93,6 +93,32 @@ def test_deploy_keeps_copies_of_what_somebody_else_wrote_and_of_nothing_of_ours(
     assert on_board["notes.txt"] == b"n"
 
 
+def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
+    run, make_board, desk, device_certificates
+):
+    """The board's own check reads them; a key in /backup would outlive its use."""
+    config = device_certificates / "device.toml"
+    text = 'client_id = "one"\nserver = "b"\ntls = "ca.crt"\ntls_cert = "one.crt"\n'
+    config.write_text(text + 'tls_key = "one.key"\n')
+    board = make_board(desk)
+    board.power_on()
+    words = ("--board", "desk", "--port", board.port, "--config", config, "--no-start")
+    for name in ("one", "two"):
+        for kind in ("crt", "key"):
+            content = (device_certificates / f"{name}.{kind}").read_bytes()
+            (device_certificates / f"one.{kind}").write_bytes(content)
+        result = run("deploy", *words)
+        assert result.exit_code == 0, result.output
+        assert "backup" not in result.output
+        assert "PRIVATE" not in result.output
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    for kind in ("crt", "key"):
+        assert on_board[f"one.{kind}"] == (device_certificates / f"two.{kind}").read_bytes()
+    assert not any(name.startswith("backup/") for name in on_board)
+    assert b"one.key" not in on_board["deployed.txt"]
+
+
 def test_deploy_without_settings_anywhere_changes_nothing(run, make_board, desk):
     theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"}
     board = make_board(desk, theirs)

@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tools.boards.fleetwatch import line_of
+from tools.boards.errors import BoardError
+from tools.boards.fleetwatch import connect, line_of
+from tools.boards.fleetwatch import watch as listen
 from tools.boards.places import ROOT
+from tools.brokers.mosquitto import TLSMosquitto
 
 ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
 TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())
@@ -111,3 +114,32 @@ def test_watch_command_without_broker_is_one_line(run):
     assert result.exit_code == 1
     assert result.output.count("\n") == 1
     assert "127.0.0.1:1: Connection refused" in result.output
+
+
+def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):
+    """A wrong one is told in one line; with the right one the first message ends the test."""
+    words = ["--ca", device_certificates / "ca.crt", "--prefix", "watched"]
+    own = ["--cert", device_certificates / "one.crt", "--cert-key"]
+    with TLSMosquitto(device_certificates, "server", require_certificate=True) as broker:
+        server = ["--server", f"localhost:{broker.port}"]
+        result = run("watch", *server, *words, *own, device_certificates / "two.key")
+        assert (result.exit_code, result.output.count("\n")) == (1, 1)
+        assert "PRIVATE" not in result.output
+        client = connect(
+            server[1],
+            None,
+            None,
+            *(str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")),
+        )
+        heard = []
+
+        def hear(line):
+            heard.append(line)
+            client.disconnect()
+
+        client.publish("watched/hall-1/status", "online", retain=True)
+        with pytest.raises(BoardError, match="disconnected"):
+            listen(client, "watched", hear)
+    assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
+    result = run("watch", *server, "--cert", device_certificates / "one.crt")
+    assert result.exit_code == 2

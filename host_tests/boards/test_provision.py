@@ -7,6 +7,7 @@ import pytest
 
 from host_tests.boards.test_image import flash_content
 from tools.boards.batch import read_batch
+from tools.boards.config import device_files
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
@@ -89,3 +90,61 @@ def test_read_batch_takes_any_settings_key_as_column(tmp_path, shared):
     device = read_batch(path, load_profile("RPI_PICO_W"), shared)[0]
     assert device["port"] == 8883
     assert device["streams"] == [0, 1, 2]
+
+
+def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
+    run, make_firmware, tmp_path, shared, device_certificates
+):
+    """Certificates lie beside the batch, what all share beside device.toml."""
+    profile = load_profile("RPI_PICO_W")
+    path = tmp_path / "batch" / "devices.csv"
+    path.parent.mkdir()
+    path.write_text("id,broker,tls_cert,tls_key\n" + "".join(
+        f"{name},b,{name}.crt,{name}.key\n" for name in ("one", "two")
+    ))  # fmt: skip
+    for name in ("one.crt", "one.key", "two.crt", "two.key"):
+        (path.parent / name).write_bytes((device_certificates / name).read_bytes())
+    shared.write_text(SHARED + 'tls = "ca.crt"\n')
+    authority = (device_certificates / "ca.crt").read_bytes()
+    (tmp_path / "ca.crt").write_bytes(authority)
+    out = tmp_path / "images"
+    words = ("--firmware", make_firmware(profile), "--batch", path, "--out", out)
+    result = run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
+    assert result.exit_code == 0, result.output
+    for name, other in (("one", "two"), ("two", "one")):
+        flash = flash_content((out / f"{name}.uf2").read_bytes(), profile)
+        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
+        files = Filesystem(profile.filesystem, area).files()
+        assert files["ca.crt"] == authority
+        for kind in ("crt", "key"):
+            assert files[f"{name}.{kind}"] == (path.parent / f"{name}.{kind}").read_bytes()
+            assert f"{other}.{kind}" not in files
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("two.key", "one.crt, two.key: the key is not the certificate's"),
+        ("one.locked.key", "one.crt, one.locked.key: not a certificate and its key, without"),
+        ("ca.crt", "one.crt, ca.crt: not a certificate and its key"),
+        ("lost.key", "tls_key: there is no lost.key in "),
+        ("one.key.der", None),  # what Python cannot read is not judged
+    ],
+)
+def test_certificate_and_key_that_do_not_fit_are_told_before_a_board_gets_them(
+    device_certificates, key, told
+):
+    path = device_certificates / "device.toml"
+    path.write_text(
+        'client_id = "one"\nserver = "b"\nlevel = 4\ntls = "ca.crt"\n'
+        f'tls_cert = "one.crt"\ntls_key = "{key}"\n'
+    )
+    if told is None:
+        assert set(device_files(path, load_profile("desk"))) == {
+            *("settings.json", "ca.crt", "one.crt", "one.key.der"),
+        }
+        return
+    with pytest.raises(BoardError) as caught:
+        device_files(path, load_profile("desk"))
+    assert caught.value.message.startswith(told)
+    assert "PRIVATE" not in caught.value.message

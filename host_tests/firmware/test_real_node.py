@@ -173,29 +173,73 @@ def certificates(tmp_path_factory):
     made.make("ca", is_authority=True)
     made.make("other", is_authority=True)
     made.make("server", "ca", hosts=HERE)
+    made.make("node", "ca")
     return made
 
 
-@pytest.mark.parametrize(("ca", "is_right"), [("ca", True), ("other", False)])
-def test_node_with_tls_connects_or_says_why_and_goes_on(certificates, tmp_path, ca, is_right):
+def start_tls_node(certificates, folder, broker, ca="ca", **settings):
+    """A node whose files for TLS lie where a board has them."""
+    folder.mkdir()
+    for name in (f"{ca}.crt", "node.crt", "node.key"):
+        (folder / name).write_bytes((certificates.path / name).read_bytes())
+    about = {"client_id": "t", "server": "localhost", "port": broker.port, "tls": f"{ca}.crt"}
+    node = DeskNode(choose(bits=64), folder, about | {"interval_ms": 50} | settings)
+    node.start()
+    return node
+
+
+def test_node_with_tls_and_a_wrong_authority_says_why_and_goes_on(certificates, tmp_path):
     with TLSMosquitto(certificates.path, "server") as broker:
-        folder = tmp_path / "node"
-        folder.mkdir()
-        (folder / "ca.pem").write_bytes((certificates.path / f"{ca}.crt").read_bytes())
-        settings = {"server": "localhost", "port": broker.port, "tls": "ca.pem"}
-        node = DeskNode(
-            choose(bits=64),
-            folder,
-            {"client_id": "t", "interval_ms": 50, "max_mqueue_len": 200} | settings,
-        )
-        node.start()
+        node = start_tls_node(certificates, tmp_path / "node", broker, "other", max_mqueue_len=200)
         try:
-            if is_right:
-                node.wait_until(lambda: "connected" in node.lines, 30, "connection")
-            else:
-                node.wait_until(lambda: node.counts["broker:"] > 0, 30, "reason")
-                count = node.accepted_in_stream(0)
-                node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, 30, "readings")
+            node.wait_until(lambda: node.counts["broker:"] > 0, 30, "reason")
+            count = node.accepted_in_stream(0)
+            node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, 30, "readings")
         finally:
             node.kill()
-    assert ("connected" in node.lines) == is_right
+    told = [line for line in node.lines if line.startswith("broker: ")]
+    assert len(told) == 1
+    assert told[0].endswith(": certificate of localhost: not trusted")
+    assert "connected" not in node.lines
+
+
+LEVELS = (3, 4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_path, level):
+    """To a broker that demands one; what the node prints shows nothing of its key."""
+    seen = {3: "p1", 4: "p2", 5: "p5"}[level]
+    folder = tmp_path / "node"
+    with TLSMosquitto(certificates.path, "server", require_certificate=True) as broker:
+        files = {"tls_cert": "node.crt", "tls_key": "node.key"}
+        node = start_tls_node(certificates, folder, broker, level=level, **files)
+        try:
+            node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+            node.wait_until(lambda: node.accepted_in_stream(0) >= 20, 30, "readings")
+        finally:
+            node.kill()
+        log = broker.log_text()
+    assert f"as t ({seen}, c0, k60" in log
+    assert "Received PUBLISH from t " in log
+    key = (folder / "node.key").read_text().splitlines()[1:-1]
+    assert not any(part in line for part in key for line in node.lines)
+
+
+def test_node_without_its_certificate_is_refused_and_says_so(certificates, tmp_path):
+    with TLSMosquitto(certificates.path, "server", "1.2", require_certificate=True) as broker:
+        node = start_tls_node(certificates, tmp_path / "node", broker)
+        try:
+            node.wait_until(lambda: node.counts["broker:"] > 0, 30, "reason")
+        finally:
+            node.kill()
+    assert any("wants another certificate from us" in line for line in node.lines)
+
+
+def test_node_whose_certificate_is_missing_says_which_and_stops(certificates, tmp_path):
+    files = {"tls_cert": "lost.crt", "tls_key": "node.key"}
+    with TLSMosquitto(certificates.path, "server") as broker:
+        node = start_tls_node(certificates, tmp_path / "node", broker, **files)
+        assert node.wait(30) == 2
+    (line,) = node.lines
+    assert line.startswith("cannot start: ssl: cannot read cert 'lost.crt'")

@@ -51,6 +51,9 @@ def test_settings_with_only_what_is_required_get_every_default():
         ("power_save", "on", '"on"'),
         ("power_save", True, "true"),
         ("tls", None, "null"),
+        ("tls", "certificates/ca.pem", '"certificates/ca.pem"'),
+        ("level", 2, "2"),
+        ("level", 6, "6"),
     ],
 )
 def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value, shown):
@@ -85,6 +88,9 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
     [
         ({"password": "x"}, "user is missing"),
         ({"sleep_above_ms": 60000}, 'store is "ram"; deep sleep forgets it'),
+        ({"tls": "ca.pem", "tls_cert": "me.crt"}, "tls_cert and tls_key belong together"),
+        ({"tls": "ca.pem", "tls_key": "me.key"}, "tls_cert and tls_key belong together"),
+        ({"tls_cert": "me.crt", "tls_key": "me.key"}, "tls is missing"),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
         (

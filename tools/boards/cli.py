@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from . import options, updates, watch
-from .places import shown
+from .places import shown, write_private
 from .profile import board_names, load_profile
 
 
@@ -103,7 +103,6 @@ def image(board, firmware, config, out):
     from .deploy import with_list
     from .image import make_base
     from .places import BUILD
-    from .provision import write_private
 
     profile = load_profile(board)
     if config is None:
@@ -129,18 +128,19 @@ def provision(board, firmware, batch, config, out):
     from . import provision as provisioning
     from .batch import read_batch
     from .compile import build_tree, tree_files
-    from .config import ca_files
+    from .config import files_of
     from .deploy import with_list
     from .image import make_base
     from .places import BUILD
 
     profile = load_profile(board)
     devices = read_batch(batch, profile, config)
-    shared = ca_files(devices, batch.parent)
+    folders = {batch.parent: None} | ({config.parent: None} if config else {})
+    files = {one["client_id"]: files_of(one, *folders) for one in devices}
     base = make_base(profile, firmware, with_list(tree_files(build_tree(profile))))
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
-        manifest = provisioning.provision(base, devices, out, shared, on_device=advance)
+        manifest = provisioning.provision(base, files, out, on_device=advance)
     click.echo(
         f"{len(devices)} images and {shown(manifest)}; keep them private: they hold passwords"
     )

@@ -10,8 +10,11 @@ import tomllib
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
+from .credentials import check_pair
 from .errors import BoardError
 from .places import FIRMWARE, shown
+
+SETTINGS = "settings.json"
 
 
 def _load_firmware_settings():
@@ -58,20 +61,40 @@ def settings_json(settings):
 
 
 def device_files(path, profile):
-    """{path on the board: bytes} of one device: settings.json, and its CA file if it uses TLS."""
+    """{path on the board: bytes} of one device: settings.json, and its files for TLS."""
     settings = read_config(path, profile)
-    return ca_files([settings], path.parent) | {"settings.json": settings_json(settings)}
+    return files_of(settings, path.parent)
 
 
-def ca_files(devices, folder):
-    """{name: bytes} of the CA files that the settings of `devices` name, from `folder`."""
-    names = {settings["tls"] for settings in devices if settings.get("tls")}
-    try:
-        return {name: (folder / name).read_bytes() for name in sorted(names)}
-    except OSError as error:
-        raise BoardError(
-            f"{shown(error.filename)}: {error.strerror}; `tls` names the CA file beside it"
-        ) from None
+def files_of(settings, *folders):
+    """{path on the board: bytes} of the device with these checked settings.
+
+    The files that they name are looked for in each of `folders`.  BoardError.
+    """
+    found = {}
+    for key in keys.FILES:
+        if name := settings.get(key):
+            found[name] = _read(key, name, folders)
+    if settings.get("tls_cert"):
+        check_pair(found, settings["tls_cert"], settings["tls_key"])
+    return found | {SETTINGS: settings_json(settings)}
+
+
+def names_of_files(settings):
+    """The names of files_of(), with those of the settings on a board too."""
+    return {SETTINGS} | {settings[key] for key in keys.FILES if settings.get(key)}
+
+
+def _read(key, name, folders):
+    for folder in folders:
+        try:
+            return (folder / name).read_bytes()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise BoardError(f"{shown(folder / name)}: {error.strerror}") from None
+    where = " or ".join(shown(folder) for folder in folders)
+    raise BoardError(f"{key}: there is no {name} in {where}")
 
 
 def _near(name):

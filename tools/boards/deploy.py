@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import device
-from .config import has_wifi, keys
+from .config import SETTINGS, has_wifi, keys, names_of_files
 from .errors import BoardError
 from .places import FIRMWARE
 from .profile import chip_of
 from .remote import Remote
 
-SETTINGS = "settings.json"
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
 STAGED = "/staged"
-_NOT_KEPT = (SETTINGS, DEPLOYED)
 _JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
@@ -52,26 +50,36 @@ def make_plan(files, inventory):
     """
     on_board, deployed = inventory["files"], _deployed(inventory)
     files = with_list(files)
+    # Of the device, not of a person; a key shall lie nowhere twice.
+    not_kept = _device_names(files.get(SETTINGS)) | {DEPLOYED}
     changed = {path: data for path, data in files.items() if _hash(data) != on_board.get(path)}
     twins = (source_twin(path) for path in files if path.endswith(".mpy"))
     removed = [path for path in twins if path in on_board]
     foreign = [
         path
         for path in [*changed, *removed]
-        if path in on_board and path not in _NOT_KEPT and on_board[path] != deployed.get(path)
+        if path in on_board and path not in not_kept and on_board[path] != deployed.get(path)
     ]
     return Plan(changed, removed, foreign)
 
 
 def list_of(files):
-    """The bytes of DEPLOYED for `files`: a line "SHA-256 PATH" each, without settings."""
-    lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path != SETTINGS]
+    """The bytes of DEPLOYED for `files`: "SHA-256 PATH" each, without those of the device."""
+    device = _device_names(files.get(SETTINGS))
+    lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path not in device]
     return "".join(sorted(lines)).encode()
 
 
 def with_list(files):
     """`files` with the list that tells the next deployment which ones are ours."""
     return files | {DEPLOYED: list_of(files)}
+
+
+def _device_names(settings):
+    try:
+        return names_of_files(json.loads(settings or "{}"))
+    except ValueError:
+        return {SETTINGS}
 
 
 def _deployed(inventory):

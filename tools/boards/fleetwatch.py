@@ -74,15 +74,16 @@ def _json(topic, envelope):
     return json.dumps(about, ensure_ascii=False)
 
 
-def connect(server, user=None, password=None, ca=None):
-    """A paho client that is connected to `server` (HOST or HOST:PORT).  BoardError."""
+def connect(server, user=None, password=None, ca=None, cert=None, key=None):
+    """A paho client that is connected to `server` (HOST or HOST:PORT), with TLS if `ca` is
+    named; `cert` and `key` are files of our own.  BoardError."""
     host, _, port = server.partition(":")
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     if user:
         client.username_pw_set(user, password)
-    if ca:
-        client.tls_set(str(ca))
     try:
+        if ca:
+            client.tls_set(ca, cert, key)
         client.connect(host, int(port or (8883 if ca else 1883)), _KEEPALIVE_S)
     except (OSError, ValueError) as error:
         raise BoardError(f"{server}: {getattr(error, 'strerror', None) or error}") from None

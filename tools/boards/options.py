@@ -39,12 +39,17 @@ def broker(command):
     @click.option("--user", help="User name for the broker.")
     @click.option("--password-file", type=FILE, help="File whose first line is the password.")
     @click.option("--ca", type=FILE, help="CA certificates (PEM); connect with TLS.")
+    @click.option("--cert", type=FILE, help="Certificate of ours, if the broker asks for one.")
+    @click.option("--cert-key", type=FILE, help="Its key.")
     @functools.wraps(command)
-    def with_broker(server, user, password_file, ca, **others):
+    def with_broker(server, user, password_file, ca, cert, cert_key, **others):
         from .fleetwatch import connect
 
         lines = password_file.read_text().splitlines() if password_file else [None]
-        return command(broker=lambda: connect(server, user, lines[0], ca), **others)
+        if cert and not ca:
+            raise click.UsageError("--cert goes with --ca")
+        files = [str(file) if file else None for file in (ca, cert, cert_key)]
+        return command(broker=lambda: connect(server, user, lines[0], *files), **others)
 
     return with_broker
 

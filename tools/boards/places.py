@@ -1,5 +1,9 @@
-"""Where things lie in the project: the only module here that knows the folders."""
+"""Where things lie in the project, and how what is private is written there.
 
+The only module here that knows the folders.
+"""
+
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,3 +17,9 @@ def shown(path):
     """`path` as a person wants to read it: relative to the project where it lies inside."""
     path = Path(path)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def write_private(path, data):
+    """Write a file that only its owner may read."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)

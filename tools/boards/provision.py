@@ -13,9 +13,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from .config import settings_json
 from .errors import BoardError
-from .places import shown
+from .places import shown, write_private
 
 MANIFEST = "manifest.json"
 _base: Any = None
@@ -32,27 +31,21 @@ class Made:
     sha256: str
 
 
-def provision(base, devices, folder, shared_files, on_device=lambda name: None):
-    """Write one image per device (dicts of settings) into `folder` -> its manifest's path.
+def provision(base, devices, folder, on_device=lambda name: None):
+    """Write one image per device into `folder` -> its manifest's path.
 
-    `shared_files` are further {path: bytes} for every device, e.g. the broker's CA.
+    `devices` has the files {path: bytes} of each device by its client id.
     `on_device` hears each client id.  Raises BoardError when the disk is too small.
     """
     _make_room(base, devices, folder)
     # Two workers per core gain nothing: the work is hashing and writing.
     with ProcessPoolExecutor(os.cpu_count(), initializer=_begin, initargs=(base, folder)) as pool:
-        jobs = [pool.submit(_make_one, settings, shared_files) for settings in devices]
+        jobs = [pool.submit(_make_one, name, files) for name, files in devices.items()]
         made = []
         for job in as_completed(jobs):
             made.append(job.result())
             on_device(made[-1].client_id)
     return _write_manifest(base, sorted(made, key=lambda one: one.client_id), folder)
-
-
-def write_private(path, data):
-    """Write a file that only its owner may read."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
 
 
 def _make_room(base, devices, folder):
@@ -72,9 +65,8 @@ def _begin(base, folder):
     _base, _folder = base, folder
 
 
-def _make_one(settings, shared_files):
-    name = settings["client_id"]
-    data = _base.image(shared_files | {"settings.json": settings_json(settings)})
+def _make_one(name, files):
+    data = _base.image(files)
     file = f"{name}{_base.suffix}"
     write_private(_folder / file, data)
     return Made(name, file, len(data), hashlib.sha256(data).hexdigest())

@@ -9,7 +9,7 @@ import secrets
 
 from .deploy import DEPLOYED, SETTINGS, list_of
 from .errors import BoardError
-from .places import shown
+from .places import shown, write_private
 
 MAGIC = b"u31b\x01"
 MAC_BYTES = 32
@@ -20,7 +20,6 @@ KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
 
 def make_key(path):
     """Write a new key, hex, into the file `path`, which must not exist, for its owner only."""
-    from .provision import write_private
 
     if path.exists():
         raise BoardError(f"{shown(path)} is there already; a fleet that has it needs it")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from . import options
-from .places import BUILD, shown
+from .places import BUILD, shown, write_private
 from .profile import load_profile
 
 
@@ -45,7 +45,6 @@ def journal(context, port, out):
     from tools.journal.cli import dump
 
     from .journal_area import read_area
-    from .provision import write_private
     from .remote import Remote
 
     out = out or BUILD / "journal.img"

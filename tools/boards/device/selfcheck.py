@@ -1,5 +1,5 @@
-# Runs on the board: does what was deployed work?  Imports it, checks settings and
-# journal, measures the heap; touches neither network nor radio.
+# Runs on the board: does what was deployed work?  Imports it, checks settings, certificates
+# and journal, measures the heap; touches neither network nor radio.
 import gc
 import json
 import sys
@@ -20,24 +20,12 @@ def check(report):
     config = settings.load(has_wifi=board.NETWORK == "wifi")
     report["client_id"] = config["client_id"]
     report["store"] = config["store"]
+    # As the node makes it: reads certificates, opens the journal, refuses another's.
+    from assemble import make_client
+
+    client = make_client(config, board.journal() if config["store"] == "journal" else None)
     if config["store"] == "journal":
-        report["journal"] = check_journal(board.journal(), config)
-
-
-def check_journal(journal, config):
-    # The constructor of the client opens the journal: another id's is refused.
-    from umqtt31 import MQTTClient
-
-    client = MQTTClient(
-        config["client_id"],
-        config["server"],
-        buffer_size=config["buffer_size"],
-        store=journal,
-        max_inflight=config["max_inflight"],
-        max_mqueue_len=config["max_mqueue_len"],
-        max_awaiting_rel=20,  # as start.py: smaller could be too small for what is stored
-    )
-    return {"inflight": client.inflight, "queued": client.queued}
+        report["journal"] = {"inflight": client.inflight, "queued": client.queued}
 
 
 _report = {"problem": None, "micropython": list(sys.implementation[1][:3])}
