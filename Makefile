@@ -48,6 +48,9 @@ powercut: setup ## cut the journal's power at all pairs of flash operations; ARG
 bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
 	@$(TOOLS) bench $(ARGS)
 
+baseline: setup ## sizes and instruction counts beside those recorded; ARGS=--accept takes them
+	@$(TOOLS) baseline $(ARGS)
+
 fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the client
 	@$(TOOLS) fuzz run --seconds $(or $(SECONDS),300)
 

@@ -89,7 +89,7 @@ def _closure(start, imports):
 
 def measure_modules():
     """The library's modules with their sizes, those of the last commit beside them."""
-    now = _sizes(LIBRARY)
+    now = sizes(LIBRARY)
     before = _committed_sizes()
     group = groups()
     return [Module(name, group[name], now[name], before.get(name)) for name in now]
@@ -152,14 +152,15 @@ def _run(interpreter, program):
     return int(done.stdout)
 
 
-def _sizes(library):
+def sizes(library):
+    """{module: bytes of .mpy} of the library in that folder."""
     with tempfile.TemporaryDirectory() as folder:
-        sizes = {}
+        found = {}
         for source in library_sources(library):
             target = Path(folder) / f"{source.stem}.mpy"
             compile_file(source, target, _ARCH)
-            sizes[source.stem] = target.stat().st_size
-        return sizes
+            found[source.stem] = target.stat().st_size
+        return found
 
 
 def _committed_sizes():
@@ -171,4 +172,4 @@ def _committed_sizes():
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
             archive.extractall(folder, filter="data")
-        return _sizes(Path(folder) / LIBRARY.relative_to(ROOT))
+        return sizes(Path(folder) / LIBRARY.relative_to(ROOT))
