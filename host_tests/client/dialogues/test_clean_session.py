@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import (
+from tools.standin.packets import (
     puback,
     pubcomp,
     publish,

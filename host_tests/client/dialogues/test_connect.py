@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.scripted import ScriptedStream
-from host_tests.client.wire import DISCONNECT, connack, connect, publish
+from tools.standin.packets import connack, connect, disconnect, publish
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
@@ -226,7 +226,7 @@ def test_c2b_disconnect_says_goodbye_and_closes():
     """
     d = Dialogue()
     d.client.disconnect()
-    d.c2b(DISCONNECT)
+    d.c2b(disconnect())
     assert d.stream.is_closed and not d.client.is_connected
     assert code_of(d.client.poll) == CLOSED
     d.client.disconnect()  # again: nothing to do
@@ -242,7 +242,7 @@ def test_c2b_disconnect_after_half_a_packet_sends_the_other_half_first():
     d.stream.write_most = 5
     d.client.publish(b"t", b"0123456789")
     d.client.disconnect()
-    d.c2b(publish(b"t", b"0123456789"), DISCONNECT)
+    d.c2b(publish(b"t", b"0123456789"), disconnect())
 
 
 def test_c2b_disconnect_on_a_blocked_stream_gives_up_in_time():

@@ -1,8 +1,8 @@
 """client.stats: every counter counts each happening once, and more than one of them."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import (
-    PINGRESP,
+from tools.standin.packets import (
+    pingresp,
     puback,
     pubcomp,
     publish,
@@ -108,7 +108,7 @@ def test_pings_and_reconnects_count_from_the_start():
     d = Dialogue(keepalive=10)
     for _ in range(3):
         d.wait(10)
-        d.b2c(PINGRESP)
+        d.b2c(pingresp())
     assert d.client.stats.pings == 3
     for _ in range(2):
         d.lose()

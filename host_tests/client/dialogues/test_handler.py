@@ -1,7 +1,7 @@
 """What a handler may do and see, and what becomes of its message.  The design's §4, §5."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, publish, pubrec
+from tools.standin.packets import puback, publish, pubrec
 from umqtt31 import BUSY, CLOSED
 
 

@@ -1,7 +1,7 @@
 """Keep alive on both silences.  MQTT 3.1 §2.2 (keep alive), §3.12, §3.13."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import PINGREQ, PINGRESP, publish
+from tools.standin.packets import pingreq, pingresp, publish
 from umqtt31 import TIMEOUT
 
 
@@ -31,7 +31,7 @@ def test_c2b_sending_alone_puts_off_no_ping_for_ever():
     """
     d = Dialogue(keepalive=60)
     seconds = 0
-    while PINGREQ not in d.stream.sent:
+    while pingreq() not in d.stream.sent:
         d.publish(b"x", 0)
         d.wait(10)
         seconds += 10
@@ -56,7 +56,7 @@ def test_b2c_receiving_alone_puts_off_no_ping():
     for _ in range(6):
         d.wait(10)
         d.b2c(publish(b"t", b"x"))
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
 
 
 def test_c2b_traffic_both_ways_needs_no_ping():
@@ -90,7 +90,7 @@ def test_b2c_no_pingresp_in_time_closes_the_connection():
     """
     d = Dialogue(keepalive=60)
     d.wait(60)
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
     due = d.client.next_due_ms()
     assert 0 < due <= 60000
     d.clock.sleep_ms(due)
@@ -110,7 +110,7 @@ def test_b2c_other_packets_do_not_stand_in_for_pingresp():
     """
     d = Dialogue(keepalive=60)
     d.wait(60)
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
     for _ in range(5):
         d.wait(10)
         d.b2c(publish(b"t", b"x"))
@@ -122,7 +122,7 @@ def test_b2c_pingresp_with_a_body_is_a_protocol_error():
     """31-3.12-PING: PINGRESP has no body."""
     d = Dialogue()
     d.client.ping()
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
     d.stream.feed(b"\xd0\x01\x00")
     assert code_of(d.client.poll) == 259
 
@@ -135,10 +135,10 @@ def test_c2b_ping_by_hand_is_answered_or_the_connection_ends():
     """
     d = Dialogue(keepalive=10)
     d.client.ping()
-    d.c2b(PINGREQ)
-    d.b2c(PINGRESP)
+    d.c2b(pingreq())
+    d.b2c(pingresp())
     d.client.ping()
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
     d.clock.sleep_ms(10000)
     assert code_of(d.client.poll) == TIMEOUT
 
@@ -156,7 +156,7 @@ def test_next_due_ms_never_sleeps_past_what_is_due():
     due = d.client.next_due_ms()
     assert 0 < due <= 100000
     d.wait(due / 1000)
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
 
 
 def test_next_due_ms_is_0_while_something_waits_to_be_written():
@@ -174,7 +174,7 @@ def test_c2b_ping_by_hand_more_often_than_keepalive_then_a_dead_peer_is_noticed(
         d.clock.sleep_ms(2400)
         d.client.poll()
         d.client.ping()
-    assert PINGREQ in d.stream.take()
+    assert pingreq() in d.stream.take()
     d.clock.sleep_ms(400)
     assert code_of(d.client.poll) == TIMEOUT
     assert d.stream.is_closed
@@ -184,7 +184,7 @@ def test_c2b_ping_by_hand_more_often_than_keepalive_then_a_dead_peer_is_noticed(
 def test_c2b_ping_by_hand_behind_one_sent_by_itself_then_its_deadline_stays():
     d = Dialogue(keepalive=60)
     d.wait(60)
-    d.c2b(PINGREQ)
+    d.c2b(pingreq())
     for _ in range(5):
         d.wait(10)
         d.client.ping()
@@ -197,6 +197,6 @@ def test_c2b_ping_by_hand_more_often_than_keepalive_then_answers_keep_the_connec
     d = Dialogue(keepalive=10)
     for _ in range(50):
         d.client.ping()
-        d.b2c(*[PINGRESP] * (len(d.stream.take()) // 2))
+        d.b2c(*[pingresp()] * (len(d.stream.take()) // 2))
         d.wait(2.4)
     assert d.client.is_connected

@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.scripted import ScriptedStream
-from host_tests.client.wire import (
+from tools.standin.packets import (
     connack,
     connect,
     puback,

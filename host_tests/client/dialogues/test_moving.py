@@ -1,9 +1,9 @@
 """Programs for umqtt.simple, behaviour by behaviour: docs/guides/moving.md lists them."""
 
-from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
-from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
+from tools.standin import packets as wire
+from tools.standin.packets import puback, publish, suback, subscribe, unsuback, unsubscribe
 from umqtt31 import CLOSED, REFUSED_FILTER, TIMEOUT, TOO_LARGE
 from umqtt31.simple import MQTTClient, MQTTException
 
@@ -183,7 +183,7 @@ def test_check_msg_handles_one_message():
     """B: three PUBLISH at once.  As umqtt.simple it returns the first byte of what came."""
     p = connected()
     assert p.client.check_msg() is None
-    p.stream.feed(publish(b"t", b"1") + publish(b"t", b"2", 1, 7) + wire.PINGRESP)
+    p.stream.feed(publish(b"t", b"1") + publish(b"t", b"2", 1, 7) + wire.pingresp())
     assert p.client.check_msg() == 0x30 and p.seen == [(b"t", b"1")]
     assert p.client.check_msg() == 0x32 and p.seen == [(b"t", b"1"), (b"t", b"2")]
     assert p.client.check_msg() is None
@@ -193,7 +193,7 @@ def test_check_msg_handles_one_message():
 def test_wait_msg_returns_for_each_packet():
     p = connected()
     p.stream.feed(*[None] * 30000)
-    p.stream.feed(publish(b"t", b"1"), wire.PINGRESP)
+    p.stream.feed(publish(b"t", b"1"), wire.pingresp())
     assert p.client.wait_msg() == 0x30
     assert p.client.wait_msg() is None
 
@@ -280,7 +280,7 @@ def test_callback_may_disconnect():
     p.client.set_callback(lambda topic, msg: p.client.disconnect())
     p.stream.feed(publish(b"t", b"1", 1, 7))
     assert p.client.check_msg() == 0x32
-    assert p.client.sock is None and p.stream.take() == wire.DISCONNECT
+    assert p.client.sock is None and p.stream.take() == wire.disconnect()
 
 
 def test_message_whose_publish_raised_is_not_sent_again_by_itself():

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.stores import KeepingStore
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = (

@@ -4,7 +4,7 @@ MQTT 3.1 §4.3; the broker-message-retransmission note.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import CLOSED, FULL, TIMEOUT
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.

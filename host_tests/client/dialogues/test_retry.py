@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.stores import KeepingStore
-from host_tests.client.wire import (
+from tools.standin.packets import (
     puback,
     pubcomp,
     publish,

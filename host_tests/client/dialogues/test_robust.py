@@ -2,7 +2,6 @@
 
 import sys
 
-from host_tests.client import wire
 from host_tests.client.dialogue import (
     Sockets,
     clocked_modules,
@@ -11,7 +10,8 @@ from host_tests.client.dialogue import (
     with_ids_from_1,
 )
 from host_tests.client.scripted import Clock, ScriptedStream
-from host_tests.client.wire import puback, publish, suback, subscribe
+from tools.standin import packets as wire
+from tools.standin.packets import puback, publish, suback, subscribe
 from umqtt31.robust import MQTTClient, MQTTException
 
 LEVELS = (4,)

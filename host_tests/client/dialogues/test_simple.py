@@ -2,12 +2,12 @@
 
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
-from host_tests.client.wire import (
-    DISCONNECT,
-    PINGREQ,
-    PINGRESP,
+from tools.standin.packets import (
     connack,
     connect,
+    disconnect,
+    pingreq,
+    pingresp,
     puback,
     pubcomp,
     publish,
@@ -83,10 +83,10 @@ def test_c2b_callback_check_msg_ping_and_disconnect_are_those_of_umqtt_simple():
     client.check_msg()
     assert seen == [(b"a/b", b"x")]
     client.ping()
-    stream.feed(PINGRESP)
+    stream.feed(pingresp())
     client.wait_msg()
     client.disconnect()
-    assert stream.take() == puback(9) + PINGREQ + DISCONNECT
+    assert stream.take() == puback(9) + pingreq() + disconnect()
 
 
 def test_connect_timeout_can_be_given_to_connect():

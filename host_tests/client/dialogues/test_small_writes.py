@@ -1,8 +1,8 @@
 """A stream that takes little or nothing at times, in both directions at once."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import (
-    PINGRESP,
+from tools.standin.packets import (
+    pingresp,
     puback,
     pubcomp,
     publish,
@@ -132,7 +132,7 @@ def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_fo
             kinds = [packet[0] & 0xF0 for packet in d.take_packets()]
             # PUBLISH before PUBREL is late, but harmless; behind it, it is a new message.
             assert 0x60 in kinds and 0x30 not in kinds[kinds.index(0x60) :], kinds
-            d.b2c(PINGRESP, pubcomp(packet_id))
+            d.b2c(pingresp(), pubcomp(packet_id))
             poll_often(d, 20)
             assert d.client.inflight == 0
 

@@ -1,7 +1,7 @@
 """SUBSCRIBE and UNSUBSCRIBE.  MQTT 3.1 §3.8 to §3.11."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
+from tools.standin.packets import puback, publish, suback, subscribe, unsuback, unsubscribe
 from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE
 
 # At level 4 session present decides, and nothing is marked DUP but PUBLISH.

@@ -5,8 +5,8 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 
 from micropython import heap_lock, heap_unlock
 
-from host_tests.client import wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
+from tools.standin import packets as wire
 
 
 def test_acknowledgements_of_all_kinds():
@@ -14,7 +14,7 @@ def test_acknowledgements_of_all_kinds():
     client, stream = b.client, b.stream
     answers = [wire.puback(1), wire.pubrec(2), wire.pubcomp(2)]
     strays = wire.puback(9) + wire.pubrec(9) + wire.pubcomp(9) + wire.pubrel(9)
-    strays += wire.suback(9, 1) + wire.unsuback(9) + wire.PINGRESP
+    strays += wire.suback(9, 1) + wire.unsuback(9) + wire.pingresp()
     heap_lock()
     try:
         client.publish(TOPIC, PAYLOAD, qos=1)
