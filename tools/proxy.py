@@ -11,6 +11,7 @@ import struct
 import threading
 from pathlib import Path
 
+from tools.standin.packets import size_of
 from tools.tap import BROKER, CLIENT, Capture
 
 _PIECE_BYTES = 65536
@@ -190,24 +191,28 @@ class _Edges:
     """Follows one direction of MQTT: is the next byte inside a packet or a new one?"""
 
     def __init__(self):
-        self._left = 0  # bytes of the body still to come
-        self._shift = -1  # of the next length byte; -1: not in the header
+        self._left = 0  # bytes of the packet still to come
+        self._head = bytearray()  # of a packet that does not tell its size yet
 
     @property
     def is_inside(self) -> bool:
-        return self._left > 0 or self._shift >= 0
+        return self._left > 0 or len(self._head) > 0
 
     def feed(self, data: bytes) -> None:
         at = 0
         while at < len(data):
-            if self._shift < 0 and self._left:
+            if self._left:
                 passed = min(self._left, len(data) - at)
                 self._left -= passed
                 at += passed
                 continue
-            if self._shift < 0:
-                self._shift = 0
-            else:
-                self._left |= (data[at] & 127) << self._shift
-                self._shift = self._shift + 7 if data[at] & 128 else -1
+            self._head.append(data[at])
             at += 1
+            try:
+                size = size_of(self._head)
+            except ValueError:  # no MQTT: the next byte may as well begin a packet
+                self._head.clear()
+                continue
+            if size:
+                self._left = size - len(self._head)
+                self._head.clear()

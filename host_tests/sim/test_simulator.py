@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from wrong_clients import WRONG
 
 import umqtt31
-from tools.sim import Violation, World, campaign, explore, faults, network, packets, parse, script
+from tools.sim import Violation, World, campaign, explore, faults, network, parse, script
 from tools.sim.cli import cli
 from tools.sim.shrink import shrink
 
@@ -172,19 +172,6 @@ def test_replay_when_a_setting_is_wrong_then_one_line_and_exit_2():
     result = CliRunner().invoke(cli, ["replay", "upp=2"])
     assert result.exit_code == 2
     assert "no setting 'upp' of a script: use one of up, down" in result.output
-
-
-def test_packets_when_long_then_taken_whole_from_any_pieces():
-    packet = packets.publish(b"t", b"x" * 20000, 1, 7)
-    buffer = bytearray()
-    for at in range(0, len(packet) - 1, 999):
-        buffer[at:] = packet[at : min(at + 999, len(packet) - 1)]
-        assert packets.take(buffer) is None
-    buffer.append(packet[-1])
-    buffer += b"\xd0\x00"
-    assert packets.take(buffer) == packet
-    assert packets.take(buffer) == b"\xd0\x00"
-    assert packets.publish_fields(packet) == (1, 7, b"t", b"x" * 20000)
 
 
 # --- programs of users -------------------------------------------------------------------

@@ -7,14 +7,14 @@ back at the QoS it had.  Answers of one read go out in one write.
 
 import contextlib
 import socket
-import struct
 import threading
+
+from tools.standin import packets as p
 
 GIVE = b"bench/give"
 GIVEN = b"bench/given"
 ECHO = b"bench/echo"
 
-_PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
 _READ_BYTES = 65536
 
 
@@ -60,68 +60,38 @@ class Answerer:
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
                 rest += data
                 out = bytearray()
-                while packet := _take(rest):
-                    out += _answer(*packet)
+                while packet := p.take(rest):
+                    out += _answer(packet)
                 if out:
                     connection.sendall(out)
 
 
-def _take(rest: bytearray) -> tuple[int, bytes] | None:
-    # The first whole packet leaves `rest` -> its first byte and its body.
-    length = shift = 0
-    for at in range(1, min(len(rest), 5)):
-        length |= (rest[at] & 127) << shift
-        shift += 7
-        if rest[at] < 128:
-            if len(rest) <= at + length:
-                return None
-            body = bytes(rest[at + 1 : at + 1 + length])
-            first = rest[0]
-            del rest[: at + 1 + length]
-            return first, body
-    return None
+def _answer(packet: bytes) -> bytes:
+    kind = packet[0] >> 4
+    if kind == p.CONNECT:
+        return p.connack()
+    if kind == p.PUBLISH:
+        return _answer_publish(packet)
+    if kind == p.PUBREC:
+        return p.pubrel(p.read_id(packet))
+    if kind == p.PUBREL:
+        return p.pubcomp(p.read_id(packet))
+    if kind == p.SUBSCRIBE:
+        return p.suback(p.read_id(packet), *(qos for _, qos in p.filters(packet)))
+    if kind == p.UNSUBSCRIBE:
+        return p.unsuback(p.read_id(packet))
+    return p.pingresp() if kind == p.PINGREQ else b""
 
 
-def _answer(first: int, body: bytes) -> bytes:
-    kind = first >> 4
-    if kind == 1:
-        return b"\x20\x02\x00\x00"
-    if kind == 3:
-        return _answer_publish(first, body)
-    if kind == 5:
-        return bytes([_PUBREL, 2]) + body[:2]
-    if kind == 6:
-        return bytes([_PUBCOMP, 2]) + body[:2]
-    if kind == 8:
-        return b"\x90\x03" + body[:2] + body[-1:]
-    if kind == 10:
-        return b"\xb0\x02" + body[:2]
-    return b"\xd0\x00" if kind == 12 else b""
-
-
-def _answer_publish(first: int, body: bytes) -> bytes:
-    qos = first >> 1 & 3
-    end = 2 + int.from_bytes(body[:2], "big")
-    topic = body[2:end]
-    packet_id = body[end : end + 2] if qos else b""
-    payload = body[end + len(packet_id) :]
-    out = bytes([_PUBACK if qos == 1 else _PUBREC, 2]) + packet_id if qos else b""
+def _answer_publish(packet: bytes) -> bytes:
+    qos, packet_id, topic, payload = p.publish_fields(packet)
+    out = b""
+    if qos:
+        out = p.puback(packet_id) if qos == 1 else p.pubrec(packet_id)
     if topic == ECHO:
-        out += _publish(ECHO, payload, qos, packet_id)
+        out += p.publish(ECHO, payload, qos, packet_id)
     elif topic == GIVE:
         count, given_qos, size = map(int, payload.split())
         for number in range(1, count + 1):
-            given_id = struct.pack(">H", number) if given_qos else b""
-            out += _publish(GIVEN, bytes(size), given_qos, given_id)
+            out += p.publish(GIVEN, bytes(size), given_qos, number)
     return out
-
-
-def _publish(topic: bytes, payload: bytes, qos: int, packet_id: bytes) -> bytes:
-    body = struct.pack(">H", len(topic)) + topic + packet_id + payload
-    length = bytearray()
-    left = len(body)
-    while left > 127:
-        length.append(left & 127 | 128)
-        left >>= 7
-    length.append(left)
-    return bytes([0x30 | qos << 1]) + bytes(length) + body

@@ -5,8 +5,11 @@ Random bytes alone die at the first packet type; these get further in.
 
 import random
 
+from tools.standin import packets
+
 _TOPICS = (b"t", b"a/b", b"b", b"", b"a/" + b"x" * 60)
 _FIRST_ACKS = (0x40, 0x50, 0x62, 0x6A, 0x70, 0xB0)
+_OTHERS = (packets.pingresp(), packets.connack(), packets.connack(5), packets.pingreq())
 
 
 def generate(dice: random.Random) -> bytes:
@@ -27,28 +30,24 @@ def _packet(dice: random.Random) -> bytes:
     if kind < 0.45:
         return _publish(dice)
     if kind < 0.85:
-        return bytes((dice.choice(_FIRST_ACKS), 2)) + _packet_id(dice)
+        return packets.packet(dice.choice(_FIRST_ACKS), packets.u16(_packet_id(dice)))
     if kind < 0.92:
-        return b"\x90\x04" + _packet_id(dice) + bytes((dice.randrange(3), 1))
-    return dice.choice((b"\xd0\x00", b"\x20\x02\x00\x00", b"\x20\x02\x00\x05", b"\xc0\x00"))
+        return packets.suback(_packet_id(dice), dice.randrange(3), 1)
+    return dice.choice(_OTHERS)
 
 
 def _publish(dice: random.Random) -> bytes:
     first = 0x30 | dice.randrange(16)
     topic = dice.choice(_TOPICS)
-    body = len(topic).to_bytes(2) + topic
+    body = packets.string(topic)
     if first & 6:
-        body += _packet_id(dice)
+        body += packets.u16(_packet_id(dice))
     body += b"p" * dice.choice((0, 1, 5, 40, 57, 58, 59, 60, 61, 62, 63, 64, 65, 130, 300))
-    return bytes((first,)) + _length(len(body)) + body
+    return packets.packet(first, body)
 
 
-def _packet_id(dice: random.Random) -> bytes:
-    return dice.choice((1, 1, 2, 2, 3, 4, 5, 0, 65535)).to_bytes(2)
-
-
-def _length(n: int) -> bytes:
-    return bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7))
+def _packet_id(dice: random.Random) -> int:
+    return dice.choice((1, 1, 2, 2, 3, 4, 5, 0, 65535))
 
 
 def _spoil(dice: random.Random, data: bytearray) -> None:

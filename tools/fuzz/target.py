@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from tools import library  # noqa: F401 - makes umqtt31 importable
-from tools.sim import packets
 from tools.sim.clock import injected
+from tools.standin import packets
 from umqtt31 import MQTTClient, MQTTError
 
 from .stream import Finding, Stream, World
 
 BUFFER_BYTES = 64
-_CONNACK = b"\x20\x02\x00\x00"
+_CONNACK = packets.connack()
 
 # The first byte of an input, bit by bit.
 BEFORE_CONNACK = 0x01  # the bytes come in place of CONNACK

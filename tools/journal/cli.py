@@ -6,6 +6,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tools.standin import packets
+
 from .layout import Log, NotAJournal, Record, read_log
 
 _IMAGE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -108,13 +110,9 @@ def _publish(packet: bytes) -> tuple[str, bytes] | None:
     """Topic and payload of a PUBLISH packet, None if it is none (MQTT 3.1 section 3.3)."""
     if not packet or packet[0] >> 4 != 3:
         return None
-    at = 1
-    while at < len(packet) and packet[at] & 0x80:
-        at += 1
-    at += 1
-    n = int.from_bytes(packet[at : at + 2])
-    topic = packet[at + 2 : at + 2 + n]
-    at += 2 + n + (2 if packet[0] & 6 else 0)
-    if len(topic) < n or at > len(packet):
+    try:
+        _, _, topic, payload = packets.publish_fields(packet)
+        is_whole = packets.size_of(packet) == len(packet)
+    except (IndexError, ValueError):
         return None
-    return topic.decode(errors="replace"), packet[at:]
+    return (topic.decode(errors="replace"), payload) if is_whole else None

@@ -8,7 +8,8 @@ restarted with or without its session.  It runs in the world's time, never waits
 from collections import deque
 from typing import Any
 
-from . import packets as p
+from tools.standin import packets as p
+
 from .network import Link
 
 RETRY_MS = 20_000
@@ -162,15 +163,15 @@ class Broker:
         if kind == p.CONNECT:
             self._on_connect(link, packet)
         elif kind == p.PINGREQ:
-            self._answer(link, b"\xd0\x00")
+            self._answer(link, p.pingresp())
         elif kind == p.SUBSCRIBE:
-            granted = [qos for _, qos in p.filters(packet)]
+            granted = (qos for _, qos in p.filters(packet))
             self._is_subscribed = True
-            self._answer(link, p.suback(p.read_id(packet), granted))
+            self._answer(link, p.suback(p.read_id(packet), *granted))
             self._pump()
         elif kind == p.UNSUBSCRIBE:
             self._is_subscribed = not self._needs_subscription
-            self._answer(link, p.answer(p.UNSUBACK, p.read_id(packet)))
+            self._answer(link, p.unsuback(p.read_id(packet)))
         else:  # DISCONNECT
             self.on_closed(link)
 
@@ -179,18 +180,18 @@ class Broker:
             self.link.drop()  # the client came back before the old link was found dead
         self.link = link
         if link.is_busy:
-            link.push(b"\x20\x02\x00\x03")
+            link.push(p.connack(3))
             link.drop()
             return
-        level, is_clean = p.connect_fields(packet)
-        if is_clean or self._is_clean:
+        hello = p.Connect(packet)
+        if hello.is_clean or self._is_clean:
             self._lose_session()
         is_present = self._has_session
         if not is_present:
             self._world.rules.on_session_begun()
         self._has_session = True
-        self._is_clean = is_clean
-        link.push(bytes((0x20, 2, level > 3 and is_present, 0)))
+        self._is_clean = hello.is_clean
+        link.push(p.connack(0, hello.level > 3 and is_present))
         self._send_again()
         self._pump()
 

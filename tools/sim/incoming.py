@@ -6,7 +6,8 @@ handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6
 
 from typing import TYPE_CHECKING
 
-from . import packets as p
+from tools.standin import packets as p
+
 from .network import Link
 
 if TYPE_CHECKING:

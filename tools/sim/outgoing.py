@@ -7,7 +7,8 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 
 from typing import TYPE_CHECKING
 
-from . import packets as p
+from tools.standin import packets as p
+
 from .faults import NEVER
 from .network import Link
 

@@ -7,7 +7,8 @@ the messages are those of the requirements that the project answers for.
 
 from typing import Any, NoReturn
 
-from . import packets as p
+from tools.standin import packets as p
+
 from .incoming import Incoming
 from .network import Link
 from .outgoing import Outgoing
@@ -156,7 +157,8 @@ class Rules:
         self.incoming.check_answered(link)
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
-        self.level, link.notes.is_clean = p.connect_fields(packet)
+        hello = p.Connect(packet)
+        self.level, link.notes.is_clean = hello.level, hello.is_clean
         if link.notes.is_clean:
             self.incoming.on_clean_connect()
 

@@ -411,7 +411,7 @@ class Connect:
 
     def __init__(self, packet: bytes):
         _, at = string_at(packet, body_start(packet))
-        self.level = packet[at]
+        self.level = packet[at] & 127  # the highest bit says that a bridge asks
         self.flags = packet[at + 1]
         self.is_clean = bool(self.flags & 2)
         self.keepalive = number_at(packet, at + 2)

@@ -16,6 +16,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from tools.standin import packets
 from tools.tap import BROKER, CLIENT, Capture
 
 _WAIT_S = 10.0
@@ -95,7 +96,7 @@ class Link:
 
     def pump(self, sender):
         """Pass packets on until the sender closes."""
-        rest = b""
+        rest = bytearray()
         while True:
             try:
                 data = self._sockets[sender].recv(65536)
@@ -104,15 +105,14 @@ class Link:
             if not data:
                 break
             rest += data
-            while packet := _first_packet(rest):
-                rest = rest[len(packet) :]
+            while packet := packets.take(rest):
                 self._pass(sender, packet)
         self.end(sender)
 
     def _pass(self, sender, packet):
         with self._lock:
             if packet[0] == 0x10:
-                self.name = client_id(packet)
+                self.name = packets.Connect(packet).client_id
             if sender == CLIENT:
                 self._tap.data(CLIENT, packet)
             if self._recorder.fault(self, sender, packet):
@@ -160,35 +160,11 @@ class Link:
             one.close()
 
 
-def _first_packet(data):
-    length = shift = 0
-    for at in range(1, min(len(data), 5)):
-        length |= (data[at] & 127) << shift
-        shift += 7
-        if data[at] < 128:
-            end = at + 1 + length
-            return data[:end] if end <= len(data) else b""
-    return b""
-
-
-def client_id(packet):
-    """The client id in a CONNECT."""
-    at = 2 if packet[1] < 128 else 3
-    at += 2 + (packet[at] << 8 | packet[at + 1])
-    level = packet[at] & 127
-    at += 4
-    if level == 5:
-        at += 1 + packet[at]
-    size = packet[at] << 8 | packet[at + 1]
-    return packet[at + 2 : at + 2 + size]
-
-
 def packet_id(packet):
     """The packet id of a PUBLISH above QoS 0, of an acknowledgement, of a SUBSCRIBE …"""
-    at = 2 if packet[1] < 128 else 3
-    if packet[0] >> 4 == 3:
-        at += 2 + (packet[at] << 8 | packet[at + 1])
-    return packet[at : at + 2]
+    if packet[0] >> 4 == packets.PUBLISH:
+        return packets.u16(packets.publish_fields(packet)[1])
+    return packets.u16(packets.read_id(packet))
 
 
 class Client:
