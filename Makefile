@@ -90,6 +90,9 @@ monitor: setup-boards ## show what a board prints: PORT=
 watch: setup-boards ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
 	@$(TOOLS) boards watch $(call opt,SERVER,server) $(ARGS)
 
+clock: setup-boards ## tell boards without NTP the time, over their broker: SERVER= [TOPIC=]
+	@$(TOOLS) boards clock $(call opt,SERVER,server) $(call opt,TOPIC,topic) $(ARGS)
+
 release: setup-boards ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
 	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
 

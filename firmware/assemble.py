@@ -71,7 +71,7 @@ def make_client(config, store):
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
         max_awaiting_rel=_MAX_AWAITING_REL,
-        max_subscriptions=2,
+        max_subscriptions=3,
         connect_timeout=_CONNECT_TIMEOUT_S,
     )
 

@@ -5,7 +5,10 @@
 
 LONGEST = 64
 _LONGEST_ID = 16
-_MOST_ANSWERS = 8
+# Answers that wait for room in the client's queue: with so many, no command is obeyed; with
+# so many it is not even answered.  One poll() brings 64 messages at most.
+_MANY_ANSWERS = 8
+_MOST_ANSWERS = 64
 
 
 class Commands:
@@ -29,7 +32,11 @@ class Commands:
             self._answer(parse(message.payload[:LONGEST])[0], "longer than %d bytes" % LONGEST)
         else:
             name, word, argument = parse(message.payload)
-            self._answer(name, self._obey(word, argument), word, argument)
+            if name and len(self._outbox) >= _MANY_ANSWERS:
+                # What nobody would hear of is not done: the sender tries again.
+                self._answer(name, "too many at once")
+            else:
+                self._answer(name, self._obey(word, argument), word, argument)
 
     def _answer(self, name, why, word="", argument=""):
         if why:

@@ -76,6 +76,7 @@ class Node:
         self._health_topic = root + b"/health"
         self._status = root + b"/status"
         self._command_topic = root + b"/command"
+        self._time_topic = config["time_topic"].encode()
         self._outbox = []  # answers that wait: (topic, answer)
         self._update_topic = root + b"/update"
         if updates:
@@ -233,6 +234,9 @@ class Node:
             self._client.subscribe(self._command_topic, 2)
             if self._updates:
                 self._client.subscribe(self._update_topic, 1)
+            if self._time_topic:
+                # QoS 0: no broker keeps an old time for later.
+                self._client.subscribe(self._time_topic, 0)
             self._is_subscribed = True
         try:
             self._client.publish(self._status, self._greeting, True, 1)
@@ -315,6 +319,8 @@ class Node:
         self._lock(False)
         if self._updates and message.topic_is(self._update_topic):
             self._updates.take(message.payload)
+        elif self._time_topic and message.topic_is(self._time_topic):
+            self._times.hear(message.payload, message.retain)
         else:
             self._commands.take(message)
         self._lock(was_locked)

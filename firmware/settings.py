@@ -36,6 +36,7 @@ KEYS = {
     "store": ("ram", "choice", ("ram", "journal"), None),
     "power_save": ("performance", "choice", ("none", "performance", "powersave"), None),
     "ntp_server": ("pool.ntp.org", "text", 0, 255),
+    "time_topic": ("", "topic", 0, 64),
     "update_key": ("", "text", 0, 128),
     "trial_s": (300, "number", 30, 86400),
     "sleep_above_ms": (0, "number", 0, 86400000),
@@ -138,7 +139,8 @@ def is_allowed(name, value):
         )
     if not isinstance(value, str) or not low <= len(value) <= high:
         return False
-    return kind == "text" or _is_topic(value, kind == "name")
+    # With a length of 0 allowed, empty stands for: not used.
+    return kind == "text" or not value or _is_topic(value, kind == "name")
 
 
 def _is_key(value):

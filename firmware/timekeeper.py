@@ -1,9 +1,14 @@
 """Counts the seconds since the boot, and knows what time it is once somebody said so.
 
-Counts on over deep sleeps.  Asks an NTP server in the background where there is one.
+Counts on over deep sleeps.  Asks an NTP server in the background where there is one, and
+hears what somebody publishes.
 """
 
 from walltime import WallTime
+
+# 2025-01-01: what is earlier is no time.
+_EARLIEST_S = 1735689600
+_DIGITS = 10  # up to the year 2286
 
 
 class Timekeeper:
@@ -18,13 +23,16 @@ class Timekeeper:
         self.time = WallTime()
         self.uptime_s = 0
         self._last_second = clock.ticks_ms()
+        self._has_answer = False  # of the NTP server
 
     def begin(self, slept):
         """The boot goes on after a sleep with what after() said before it, or anew: {}."""
         self.uptime_s = slept.get("uptime_s", 0)
         self._last_second = self._clock.ticks_add(self._last_second, -slept.get("uptime_ms", 0))
-        if self._now_s:
-            self.time.set(self._now_s, self.uptime_s)
+        # A clock that a sleep did not stop knows better than what was counted on.
+        start_s = slept.get("start_s", 0)
+        if self._now_s or start_s:
+            self.time.set(self._now_s or start_s + self.uptime_s, self.uptime_s)
             self.time.read(self.uptime_s)
 
     def count(self):
@@ -38,7 +46,10 @@ class Timekeeper:
     def after(self, sleep_ms):
         """What begin() gets after a sleep of that length."""
         ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._last_second) + sleep_ms
-        return {"uptime_s": self.uptime_s + ms // 1000, "uptime_ms": ms % 1000}
+        asleep = {"uptime_s": self.uptime_s + ms // 1000, "uptime_ms": ms % 1000}
+        if self.time.is_known:
+            asleep["start_s"] = self.time.start_s
+        return asleep
 
     @property
     def is_asking(self):
@@ -60,6 +71,27 @@ class Timekeeper:
         if self._ntp is not None and (self._ntp.is_asking or network.is_up()):
             seconds = self._ntp.work()
             if seconds:
-                self.time.set(seconds, self.uptime_s)
-                if self._set_clock:
-                    self._set_clock(seconds)
+                self._has_answer = True
+                self._set(seconds)
+
+    def hear(self, payload, is_retained):
+        """Somebody published the time: seconds since 1970 as digits -> taken?  Allocates.
+
+        A retained one is as old as it may be: it counts where none later is known.  NTP
+        knows better than both.
+        """
+        try:
+            seconds = int(payload) if len(payload) == _DIGITS else 0
+        except ValueError:
+            seconds = 0
+        if seconds < _EARLIEST_S or self._has_answer:
+            return False
+        if is_retained and seconds <= self.time.start_s + self.uptime_s:
+            return False
+        self._set(seconds)
+        return True
+
+    def _set(self, seconds):
+        self.time.set(seconds, self.uptime_s)
+        if self._set_clock:
+            self._set_clock(seconds)

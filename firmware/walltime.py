@@ -17,6 +17,11 @@ class WallTime:
         """Has somebody said the time?"""
         return bool(self._base_high)
 
+    @property
+    def start_s(self):
+        """What it was at uptime 0, or 0 while nobody has said it; allocates."""
+        return self._base_high << 16 | self._base_low
+
     def set(self, seconds, uptime_s):
         """It is `seconds` since 1970 now; allocates."""
         base = seconds - uptime_s

@@ -1,31 +1,33 @@
-"""What all boards of the rp2 port share; `board` has the constants of one of them."""
+"""What all boards of the rp2 port share; `board` has the constants of one of them.
 
+A reset by machine.reset(), the watchdog, and the end of a deep sleep are one and the same
+to the chip.  So reset() and sleep() leave word in a register that only a power cut clears.
+"""
+
+import sys
 import time
 
 import machine
+import onchip
+from onchip import *
 
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
 _PLACE = "/journal/place"
+# SCRATCH0 of the watchdog; SDK and boot ROM use those from 2 on.
+_SCRATCH_RP2040 = 0x4005800C
+_SCRATCH_RP2350 = 0x400D800C
+_WORD = 0x31B00000  # + a reset cause
+_BY_RESET = 2
+_BY_SLEEP = 4
+# Less than a watchdog's time: it cannot be stopped, and counts during a sleep.
+_NAP_MS = 5000
 
 
 def sensors():
     """What the board measures with -> list of sensors."""
-    import board
-    from sensors.health import FreeHeap, Signal
     from sensors.internal import RP2Temperature
 
-    found = [RP2Temperature()]
-    if board.NETWORK == "wifi":
-        found.append(Signal())
-    found.append(FreeHeap())
-    return found
-
-
-def i2c():
-    """The bus for sensors that you connect -> machine.I2C."""
-    import board
-
-    return machine.I2C(0, sda=machine.Pin(board.SDA_PIN), scl=machine.Pin(board.SCL_PIN))
+    return onchip.usual_sensors(RP2Temperature())
 
 
 def ethernet():
@@ -37,9 +39,7 @@ def ethernet():
 
 def journal():
     """The journal in the blocks kept for it; MQTTError if none are."""
-    from umqtt31 import Journal
-
-    return Journal(journal_area())
+    return onchip.journal_on(journal_area())
 
 
 def journal_area():
@@ -50,44 +50,48 @@ def journal_area():
         with open(_PLACE) as file:
             start, length = map(int, file.read().split())
     except (OSError, ValueError):
-        # Not at the top: imports within imports cost stack, of which there is little.
-        from umqtt31 import JOURNAL, MQTTError
-
-        raise MQTTError(JOURNAL, "no blocks kept for the journal: run `make deploy`")
+        raise onchip.journal_is_missing("no blocks kept for the journal: run `make deploy`")
     return rp2.Flash(start=start, len=length)
 
 
 def reset():
     """Reset the board."""
-    machine.reset()
+    _reset_by(_BY_RESET)
 
 
 def reset_cause():
-    """Why the board started: 1 power, 2 reset, 3 watchdog, 4 deep sleep, 5 soft reset."""
+    """Why the board started: 1 power, 2 reset, 3 watchdog, 4 deep sleep; once a start."""
+    word = machine.mem32[_scratch()]
+    machine.mem32[_scratch()] = 0
+    for cause in (_BY_RESET, _BY_SLEEP):
+        if word == _WORD + cause:
+            return cause
     return machine.reset_cause()
 
 
 def sleep(milliseconds):
     """Switch nearly all off for so long; the board wakes by a reset."""
-    machine.deepsleep(milliseconds)
+    # machine.deepsleep() leaves the radio on, and the watchdog ends it.
+    import board
+
+    if board.NETWORK == "wifi":
+        import network
+
+        network.WLAN(network.STA_IF).deinit()
+    end = time.ticks_add(time.ticks_ms(), milliseconds)
+    left_ms = milliseconds
+    while left_ms > 0:
+        if board.WATCHDOG_MS:
+            machine.WDT(timeout=board.WATCHDOG_MS)  # starts its time anew
+        machine.lightsleep(min(left_ms, _NAP_MS))
+        left_ms = time.ticks_diff(end, time.ticks_ms())
+    _reset_by(_BY_SLEEP)
 
 
-def now():
-    """Seconds since 1970, or 0 while nobody has set the clock."""
-    # Without a battery it begins at 2000 or 2021, as the port has it.
-    return int(time.time()) + _epoch() if time.gmtime()[0] >= 2025 else 0
+def _reset_by(cause):
+    machine.mem32[_scratch()] = _WORD + cause
+    machine.reset()
 
 
-def set_clock(seconds):
-    """Set the board's clock to `seconds` since 1970 (UTC)."""
-    year, month, day, hour, minute, second, weekday = time.gmtime(seconds - _epoch())[:7]
-    machine.RTC().datetime((year, month, day, weekday, hour, minute, second, 0))
-
-
-def _epoch():
-    # MicroPython counts from 1970 or from 2000.
-    return 0 if time.gmtime(0)[0] == 1970 else 946684800
-
-
-def halt():
-    """Leave the message on the screen: main.py ends and the REPL comes."""
+def _scratch():
+    return _SCRATCH_RP2350 if "RP2350" in sys.implementation._machine else _SCRATCH_RP2040

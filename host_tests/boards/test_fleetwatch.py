@@ -1,9 +1,11 @@
 """make watch: what devices publish, in one line each."""
 
 import json
+import queue
 import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -28,8 +30,6 @@ def envelope(stream, *values, time=TIME, version=2):
 @pytest.fixture(autouse=True)
 def utc(monkeypatch):
     """The computer's time zone, for times that people read."""
-    import time
-
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -143,3 +143,36 @@ def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_c
     assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
     result = run("watch", *server, "--cert", device_certificates / "one.crt")
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shared_mosquitto, end):
+    """A board that wakes a week later shall not believe it."""
+    topic = f"clock-{end.name}/time"
+    heard: queue.Queue = queue.Queue()
+    client = connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
+    client.on_message = lambda client, data, message: heard.put(message.payload)
+    client.subscribe(topic)
+    client.loop_start()
+    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
+    words = ["clock", "--server", server, "--topic", topic, "--every", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools", "boards", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        assert topic in process.stdout.readline()
+        before = [heard.get(timeout=20) for _ in range(2)]
+        process.send_signal(end)
+        output, _ = process.communicate(timeout=20)
+    last = heard.get(timeout=20)
+    while last:
+        last = heard.get(timeout=20)
+    client.disconnect()
+    client.loop_stop()
+    assert all(abs(int(one) - time.time()) < 60 for one in before)
+    assert last == b""
+    assert (process.returncode, output) == ((0, "\n") if end == signal.SIGINT else (-end, ""))

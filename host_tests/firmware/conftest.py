@@ -40,10 +40,14 @@ class FakeClock:
 class FakeMessage:
     """A received message with a payload, as the client hands it to its handler."""
 
-    def __init__(self, payload, retain=False):
+    def __init__(self, payload, retain=False, topic=b"sensors/node-7/command"):
         self.payload_len = len(payload)
         self.payload = payload
         self.retain = retain
+        self._topic = topic
+
+    def topic_is(self, topic):
+        return topic == self._topic
 
 
 class FakeClient:

@@ -352,6 +352,30 @@ def test_node_answers_a_reset_before_it_goes(bench):
     assert bench.client.calls[-1] == ("disconnect",)
 
 
+def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(bench):
+    """Each was obeyed, and from the ninth on nobody heard of it."""
+    bench.run_ms(1500)
+    publish, full = bench.client.publish, [True]
+
+    def publish_or_not(topic, *rest):
+        if full and topic.endswith(b"/answer"):
+            raise OSError("full")
+        publish(topic, *rest)
+
+    bench.client.publish = publish_or_not
+    bench.client.to_deliver += [b"#%d interval %d" % (i, 100_000 + i) for i in range(70)]
+    bench.run_ms(3000)
+    assert bench.node.interval_ms == 100_007
+    full.clear()
+    bench.run_ms(1000)
+    assert answers(bench) == [b"%d done" % i for i in range(8)] + [
+        b"%d refused: too many at once" % i for i in range(8, 64)
+    ]
+    bench.client.to_deliver.append(b"#70 interval 100070")
+    bench.run_ms(1000)
+    assert answers(bench)[-1] == b"70 done"
+
+
 def health(bench):
     topic = b"sensors/node-7/health"
     return [decode(msg) for name, msg, *_ in bench.client.published if name == topic]
@@ -411,6 +435,57 @@ def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client
     assert len(starts) == 1
     assert 1_800_000_000 - 4 <= starts.pop() <= 1_800_000_000
     assert heard == [1_800_000_000]
+
+
+def said(seconds, retain=False):
+    text = seconds if isinstance(seconds, bytes) else b"%d" % seconds
+    return FakeMessage(text, retain, b"sensors/time")
+
+
+NOW = 1_800_000_000
+
+
+@pytest.mark.parametrize(
+    ("messages", "starts"),
+    [
+        ([said(NOW, retain=True)], [NOW]),
+        ([said(NOW)], [NOW]),
+        # A retained one is as old as it may be; one that comes as it is published, is right.
+        ([said(NOW), said(NOW - 60, retain=True)], [NOW]),
+        ([said(NOW, retain=True), said(NOW + 40, retain=True)], [NOW, NOW + 40]),
+        ([said(NOW, retain=True), said(NOW + 40)], [NOW, NOW + 40]),
+        ([said(NOW + 500), said(NOW)], [NOW + 500, NOW]),
+        ([said(b""), said(b"now"), said(1_600_000_000), said(b"9" * 11), said(b"1.8e9")], []),
+    ],
+)
+def test_node_takes_the_time_from_the_broker_s_side(clock, client, tmp_path, messages, starts):
+    heard = []
+    times = Timekeeper(clock, None, 0, heard.append)
+    bench = Bench(
+        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
+    )
+    for message in messages:
+        bench.run_ms(2000)
+        client.to_deliver.append(message)
+    bench.run_ms(2000)
+    assert bench.calls("subscribe")[-1] == ("subscribe", b"sensors/time", 0)
+    assert heard == starts
+    last = bench.readings(2)[-1]
+    assert bool(last["time"]) == bool(starts)
+    if starts:
+        assert 0 <= last["time"] - starts[-1] < 2 + 2 * len(messages)
+
+
+def test_node_that_ntp_answered_hears_nobody_else(clock, client, tmp_path):
+    heard = []
+    times = Timekeeper(clock, FakeNTP(NOW), 0, heard.append)
+    bench = Bench(
+        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
+    )
+    bench.run_ms(2000)
+    client.to_deliver.append(said(NOW + 1000))
+    bench.run_ms(2000)
+    assert heard == [NOW]
 
 
 def test_node_with_tls_waits_for_the_time_and_says_why(clock, client, tmp_path):
@@ -522,6 +597,21 @@ def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(clock,
         bench.node.run()
         asked.append(bench.network.asked > 0)
     assert asked == [False, False, True, False, False, True]
+
+
+def test_sleeper_whose_clock_stops_in_a_sleep_goes_on_with_its_time(clock, client, tmp_path):
+    """RP2 loses its clock with each wake; a node that only stores asks nobody for days."""
+    delivers(client)
+    path = tmp_path / "state.json"
+    for wake in range(1, 4):
+        times = Timekeeper(clock, None, NOW if wake == 1 else 0)
+        options = {"cause": 4, "times": times}
+        client.is_connected = False
+        bench = Bench(clock, client, path, options, is_woken=wake > 1, **SLEEPER)
+        bench.node.run()
+        last = bench.readings(0)[-1]
+        assert last["time"] == NOW + last["uptime_s"]
+        assert abs(last["time"] - NOW - 900 * (wake - 1)) <= 1
 
 
 def test_sleeper_told_a_shorter_interval_stays_awake(clock, client, tmp_path):

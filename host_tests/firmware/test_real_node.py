@@ -1,8 +1,12 @@
 """The firmware as it is, under real MicroPython: heap locked, and with a real broker."""
 
+import subprocess
+import time
+
 import pytest
 
 from host_tests.firmware.decoding import decode
+from tools.boards import fleetwatch
 from tools.brokers.certificates import HERE, Certificates
 from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
@@ -121,6 +125,31 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     assert collector.statuses[device] == ["online", "offline"]
 
 
+def test_node_answers_each_command_of_a_burst(place):
+    """Twice as many as its queue takes; none is lost, done or refused."""
+    broker, _, device = place
+    ids = {f"c{number}" for number in range(40)}
+    heard, root = {}, f"{PREFIX}{device}/{device}"
+    client = fleetwatch.connect(f"{broker.host}:{broker.port}")
+    client.on_message = lambda client, data, message: heard.update(
+        [message.payload.decode().split(" ", 1)]
+    )
+    client.subscribe(f"{root}/answer", 1)
+    client.loop_start()
+    node = start_node(choose(), place, interval_ms=60_000)
+    try:
+        node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+        for name in ids:
+            client.publish(f"{root}/command", f"#{name} sample", qos=2)
+        node.wait_until(lambda: heard.keys() == ids, 30, "answers")
+    finally:
+        node.kill()
+        client.disconnect()
+        client.loop_stop()
+    assert set(heard.values()) <= {"done", "refused: too many at once"}
+    assert list(heard.values()).count("done") >= 8
+
+
 def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
     collector = collect(place)
     device = place[2]
@@ -138,6 +167,26 @@ def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
         node.kill()
         collector.close()
     assert {decode(one.payload)["boot"] for one in collector.arrivals} >= {1, 2}
+
+
+def test_node_takes_the_time_that_somebody_publishes(place):
+    """Later than the computer's, so that the readings show whose it is."""
+    collector = collect(place)
+    topic = PREFIX + place[2] + "/all/time"
+    node = start_node(choose(), place, interval_ms=50, time_topic=topic)
+    told = int(time.time()) + 100_000_000
+    try:
+        node.wait_until(lambda: collector.statuses[place[2]] == ["online"], 30, "online")
+        publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
+        subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
+        count = node.accepted_in_stream(0)
+        node.wait_until(lambda: node.accepted_in_stream(0) > count + 10, 30, "readings")
+    finally:
+        node.kill()
+    collector.wait_for_silence(0.3, 10)
+    collector.close()
+    first, *_, last = [decode(one.payload)["time"] for one in collector.arrivals]
+    assert first < told <= last < told + 60
 
 
 def test_node_with_wrong_settings_says_so_and_stops(tmp_path):

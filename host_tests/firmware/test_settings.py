@@ -53,6 +53,8 @@ def test_settings_with_only_what_is_required_get_every_default():
         ("tls", None, "null"),
         ("tls", "certificates/ca.pem", '"certificates/ca.pem"'),
         ("level", 2, "2"),
+        ("time_topic", "sensors/#", '"sensors/#"'),
+        ("time_topic", "sensors//time", '"sensors//time"'),
         ("level", 6, "6"),
     ],
 )

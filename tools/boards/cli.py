@@ -213,7 +213,7 @@ def package():
 
 
 _FURTHER = (
-    *(watch.monitor, watch.watch, watch.journal, watch.advise),
+    *(watch.monitor, watch.watch, watch.clock, watch.journal, watch.advise),
     *(updates.key, updates.release, updates.rollout),
 )
 for command in _FURTHER:

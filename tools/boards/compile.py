@@ -50,6 +50,8 @@ def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
     pairs.append((profile.folder / "board.py", "board.py"))
     # What all boards of a port share; their board.py takes it over.
     pairs.append((BOARDS / "ports" / f"{profile.port}.py", "port.py"))
+    if profile.port != "unix":
+        pairs.append((BOARDS / "ports" / "onchip.py", "onchip.py"))
     return pairs
 
 

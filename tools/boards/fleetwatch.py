@@ -74,13 +74,16 @@ def _json(topic, envelope):
     return json.dumps(about, ensure_ascii=False)
 
 
-def connect(server, user=None, password=None, ca=None, cert=None, key=None):
+def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None):
     """A paho client that is connected to `server` (HOST or HOST:PORT), with TLS if `ca` is
-    named; `cert` and `key` are files of our own.  BoardError."""
+    named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained message
+    the broker forgets when the connection is lost.  BoardError."""
     host, _, port = server.partition(":")
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     if user:
         client.username_pw_set(user, password)
+    if cleared:
+        client.will_set(cleared, b"", retain=True)
     try:
         if ca:
             client.tls_set(ca, cert, key)

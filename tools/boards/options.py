@@ -49,7 +49,7 @@ def broker(command):
         if cert and not ca:
             raise click.UsageError("--cert goes with --ca")
         files = [str(file) if file else None for file in (ca, cert, cert_key)]
-        return command(broker=lambda: connect(server, user, lines[0], *files), **others)
+        return command(broker=functools.partial(connect, server, user, lines[0], *files), **others)
 
     return with_broker
 

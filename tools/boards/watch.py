@@ -37,6 +37,22 @@ def watch(broker, prefix, as_json):
 
 
 @click.command()
+@options.broker
+@click.option("--topic", default="sensors/time", show_default=True, help="The time_topic.")
+@click.option("--every", default=60, show_default=True, help="Seconds from one to the next.")
+def clock(broker, topic, every):
+    """Publish the time for boards that reach no NTP server, until Ctrl-C."""
+    from .clock import publish_time
+
+    client = broker(cleared=topic)
+    click.echo(f"the time goes to {topic}, every {every} s; Ctrl-C takes it away again")
+    try:
+        publish_time(client, topic, every)
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
+
+
+@click.command()
 @options.port
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/journal.img.")
 @click.pass_context

@@ -1,10 +1,12 @@
 """Stand-ins for what the sensor node asks of a chip beside its flash.
 
 Runs inside MicroPython.  The Wi-Fi is the computer's own network, joined by
-whatever name; it is 27 °C inside the chip; the watchdog does not bite.
+whatever name; it is 27 °C inside the chip; the watchdog does not bite.  A light sleep
+takes its time, a deep sleep none.
 """
 
 import sys
+import time
 from collections import namedtuple
 
 # What the diode of an RP2 shows at 27 °C: 706 mV of 3.3 V in 65536 steps.
@@ -60,6 +62,9 @@ class _WLAN:
     def disconnect(self):
         self._is_connected = False
 
+    def deinit(self):
+        self._is_connected = False
+
     def isconnected(self):
         return self._is_connected
 
@@ -93,6 +98,35 @@ class _RTC:
         pass  # the computer's clock is right
 
 
+class _Registers:
+    # Of an RP2: they keep what is written over every reset but a power cut, in a file
+    # beside the flash image.
+    def __init__(self, path, is_kept):
+        self._values = {}
+        if is_kept:
+            try:
+                with open(path) as file:
+                    self._values = dict(tuple(map(int, line.split())) for line in file)
+            except OSError:
+                pass
+        # Opened at once: behind the board's own "/" it is out of reach.
+        self._file = open(path, "w")
+        self._keep()
+
+    def __getitem__(self, address):
+        return self._values.get(address, 0)
+
+    def __setitem__(self, address, value):
+        self._values[address] = value
+        self._keep()
+
+    def _keep(self):
+        self._file.seek(0)
+        for address, value in self._values.items():
+            self._file.write("%10d %10d\n" % (address, value))
+        self._file.flush()
+
+
 def _deepsleep(milliseconds):
     print("deep sleep", milliseconds)
     sys.exit(DEEP_SLEEP)
@@ -105,6 +139,7 @@ class _Machine:
     RTC = _RTC
     SPI = _SPI
     deepsleep = _deepsleep
+    lightsleep = time.sleep_ms
     cause = 1
     # The first program of a board that ends so is started again.
     reset = sys.exit
@@ -141,12 +176,21 @@ def name_board(machine):
     sys.modules["sys"] = _Sys()
 
 
-def install(mcu, cause):
+_POWER_ON = 1
+_WATCHDOG = 3
+
+
+def install(mcu, cause, image):
     """Put the modules in place; the chip's own one of `mcu` has to be there already.
 
-    `cause`: why the board starts, as machine.reset_cause() has it.
+    `cause`: why the board starts, as machine.reset_cause() of esp32 has it; beside `image`
+    lies what outlives a reset.
     """
     _Machine.cause = cause
+    if mcu[:2] == "rp":
+        # This port knows two, and every reset is one by the watchdog.
+        _Machine.cause = min(cause, _WATCHDOG)
+        _Machine.mem32 = _Registers(image + ".registers", cause != _POWER_ON)
     sys.modules["machine"] = _Machine
     sys.modules["network"] = _Network
     if mcu == "esp32":

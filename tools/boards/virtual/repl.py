@@ -194,7 +194,7 @@ def main(answers, mode, cause, image, mcu, port, machine, program_unit, *places)
     # Opened once: behind the board's own "/" the computer's files are out of reach.
     flash = open(image, "r+b")
     chips.install(port, flash, fs_start, fs_length, *journal)
-    peripherals.install(mcu, int(cause))
+    peripherals.install(mcu, int(cause), image)
     if machine:
         peripherals.name_board(machine)
     mount(chips.FlashArea(flash, fs_start, fs_length), int(program_unit))
