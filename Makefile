@@ -117,6 +117,9 @@ audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=fol
 bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=decode for one
 	@$(TOOLS) fleet bench $(ARGS)
 
+dist: setup ## all that others install, into dist/: mip index, ROMFS, sdist, wheel
+	@$(TOOLS) dist $(call opt,OUT,out)
+
 clean: ## remove everything that was built; keeps .venv and .tools
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -355,6 +355,13 @@ def test_make_commands_in_the_documents_exist():
     assert named - make_targets() == set()
 
 
+def test_contributing_names_only_what_is_there():
+    named = re.findall(r"`([\w.-]+/[\w./-]*|\w+\.md)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 15, "does this test still look in the right place?"
+    inside = (ROOT, LIBRARY, ROOT / "tools" / "fleet")
+    assert [name for name in named if not any((one / name).exists() for one in inside)] == []
+
+
 def test_version_stands_in_one_place():
     pattern = re.compile(r"^__version__ = \"(\d+\.\d+\.\d+)\"$", re.MULTILINE)
     found = {
@@ -382,6 +389,7 @@ def test_every_dependency_is_pinned_and_explained():
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     explained = (ROOT / "docs" / "reasons" / "dependencies.md").read_text()
     pins = [pin for group in groups["optional-dependencies"].values() for pin in group]
+    pins += groups["dependencies"]
     assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9-]+==[\w.]+(; .+)?", pin)] == []
     names = [pin.partition("==")[0] for pin in pins]
     assert [name for name in names if f"| {name} |" not in explained] == []

@@ -13,6 +13,7 @@ from pathlib import Path
 
 _TOOLS = Path(__file__).parent
 _VENV = _TOOLS.parent / ".venv"
+IS_INSTALLED = not (_TOOLS.parent / "Makefile").exists()  # from the wheel
 
 
 def go_on_in_venv() -> None:
@@ -57,6 +58,10 @@ def summary(path: Path) -> str:
     return text.partition("\n")[0]
 
 
+def remedy(group: str) -> str:
+    return f"pip install 'umqtt31[{group}]'" if IS_INSTALLED else "make setup"
+
+
 class LazyGroup(click.Group):
     """A click group whose subcommands are found by `find_groups` and imported when used."""
 
@@ -75,7 +80,7 @@ class LazyGroup(click.Group):
                 raise
             go_on_in_venv()
             raise click.ClickException(
-                f"{cmd_name} needs the Python package {error.name!r}: run `make setup`"
+                f"{cmd_name} needs the Python package {error.name!r}: run `{remedy(cmd_name)}`"
             ) from error
         command: click.Command = module.cli
         return command

@@ -42,17 +42,25 @@ def version():
 
 def package_files():
     """{file name in the project: content} of the three."""
-    modules = groups()
-    needed = _needed_by("client", modules) | {"__init__"}
-    everything = sorted(f"{name}.py" for name in modules)
-    client = [name for name in everything if name.removesuffix(".py") in needed]
-    lines = "\n".join(f'        "{name}",' for name in everything)
+    lines = "\n".join(f'        "{name}.py",' for name in everything())
     manifest = _MANIFEST.format(description=_DESCRIPTION, version=version(), files=lines)
     return {
-        "package.json": _package(client),
-        "package-full.json": _package(everything),
+        "package.json": _package(for_the_client()),
+        "package-full.json": _package(everything()),
         "manifest.py": manifest,
     }
+
+
+def everything():
+    """The modules that belong on a board, sorted."""
+    return sorted(groups())
+
+
+def for_the_client():
+    """Those that a program needs that imports MQTTClient and no extras."""
+    modules = groups()
+    needed = _needed_by("client", modules) | {"__init__"}
+    return [name for name in sorted(modules) if name in needed]
 
 
 def write_packages():
@@ -79,5 +87,5 @@ def _needed_by(start, modules):
 
 
 def _package(names):
-    urls = [[f"umqtt31/{name}", f"lib/umqtt31/{name}"] for name in names]
+    urls = [[f"umqtt31/{name}.py", f"lib/umqtt31/{name}.py"] for name in names]
     return json.dumps({"version": version(), "deps": [], "urls": urls}, indent=1) + "\n"

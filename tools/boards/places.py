@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
 FIRMWARE = ROOT / "firmware"
-BUILD = ROOT / "build"
+# Where the tools are installed, nobody looks for what they made.
+BUILD = ROOT / "build" if (ROOT / "Makefile").exists() else Path("build")
 
 
 def shown(path):

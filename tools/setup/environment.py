@@ -26,7 +26,8 @@ _INSTALLED = "installed.txt"
 
 def wanted(pyproject: Path = _PYPROJECT, groups: Collection[str] = ()) -> list[str]:
     """Every pinned requirement of `groups`, of all if there are none, sorted."""
-    pins = _read(pyproject)["project"]["optional-dependencies"]
+    project = _read(pyproject)["project"]
+    pins = {"tools": project.get("dependencies", []), **project["optional-dependencies"]}
     return sorted({pin for group in groups or pins for pin in pins[group]})
 
 

@@ -1,0 +1,1 @@
+"""What is given to others: a mip index, a ROMFS image, a folder to freeze, sdist and wheel."""

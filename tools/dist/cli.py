@@ -1,0 +1,26 @@
+"""`dist`: everything that others install."""
+
+from pathlib import Path
+
+import click
+
+from tools.boards.errors import BoardError
+from tools.boards.places import ROOT, shown
+
+from .make import DistError, make_all
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=ROOT / "dist",
+    help="Folder that is emptied and filled.  Default: dist/.",
+)
+def cli(out: Path) -> None:
+    """Build the mip index, the ROMFS image, a folder to freeze, sdist and wheel."""
+    try:
+        for path in make_all(out):
+            click.echo(shown(path))
+    except (DistError, BoardError) as error:
+        raise click.ClickException(str(error)) from error
