@@ -17,6 +17,11 @@ COMMANDS = {
     "audit": ("fleet", "audit", "judge recorded traffic of a fleet: CAPTURES=folder OUT=folder"),
     "boards": ("boards", "list", "the boards that have a profile"),
     "build": ("boards", "build", "compile library and firmware: BOARD="),
+    "clock": (
+        "boards",
+        "clock",
+        "tell boards without NTP the time, over their broker: SERVER= [TOPIC=]",
+    ),
     "deploy": (
         "boards",
         "deploy",
