@@ -63,6 +63,12 @@ mutants: setup ## how many small mistakes in session and journal the tests notic
 conformance: setup ## write docs/reasons/conformance.md: which test shows which statement
 	@$(TOOLS) conformance
 
+docs: setup ## build this documentation as a site: build/site/index.html
+	@$(TOOLS) docs build $(call opt,OUT,out)
+
+docs-serve: setup ## show the site while you write it: PORT=8000
+	@$(TOOLS) docs serve $(call opt,PORT,port)
+
 size: setup ## bytes of bytecode per module, budgets, heap after import
 	@$(TOOLS) boards size $(ARGS)
 

@@ -1,6 +1,6 @@
 """Puts the node of this board together and runs it, for good.
 
-`board` is the module `board.py`; docs/guides/sensor-node.md lists what it must define.
+`board` is the module `board.py`; docs/reference/board-profiles.md lists what it must define.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""docs/start/board.md, "Your board is not here": its files, as they stand there, make a board."""
+"""docs/guides/new-board.md: its files, as they stand there, make a board."""
 
 import re
 import shutil
@@ -26,8 +26,7 @@ def page(tmp_path, monkeypatch):
     for module in (profiles, compiling):
         monkeypatch.setattr(module, "BOARDS", folder)
     profiles.shared_facts.cache_clear()
-    text = (ROOT / "docs/start/board.md").read_text()
-    part = text.split("\n## Your board is not here\n")[1].split("\n## ")[0]
+    part = (ROOT / "docs/guides/new-board.md").read_text()
     yield (
         folder,
         dict(zip(("board", "chip"), re.findall(r"```toml\n(.*?)```", part, re.DOTALL)))

@@ -105,7 +105,7 @@ NEEDS = (
     Need("mosquitto", _has("mosquitto"), "mosquitto", "mosquitto"),
     Need("mosquitto_sub", _has("mosquitto_sub"), "mosquitto-clients", "mosquitto"),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
-    Need("npm", _has("npm"), "npm", "node", without="tests against the broker aedes"),
+    Need("npm", _has("npm"), "npm", "node", without="tests against the broker aedes, pictures"),
     Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
     Need(
         "Chromium",

@@ -1,0 +1,104 @@
+"""The site in a real browser without a network, as wide as a desk and as a phone.
+
+Without a Chromium nothing is collected here; `make setup` installs it.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tools.setup.nodejs import MERMAID
+
+pytestmark = pytest.mark.xdist_group("docs")
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PICTURES = {
+    path.relative_to(DOCS): len(re.findall(r"^```mermaid$", path.read_text(), re.MULTILINE))
+    for path in sorted(DOCS.rglob("*.md"))
+    if "```mermaid" in path.read_text()
+}
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_BROWSER = next((found for name in _NAMES if (found := shutil.which(name))), None)
+_SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+
+# What reaches beyond the right edge, but not what scrolls by itself, such as a wide table.
+_TOO_WIDE = """() => {
+  const scrolls = (node) => node && (["auto", "scroll", "hidden"].includes(
+    getComputedStyle(node).overflowX) || scrolls(node.parentElement));
+  return [...document.querySelectorAll(".md-content *")]
+    .filter((node) => node.getBoundingClientRect().right > innerWidth + 1)
+    .filter((node) => !scrolls(node))
+    .map((node) => node.tagName + " " + node.textContent.slice(0, 40));
+}"""
+# Material draws each picture into a shadow tree that scripts cannot see into; text stays a
+# `pre` until then.
+_UNDRAWN = "document.querySelectorAll('pre.mermaid').length"
+_HEIGHTS = "[...document.querySelectorAll('div.mermaid')].map((node) => node.offsetHeight)"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=_BROWSER,
+            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"],
+        )
+        yield started
+        started.close()
+
+
+def from_elsewhere(address):
+    return [] if address.startswith(("file:", "data:", "blob:")) else [address]
+
+
+@pytest.fixture(params=_SIZES)
+def tab(request, browser):
+    """A tab that keeps what the console said and what was asked of a network."""
+    width, height = _SIZES[request.param]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    opened = context.new_page()
+    opened.complaints = []
+    opened.on("console", lambda said: opened.complaints.append(said.text))
+    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.on("request", lambda asked: opened.complaints.extend(from_elsewhere(asked.url)))
+    yield opened
+    context.close()
+
+
+if _BROWSER:
+
+    def test_every_page_fits_its_width_and_complains_of_nothing(site, tab):
+        wrong = {}
+        for path in sorted(site.rglob("*.html")):
+            if path.name == "404.html":
+                continue
+            tab.goto(path.as_uri())
+            if found := tab.evaluate(_TOO_WIDE):
+                wrong[path.name] = found
+            if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wrong[path.name, "page"] = "scrolls sideways"
+        assert wrong == {}
+        assert tab.complaints == []
+
+    def test_pictures_are_drawn(site, tab):
+        assert MERMAID.exists(), "run make setup"
+        for page, pictures in PICTURES.items():
+            tab.goto((site / page).with_suffix(".html").as_uri())
+            tab.wait_for_function(_UNDRAWN + " == 0")
+            heights = tab.evaluate(_HEIGHTS)
+            assert len(heights) == pictures
+            assert min(heights) > 100
+        assert tab.complaints == []
+
+    def test_search_without_a_server_finds_a_method(site, tab):
+        tab.goto((site / "index.html").as_uri())
+        tab.keyboard.press("/")
+        tab.keyboard.type("next_due_ms")
+        found = tab.locator(".md-search-result__link")
+        found.first.wait_for()
+        assert any("client.html" in one.get_attribute("href") for one in found.all())
+        assert tab.complaints == []

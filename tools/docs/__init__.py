@@ -1,0 +1,1 @@
+"""The documentation site: built from docs/, the docstrings of typings/ and the commands."""

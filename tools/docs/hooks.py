@@ -1,0 +1,64 @@
+"""What MkDocs calls while it builds the site: scripts from the site itself, lists of commands."""
+
+import re
+from collections.abc import Iterator
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from tools.__main__ import main
+from tools.micropython import ROOT
+from tools.setup.nodejs import IFRAME_WORKER, MERMAID
+
+_SCRIPTS = {"assets/mermaid.js": MERMAID, "assets/iframe-worker.js": IFRAME_WORKER}
+_MERMAID_TAG = re.compile(r'<script src="[./]*assets/mermaid\.js"></script>')
+_MISSING = "console.warn('%s is not installed; see make setup');\n"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the scripts that `make setup` fetched."""
+    for name, path in _SCRIPTS.items():
+        script = path.read_text(encoding="utf-8") if path.exists() else _MISSING % name
+        files.append(File.generated(config, name, content=script))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put the lists of commands where a page has their marks."""
+    for mark, make in {"<!-- make -->": _targets, "<!-- tools -->": _commands}.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, "\n".join(make()))
+    return markdown
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Leave Mermaid, 2.4 MB, out of pages without a picture."""
+    return output if 'class="mermaid"' in output else _MERMAID_TAG.sub("", output)
+
+
+def _targets() -> Iterator[str]:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    yield from ("| command | does |", "|---|---|")
+    for target, meaning in re.findall(r"^([a-z][a-z-]*):.*?## (.*)$", text, re.MULTILINE):
+        yield f"| `make {target}` | {meaning} |"
+
+
+def _commands() -> Iterator[str]:
+    context = click.Context(main, info_name="python -m tools")
+    for name in main.list_commands(context):
+        yield from _helps(main.get_command(context, name), name, context, 3)
+
+
+def _helps(
+    command: click.Command | None, name: str, above: click.Context, depth: int
+) -> Iterator[str]:
+    assert command
+    context = click.Context(
+        command, info_name=name, parent=above, terminal_width=78, max_content_width=78
+    )
+    yield from ("", "#" * depth + f" {name}", "", "```text", command.get_help(context), "```", "")
+    if isinstance(command, click.Group):
+        for further in command.list_commands(context):
+            yield from _helps(command.get_command(context, further), further, context, depth + 1)
