@@ -1,7 +1,7 @@
 """Captures made by hand: a few packets of a few connections, and the pipeline on them.
 
-`Capture` writes frames with the simulator's wire module, whose packets are written
-apart from everything that decodes them.
+`Capture` writes frames as the simulator does, with packets that are written apart
+from everything that decodes them.
 """
 
 import io
@@ -14,7 +14,8 @@ from tools.fleet.audit.routes import routes
 from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
-from tools.fleet.simulate import wire
+from tools.fleet.simulate import tcp
+from tools.standin import packets
 
 SERVER = bytes((10, 0, 0, 1))
 START_US = 1_700_000_000_000_000
@@ -25,24 +26,25 @@ class Capture:
     """A pcap file in the making; time goes on by a millisecond with each frame."""
 
     def __init__(self):
-        self.frames = [wire.PCAP_HEADER]
+        self.frames = [tcp.PCAP_HEADER]
         self.now = START_US
         self.ports = 40_000
 
     def connection(self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, **more):
         """Open a connection: handshake, CONNECT, CONNACK -> `Talk`."""
         talk = self.middle(name, level=level, **more)
-        talk.segment(C2S, b"", wire.SYN)
-        talk.segment(S2C, b"", wire.SYN | wire.ACK)
-        talk.send(C2S, wire.connect(name, level, clean, keep_alive_s))
-        talk.send(S2C, wire.connack(level, present))
+        talk.segment(C2S, b"", tcp.SYN)
+        talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+        flags = packets.CLEAN if clean else 0
+        talk.send(C2S, packets.connect(name, flags, keep_alive_s, level=level))
+        talk.send(S2C, packets.connack(0, present, packets.no_properties(level)))
         return talk
 
     def middle(self, name=b"c1", level=4, port=None, isn=1000):
         """A connection of which the capture did not see the beginning."""
         self.ports += 1
         client = bytes((10, 1, 0, sum(name) % 250 + 1))
-        connection = wire.Connection(client, SERVER, port or self.ports, isn, 7000)
+        connection = tcp.Connection(client, SERVER, port or self.ports, isn, 7000)
         return Talk(self, connection, level)
 
     def write(self, path):
@@ -59,7 +61,7 @@ class Talk:
         self.wire = connection
         self.level = level
 
-    def segment(self, direction, payload, flags=wire.PSH | wire.ACK, after_ms=1, seq=None):
+    def segment(self, direction, payload, flags=tcp.PSH | tcp.ACK, after_ms=1, seq=None):
         """One TCP segment."""
         self.capture.now += after_ms * 1000
         frame = self.wire.frame(self.capture.now, direction, payload, flags, seq)
@@ -71,22 +73,23 @@ class Talk:
 
     def publish(self, direction, topic, payload, qos=0, packet_id=None, dup=0, after_ms=1):
         """A PUBLISH."""
-        first = 0x30 | dup << 3 | qos << 1
-        packet = wire.publish(first, topic, packet_id, payload, self.level)
+        none = packets.no_properties(self.level)
+        packet = packets.publish(topic, payload, qos, packet_id, dup, properties=none)
         self.send(direction, packet, after_ms)
 
     def ack(self, direction, first, packet_id, after_ms=1):
         """PUBACK 0x40, PUBREC 0x50, PUBREL 0x62, PUBCOMP 0x70."""
-        self.send(direction, wire.acknowledge(first, packet_id), after_ms)
+        self.send(direction, packets.packet(first, packets.u16(packet_id)), after_ms)
 
     def subscribe(self, name, qos=2, packet_id=1):
         """SUBSCRIBE and SUBACK."""
-        self.send(C2S, wire.subscribe(packet_id, name, qos, self.level))
-        self.send(S2C, wire.suback(packet_id, qos, self.level))
+        none = packets.no_properties(self.level)
+        self.send(C2S, packets.subscribe(packet_id, (name, qos), properties=none))
+        self.send(S2C, packets.suback(packet_id, qos, properties=none))
 
     def reset(self):
         """The connection breaks."""
-        self.segment(C2S, b"", wire.RST | wire.ACK)
+        self.segment(C2S, b"", tcp.RST | tcp.ACK)
 
 
 def decode(path, ports=(1883,), chunk_bytes=1 << 24, site="default"):

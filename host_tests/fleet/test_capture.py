@@ -13,10 +13,10 @@ from host_tests.fleet import link_frames
 from host_tests.fleet.captures import decode, rows, types
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
-from tools.fleet.simulate import wire
+from tools.standin import packets
 
-_HELLO = wire.connect(b"dev", 4, True, 60)
-_MESSAGE = wire.publish(0x30, b"a/b", None, b"payload", 4)
+_HELLO = packets.connect(level=4)
+_MESSAGE = packets.publish(b"a/b", b"payload")
 _CASES = sorted(link_frames.cases(b""))
 
 

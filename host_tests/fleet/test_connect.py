@@ -5,29 +5,27 @@ import random
 import pytest
 
 from tools.fleet.decode import connect
-from tools.fleet.simulate import wire
+from tools.standin import packets
 
 _NAMES = [b"", b"dev-1", b'quote"back\\slash', "Ünï\u2028".encode(), b"\x00\x1f", b"\xff\xfe"]
 
 
 def _body(packet):
-    # Behind the fixed header.
-    size = 1
-    while packet[size] > 127:
-        size += 1
-    return packet[size + 1 :]
+    return packet[packets.body_start(packet) :]
 
 
 def _bodies():
     for level in (3, 4, 5):
+        none = packets.no_properties(level)
         for name in _NAMES:
             for clean in (True, False):
-                for will in (b"", b"will/topic"):
-                    packet = wire.connect(name, level, clean, 300, will)
+                for will in ((), (b"will/topic", b"offline")):
+                    flags = packets.CLEAN * clean | (0x28 | packets.WILL) * bool(will)
+                    packet = packets.connect(name, flags, 300, *will, level=level)
                     yield 1, _body(packet), level
-            yield 8, _body(wire.subscribe(7, name, 2, level)), level
-        yield 2, _body(wire.connack(level, True)), level
-        yield 9, _body(wire.suback(7, 1, level)), level
+            yield 8, _body(packets.subscribe(7, (name, 2), properties=none)), level
+        yield 2, _body(packets.connack(0, level > 3, none)), level
+        yield 9, _body(packets.suback(7, 1, properties=none)), level
     yield 8, b"\0\1" + b"\0\1a\0" + b"\0\3b/#\2", 4
     yield 9, b"\0\1\0\2\x80", 4
 

@@ -8,8 +8,9 @@ MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
-from tools.fleet.simulate import wire
+from tools.fleet.simulate import tcp
 from tools.fleet.simulate.envelope import reading
+from tools.standin import packets
 
 
 def _judge(capture, tmp_path, exempt=()):
@@ -132,7 +133,7 @@ def test_message_before_the_subscription_or_after_its_end_is_not_lost(tmp_path):
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"t/#")
     _exchange(publisher, C2S, b"other", b"no match", 2)
-    body = wire.string(b"t/#")
+    body = packets.string(b"t/#")
     subscriber.send(C2S, b"\xa2" + bytes((2 + len(body),)) + b"\0\x07" + body)
     subscriber.ack(S2C, 0xB0, 7)
     _exchange(publisher, C2S, b"t", b"late", 3)
@@ -161,9 +162,9 @@ def test_level_3_client_id_of_other_than_1_to_23_characters_is_named(tmp_path):
 
 
 _CONNECTS = {
-    "31-2.2-FLAGS": wire.string(b"MQIsdp") + b"\x03\x03\0\x3c" + wire.string(b"c"),
-    "31-2.2-USER": wire.string(b"MQIsdp") + b"\x03\x42\0\x3c" + wire.string(b"c") * 2,
-    "31-2.2-PROTO": wire.string(b"MQTT") + b"\x03\x02\0\x3c" + wire.string(b"c"),
+    "31-2.2-FLAGS": packets.string(b"MQIsdp") + b"\x03\x03\0\x3c" + packets.string(b"c"),
+    "31-2.2-USER": packets.string(b"MQIsdp") + b"\x03\x42\0\x3c" + packets.string(b"c") * 2,
+    "31-2.2-PROTO": packets.string(b"MQTT") + b"\x03\x02\0\x3c" + packets.string(b"c"),
 }
 
 
@@ -171,15 +172,15 @@ _CONNECTS = {
 def test_connect_that_breaks_a_rule_is_named(requirement, tmp_path):
     capture = Capture()
     talk = capture.middle()
-    talk.segment(C2S, b"", wire.SYN)
+    talk.segment(C2S, b"", tcp.SYN)
     body = _CONNECTS[requirement]
     talk.send(C2S, bytes((0x10, len(body))) + body)
-    talk.send(S2C, wire.connack(3, False))
+    talk.send(S2C, packets.connack())
     assert _broken(_judge(capture, tmp_path)) == [(requirement, "client")]
 
 
 _PACKETS = {
-    "31-3.8-SUB": (C2S, b"\x80" + wire.subscribe(1, b"t", 0, 4)[1:]),
+    "31-3.8-SUB": (C2S, b"\x80" + packets.subscribe(1, (b"t", 0))[1:]),
     "31-3.10-UNSUB": (C2S, b"\xa0\x05\0\x01\0\x01t"),
     "31-2.6-UNUSED": (C2S, b"\xc1\0"),
     "31-2.2-TOPIC": (C2S, b"\x30\x03\0\0x"),
@@ -202,9 +203,9 @@ def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
     """31-3.2-CONNACK"""
     capture = Capture()
     talk = capture.middle()
-    talk.segment(C2S, b"", wire.SYN)
-    talk.segment(S2C, b"", wire.SYN | wire.ACK)
-    talk.send(C2S, wire.connect(b"c", 4, True, 60))
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+    talk.send(C2S, packets.connect(b"c", level=4))
     talk.publish(S2C, b"t", b"1")
     assert _broken(_judge(capture, tmp_path)) == [("31-3.2-CONNACK", "broker")]
 
@@ -238,8 +239,8 @@ def test_connection_table_tells_who_ended_it_and_what_it_asked_for(tmp_path):
     capture = Capture()
     ends = {
         b"a": lambda talk: talk.send(C2S, b"\xe0\0"),
-        b"b": lambda talk: talk.segment(C2S, b"", wire.FIN | wire.ACK),
-        b"c": lambda talk: talk.segment(S2C, b"", wire.FIN | wire.ACK),
+        b"b": lambda talk: talk.segment(C2S, b"", tcp.FIN | tcp.ACK),
+        b"c": lambda talk: talk.segment(S2C, b"", tcp.FIN | tcp.ACK),
         b"d": lambda talk: talk.reset(),
         b"e": lambda talk: None,
     }

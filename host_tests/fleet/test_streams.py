@@ -5,20 +5,21 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, decode, decode_all, rows, simulated, types
-from tools.fleet.simulate import wire
+from tools.fleet.simulate import tcp
 from tools.fleet.simulate.run import Plan
+from tools.standin import packets
 
 _COLUMNS = ("packet_type", "topic", "packet_id", "payload_bytes", "payload_hash")
 
 
 def _packets(rng, count=30):
-    packets = [wire.connect(b"c1", 4, True, 60)]
+    made = [packets.connect(b"c1", level=4)]
     for number in range(count):
         size = rng.choice([0, 1, 20, 100, 130, 2000, 20_000])
         payload = rng.randbytes(size)
-        packets.append(wire.publish(0x32, b"t/%d" % number, number + 1, payload, 4))
-        packets.append(wire.acknowledge(0x40, number + 1))
-    return packets
+        made.append(packets.publish(b"t/%d" % number, payload, 1, number + 1))
+        made.append(packets.puback(number + 1))
+    return made
 
 
 def _segments(rng, data, most):
@@ -34,7 +35,7 @@ def _write(tmp_path, segments, isn, has_syn=True):
     capture = Capture()
     talk = capture.middle(isn=isn)
     if has_syn:
-        talk.segment(C2S, b"", wire.SYN, seq=isn)
+        talk.segment(C2S, b"", tcp.SYN, seq=isn)
     for place, payload in segments:
         talk.segment(C2S, payload, seq=isn + 1 + place)
     return capture.write(tmp_path / "one.pcap")
@@ -47,12 +48,12 @@ def _rows(events):
 @pytest.mark.parametrize("seed", range(40))
 def test_stream_when_segments_are_cut_repeated_overlapped_and_swapped_gives_all(seed, tmp_path):
     rng = random.Random(seed)
-    packets = _packets(rng)
-    segments = _segments(rng, b"".join(packets), rng.choice([5, 100, 1460, 30_000]))
+    made = _packets(rng)
+    segments = _segments(rng, b"".join(made), rng.choice([5, 100, 1460, 30_000]))
     straight = _rows(decode(_write(tmp_path, segments, 1000))[0])
-    assert len(straight) == len(packets)
+    assert len(straight) == len(made)
     rough = []
-    data = b"".join(packets)
+    data = b"".join(made)
     for place, payload in segments:
         more = rng.randrange(0, 40)
         rough.append((place, data[place : place + len(payload) + more]))
@@ -72,8 +73,8 @@ def test_stream_when_segments_are_cut_repeated_overlapped_and_swapped_gives_all(
 @pytest.mark.parametrize("seed", range(40))
 def test_stream_when_bytes_are_missing_invents_nothing(seed, tmp_path):
     rng = random.Random(seed)
-    packets = _packets(rng)
-    segments = _segments(rng, b"".join(packets), rng.choice([20, 300, 1460]))
+    made = _packets(rng)
+    segments = _segments(rng, b"".join(made), rng.choice([20, 300, 1460]))
     whole = _rows(decode(_write(tmp_path, segments, 1000))[0])
     lost = set(rng.sample(range(1, len(segments) - 1), max(1, len(segments) // 15)))
     kept = [one for place, one in enumerate(segments) if place not in lost]
@@ -91,8 +92,8 @@ def test_stream_after_a_gap_goes_on_at_the_next_packet(tmp_path):
     """The tail of a cut packet and a whole packet share a segment."""
     capture = Capture()
     talk = capture.connection()
-    first = wire.publish(0x30, b"one", None, b"x" * 300, 4)
-    second = wire.publish(0x32, b"two", 5, b"y" * 50, 4)
+    first = packets.publish(b"one", b"x" * 300)
+    second = packets.publish(b"two", b"y" * 50, 1, 5)
     start = talk.wire.seq[C2S]
     talk.segment(C2S, first[:100])
     talk.segment(C2S, first[150:] + second, seq=start + 150)
@@ -123,8 +124,8 @@ def test_port_used_again_is_a_new_connection(isn, tmp_path):
     two.wire._heads = one.wire._heads
     capture.frames = capture.frames[:6]
     two = capture.middle(b"first", port=45_000, isn=isn)
-    two.segment(C2S, b"", wire.SYN)
-    two.send(C2S, wire.connect(b"second", 4, True, 60))
+    two.segment(C2S, b"", tcp.SYN)
+    two.send(C2S, packets.connect(b"second", level=4))
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
     names = dict(rows(events, "connection", "client_id"))
     assert sorted(names.values()) == ["first", "second"]
@@ -137,8 +138,8 @@ def test_other_protocols_on_the_port_are_noted_once_and_left_alone(first, tmp_pa
     capture = Capture()
     rng = random.Random(3)
     talk = capture.middle()
-    talk.segment(C2S, b"", wire.SYN)
-    talk.segment(S2C, b"", wire.SYN | wire.ACK)
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
     talk.segment(C2S, first)
     for _ in range(300):
         talk.segment(rng.randrange(2), rng.randbytes(rng.randrange(2, 300)))

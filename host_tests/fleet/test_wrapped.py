@@ -8,7 +8,8 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, decode, rows, types
-from tools.fleet.simulate import wire
+from tools.fleet.simulate import tcp
+from tools.standin import packets
 
 _ASK = (
     b"GET /mqtt HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -50,12 +51,16 @@ def _frames(rng, data, direction):
 
 
 def _packets(rng, level=4):
-    there = [wire.connect(b"web", level, True, 60), wire.subscribe(1, b"a/#", 1, level)]
-    back = [wire.connack(level, False), wire.suback(1, 1, level)]
+    none = packets.no_properties(level)
+    there = [
+        packets.connect(b"web", level=level),
+        packets.subscribe(1, (b"a/#", 1), properties=none),
+    ]
+    back = [packets.connack(properties=none), packets.suback(1, 1, properties=none)]
     for number in range(1, 20):
         payload = rng.randbytes(rng.choice([0, 1, 30, 130, 3000, 80_000]))
-        there.append(wire.publish(0x32, b"a/%d" % number, number, payload, level))
-        back.append(wire.acknowledge(0x40, number))
+        there.append(packets.publish(b"a/%d" % number, payload, 1, number, properties=none))
+        back.append(packets.puback(number))
     return there, back
 
 
@@ -71,8 +76,8 @@ def _send(capture, talk, rng, streams, most=4000):
 
 
 def _open(talk):
-    talk.segment(C2S, b"", wire.SYN)
-    talk.segment(S2C, b"", wire.SYN | wire.ACK)
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
 
 
 def _rows(events):
@@ -89,7 +94,7 @@ def _kinds(events):
 @pytest.mark.parametrize("seed", range(8))
 def test_websocket_when_framed_and_cut_in_any_way_gives_what_plain_mqtt_gives(seed, tmp_path):
     rng = random.Random(seed)
-    there, back = (b"".join(packets) for packets in _packets(rng))
+    there, back = (b"".join(made) for made in _packets(rng))
     plain, web = Capture(), Capture()
     talk = plain.middle(b"web")
     _open(talk)
@@ -108,10 +113,10 @@ def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on(tmp_p
     capture = Capture()
     talk = capture.middle(b"web")
     for number in range(1, 6):
-        packet = wire.publish(0x32, b"a/b", number, b"x" * 200, 4)
+        packet = packets.publish(b"a/b", b"x" * 200, 1, number)
         frame = _frame(rng, 2, True, packet, C2S)
         talk.segment(C2S, frame[100:] if number == 1 else frame)
-        talk.segment(S2C, _frame(rng, 2, True, wire.acknowledge(0x40, number), S2C))
+        talk.segment(S2C, _frame(rng, 2, True, packets.puback(number), S2C))
     events, _ = decode(capture.write(tmp_path / "web.pcap"))
     assert types(events) == {"PUBLISH": 4, "PUBACK": 5}
 
@@ -122,9 +127,9 @@ def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
     talk = capture.middle(b"web")
     _open(talk)
     talk.segment(C2S, _ASK)
-    talk.segment(C2S, _frame(rng, 2, True, wire.connect(b"web", 4, True, 60), C2S))
+    talk.segment(C2S, _frame(rng, 2, True, packets.connect(b"web", level=4), C2S))
     for number in range(1, 9):
-        packet = wire.publish(0x32, b"a/b", number, b"x" * 50, 4)
+        packet = packets.publish(b"a/b", b"x" * 50, 1, number)
         frame = _frame(rng, 2, True, packet, C2S)
         if number == 4:
             talk.wire.seq[C2S] += len(frame)  # never captured
@@ -172,7 +177,7 @@ def test_tls_is_said_to_be_encrypted_once_for_each_direction(is_opened, tmp_path
 def test_bytes_before_the_first_packet_of_a_connection_begun_earlier_are_counted(tmp_path):
     capture = Capture()
     talk = capture.middle()
-    cut = wire.publish(0x30, b"a/b", None, bytes(range(200)), 4)
+    cut = packets.publish(b"a/b", bytes(range(200)))
     talk.segment(C2S, cut[80:])
     talk.publish(C2S, b"a/b", b"whole")
     events, _ = decode(capture.write(tmp_path / "one.pcap"))

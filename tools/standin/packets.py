@@ -17,9 +17,9 @@ NAMES = (
 )  # fmt: skip
 
 NO_PROPERTIES = b"\x00"
+CLEAN, WILL, PASSWORD, USER = 0x02, 0x04, 0x40, 0x80  # flags of CONNECT
 
 _PROTOCOLS = {3: b"\x00\x06MQIsdp\x03", 4: b"\x00\x04MQTT\x04", 5: b"\x00\x04MQTT\x05"}
-_WILL, _USER, _PASSWORD = 0x04, 0x80, 0x40
 _ANSWERS = (PUBACK, PUBREC, PUBREL, PUBCOMP)
 
 # MQTT 5 §2.2.2.2.  Kinds: the bytes of a number, VARYING ones, TEXT with its length in
@@ -71,16 +71,21 @@ def string(data: bytes) -> bytes:
 
 def varying(number: int) -> bytes:
     """A number of one to four bytes, as the remaining length is."""
-    out = b""
-    while number > 127:
-        out += bytes((number & 127 | 128,))
-        number >>= 7
-    return out + bytes((number,))
+    if number < 128:
+        return bytes((number,))
+    if number < 16384:
+        return bytes((number & 127 | 128, number >> 7))
+    return bytes((number & 127 | 128,)) + varying(number >> 7)
 
 
 def packet(first: int, body: bytes = b"") -> bytes:
     """A packet from its first byte and what follows the length."""
     return bytes((first,)) + varying(len(body)) + body
+
+
+def no_properties(level: int) -> bytes:
+    """An empty section at level 5, nothing at levels 3 and 4."""
+    return NO_PROPERTIES if level == 5 else b""
 
 
 def property_bytes(name: str, value) -> bytes:
@@ -128,7 +133,7 @@ def connect(
     if level == 5:
         body += properties or NO_PROPERTIES
     body += string(client_id)
-    if level == 5 and flags & _WILL:
+    if level == 5 and flags & WILL:
         body += will_properties or NO_PROPERTIES
     for field in fields:
         body += string(field)
@@ -169,11 +174,15 @@ def answer(
 
 def puback(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
     """PUBACK."""
+    if reason is None:
+        return b"\x40\x02" + packet_id.to_bytes(2, "big")
     return answer(PUBACK, packet_id, 0, reason, properties)
 
 
 def pubrec(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
     """PUBREC."""
+    if reason is None:
+        return b"\x50\x02" + packet_id.to_bytes(2, "big")
     return answer(PUBREC, packet_id, 0, reason, properties)
 
 
@@ -186,6 +195,8 @@ def pubrel(
 
 def pubcomp(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
     """PUBCOMP."""
+    if reason is None:
+        return b"\x70\x02" + packet_id.to_bytes(2, "big")
     return answer(PUBCOMP, packet_id, 0, reason, properties)
 
 
@@ -413,7 +424,7 @@ class Connect:
         _, at = string_at(packet, body_start(packet))
         self.level = packet[at] & 127  # the highest bit says that a bridge asks
         self.flags = packet[at + 1]
-        self.is_clean = bool(self.flags & 2)
+        self.is_clean = bool(self.flags & CLEAN)
         self.keepalive = number_at(packet, at + 2)
         at += 4
         self.properties: dict = {}
@@ -422,14 +433,14 @@ class Connect:
         self.client_id, at = string_at(packet, at)
         self.will_properties: dict = {}
         self.will_topic = self.will_message = self.user = self.password = None
-        if self.flags & _WILL:
+        if self.flags & WILL:
             if self.level == 5:
                 self.will_properties, at = read_properties(packet, at)
             self.will_topic, at = string_at(packet, at)
             self.will_message, at = string_at(packet, at)
-        if self.flags & _USER:
+        if self.flags & USER:
             self.user, at = string_at(packet, at)
-        if self.flags & _PASSWORD:
+        if self.flags & PASSWORD:
             self.password, at = string_at(packet, at)
         if at != len(packet):
             raise ValueError("more in CONNECT than its flags say")

@@ -3,7 +3,8 @@
 Most of it is legal, and an audit must not take it for loss or a duplicate.
 """
 
-from . import wire
+from tools.standin import packets
+
 from .faults import normal
 from .fleet import FORWARD_US, STEP_US
 
@@ -102,8 +103,8 @@ def refused(world, device, ts):
     _, payload = world.reading(device, ts)
     packet_id = device.next_id(0)
     world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
-    first = 0x40 if device.qos == 1 else 0x50
-    world.emit(ts + STEP_US, device, 1, wire.acknowledge(first, packet_id, b"\x87"))
+    kind = packets.PUBACK if device.qos == 1 else packets.PUBREC
+    world.emit(ts + STEP_US, device, 1, packets.answer(kind, packet_id, reason=0x87))
     finding = ("refused_publish", device.name.decode())
     if finding not in world.truth.findings:
         world.truth.findings.append(finding)
@@ -117,7 +118,7 @@ def forwarded_again(world, device, ts):
     world.publish(ts, device, 0, device.topic, payload, 1, packet_id)
     world.forward(ts + FORWARD_US, device, payload)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
-    world.send(back, device, payload, 8, packet_id)
+    world.send(back, device, payload, 1, packet_id)
     world.forward(back + FORWARD_US, device, payload)
     who = (device.subscriber.name.decode(), device.topic.decode())
     world.truth.repeated.append(who)

@@ -5,6 +5,8 @@
 audit must find, and returns when the device is free again (microseconds).
 """
 
+from tools.standin import packets
+
 from .fleet import FORWARD_US, STEP_US
 
 _SECOND = 1_000_000
@@ -71,12 +73,12 @@ def overtaken(world, device, ts):
     return ts + 20_000
 
 
-def _resent(world, device, ts, first):
+def _resent(world, device, ts, dup):
     identity, payload = world.reading(device, ts)
     packet_id = device.next_id(0)
     world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
-    world.send(back, device, payload, first, packet_id)
+    world.send(back, device, payload, dup, packet_id)
     world.forward(back + FORWARD_US, device, payload)
     world.truth.redelivered.append(identity)
     return back + 10_000
@@ -84,7 +86,7 @@ def _resent(world, device, ts, first):
 
 def resent(world, device, ts):
     """Legal: the connection breaks before the answer, the message is sent again with DUP."""
-    return _resent(world, device, ts, 8)
+    return _resent(world, device, ts, 1)
 
 
 def resent_without_dup(world, device, ts):
@@ -96,7 +98,7 @@ def resent_without_dup(world, device, ts):
 def dup_at_first(world, device, ts):
     """The first PUBLISH of a message has DUP set."""
     _, payload = world.reading(device, ts)
-    world.send(ts, device, payload, 8)
+    world.send(ts, device, payload, 1)
     world.forward(ts + FORWARD_US, device, payload)
     _violation(world, ("MQTT-4.3.1-1", "MQTT-4.3.2-2", "MQTT-4.3.3-2")[device.qos], device)
     return ts + 10_000
@@ -108,11 +110,11 @@ def publish_after_pubrel(world, device, ts):
     world.truth.redelivered.append(identity)
     packet_id = device.next_id(0)
     world.publish(ts, device, 0, device.topic, payload, 2, packet_id)
-    world.emit(ts + STEP_US, device, 1, _ack(0x50, packet_id))
-    world.emit(ts + 2 * STEP_US, device, 0, _ack(0x62, packet_id))
+    world.emit(ts + STEP_US, device, 1, packets.pubrec(packet_id))
+    world.emit(ts + 2 * STEP_US, device, 0, packets.pubrel(packet_id))
     world.forward(ts + FORWARD_US, device, payload)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
-    world.publish(back, device, 0, device.topic, payload, 2, packet_id, 8)
+    world.publish(back, device, 0, device.topic, payload, 2, packet_id, 1)
     world.answer(back, device, 0, 2, packet_id)
     _violation(world, "MQTT-4.3.3-6", device)
     return back + 10_000
@@ -142,8 +144,8 @@ def resend_order(world, device, ts):
     world.forward(ts + FORWARD_US, device, first)
     world.forward(ts + 2_000 + FORWARD_US, device, second)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
-    world.send(back, device, second, 8, ids[1])
-    world.send(back + 2_000, device, first, 8, ids[0])
+    world.send(back, device, second, 1, ids[1])
+    world.send(back + 2_000, device, first, 1, ids[0])
     world.truth.redelivered += [one, two]
     _violation(world, "MQTT-4.6.0-1", device)
     return back + 10_000
@@ -156,8 +158,8 @@ def pubrel_order(world, device, ts):
     ids = device.next_id(0), device.next_id(0)
     world.publish(ts, device, 0, device.topic, first, 2, ids[0])
     world.publish(ts + 100, device, 0, device.topic, second, 2, ids[1])
-    world.emit(ts + 300, device, 1, _ack(0x50, ids[0]))
-    world.emit(ts + 400, device, 1, _ack(0x50, ids[1]))
+    world.emit(ts + 300, device, 1, packets.pubrec(ids[0]))
+    world.emit(ts + 400, device, 1, packets.pubrec(ids[1]))
     world.release(ts + 500, device, 0, ids[1])
     world.release(ts + 600, device, 0, ids[0])
     world.forward(ts + FORWARD_US, device, first)
@@ -178,9 +180,9 @@ def acknowledge_order(world, device, ts):
     for place in (1, 0):
         at = ts + 20_000 - 5_000 * place
         if device.qos == 1:
-            world.emit(at, subscriber, 0, _ack(0x40, ids[place]))
+            world.emit(at, subscriber, 0, packets.puback(ids[place]))
         else:
-            world.emit(at, subscriber, 0, _ack(0x50, ids[place]))
+            world.emit(at, subscriber, 0, packets.pubrec(ids[place]))
             world.release(at + STEP_US, subscriber, 1, ids[place])
     _violation(world, ("", "MQTT-4.6.0-2", "MQTT-4.6.0-3")[device.qos], subscriber)
     return ts + 50_000
@@ -195,11 +197,11 @@ def redelivered(world, device, ts):
         at = ts + 5_000 * place
         world.send(at, device, made[place][1])
         world.publish(at + FORWARD_US, subscriber, 1, device.topic, made[place][1], 1, ids[place])
-    world.emit(ts + FORWARD_US + STEP_US, subscriber, 0, _ack(0x40, ids[0]))
+    world.emit(ts + FORWARD_US + STEP_US, subscriber, 0, packets.puback(ids[0]))
     back = world.connect(world.cut(ts + 30_000, subscriber), subscriber, has_session=True)
     for place in (1, 2):
         at = back + 1_000 * place
-        world.publish(at, subscriber, 1, device.topic, made[place][1], 1, ids[place], 8)
+        world.publish(at, subscriber, 1, device.topic, made[place][1], 1, ids[place], 1)
         world.answer(at, subscriber, 1, 1, ids[place])
         world.truth.redelivered.append(made[place][0])
     world.send(back + 5_000, device, made[3][1])
@@ -242,7 +244,7 @@ def no_answer(world, device, ts):
 
 def stray_answer(world, device, ts):
     """The broker acknowledges a message that was never sent."""
-    world.emit(ts, device, 1, _ack(0x40, (device.ids[0] + 999) % 65535 + 1))
+    world.emit(ts, device, 1, packets.puback((device.ids[0] + 999) % 65535 + 1))
     _violation(world, "MQTT-4.3.2-4", device)
     return normal(world, device, ts + 5_000)
 
@@ -251,7 +253,7 @@ def id_zero(world, device, ts):
     """A message with packet id 0."""
     _, payload = world.reading(device, ts)
     world.publish(ts, device, 0, device.topic, payload, 1, 0)
-    world.emit(ts + STEP_US, device, 1, _ack(0x40, 0))
+    world.emit(ts + STEP_US, device, 1, packets.puback(0))
     world.forward(ts + FORWARD_US, device, payload, 1)
     _violation(world, "31-2.4-ID", device)
     return ts + 10_000
@@ -277,11 +279,8 @@ def pubrel_flags(world, device, ts):
     _, payload = world.reading(device, ts)
     packet_id = device.next_id(0)
     world.publish(ts, device, 0, device.topic, payload, 2, packet_id)
-    world.answer(ts, device, 0, 2, packet_id, 0x60)
+    release = bytes((packets.PUBREL << 4,)) + packets.pubrel(packet_id)[1:]
+    world.answer(ts, device, 0, 2, packet_id, release)
     world.forward(ts + FORWARD_US, device, payload)
     _violation(world, "31-3.6-PUBREL", device)
     return ts + 10_000
-
-
-def _ack(first, packet_id):
-    return bytes((first, 2, packet_id >> 8, packet_id & 255))

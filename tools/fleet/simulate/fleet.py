@@ -9,7 +9,9 @@ happened is kept in `Truth`.
 import random
 from dataclasses import dataclass, field
 
-from . import wire
+from tools.standin import packets
+
+from . import tcp
 from .envelope import reading
 
 STEP_US = 200  # from a packet to its answer
@@ -55,6 +57,7 @@ class Client:
         self.level = level
         self.qos = qos
         self.keep_alive_s = keep_alive_s
+        self.no_properties = packets.no_properties(level)
         self.connection = None
         self.connections = 0
         self.ids = [0, 0]
@@ -121,7 +124,7 @@ class World:
             address = bytes((kind,)) + number.to_bytes(3, "big")
         return Client(number, name, address, level, qos, 90)
 
-    def emit(self, ts, client, direction, payload=b"", flags=wire.PSH | wire.ACK):
+    def emit(self, ts, client, direction, payload=b"", flags=tcp.PSH | tcp.ACK):
         """Put one packet (or a bare segment) on the wire at `ts`."""
         self._count += 1
         self._out.append((ts, self._count, client.connection, direction, payload, flags))
@@ -146,15 +149,20 @@ class World:
         address = client.address
         server = self.server if len(address) == 4 else b"\xfd" + bytes(14) + b"\1"
         isn = self.random.getrandbits(32), self.random.getrandbits(32)
-        client.connection = wire.Connection(address, server, port, *isn)
-        self.emit(ts, client, 0, b"", wire.SYN)
-        self.emit(ts + 50, client, 1, b"", wire.SYN | wire.ACK)
+        client.connection = tcp.Connection(address, server, port, *isn)
+        self.emit(ts, client, 0, b"", tcp.SYN)
+        self.emit(ts + 50, client, 1, b"", tcp.SYN | tcp.ACK)
         keep_alive_s = client.keep_alive_s if keep_alive_s is None else keep_alive_s
-        hello = wire.connect(
-            client.name, client.level, clean, keep_alive_s, expiry_s=client.expiry_s
-        )
+        level = client.level
+        asked = b""
+        if level == 5 and client.expiry_s:
+            asked = packets.properties(session_expiry=client.expiry_s)
+        flags = packets.CLEAN if clean else 0
+        hello = packets.connect(client.name, flags, keep_alive_s, level=level, properties=asked)
         self.emit(ts + 100, client, 0, hello)
-        self.emit(ts + 300, client, 1, wire.connack(client.level, has_session))
+        is_present = has_session and level > 3  # level 3 cannot tell of a session
+        answer = packets.connack(0, is_present, client.no_properties)
+        self.emit(ts + 300, client, 1, answer)
         return ts + 500
 
     def start(self, ts, client):
@@ -177,25 +185,26 @@ class World:
         if client.name[:1] == b"c":
             name = self.site + b"/all/+/reading/#"
         packet_id = client.next_id(0)
-        self.emit(ts, client, 0, wire.subscribe(packet_id, name, 2, client.level))
-        self.emit(ts + STEP_US, client, 1, wire.suback(packet_id, 2, client.level))
+        none = client.no_properties
+        self.emit(ts, client, 0, packets.subscribe(packet_id, (name, 2), properties=none))
+        self.emit(ts + STEP_US, client, 1, packets.suback(packet_id, 2, properties=none))
 
     def disconnect(self, ts, client):
         """DISCONNECT and an orderly end -> the time when all is done."""
-        self.emit(ts, client, 0, b"\xe0\0")
-        self.emit(ts + 50, client, 0, b"", wire.FIN | wire.ACK)
-        self.emit(ts + 100, client, 1, b"", wire.FIN | wire.ACK)
+        self.emit(ts, client, 0, packets.disconnect())
+        self.emit(ts + 50, client, 0, b"", tcp.FIN | tcp.ACK)
+        self.emit(ts + 100, client, 1, b"", tcp.FIN | tcp.ACK)
         return ts + 200
 
     def cut(self, ts, client):
         """The connection breaks -> the time when the client is back."""
-        self.emit(ts, client, self.random.randrange(2), b"", wire.RST | wire.ACK)
+        self.emit(ts, client, self.random.randrange(2), b"", tcp.RST | tcp.ACK)
         return ts + _PAUSE_US
 
     def ping(self, ts, client):
         """PINGREQ and PINGRESP."""
-        self.emit(ts, client, 0, b"\xc0\0")
-        self.emit(ts + STEP_US, client, 1, b"\xd0\0")
+        self.emit(ts, client, 0, packets.pingreq())
+        self.emit(ts + STEP_US, client, 1, packets.pingresp())
 
     # Messages
 
@@ -223,13 +232,12 @@ class World:
         """(device, boot, stream, sequence), of the latest reading or of that number."""
         return (device.name.decode(), device.boot, 1, sequence or device.sequence)
 
-    def publish(
-        self, ts, client, direction, topic, payload, qos, packet_id, first=0, expiry_s=None
-    ):
-        """One PUBLISH packet; `first` is added to its first byte (8: DUP)."""
-        packet_id = packet_id if qos else None
-        first |= 0x30 | qos << 1
-        packet = wire.publish(first, topic, packet_id, payload, client.level, expiry_s)
+    def publish(self, ts, client, direction, topic, payload, qos, packet_id, dup=0, expiry_s=None):
+        """One PUBLISH packet; `expiry_s` is level 5's."""
+        section = client.no_properties
+        if section and expiry_s is not None:
+            section = packets.properties(message_expiry=expiry_s)
+        packet = packets.publish(topic, payload, qos, packet_id, dup, 0, section)
         self.emit(ts, client, direction, packet)
 
     def lose(self, ts, device, identity):
@@ -240,24 +248,24 @@ class World:
         else:
             self.truth.not_delivered.append(identity)
 
-    def answer(self, ts, client, direction, qos, packet_id, release=0x62):
-        """All that follows a PUBLISH sent in `direction` at `ts`."""
+    def answer(self, ts, client, direction, qos, packet_id, release=None):
+        """All that follows a PUBLISH sent in `direction` at `ts`; `release`: another PUBREL."""
         back = 1 - direction
         if qos == 1:
-            self.emit(ts + STEP_US, client, back, wire.acknowledge(0x40, packet_id))
+            self.emit(ts + STEP_US, client, back, packets.puback(packet_id))
         elif qos == 2:
-            self.emit(ts + STEP_US, client, back, wire.acknowledge(0x50, packet_id))
+            self.emit(ts + STEP_US, client, back, packets.pubrec(packet_id))
             self.release(ts + 2 * STEP_US, client, direction, packet_id, release)
 
-    def release(self, ts, client, direction, packet_id, release=0x62):
+    def release(self, ts, client, direction, packet_id, release=None):
         """PUBREL and PUBCOMP."""
-        self.emit(ts, client, direction, wire.acknowledge(release, packet_id))
-        self.emit(ts + STEP_US, client, 1 - direction, wire.acknowledge(0x70, packet_id))
+        self.emit(ts, client, direction, release or packets.pubrel(packet_id))
+        self.emit(ts + STEP_US, client, 1 - direction, packets.pubcomp(packet_id))
 
-    def send(self, ts, device, payload, first=0, packet_id=None, expiry_s=None):
+    def send(self, ts, device, payload, dup=0, packet_id=None, expiry_s=None):
         """A whole flow from the device to the broker -> its packet id."""
         packet_id = packet_id or device.next_id(0)
-        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id, first, expiry_s)
+        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id, dup, expiry_s)
         self.answer(ts, device, 0, device.qos, packet_id)
         return packet_id
 

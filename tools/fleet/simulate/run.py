@@ -5,7 +5,7 @@ import datetime
 import heapq
 import json
 
-from . import faults, wire
+from . import faults, tcp
 from .fleet import START_US, World
 from .kinds import KINDS, pick
 
@@ -146,7 +146,7 @@ class _PcapWriter:
     def begin(self, world):
         self._random = world.random
         self._truth = world.truth
-        self._stream.write(wire.PCAP_HEADER)
+        self._stream.write(tcp.PCAP_HEADER)
 
     def write(self, emitted):
         rough = self._plan.wire_rate
