@@ -107,7 +107,7 @@ def _requirements(truth):
 @pytest.mark.parametrize("name", NAMES)
 def test_situation_recorded_anew_is_judged_the_same(name, tmp_path):
     """Without Spark: the script still brings about what the captures show."""
-    record(tmp_path, [derive.SOURCE, name] if name in derive.DERIVED else [name])
+    record(tmp_path, [derive.source_of(name), name] if name in derive.DERIVED else [name])
     events, tally = decode_all(sorted((tmp_path / name).glob("*.pcap")), site=name)
     assert not tally.errors
     found = audit(events)

@@ -16,6 +16,7 @@ MESSAGES = schema(
         ("qos", pa.int8(), "of the PUBLISH"),
         ("packet_id", pa.int32(), "null at QoS 0"),
         ("payload_bytes", pa.int64(), "of the PUBLISH"),
+        ("packet_bytes", pa.int32(), "of the whole PUBLISH"),
         ("payload_hash", pa.int64(), "64-bit fingerprint"),
         ("retain", pa.bool_(), "of the first PUBLISH"),
         ("first_sent", TS, "first PUBLISH seen"),
@@ -57,6 +58,7 @@ SUBSCRIPTIONS = schema(
     [
         ("site", pa.string(), "as in `packets`"),
         ("client_id", pa.string(), "as in `packets`"),
+        ("connection", pa.string(), "of the SUBACK; who it was, where the id does not tell"),
         ("filter", pa.string(), "of the SUBSCRIBE"),
         ("qos", pa.int8(), "granted"),
         ("session", pa.int32(), "number of the client's session"),
@@ -79,6 +81,7 @@ WILLS = schema(
     [
         ("site", pa.string(), "as in `packets`"),
         ("client_id", pa.string(), "whose will it is"),
+        ("connection", pa.string(), "as in `packets`"),
         ("topic", pa.string(), "of the will"),
         ("qos", pa.int8(), "of the will"),
         ("payload_hash", pa.int64(), "64-bit fingerprint"),

@@ -56,6 +56,8 @@ class Expected:
         limit = spans.packet_bytes_max[own]
         if (limit < FAR).any():
             size = facts.payload_bytes[row] + self._names.topic_bytes(pairs.place[pair])
+            # The properties of the message travel with it.
+            size = np.maximum(size, facts.packet_bytes[row])
             due &= size + _HEADER_BYTES < limit
         at = np.flatnonzero(due)
         due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])

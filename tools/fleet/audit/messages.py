@@ -298,6 +298,7 @@ def messages(rows, sessions, gaps, flows):
         "qos": rows.qos[at],
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 1),
         "payload_bytes": rows.payload_bytes[at],
+        "packet_bytes": rows.packet_bytes[at],
         "payload_hash": rows.payload_hash[at],
         "retain": rows.flags[at] & 1 != 0,
         "first_sent": sent,

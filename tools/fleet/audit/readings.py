@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from .envelopes import devices, measured, pick, unpack
-from .rows import FAR, dictionary
+from .rows import FAR, clients, dictionary
 from .sessions import table
 
 # What `readings` reads of messages.
@@ -96,9 +96,9 @@ def _least(values, first):
 
 def _most(messages, order, group, delivered, count):
     # Deliveries to the subscriber that got most of them.
-    codes, clients = dictionary(messages["client_id"])
-    codes = codes[order][delivered].astype(np.int64) + 1
-    width = len(clients) + 1
+    codes, names = clients(messages)
+    codes = codes[order][delivered]
+    width = len(names)
     pairs, times = np.unique(group[delivered] * width + codes, return_counts=True)
     result = np.zeros(count, np.int64)
     np.maximum.at(result, pairs // width, times)

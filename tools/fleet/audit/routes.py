@@ -26,7 +26,7 @@ from .verdicts import LOST, Copies, Late, Lost
 # What `routes` reads of messages.
 COLUMNS = [
     *("site", "client_id", "connection", "direction", "topic", "qos", "packet_id", "retain"),
-    *("payload_hash", "payload_bytes", "first_sent", "accepted", "expiry_s"),
+    *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
     *("times_sent", "times_dup"),
     *("level", "session", "position", "capture", "offset"),
     *("number", "device", "boot", "stream", "sequence", "after_gap"),

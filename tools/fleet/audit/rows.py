@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..capture.files import JSON_SUFFIXES
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
@@ -121,6 +122,27 @@ def dictionary(column):
         encoded = encoded.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1) if encoded.null_count else encoded.indices
     return codes.to_numpy(), encoded.dictionary
+
+
+def clients(table):
+    """-> (number of each row's client, their ids) of a table with `client_id` and `connection`.
+
+    A client without a known id is its connection; its id stays null or empty.  JSON lines
+    are all of one subscriber, in however many files.
+    """
+    codes, values = dictionary(table["client_id"])
+    names = [*values.to_pylist(), None]
+    codes = np.where(codes < 0, len(names) - 1, codes).astype(np.int64)
+    nameless = np.array([not name for name in names])[codes]
+    if nameless.any():
+        where, connections = dictionary(table["connection"])
+        is_json = [name.lower().endswith(JSON_SUFFIXES) for name in connections.to_pylist()]
+        nameless &= ~np.array(is_json)[where]
+        of = np.full(len(connections), len(names) - 1)
+        of[where[nameless]] = codes[nameless]
+        codes = np.where(nameless, len(names) + where, codes)
+        names += [names[one] for one in of.tolist()]
+    return codes, names
 
 
 def _ranks(strings):

@@ -29,6 +29,7 @@ class Sessions:
 
     `number` is that of its session among the client's; `is_known`: was the session's
     beginning captured; `is_forgotten`: had the server to know a session and did not;
+    `is_after_goodbye`: did all earlier connections of the client end with its DISCONNECT;
     `end` when the connection was over (or last heard of), `lapse` when a session that
     nobody resumes is over.
     """
@@ -48,6 +49,7 @@ class Sessions:
         self.is_refused = np.array(codes, np.int64) != 0
         self.keep_alive_s = np.array([self._keep_alive(n) for n in range(count)], np.int64)
         self.is_one_way = self._one_way(count)
+        self.end_reason = self._end_reasons(count)
         self.end, self.lapse = self._ends(count)
         self._number(count)
 
@@ -131,6 +133,15 @@ class Sessions:
                 is_kept &= not is_over and not self.clean[one]
                 self.is_forgotten[one] = begins and is_kept and self.level[one] > 3
             before = one
+        self.is_after_goodbye = self._after_goodbye(count)
+
+    def _after_goodbye(self, count):
+        # At least one connection before, and none that may have taken anything with it.
+        is_bye = np.array([one == "disconnect" for one in self.end_reason], bool)
+        first = np.searchsorted(self.rows.client_of, self.rows.client_of)
+        before = np.arange(count) - first
+        byes = np.cumsum(is_bye) - is_bye
+        return (before > 0) & (byes - byes[first] == before)
 
     def _begins(self, one, is_over):
         answer, hello = self.answer[one], self.hello[one]
@@ -170,7 +181,7 @@ class Sessions:
             "session": self.number,
             "start": rows.start_of,
             "end": np.maximum.reduceat(rows.ts, first) if count else [],
-            "end_reason": self._end_reasons(count),
+            "end_reason": self.end_reason,
             "is_start_seen": [bool(h) for h in hello],
             "gaps": _sums(rows, is_gap),
             "missing_bytes": _sums(rows, is_gap * rows.payload_bytes),

@@ -108,6 +108,7 @@ def _table(rows, sessions, gaps, flows, spans):
     columns = {
         "site": rows.strings("site", begins),
         "client_id": rows.strings("client_id", begins),
+        "connection": rows.strings("connection", begins),
         "filter": [one[2] for one in spans],
         "qos": [one[4] for one in spans],
         "session": [one[1] for one in spans],

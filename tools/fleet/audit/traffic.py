@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..mqtt import matches
-from .rows import FAR, dictionary, grouped
+from .rows import FAR, clients, dictionary, grouped
 
 
 class Names:
@@ -16,23 +16,31 @@ class Names:
     def __init__(self, messages):
         site, self.sites = _encode(messages["site"])
         self.topic, self.topics = _encode(messages["topic"])
-        who, self.clients = _encode(messages["client_id"])
+        who, self.clients = clients(messages)
         self.place = site * len(self.topics) + self.topic
         self.client = site * len(self.clients) + who
         self._others = {}
         self._other_names = []
-        self.numbers = {name: code for code, name in enumerate(self.clients)}
+        first = np.full(len(self.clients), -1)
+        first[who[::-1]] = np.arange(len(who))[::-1]
+        known = np.flatnonzero(first >= 0)
+        connections = messages["connection"].take(pa.array(first[known])).to_pylist()
+        self.numbers = {
+            _key(self.clients[code], connection): code
+            for code, connection in zip(known.tolist(), connections, strict=True)
+        }
         self.site_numbers = {name: code for code, name in enumerate(self.sites)}
         self.topic_numbers = {name: code for code, name in enumerate(self.topics)}
 
-    def client_number(self, site, name):
+    def client_number(self, site, name, connection):
         """The number of a client at a site; below 0 when it has no message here."""
-        if site in self.site_numbers and name in self.numbers:
-            return self.site_numbers[site] * len(self.clients) + self.numbers[name]
-        if (site, name) not in self._others:
-            self._others[site, name] = -1 - len(self._others)
+        key = _key(name, connection)
+        if site in self.site_numbers and key in self.numbers:
+            return self.site_numbers[site] * len(self.clients) + self.numbers[key]
+        if (site, key) not in self._others:
+            self._others[site, key] = -1 - len(self._others)
             self._other_names.append(name)
-        return self._others[site, name]
+        return self._others[site, key]
 
     def place_number(self, site, topic):
         """The number of a topic at a site, -1 when there is no message of it."""
@@ -44,7 +52,7 @@ class Names:
         """The client id of a client's number, None for a client that is not known."""
         if number < 0:
             return self._other_names[-1 - number]
-        return self.clients[number % len(self.clients)] if number >= 0 else None
+        return self.clients[number % len(self.clients)]
 
     def topic_bytes(self, places):
         """The length of the topics of these places."""
@@ -54,6 +62,10 @@ class Names:
     def exempt(self, filters):
         """For each topic: does one of the filters match it?"""
         return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
+
+
+def _key(name, connection):
+    return name or (connection,)
 
 
 def _encode(column):
@@ -70,8 +82,9 @@ class Facts:
         self.after_gap = flags(messages["after_gap"])
         self.has_level = flags(messages["level"].is_valid())
         self.is_reading = flags(messages["sequence"].is_valid())
-        for name in ("payload_hash", "payload_bytes", "first_sent", "qos", "position"):
+        for name in ("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "qos"):
             setattr(self, name, numbers(messages, name))
+        self.position = numbers(messages, "position")
         self.session, self.times_sent = (
             numbers(messages, "session"),
             numbers(messages, "times_sent"),
@@ -130,7 +143,7 @@ def _with_wills(columns, names, wills):
         values = {
             "row": -1,
             "place": place,
-            "client": names.client_number(one["site"], one["client_id"]),
+            "client": names.client_number(one["site"], one["client_id"], one["connection"]),
             "sent": microseconds(one["since"]),
             "position": FAR,
             "hash": one["payload_hash"],

@@ -27,7 +27,8 @@ class Truth:
     Readings are (device, boot, stream, sequence).  `violations` are (requirement,
     client id), `overtaken` and `repeated` count by (client id, topic), `faults` by kind;
     `plain_lost` are (client id, topic, microseconds) of lost messages that are no
-    readings, `findings` (name, client id).
+    readings, `findings` (name, client id), `excused` violations that a connection which
+    broke, in the capture or before it, explains.
     """
 
     seed: int
@@ -44,6 +45,7 @@ class Truth:
     incomplete: list = field(default_factory=list)
     findings: list = field(default_factory=list)
     violations: list = field(default_factory=list)
+    excused: list = field(default_factory=list)
     gaps: int = 0
 
 
@@ -60,6 +62,7 @@ class Client:
         self.no_properties = packets.no_properties(level)
         self.connection = None
         self.connections = 0
+        self.has_broken = False
         self.ids = [0, 0]
         self.busy_until = 0
         self.last_sent = 0
@@ -199,6 +202,7 @@ class World:
     def cut(self, ts, client):
         """The connection breaks -> the time when the client is back."""
         self.emit(ts, client, self.random.randrange(2), b"", tcp.RST | tcp.ACK)
+        client.has_broken = True
         return ts + _PAUSE_US
 
     def ping(self, ts, client):

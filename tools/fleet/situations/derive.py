@@ -1,8 +1,8 @@
 """Captures made of one recorded capture: what a capture itself can do to the traffic.
 
-The frames are those of the situation `ordinary_traffic`: written twice, in files that
-overlap, with other addresses, one direction only, a little out of order, without their
-beginning, cut short.
+The frames are those of the situation `ordinary_traffic`, if no other is named: written
+twice, in files that overlap, with other addresses, one direction only, a little out of
+order, without their beginning, cut short.
 """
 
 import struct
@@ -96,14 +96,20 @@ def begun_before(frames):
     return [frames[len(frames) // 3 :]]
 
 
+def from_the_last_connect_on(frames):
+    """All others were there before."""
+    opens = [at for at, (_, frame, _) in enumerate(frames) if frame[47] == 2]
+    return [frames[opens[-1] :]]
+
+
 def cut_frames(frames):
     return [[(ts, frame[:_SNAPLEN], size) for ts, frame, size in frames]]
 
 
 # At level 5 nobody can tell payload from properties without the CONNECT.
 _UNKNOWN = ["began_before", "publisher_not_captured"]
-# Function and truth by name.
-DERIVED = {
+# Function, truth and what it is made of, by name.
+DERIVED: dict[str, tuple] = {
     "mirrored": (mirrored, Truth()),
     "overlapping_files": (overlapping_files, Truth()),
     "same_file_twice": (same_file_twice, Truth()),
@@ -116,12 +122,22 @@ DERIVED = {
         cut_frames,
         Truth(told=["began_before", "bytes_missing", "publisher_not_captured"]),
     ),
+    "collectors_from_before": (
+        from_the_last_connect_on,
+        Truth(told=["began_before"]),
+        "readings_for_two_collectors",
+    ),
 }
+
+
+def source_of(name):
+    """The situation that a derived one is made of."""
+    return DERIVED[name][2] if len(DERIVED[name]) > 2 else SOURCE
 
 
 def write(name, folder):
     """Write the derived capture into `folder` from the recorded one there."""
-    header, frames = read(folder / SOURCE / "traffic.pcap")
-    make, _ = DERIVED[name]
+    header, frames = read(folder / source_of(name) / "traffic.pcap")
+    make = DERIVED[name][0]
     for number, some in enumerate(make(frames)):
         write_frames(folder / name / ("traffic-%d.pcap" % number), header, some)

@@ -1,5 +1,6 @@
-"""Loss, among payloads that come again and again."""
+"""Loss, among payloads that come again and again, and seen by clients from before."""
 
+from tools.fleet.simulate.envelope import reading
 from tools.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, situation, swallow
@@ -53,3 +54,32 @@ def one_of_plain_values_lost_from_the_queue(stage):
     stage.recorder.fault = _drop([5])
     again = stage.client("sub", clean=False)
     again.wait(9)
+
+
+@situation(Truth(lost={("sub", "site/pub4"): [6], ("sub", "site/pub5"): [7]}))
+def lost_by_a_new_subscriber(stage):
+    """The publishers, of levels 4 and 5, are there before the subscriber comes."""
+    pubs = [stage.client("pub4"), stage.client("pub5", level=5)]
+    for pub in pubs:
+        pub.publish("site/" + pub.name, b"30", b"31")
+    sub = stage.client("sub").subscribe("site/#")
+    stage.recorder.fault = _drop([8, 11])
+    for value in VALUES:
+        for pub in pubs:
+            pub.publish("site/" + pub.name, value)
+        stage.quiet(10)
+    sub.wait(18)
+
+
+@situation()
+def readings_for_two_collectors(stage):
+    """Both are there before the device comes."""
+    subs = [stage.client("sub%d" % level, level=level) for level in (4, 5)]
+    for sub in subs:
+        sub.subscribe("site/#", 2)
+    dev = stage.client("dev")
+    for number in range(1, 9):
+        payload = reading(257, 1, number, number, 1, b"dev", (2100 + number, 3300))
+        dev.publish(TOPIC, payload, qos=2)
+    for sub in subs:
+        sub.wait(8)

@@ -63,6 +63,11 @@ class Recorder:
             if name in (None, link.name):
                 link.cut()
 
+    def unplug(self, name: bytes) -> None:
+        """What this client sends from now on gets lost before the place of the capture."""
+        for link in self._links:
+            link.is_unplugged |= link.name == name
+
     def wait_until_closed(self) -> None:
         """Wait until no connection is open."""
         _until(lambda: not any(link.is_open for link in self._links))
@@ -92,6 +97,7 @@ class Link:
         self._tap = tap
         self._lock = threading.RLock()
         self.is_open = True
+        self.is_unplugged = False
         self.name = b""  # of the client, from its CONNECT
 
     def pump(self, sender):
@@ -114,6 +120,8 @@ class Link:
             if packet[0] == 0x10:
                 self.name = packets.Connect(packet).client_id
             if sender == CLIENT:
+                if self.is_unplugged:
+                    return
                 self._tap.data(CLIENT, packet)
             if self._recorder.fault(self, sender, packet):
                 if sender == CLIENT:

@@ -167,6 +167,17 @@ def maximum_packet_size(stage):
     sub.wait(2)
 
 
+@situation()
+def properties_make_it_too_large(stage):
+    """The payload alone would fit; its properties travel with it."""
+    pub = stage.client("pub", level=5)
+    sub = stage.client("sub", level=5, packet_bytes_max=100).subscribe("site/#")
+    pub.publish(TOPIC, b"1")
+    pub.publish(TOPIC, b"x" * 60, ContentType="text/plain; charset=utf-8")
+    pub.publish(TOPIC, b"3")
+    sub.wait(2)
+
+
 def _deny(topic, code=b""):
     """A fault: the broker acknowledges (with a reason code) and lets nothing through.
 

@@ -40,6 +40,23 @@ def cut_off_and_back_at_once(stage):
     dev.disconnect()
 
 
+@situation()
+def first_sent_on_a_dead_link(stage):
+    """What the device sends first gets lost on its way; it sends it again, with DUP."""
+    sub = stage.client("sub").subscribe("site/#")
+    for clean in (False, True):
+        dev = stage.client("dev-%d" % clean, clean=clean)
+        dev.publish(TOPIC, b"1 of %d" % clean)
+        dev.expect_connect()
+        stage.recorder.unplug(dev.name.encode())
+        dev.publish_nowait(TOPIC, b"2 of %d" % clean)
+        stage.quiet(3)
+        stage.recorder.cut(dev.name.encode())
+        dev.connected()
+        dev.publish(TOPIC, b"3 of %d" % clean)
+    sub.wait(6)
+
+
 @situation(Truth(findings=["refused_connects"]), allow_anonymous=False)
 def refused_in_series(stage):
     for _ in range(4):

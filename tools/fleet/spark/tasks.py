@@ -246,7 +246,10 @@ def sequences(own, found):
     found = pack.plain(found, schemas.ROUTES).to_pandas(types_mapper=_NULLABLE.get)
     found = found.groupby(_KEYS, dropna=False, as_index=False)[counts].sum()
     found["direction"] = "s2c"
-    keys = [*_KEYS, "direction"]
+    keys = [*_KEYS, "direction", "one"]
+    # Clients without a known id have several rows: of these the first counts for all.
+    own["one"] = own.groupby([*_KEYS, "direction"], dropna=False).cumcount()
+    found["one"] = 0
     # A subscriber that got nothing at all of a topic has no sequence of its own.
     joined = own.drop(columns=counts).merge(found, "outer", keys)
     for name in schemas.SEQUENCES.names:
