@@ -32,8 +32,8 @@ def convert(source, target, ports):
 def _writer(target):
     return pq.ParquetWriter(
         target,
-        schemas.CODED_EVENTS,
-        use_dictionary=repeating(schemas.CODED_EVENTS),
+        schemas.CODED_PACKETS,
+        use_dictionary=repeating(schemas.CODED_PACKETS),
         compression="zstd",
         compression_level=1,
     )
@@ -41,6 +41,6 @@ def _writer(target):
 
 def _write(writer, batches, tally):
     for batch in batches:
-        packets = only_packets(batch)
+        packets = only_packets(batch).select(schemas.PACKETS.names)
         tally.add("packets", packets.num_rows)
         writer.write_batch(packets)

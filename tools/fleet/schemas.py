@@ -28,7 +28,7 @@ PACKET_TYPES = (
     "DISCONNECT",
     "AUTH",
 )
-# What a capture shows beside packets; `events` holds both, `packets` only the above.
+# What a capture shows beside packets; events are both, `packets` only the above.
 EVENT_TYPES = (
     "TCP_OPEN",
     "TCP_FIN",
@@ -43,7 +43,7 @@ EVENT_TYPES = (
 DIRECTIONS = ("c2s", "s2c")
 
 
-EVENTS = _schema(
+PACKETS = _schema(
     [
         ("site", pa.string(), "sub-folder the capture lies in, `default` when none"),
         ("capture", pa.string(), "file name under the audited folder"),
@@ -74,6 +74,16 @@ EVENTS = _schema(
         ("error", pa.string(), "what is wrong with the packet's bytes; null when nothing"),
     ]
 )
+# What travels with packets to where they are judged: of a PUBLISH whose level was not
+# captured, how long its properties are and what its payload is if that is 5; null where it
+# cannot be.
+EVENTS = pa.schema(
+    [
+        *PACKETS,
+        pa.field("properties_bytes", pa.int32()),
+        pa.field("hash_at_5", pa.int64()),
+    ]
+)
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 _REPEATING = ("site", "capture", "connection", "client_id", "direction", "packet_type", "topic")
@@ -81,6 +91,8 @@ _REPEATING = ("site", "capture", "connection", "client_id", "direction", "packet
 CODED_EVENTS = pa.schema(
     [field.with_type(CODED) if field.name in _REPEATING else field for field in EVENTS]
 )
+
+CODED_PACKETS = pa.schema([CODED_EVENTS.field(name) for name in PACKETS.names])
 
 # What the steps hand to each other, and is not written.
 MESSAGES, SUBSCRIPTIONS = between.MESSAGES, between.SUBSCRIPTIONS
@@ -116,7 +128,7 @@ CONNECTIONS = _schema(
         ("capture", pa.string(), "file it begins in"),
         ("connection", pa.string(), "as in `packets`"),
         ("client_id", pa.string(), "null when CONNECT was not captured"),
-        ("level", pa.int8(), "protocol level 3, 4 or 5"),
+        ("level", pa.int8(), "protocol level 3, 4 or 5; without CONNECT as its packets tell"),
         ("keep_alive_s", pa.int32(), "as asked for in CONNECT (level 5: as the server sets it)"),
         ("clean_session", pa.bool_(), "clean session, at level 5 clean start"),
         ("has_will", pa.bool_(), "was a will message given"),
@@ -264,7 +276,6 @@ READINGS = _schema(
     ]
 )
 
-PACKETS = EVENTS
 CAPTURES = _schema(
     [
         ("site", pa.string(), "as in `packets`"),

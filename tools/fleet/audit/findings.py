@@ -277,7 +277,7 @@ def _capture(rows, sessions, ends, found):
         first, last = ends.begin[one], ends.last[one]
         found.add("one_direction", one, first, last, "proved", why, text)
     for one in np.flatnonzero(ends.has_packets & captured & ~started).tolist():
-        why = "its CONNECT is not in the capture: client, level and session are not known"
+        why = "its CONNECT is not in the capture: client and session are not known"
         first, last = ends.begin[one], ends.last[one]
         text = "of what it did before nothing is judged"
         found.add("began_before", one, first, last, "proved", why, text)

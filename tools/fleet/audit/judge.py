@@ -1,5 +1,6 @@
 """One pass over the packets of some clients: all tables that need only these."""
 
+from . import levels
 from .copies import Copies
 from .findings import findings
 from .keepalive import keepalive
@@ -19,6 +20,7 @@ def judge(table):
     if copies.of:
         table, told = copies.without(table)
         rows = Rows(table)
+    levels.infer(rows)
     sessions = Sessions(rows)
     gaps = Gaps(rows)
     flows = Flows(rows, sessions, gaps)

@@ -14,7 +14,8 @@ from .rows import FAR, grouped
 
 class Matches:
     """Of each delivery: `entry` (in `expected`, -1 for none), `group`, and whether it
-    `is_extra` (its payload was published, and delivered before) or `is_unknown`.
+    `is_extra` (its payload was published, and delivered before) or `is_unknown` (nobody in
+    the capture published it, nor just before).
 
     `is_got`: of each entry of `expected`, was it delivered; `groups`: its group.
     `equal`: messages of each group.  `has_…`: of each pair.
@@ -84,7 +85,7 @@ class Matches:
         rest = (self.entry < 0) & ~delivered.retain
         sent_before = first[self.group] < delivered.ts + EARLY_US
         self.is_extra = rest & sent_before
-        self.is_unknown = rest & ~sent_before
+        self.is_unknown = rest & ~sent_before & ~delivered.is_early
         self.has_messages = np.bincount(expected.pair, minlength=pairs) > 0
         self.has_extra = np.bincount(delivered.pair[self.is_extra], minlength=pairs) > 0
         self.has_unknown = np.bincount(delivered.pair[self.is_unknown], minlength=pairs) > 0

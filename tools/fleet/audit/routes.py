@@ -29,7 +29,7 @@ COLUMNS = [
     *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
     *("times_sent", "times_dup"),
     *("level", "session", "position", "capture", "offset"),
-    *("number", "device", "boot", "stream", "sequence", "after_gap"),
+    *("number", "device", "boot", "stream", "sequence", "after_gap", "is_early"),
 ]
 
 

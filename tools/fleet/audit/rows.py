@@ -93,6 +93,10 @@ class Rows:
         rank[order] = np.arange(len(order))
         return client[order], start[order], rank
 
+    def numbers(self, name, index):
+        """Column `name` of the rows at `index`, -1 for null."""
+        return _numbers(self.table[name].take(pa.array(self.source[index])), -1)
+
     def strings(self, name, index):
         """Column `name` of the rows at `index`, as Arrow."""
         column = self.table[name]

@@ -20,8 +20,9 @@ _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
 def subscriptions(rows, sessions, gaps, flows):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     kinds = [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]
-    # The fields cannot be told apart where the protocol's level was not captured.
-    at = np.flatnonzero(np.isin(rows.kind, kinds) & (rows.level > 0))
+    # The fields were read as those of level 4 where the level was not captured.
+    at = np.flatnonzero(np.isin(rows.kind, kinds))
+    at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
     details = parsed(rows.strings("detail", at))
     found = _Spans()
     # Asked and answered, in whatever order the capture shows the two.

@@ -81,6 +81,8 @@ class Facts:
         self.retain = flags(messages["retain"])
         self.after_gap = flags(messages["after_gap"])
         self.has_level = flags(messages["level"].is_valid())
+        self.has_client = flags(messages["client_id"].is_valid())
+        self.is_early = flags(messages["is_early"])
         self.is_reading = flags(messages["sequence"].is_valid())
         for name in ("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "qos"):
             setattr(self, name, numbers(messages, name))
@@ -182,6 +184,8 @@ class Delivered:
         self.qos = facts.qos[self.row]
         self.session = facts.session[self.row]
         self.retain = facts.retain[self.row]
+        # Their PUBLISH may have come before the capture.
+        self.is_early = facts.is_early[self.row]
         self.pair = np.zeros(0, np.int64)
 
 

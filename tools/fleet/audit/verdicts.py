@@ -93,7 +93,7 @@ class Copies:
         distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
         whole = np.zeros(count, bool)
-        whole[found.groups[(sent >= 0) & facts.has_level[sent]]] = True
+        whole[found.groups[(sent >= 0) & facts.has_client[sent]]] = True
         distinct &= whole[group]
         reading = facts.is_reading[row]
         # A repetition is known by what it says, or by its publisher, who repeated it.

@@ -18,6 +18,7 @@ from ..capture.frames import padded
 # Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
 _MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
 _WILL_DELAY, _RECEIVE_MAXIMUM, _TOPIC_ALIAS, _MAXIMUM_PACKET = 0x18, 0x21, 0x23, 0x27
+OF_PUBLISH = {0x01, 0x02, 0x03, 0x08, 0x09, 0x0B, 0x23, 0x26}
 # Sizes of level 5 properties by identifier: bytes, or "s" string, "p" pair, "v" varint.
 _PROPERTY_SIZES = {
     **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), 1),
@@ -62,12 +63,13 @@ class _Cursor:
                 raise IndexError
 
     def properties(self):
-        """-> {identifier: value} of those that matter here."""
+        """-> {identifier: value}, None for pairs."""
         size = self.varint()
         inner = _Cursor(self.take(size))
         found = {}
         while inner.pos < size:
             kind = inner.number(1)
+            found[kind] = None
             form = _PROPERTY_SIZES.get(kind)
             if form is None:
                 raise IndexError
@@ -301,3 +303,11 @@ def read_publish(properties):
         return {}
     names = ((_MESSAGE_EXPIRY, "message_expiry_s"), (_TOPIC_ALIAS, "topic_alias"))
     return {name: found[kind] for kind, name in names if kind in found}
+
+
+def are_of_publish(properties):
+    """Can these bytes, the length in front of them included, be the properties of a PUBLISH?"""
+    try:
+        return _Cursor(properties).properties().keys() <= OF_PUBLISH
+    except IndexError:
+        return False

@@ -16,6 +16,7 @@ _WITH_ID = np.array([t in (4, 5, 6, 7, 8, 9, 10, 11) for t in range(16)])
 _WITH_DUP = np.array([t in (3, 6, 8, 10) for t in range(16)])
 _WITH_REASON = np.array([t in (4, 5, 6, 7) for t in range(16)])
 _DETAILED = np.array([t in (1, 2, 8, 9, 10) for t in range(16)])
+_IS_OF_PUBLISH = np.isin(np.arange(256), list(connect.OF_PUBLISH))
 _DETAILED_AT_5 = np.array([t in (11, 14) for t in range(16)])
 
 
@@ -81,8 +82,11 @@ def decode(packets, levels, aliases, hellos):
     if len(five):
         payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
     unknown = np.flatnonzero(is_publish & (levels == 0) & ~is_short)
+    at_five = {}
     if len(unknown):
-        payload[unknown] = _by_reading(data, behind[unknown], end[unknown])
+        payload[unknown], at_five = _either(
+            data, behind[unknown], end[unknown], unknown, len(kind)
+        )
     payload_size = end - payload
     texts = {}
     topics = _topics(data, body, topic_size, is_publish & ~is_short, errors)
@@ -105,6 +109,7 @@ def decode(packets, levels, aliases, hellos):
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish),
         "detail": _details(packets, kind, levels, errors, texts, hellos),
+        **at_five,
     }
     columns["error"] = _sparse(errors, len(kind))
     return columns
@@ -125,12 +130,29 @@ def _behind_properties(data, at, end, index, errors):
     return np.where(bad, end, behind)
 
 
-def _by_reading(data, at, end):
-    # The level was not captured: a reading behind properties tells that it is 5.
-    behind = _behind_properties(data, at, end, np.arange(len(at)), {})
-    is_five = payloads.is_reading(data, behind, end - behind)
-    is_five &= ~payloads.is_reading(data, at, end - at)
-    return np.where(is_five, behind, at)
+def _either(data, at, end, index, count):
+    # The level was not captured -> (where payloads begin below level 5, columns that tell
+    # of them at level 5).  A reading tells by itself which of the two it is.
+    broken: dict = {}
+    behind = _behind_properties(data, at, end, np.arange(len(at)), broken)
+    may_be = np.ones(len(at), bool)
+    may_be[list(broken)] = False
+    may_be &= at < end
+    some = may_be & (behind - at > 1)
+    # Nearly all payloads of text end here.
+    may_be &= ~some | (data[at] > 127) | _IS_OF_PUBLISH[data[at + 1]]
+    for place in np.flatnonzero(may_be & some).tolist():
+        may_be[place] = connect.are_of_publish(data[at[place] : behind[place]].tobytes())
+    is_five = payloads.is_reading(data, behind, end - behind) & may_be
+    may_be &= is_five | ~payloads.is_reading(data, at, end - at)
+    hashes = payloads.payload_hash(data, behind, end - behind)
+    values = {"properties_bytes": (behind - at).astype(np.int32), "hash_at_5": hashes}
+    where = np.zeros(count, np.int64)
+    where[index] = np.arange(len(index))
+    mask = np.ones(count, bool)
+    mask[index] = ~may_be
+    columns = {name: pa.array(one[where], mask=mask) for name, one in values.items()}
+    return np.where(is_five, behind, at), columns
 
 
 def _with_properties(packets, five, behind, payload, topics, aliases, texts):

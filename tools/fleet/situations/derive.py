@@ -106,8 +106,6 @@ def cut_frames(frames):
     return [[(ts, frame[:_SNAPLEN], size) for ts, frame, size in frames]]
 
 
-# At level 5 nobody can tell payload from properties without the CONNECT.
-_UNKNOWN = ["began_before", "publisher_not_captured"]
 # Function, truth and what it is made of, by name.
 DERIVED: dict[str, tuple] = {
     "mirrored": (mirrored, Truth()),
@@ -117,10 +115,12 @@ DERIVED: dict[str, tuple] = {
     "only_from_clients": (only_from_clients, Truth(told=["one_direction"])),
     "only_from_the_broker": (only_from_the_broker, Truth(told=["began_before", "one_direction"])),
     "swapped_frames": (swapped_frames, Truth()),
-    "begun_before": (begun_before, Truth(told=_UNKNOWN)),
-    "cut_frames": (
-        cut_frames,
-        Truth(told=["began_before", "bytes_missing", "publisher_not_captured"]),
+    "begun_before": (begun_before, Truth(told=["began_before"])),
+    "cut_frames": (cut_frames, Truth(told=["began_before", "bytes_missing"])),
+    "publishers_from_before": (
+        from_the_last_connect_on,
+        Truth(lost={("sub", "site/pub4"): [4], ("sub", "site/pub5"): [5]}, told=["began_before"]),
+        "lost_by_a_new_subscriber",
     ),
     "collectors_from_before": (
         from_the_last_connect_on,

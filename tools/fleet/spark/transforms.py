@@ -71,7 +71,7 @@ def _each(frame, run, schema=pack.PACKED):
 
 
 def by_client(events, buckets):
-    """Plain rows of `schemas.EVENTS` -> packed events, for `judge`."""
+    """Plain rows of `schemas.EVENTS` or `PACKETS` -> packed events, for `judge`."""
 
     def run(batches):
         for batch in batches:
@@ -85,6 +85,9 @@ def by_client(events, buckets):
 def _coded(table):
     arrays = []
     for field in schemas.CODED_EVENTS:
+        if field.name not in table.column_names:  # the table `packets`, read back
+            arrays.append(pa.nulls(table.num_rows, field.type))
+            continue
         column = table[field.name].combine_chunks().cast(schemas.EVENTS.field(field.name).type)
         arrays.append(column.dictionary_encode() if field.type == schemas.CODED else column)
     return pa.table(arrays, schema=schemas.CODED_EVENTS)
