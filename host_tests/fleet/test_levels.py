@@ -3,7 +3,7 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode
-from tools.fleet.simulate import wire
+from tools.standin import packets
 
 
 def _level(path, level, payloads, after=()):
@@ -61,9 +61,9 @@ def test_level_of_a_message_with_properties_stays_open_as_they_were_not_read(tmp
     capture = Capture()
     talk = capture.middle(level=5)
     for number in (1, 2, 3):
-        talk.send(
-            C2S, wire.publish(0x32, b"t/x", number, b"%d" % number, 5, expiry_s=number % 2 or None)
-        )
+        properties = b"\0" if number == 2 else b"\5\2\0\0\0\x3c"  # an expiry of 60 s
+        packet = packets.publish(b"t/x", b"%d" % number, 1, number, properties=properties)
+        talk.send(C2S, packet)
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
     messages = audit(events)["messages"]
     assert messages["level"].to_pylist() == [None, 5, None]
