@@ -1,33 +1,12 @@
-"""A clock that tests turn, and a stream that does what a test's script says.
+"""A stream that does what a test's script says, beside the clock that tests turn.
 
-Both run under CPython and under MicroPython.  The clock starts just before
-`ticks_ms` wraps; the stream never blocks and plays network and broker at once.
+Runs under CPython and under MicroPython; it never blocks and plays network and broker
+at once.
 """
 
-import time
+from tools.standin.clock import Clock
 
-_BEFORE_WRAP_MS = 2500
-_MOST_TICKS = time.ticks_add(0, -1)
-_DAYS_MS = 1 << 28  # so many need a long integer, which allocates
-
-
-class Clock:
-    """Stands in for the module `time`; sleeping turns it."""
-
-    ticks_add = staticmethod(time.ticks_add)
-    ticks_diff = staticmethod(time.ticks_diff)
-
-    def __init__(self):
-        self.now_ms = 0
-        self._start = time.ticks_add(0, -_BEFORE_WRAP_MS)
-
-    def ticks_ms(self):
-        if self.now_ms < _DAYS_MS:
-            return time.ticks_add(self._start, self.now_ms)
-        return self._start + self.now_ms & _MOST_TICKS
-
-    def sleep_ms(self, ms):
-        self.now_ms += ms
+__all__ = ("Clock", "ScriptedStream")
 
 
 class ScriptedStream:

@@ -6,35 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tools.standin.clock import Clock
+
 ROOT = Path(__file__).resolve().parents[2]
 for folder in ("lib", "firmware"):
     if str(ROOT / folder) not in sys.path:
         sys.path.insert(0, str(ROOT / folder))
 
 import umqtt31  # noqa: E402, F401 - puts MicroPython's names in place
-
-PERIOD = 1 << 30
-
-
-class FakeClock:
-    """Ticks in ms that start just before they wrap; sleeping turns the clock."""
-
-    def __init__(self):
-        self.now_ms = 0
-        self.slept_ms = 0
-
-    def ticks_ms(self):
-        return (PERIOD - 2500 + self.now_ms) % PERIOD
-
-    def ticks_add(self, ticks, delta):
-        return (ticks + delta) % PERIOD
-
-    def ticks_diff(self, a, b):
-        return (a - b + PERIOD // 2) % PERIOD - PERIOD // 2
-
-    def sleep_ms(self, ms):
-        self.now_ms += ms
-        self.slept_ms += ms
 
 
 class FakeMessage:
@@ -115,7 +94,7 @@ class FakeClient:
 
 @pytest.fixture
 def clock():
-    return FakeClock()
+    return Clock()
 
 
 @pytest.fixture

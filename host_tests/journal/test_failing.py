@@ -14,27 +14,10 @@ from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal
 
 
-class FailingFlash(Flash):
-    """Operations from `fail_at` on fail, `failures` of them; each leaves nothing or half."""
-
-    fail_at = -1
-    failures = 0
-
-    def _change(self, at, before, after):
-        if self.failures and self.operations >= self.fail_at:
-            self.failures -= 1
-            if self.failures % 2:
-                half = len(after) // 2
-                self.data[at : at + half] = after[:half]
-            raise OSError(5)
-        super()._change(at, before, after)
-
-
 def failing_life(setting, fail_at, failures):
     """-> a life on a flash that fails so."""
-    flash = FailingFlash(setting.blocks, setting.block_bytes, setting.page_bytes)
-    flash.fail_at = fail_at
-    flash.failures = failures
+    flash = Flash(setting.blocks, setting.block_bytes, setting.page_bytes)
+    flash.fail_at(fail_at, failures)
     return Life(setting, flash)
 
 
@@ -79,26 +62,26 @@ def test_journal_when_operations_fail_for_a_while_then_what_was_accepted_is_ther
 
 
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
-    flash = FailingFlash(16)
+    flash = Flash(16)
     journal = opened(flash)
     for slot in range(150):
         assert put(journal, slot, slot + 1)
-    flash.failures = 1000
+    flash.fail_at(0, 1000)
     for slot in range(1, 149):
         journal.remove(slot)
     with pytest.raises(MQTTError):
         journal.sync()
-    flash.failures = 0
+    flash.fail_at(0, 0)
     journal.sync()
     assert [m[1] for m in recovered(opened(flash)).messages] == [1, 150]
 
 
 def test_commit_when_flash_fails_then_is_still_due():
-    flash = FailingFlash(16)
+    flash = Flash(16)
     journal = opened(flash, group_commit=True)
     put(journal, 0, 1)
     journal.hold(5)
-    flash.failures = 3
+    flash.fail_at(0, 3)
     for _ in range(3):
         with pytest.raises(MQTTError):
             journal.commit()

@@ -6,18 +6,21 @@ import pytest
 
 DEVICE = Path(__file__).parent / "device"
 ROOT = Path(__file__).parents[2]
+PATH = [ROOT, ROOT / "lib"]
 HEAP_BYTES = 1024 * 1024
 
 
 @pytest.mark.parametrize("way", ["at once", "deferred"])
 def test_every_call_and_reclaiming_run_with_the_heap_locked(micropython, way):
-    done = micropython.run(DEVICE / "locked.py", args=[way])
+    done = micropython.run(DEVICE / "locked.py", args=[way], micropypath=PATH)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True True 15 [] 350\n"
 
 
 def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(micropython, capsys):
-    done = micropython.run(DEVICE / "littlefs.py", heap_bytes=HEAP_BYTES, timeout=300)
+    done = micropython.run(
+        DEVICE / "littlefs.py", heap_bytes=HEAP_BYTES, timeout=300, micropypath=PATH
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     with capsys.disabled():
         print(f"\nlittlefs, MicroPython {micropython.id}: {done.stdout.strip()}")
@@ -26,9 +29,7 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(micropyth
 
 
 def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(micropython):
-    done = micropython.run(
-        DEVICE / "fat.py", heap_bytes=4 * HEAP_BYTES, micropypath=[ROOT, ROOT / "lib"]
-    )
+    done = micropython.run(DEVICE / "fat.py", heap_bytes=4 * HEAP_BYTES, micropypath=PATH)
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.strip()
     if said.startswith("refused"):
@@ -39,7 +40,7 @@ def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(mi
 
 
 def test_recovery_of_a_full_64_kb_journal_takes_2_kb_at_most(micropython, capsys):
-    done = micropython.run(DEVICE / "memory.py", heap_bytes=HEAP_BYTES)
+    done = micropython.run(DEVICE / "memory.py", heap_bytes=HEAP_BYTES, micropypath=PATH)
     assert done.returncode == 0, done.stderr
     kept, recovery, per_message = map(int, done.stdout.split())
     with capsys.disabled():

@@ -1,12 +1,9 @@
 """The kit's packets against bytes from the standards, and against each other."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.micropython import ROOT
 from tools.standin import packets as p
 
 # Written out by hand from the figures of MQTT 3.1, 3.1.1 and 5.
@@ -139,14 +136,3 @@ def test_short_forms_have_no_properties_and_reason_0():
     assert p.reason_of(p.pubrec(7, 0x97)) == 0x97
     assert p.properties_of(p.pubrec(7, 0x97)) == {}
     assert p.reason_of(p.connack(0x84)) == 0x84
-
-
-def test_the_kit_runs_on_micropython(micropython):
-    done = micropython.run(Path(__file__).parent / "on_board.py", micropypath=[ROOT])
-    assert done.stdout.splitlines() == [
-        f"PUBLISH qos 1 id 5 t b'{'x' * 24}' DUP "
-        "[('message_expiry', 7), ('user_property', [(b'k', b'v'), (b'k', b'w')])]",
-        "PUBREC id 7 reason 0x97 None b'0'",
-        "5 9 b'n' b'w' b'off'",
-        "[(b'a', 1)]",
-    ], done.stderr

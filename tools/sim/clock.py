@@ -1,8 +1,4 @@
-"""The turned clock: stands in for the module `time` in everything that is simulated.
-
-Its ticks have MicroPython's 32-bit range and start just before they wrap.  Sleeping
-turns the world on; no real time passes.
-"""
+"""What takes the places of `time`, `socket` and `random` in everything that is simulated."""
 
 import random
 import sys
@@ -12,13 +8,14 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from tools.standin import clock as standin
+
 PERIOD = 1 << 30
-HALF = PERIOD >> 1
 FIRST_TICKS = PERIOD - 150
 
 
-class Clock:
-    """`time` as MicroPython has it, driven by `sleep_ms` of a world."""
+class Clock(standin.Clock):
+    """The clock of a world: its time, which sleeping turns on with all that happens in it."""
 
     def __init__(self, world: Any):
         self._world = world
@@ -34,14 +31,6 @@ class Clock:
 
     def ticks_us(self) -> int:
         return (self._world.now + self.offset) * 1000 & PERIOD - 1
-
-    @staticmethod
-    def ticks_add(ticks: int, delta: int) -> int:
-        return ticks + delta & PERIOD - 1
-
-    @staticmethod
-    def ticks_diff(a: int, b: int) -> int:
-        return (a - b + HALF & PERIOD - 1) - HALF
 
     def sleep_ms(self, ms: int) -> None:
         self._world.sleep(ms)

@@ -3,7 +3,7 @@
 Bits only fall when programming and rise only by erasing a whole block; programs are
 whole aligned units and never ask a 0 to become 1; every block counts its wear and
 every page its reads.  The power can be cut at any operation, which is then undone,
-done or torn.  No clock; one seed, one result.
+done or torn, and operations can fail.  No clock; one seed, one result.
 """
 
 import random
@@ -43,6 +43,7 @@ class Flash:
         self.operations = 0  # program and erase calls
         self.watch = None  # watch(address, before, after), called before each operation
         self._cut_at = None
+        self._failures = 0
 
     @property
     def erases(self):
@@ -54,6 +55,11 @@ class Flash:
         self._cut_at = operation
         self._cut_mode = mode
         self._cut_seed = seed
+
+    def fail_at(self, operation, count):
+        """From the operation with this number on so many fail; each leaves nothing or half."""
+        self._failures = count
+        self._fail_at = operation
 
     # --- MicroPython's block protocol ---------------------------------------------
 
@@ -107,6 +113,12 @@ class Flash:
     def _change(self, at, before, after):
         if self.watch:
             self.watch(at, bytes(before), after)
+        if self._failures and self.operations >= self._fail_at:
+            self._failures -= 1
+            if self._failures % 2:
+                half = len(after) // 2
+                self.data[at : at + half] = after[:half]
+            raise OSError(5)
         if self.operations == self._cut_at:
             torn = cut(bytes(before), after, self._cut_mode, self._cut_seed)
             self.data[at : at + len(torn)] = torn

@@ -8,37 +8,12 @@ were and after how many of them an accepted message was missing.
 import vfs
 
 from host_tests.client.dialogue import Dialogue
+from tools.standin.ramflash import RamFlash
 from umqtt31 import FileBlockDevice, Journal
 
 SECTOR = 512
 SECTORS = 160
 MESSAGES = 24
-
-
-class SectorFlash:
-    """A block device as boards give it to FAT; `hook` is called before each operation."""
-
-    def __init__(self, data):
-        self.data = data
-        self.hook = None
-
-    def readblocks(self, block, buf):
-        at = block * SECTOR
-        buf[:] = self.data[at : at + len(buf)]
-
-    def writeblocks(self, block, buf):
-        for k in range(len(buf) // SECTOR):
-            at = (block + k) * SECTOR
-            self._change(at, b"\xff" * SECTOR)
-            self._change(at, bytes(buf[k * SECTOR : (k + 1) * SECTOR]))
-
-    def _change(self, at, after):
-        if self.hook:
-            self.hook(at, after)
-        self.data[at : at + SECTOR] = after
-
-    def ioctl(self, op, arg):
-        return SECTORS if op == 4 else SECTOR if op == 5 else 0
 
 
 def client_on(folder, is_connected):
@@ -49,7 +24,7 @@ def client_on(folder, is_connected):
 
 
 def recovered(data):
-    vfs.mount(vfs.VfsFat(SectorFlash(data)), "/cut")
+    vfs.mount(vfs.VfsFat(RamFlash(SECTORS, SECTOR, data)), "/cut")
     try:
         d, device = client_on("/cut", True)
         payloads = [one[0] for one in d.take_publishes()]
@@ -83,7 +58,7 @@ class Cutter:
 
 
 def main():
-    flash = SectorFlash(bytearray(SECTOR * SECTORS))
+    flash = RamFlash(SECTORS, SECTOR)
     vfs.VfsFat.mkfs(flash)
     vfs.mount(vfs.VfsFat(flash), "/flash")
     try:

@@ -7,34 +7,12 @@ was not one between the newest durable one and the current one.
 
 import vfs
 
+from tools.standin.ramflash import RamFlash
 from umqtt31.fileblockdevice import FileBlockDevice
 from umqtt31.journal import Journal
 
 BLOCK = 512
 BLOCKS = 48
-
-
-class RamFlash:
-    def __init__(self, data):
-        self.data = data
-        self.hook = None
-
-    def readblocks(self, block, buf, offset=0):
-        at = block * BLOCK + offset
-        buf[:] = self.data[at : at + len(buf)]
-
-    def writeblocks(self, block, buf, offset=0):
-        self.change(block * BLOCK + offset, buf)
-
-    def change(self, at, after):
-        if self.hook:
-            self.hook(at, after)
-        self.data[at : at + len(after)] = after
-
-    def ioctl(self, op, arg):
-        if op == 6:
-            self.change(arg * BLOCK, b"\xff" * BLOCK)
-        return BLOCKS if op == 4 else BLOCK if op == 5 else 0
 
 
 class Found:
@@ -62,7 +40,7 @@ def opened(folder):
 
 
 def recovered(data):
-    vfs.mount(vfs.VfsLfs2(RamFlash(data)), "/cut")
+    vfs.mount(vfs.VfsLfs2(RamFlash(BLOCKS, BLOCK, data)), "/cut")
     device, journal = opened("/cut")
     found = Found()
     journal.recover(found)
@@ -96,7 +74,7 @@ class Cutter:
 
 
 def main():
-    flash = RamFlash(bytearray(BLOCK * BLOCKS))
+    flash = RamFlash(BLOCKS, BLOCK)
     vfs.VfsLfs2.mkfs(flash)
     vfs.mount(vfs.VfsLfs2(flash), "/flash")
     _, journal = opened("/flash")

@@ -6,8 +6,8 @@ Prints the number of blocks erased under the lock and what a new life recovers.
 import sys
 
 import micropython
-from ram_flash import RamFlash
 
+from tools.standin.ramflash import RamFlash
 from umqtt31.journal import Journal
 
 

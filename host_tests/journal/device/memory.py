@@ -5,8 +5,7 @@ The device collects garbage before each read and notes what is in use.
 
 import gc
 
-from ram_flash import RamFlash
-
+from tools.standin.ramflash import RamFlash
 from umqtt31.journal import Journal
 
 
