@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -14,6 +16,7 @@ from tools.setup.nodejs import IFRAME_WORKER, MERMAID
 
 _SCRIPTS = {"assets/mermaid.js": MERMAID, "assets/iframe-worker.js": IFRAME_WORKER}
 _MERMAID_TAG = re.compile(r'<script src="[./]*assets/mermaid\.js"></script>')
+_RELATIVE = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)\)")
 _MISSING = "console.warn('%s is not installed; see make setup');\n"
 
 
@@ -26,7 +29,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the lists of commands where a page has their marks."""
+    """Put the lists of commands where a page has their marks; unlink what the site has not."""
+
+    def unlinked(link: re.Match[str]) -> str:
+        path = (Path(config.docs_dir) / page.file.src_uri).parent / link[2]
+        if path.resolve().is_relative_to(config.docs_dir):
+            return link[0]
+        if not path.exists():
+            raise PluginError(f"{page.file.src_uri}: no file {link[2]}")
+        return link[1]
+
+    markdown = _RELATIVE.sub(unlinked, markdown)
     for mark, make in {"<!-- make -->": _targets, "<!-- tools -->": _commands}.items():
         if mark in markdown:
             markdown = markdown.replace(mark, "\n".join(make()))

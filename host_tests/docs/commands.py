@@ -1,0 +1,128 @@
+"""A command line of a document, checked without being run: would the program take it?"""
+
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import mpremote.main
+import pyspark
+
+from tools.__main__ import main
+from tools.command import COMMANDS, options_of
+from tools.micropython import interpreters
+
+ROOT = Path(__file__).resolve().parents[2]
+_SPARK = Path(pyspark.__file__).parent / "bin"
+_ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
+
+
+def lines_of(text):
+    """-> the commands of a shell block, continued lines joined, comments taken off."""
+    found = []
+    for line in text.replace("\\\n", " ").splitlines():
+        found.append([])
+        for word in shlex.split(line, comments=True):
+            found[-1].append(word.removesuffix(";"))
+            if word.endswith(";"):
+                found.append([])
+    return [words for words in found if words]
+
+
+def entered(text):
+    """-> the commands of a block that shows a terminal: what stands behind `$ `."""
+    found = re.findall(r"^\$ (.*(?:\\\n.*)*)", text, re.MULTILINE)
+    return lines_of("\n".join(found))
+
+
+def check(words):
+    """Raises AssertionError or click.UsageError for what would be refused."""
+    while _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    program, arguments = words[0], words[1:]
+    if words[1:3] == ["-m", "tools"] and program in ("python", "python3"):
+        _tools(arguments[2:])
+    elif program in ("python", "python3"):
+        module = importlib.util.find_spec(arguments[1]) if arguments[0] == "-m" else None
+        assert module or arguments[0].endswith(".py"), words  # a program of the page's own
+    elif program == "make":
+        _make(arguments)
+    elif program == "mpremote":
+        known = {**mpremote.main._COMMANDS, **mpremote.main._BUILTIN_COMMAND_EXPANSIONS}
+        assert arguments[0] in known, words
+    elif program == "spark-submit":
+        _spark_submit(arguments)
+    elif program in ("spark-class", "pyspark"):
+        assert (_SPARK / program).exists()
+    elif program == "umqtt31":
+        _umqtt31(arguments)
+    elif program in ("rm", "git", "pip"):
+        assert shutil.which(program)
+    elif program.startswith(".venv/bin/"):
+        assert (ROOT / program).exists()
+        assert [word for word in arguments if ".py" in word and not (ROOT / word).exists()] == []
+    elif program.startswith(".tools/bin/micropython-"):
+        assert program.removeprefix(".tools/bin/micropython-") in {x.id for x in interpreters()}
+    else:
+        assert program in _BY_HELP, words
+        _options_in_help(program, arguments)
+
+
+_BY_HELP = {"mosquitto", "mosquitto_sub", "mosquitto_pub"}
+
+
+def _umqtt31(arguments):
+    """As `make` and as its options: both are taken."""
+    if arguments != ["--help"]:
+        assert arguments[0] in COMMANDS, arguments
+        group, name, _ = COMMANDS[arguments[0]]
+        _tools([group, name, *options_of(arguments[1:])])
+
+
+def _tools(arguments):
+    command, context = main, click.Context(main, info_name="tools")
+    while isinstance(command, click.Group):
+        name, *arguments = arguments
+        command = command.get_command(context, name)
+        assert command is not None, name
+        context = click.Context(command, info_name=name, parent=context)
+    given, _, _ = command.make_parser(context).parse_args(list(arguments))
+    missing = [one.name for one in command.params if one.required and given.get(one.name) is None]
+    assert missing == [], arguments
+
+
+def _make(arguments):
+    targets = [word for word in arguments if "=" not in word]
+    assert targets, "make alone is no example"
+    variables = [word for word in arguments if "=" in word]
+    makefile = (ROOT / "Makefile").read_text()
+    for target in targets:
+        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        assert recipe, target
+        for variable in variables:
+            name = variable.partition("=")[0]
+            assert re.search(rf"\({name}\)|call opt,{name},", recipe[1]), (target, name)
+    shown = subprocess.run(
+        ["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    for line in re.findall(r"^\S*python\S* -m tools (.*)", shown, re.MULTILINE):
+        _tools(shlex.split(line))
+
+
+def _spark_submit(arguments):
+    assert (_SPARK / "spark-submit").exists()
+    script = next(word for word in arguments if word.endswith(".py"))
+    assert (ROOT / script).exists()
+    _tools(["fleet", *arguments[arguments.index(script) + 1 :]])
+
+
+def _options_in_help(program, arguments):
+    path = shutil.which(program, path="/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin")
+    done = subprocess.run([path, "--help"], capture_output=True, text=True, check=False)
+    known = done.stdout + done.stderr
+    for word in arguments:
+        if re.fullmatch(r"--?[a-zA-Z][a-z-]*", word):
+            assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", known), (program, word)

@@ -1,0 +1,164 @@
+"""Every block of code in README and docs/ is run, or checked in a stated way.
+
+A block's label says which: `python` is a program, run under CPython and MicroPython;
+`sh` and `console` are commands, checked as the program itself would; settings, tables and
+outputs have a check below.  A block that a test elsewhere runs is named in ELSEWHERE.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+from firmware import settings
+from host_tests.docs import blocks, commands
+from host_tests.docs.blocks import ROOT
+from tools.__main__ import main
+from tools.boards.batch import read_batch
+from tools.boards.profile import load_profile
+from tools.brokers import Mosquitto
+
+# Which test reads this block from the page and runs it: it has to name the page.
+ELSEWHERE = {
+    "README.md-python": "host_tests/test_readme.py",
+    "docs/guides/new-board.md-python": "host_tests/boards/test_new_board.py",
+    "docs/guides/new-board.md-toml": "host_tests/boards/test_new_board.py",
+    "docs/guides/tls.md-sh": "host_tests/tls/test_documentation.py",
+    "docs/guides/tls.md-python": "host_tests/docs/test_guides.py",
+    "docs/guides/asyncio.md-python": "host_tests/docs/test_guides.py",
+    "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
+    "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
+    "docs/reasons/simulator.md-python": "host_tests/sim/test_simulator.py",
+    "docs/reasons/simulator.md-text": "host_tests/sim/test_simulator.py",
+    "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
+    "docs/reference/journal-format.md-text": "host_tests/journal/test_layout.py",
+    "docs/start/index.md-python": "host_tests/docs/test_start.py",
+    "docs/start/index.md-conf": "host_tests/docs/test_start.py",
+    "examples/README.md-python": "host_tests/docs/test_guides.py",
+}
+# Drawn with characters: nothing to run.
+DRAWN = {ROOT / "docs" / "reasons" / "design.md"}
+# Drawn with characters: nothing to run.
+DRAWN = {ROOT / "docs" / "reasons" / "design.md"}
+KINDS = {"python", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
+
+
+def here(kind):
+    """The blocks of a kind that this file has to check."""
+    found = [one for one in blocks.of_kind(kind) if f"{one.page}-{kind}" not in ELSEWHERE]
+    return pytest.mark.parametrize("block", found, ids=[one.id for one in found])
+
+
+def test_every_block_has_a_kind_that_is_checked():
+    assert [one.id for one in blocks.ALL if one.kind not in KINDS] == []
+    pages = {path for path in blocks.DOCUMENTS if blocks.indented_code(path)}
+    assert pages - DRAWN == set()
+
+
+def test_what_is_checked_elsewhere_is_named_there():
+    pages = {f"{one.page}-{one.kind}" for one in blocks.ALL}
+    assert set(ELSEWHERE) - pages == set()
+    for block, test in ELSEWHERE.items():
+        name = block.rpartition("/")[2].rpartition("-")[0]
+        assert f'"{name}"' in (ROOT / test).read_text() or name in (ROOT / test).read_text(), test
+
+
+def printed_below(block):
+    """What the page says that a program prints: the `text` block right behind it, or None."""
+    page = (ROOT / block.page).read_text()
+    behind = page.partition(f"```python\n{block.text}```\n")[2]
+    shown = re.match(r"\n```text\n(.*?)```", behind, re.DOTALL)
+    return shown and shown[1]
+
+
+@here("python")
+def test_program_runs_and_prints_what_the_page_says(block, tmp_path, micropythons):
+    path = tmp_path / "program.py"
+    path.write_text(block.text)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    command = [sys.executable, str(path)]
+    results = [
+        subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    ]
+    results.append(micropythons[-1].run(path, timeout=60, cwd=tmp_path))
+    for done in results:
+        assert done.returncode == 0, done.stderr
+        assert printed_below(block) in (None, done.stdout)
+
+
+@here("sh")
+def test_command_would_be_taken(block):
+    found = commands.lines_of(block.text)
+    assert found
+    for words in found:
+        commands.check(words)
+
+
+@here("console")
+def test_entered_command_would_be_taken(block):
+    found = commands.entered(block.text)
+    assert found
+    for words in found:
+        commands.check(words)
+
+
+@here("toml")
+def test_settings_are_complete_and_right(block):
+    found = tomllib.loads(block.text.replace("…", "12345678"))
+    assert settings.problems(found, has_wifi=True) == []
+
+
+@here("csv")
+def test_batch_is_taken(block, tmp_path):
+    path = tmp_path / "devices.csv"
+    path.write_text(block.text.replace("…", "secret"))
+    shared = tmp_path / "shared.toml"
+    shared.write_text('wifi_ssid = "workshop"\nwifi_password = "12345678"\n')
+    assert len(read_batch(path, load_profile("RPI_PICO_W"), shared)) > 1
+
+
+@here("conf")
+def test_broker_starts_with_the_settings(block, tmp_path):
+    """Folder and port are this test's own; files that a line names are not there."""
+    lines = [line.split(" ", 1) for line in block.text.splitlines()]
+    options = {name: value for name, value in lines if "/" not in value and name != "listener"}
+    options.pop("require_certificate", None)
+    with Mosquitto(tmp_path, **options) as broker:
+        assert broker.port
+
+
+SETTINGS = """
+client_id = "hall-1"
+server = "192.168.1.10"
+wifi_ssid = "workshop"
+store = "journal"
+streams = [1]
+max_inflight = 8
+"""
+# {words that a shown output begins with: settings that bring it}
+ADVICE = {"stream 0": SETTINGS, "Error: device.toml": SETTINGS.replace("server", "servr")}
+
+
+@here("text")
+def test_output_is_what_the_command_prints(block, tmp_path, monkeypatch):
+    """What stands behind a program is compared where that is run."""
+    programs = [one for one in blocks.of_kind("python") if one.page == block.page]
+    if any(printed_below(program) == block.text for program in programs):
+        return
+    (device,) = [text for begin, text in ADVICE.items() if block.text.startswith(begin)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "device.toml").write_text(device)
+    command = ["boards", "advise", "--board", "RPI_PICO_W", "--config", "device.toml"]
+    shown = CliRunner().invoke(main, command).output
+    pattern = ".*".join(re.escape(part) for part in block.text.strip().split("…"))
+    assert re.search(pattern, shown, re.DOTALL), shown
+
+
+def test_pictures_are_of_kinds_that_the_site_draws():
+    """host_tests/docs/test_browser.py draws them all."""
+    first = {block.text.split()[0] for block in blocks.of_kind("mermaid")}
+    assert first <= {"flowchart", "sequenceDiagram"}

@@ -1,0 +1,103 @@
+"""The programs of guides that need something around them: a broker, files, a board's modules."""
+
+import os
+import re
+import subprocess
+import sys
+import types
+import unittest.mock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from host_tests.docs import blocks
+from host_tests.docs.blocks import ROOT
+from tools.fleet import schemas
+from tools.lint import ports
+
+LIBRARY = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+
+
+def programs(page):
+    return [block.text for block in blocks.of_kind("python") if block.page == page]
+
+
+@pytest.mark.parametrize("is_board", [False, True], ids=["cpython", "micropython"])
+def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, micropythons):
+    (code,) = programs("docs/guides/asyncio.md")
+    path = tmp_path / "program.py"
+    path.write_text(code.replace('"broker.local"', f'"127.0.0.1", {mosquitto.port}'))
+    argv = micropythons[-1].argv(path) if is_board else [sys.executable, "-u", str(path)]
+    paths = [ROOT / "lib"]
+    environment = micropythons[-1].environment(paths) if is_board else LIBRARY
+    port = ["-p", str(mosquitto.port), "-q", "1"]
+    states = ["mosquitto_sub", *port, "-t", "lamp/state", "-C", "2", "-W", "30"]
+    receiver = subprocess.Popen(states, stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        argv, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert receiver.stdout.readline() == "on\n"
+        subprocess.run(["mosquitto_pub", *port, "-t", "lamp/set", "-m", "off"], check=True)
+        assert program.stdout.readline() == "b'lamp/set' b'off'\n"
+        assert receiver.stdout.readline() == "off\n"
+    finally:
+        for process in (program, receiver):
+            process.kill()
+            process.communicate()
+
+
+def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropythons):
+    for block in blocks.of_kind("sh"):
+        if block.page == "docs/guides/tls.md":
+            subprocess.run(
+                ["sh", "-ec", block.text], cwd=tmp_path, check=True, capture_output=True
+            )
+    (code,) = programs("docs/guides/tls.md")
+    path = tmp_path / "program.py"
+    path.write_text(code)
+    command = [sys.executable, str(path)]
+    subprocess.run(command, cwd=tmp_path, env=LIBRARY, check=True, timeout=60)
+    done = micropythons[-1].run(path, timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_sensor_node_md_sensors_measure(monkeypatch):
+    """On a stand-in for the bus: who made them knows which they are."""
+    (code,) = programs("docs/guides/sensor-node.md")
+    monkeypatch.syspath_prepend(ROOT / "firmware")
+    machine = types.SimpleNamespace(ADC=unittest.mock.Mock())
+    monkeypatch.setitem(sys.modules, "machine", machine)
+    scope = {"i2c": lambda: "bus"}
+    exec(compile(code, "sensor-node.md", "exec"), scope)
+    assert [type(one).__name__ for one in scope["sensors"]()] == ["RP2Temperature", "SHT3x"]
+
+
+def test_fleet_tables_md_program_finds_its_columns(tmp_path):
+    (code,) = programs("docs/reference/fleet-tables.md")
+    for name in re.findall(r'"OUT/(\w+)"', code):
+        schema = schemas.TABLES[name]
+        (tmp_path / "OUT" / name).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist([], schema), tmp_path / "OUT" / name / "part.parquet")
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_packages_md_installs_with_what_the_port_has(tmp_path):
+    installs, freezes = programs("docs/guides/packages.md")
+    path = tmp_path / "install.py"
+    path.write_text(installs)
+    assert not ports.missing_on("esp32", (str(path),))
+    included = []
+    exec(compile(freezes, "packages.md", "exec"), {"include": included.append})
+    assert included == ["dist/freeze/manifest.py"]  # host_tests/dist builds it and includes it
+
+
+def test_examples_readme_md_uses_what_the_port_has(tmp_path):
+    """examples/README.md: a network and its pins are a board's, so names are checked."""
+    for number, code in enumerate(programs("examples/README.md")):
+        path = tmp_path / f"boot_{number}.py"
+        path.write_text(code)
+        assert not ports.missing_on("esp32", (str(path),))

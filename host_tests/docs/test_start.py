@@ -1,0 +1,143 @@
+"""docs/start/index.md, as a reader types it: broker, receiver, program, and both switched off.
+
+Port, period and program are this test's own; everything else stands as on the page.
+"""
+
+import os
+import queue
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from host_tests.docs import blocks
+from host_tests.docs.blocks import ROOT
+from tools.brokers import free_port
+
+PAGE = "docs/start/index.md"
+SECONDS = 60  # for what comes at once, on a busy computer
+
+
+def on_page(kind, word=""):
+    """-> the one block of this kind with this word."""
+    (found,) = [b.text for b in blocks.of_kind(kind) if b.page == PAGE and word in b.text]
+    return found
+
+
+class Terminal:
+    """A running command, its lines as they come."""
+
+    def __init__(self, argv, folder, environment=None):
+        self._lines = queue.Queue()
+        self._process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+
+    def wait_for(self, line):
+        """-> the lines up to `line`, which has to come."""
+        seen = []
+        while not seen or seen[-1] != line:
+            seen.append(self._lines.get(timeout=SECONDS))
+        return seen
+
+    def wait_for_end(self, word):
+        """Read on until a line ends with `word`."""
+        while not self._lines.get(timeout=SECONDS).endswith(word):
+            pass
+
+    def stop(self, number=signal.SIGINT):
+        """Ctrl-C, unless another signal is given -> the lines that nobody had read."""
+        self._process.send_signal(number)
+        self._process.wait(SECONDS)
+        self._reader.join(SECONDS)
+        return [self._lines.get() for _ in range(self._lines.qsize())]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """Starts the page's commands in a folder of their own; whatever runs is ended."""
+    running = []
+    port = free_port()
+
+    def start(command, program=None):
+        words = shlex.split(command)
+        if words[0].startswith("mosquitto_"):
+            words += ["-p", str(port)]
+        environment = dict(os.environ)
+        while "=" in words[0]:
+            name, _, value = words.pop(0).partition("=")
+            environment[name] = str(ROOT / value)
+        argv = program + words[1:] if program else [shutil.which(words[0], path=PATH), *words[1:]]
+        running.append(Terminal(argv, tmp_path, environment))
+        return running[-1]
+
+    (tmp_path / "broker.conf").write_text(own(on_page("conf"), "1883", f"{port} 127.0.0.1"))
+    if os.geteuid() == 0:
+        with (tmp_path / "broker.conf").open("a") as file:
+            file.write("user root\n")
+    code = own(on_page("python"), '"127.0.0.1"', f'"127.0.0.1", {port}')
+    (tmp_path / "first.py").write_text(own(code, "PERIOD_MS = 1000", "PERIOD_MS = 100"))
+    yield start
+    for terminal in running:
+        terminal.stop(signal.SIGKILL)
+
+
+PATH = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
+
+
+def own(text, old, new):
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+def number(count):
+    return f"home/sensor-7/number {count}"
+
+
+@pytest.mark.parametrize("is_board", [False, True], ids=["cpython", "micropython"])
+def test_numbers_arrive_whatever_is_switched_off(desk, is_board, micropythons):
+    word = "micropython" if is_board else "PYTHONPATH"
+    line = on_page("sh", word).splitlines()[-1]
+    interpreter = list(micropythons[-1].command) if is_board else [sys.executable, "-u"]
+
+    def start_broker():
+        broker = desk(on_page("sh", "mosquitto -c"))
+        broker.wait_for_end("running")
+        return broker
+
+    broker = start_broker()
+    receiver = desk(on_page("sh", "mosquitto_sub"))
+    program = desk(line, interpreter)
+    seen = receiver.wait_for(number(3))
+    desk(on_page("sh", "mosquitto_pub"))
+    program.wait_for("led b'on'")
+
+    broker.stop()
+    program.wait_for("accepted 30")
+    broker = start_broker()
+    seen += receiver.wait_for(number(33))
+
+    broker.stop()
+    program.wait_for("accepted 45")
+    last = [text for text in ["accepted 45", *program.stop(signal.SIGQUIT)] if "accepted" in text]
+    start_broker()
+    program = desk(line, interpreter)
+    seen += receiver.wait_for(number(1))
+    appeared = list(dict.fromkeys(text for text in seen if "number" in text))
+    assert appeared == [number(count) for count in range(1, 1 + int(last[-1].split()[1]))]
+    program.wait_for("accepted 3")
