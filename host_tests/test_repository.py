@@ -184,7 +184,7 @@ def tools_modules():
 def tools_imported_by(module, path, modules):
     """The tools' modules that `module` imports, now or when it is run."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(without_type_checking(tree(path))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -197,13 +197,15 @@ def tools_imported_by(module, path, modules):
         yield from (name for name in names if name in modules and name != module)
 
 
-def without_type_checking(module):
-    module.body = [
-        node
-        for node in module.body
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    ]
-    return module
+def test_stand_ins_share_no_code_with_what_they_check():
+    """Not with the library, and not with tools and tests that may lean on it."""
+    found = {
+        (path.name, name)
+        for path in python_files("tools/standin")
+        for _, name in imports(path)
+        if name not in ("random", "sys", "time")
+    }
+    assert found == set()
 
 
 @pytest.mark.parametrize("depth", [2, 9], ids=["parts", "modules"])

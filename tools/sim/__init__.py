@@ -5,7 +5,7 @@ docs/reasons/simulator.md says how to test your own program with it.
 """
 
 from .faults import parse
-from .rules import Violation
+from .record import Violation
 from .world import World
 
 __all__ = ["Violation", "World", "parse"]

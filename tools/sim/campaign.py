@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from . import explore, script
 from .faults import Fault, text
-from .rules import Violation
+from .record import Violation
 from .world import World
 
 RANDOM_PER_JOB = 500

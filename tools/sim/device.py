@@ -264,7 +264,7 @@ class Device:
         rules.outgoing.window = window
         rules.incoming.most_held = options.get("max_awaiting_rel", 65535)
         rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
-        rules.is_forgetful = self.store_kind == "ram"
+        rules.record.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
         return Client(self._world, client_id, "broker", **options)
 

@@ -4,14 +4,10 @@ Handed over once at QoS 2, at least once at QoS 1, in order; acknowledged after 
 handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
-from typing import TYPE_CHECKING
-
 from tools.standin import packets as p
 
 from .network import Link
-
-if TYPE_CHECKING:
-    from .rules import Rules
+from .record import Record
 
 _SLACK_MS = 1000
 _MUST = 1  # be handed over
@@ -61,8 +57,8 @@ class Incoming:
 
     `buffer_bytes`, `most_held` and `held_ms` are settings of the client."""
 
-    def __init__(self, rules: "Rules"):
-        self._rules = rules
+    def __init__(self, record: Record):
+        self._record = record
         self.buffer_bytes = 65535
         self.most_held = 65535
         self.held_ms = 300_000
@@ -98,7 +94,7 @@ class Incoming:
             link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)
         if qos == 2 and duty == _MUST_NOT:
             if packet_id not in self._held:
-                message.held_at = self._rules.device_ms()
+                message.held_at = self._record.device_ms()
                 self._held[packet_id] = message
 
     def _duty(self, link: Link, message: Message, packet_id: int) -> int:
@@ -120,7 +116,7 @@ class Incoming:
         message = self._held.get(packet_id)
         if not message:
             return
-        over_ms = self._rules.device_ms() - message.held_at - self.held_ms
+        over_ms = self._record.device_ms() - message.held_at - self.held_ms
         if over_ms >= 0:
             message.may_repeat = True
             del self._held[packet_id]
@@ -140,20 +136,20 @@ class Incoming:
 
     def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
         """The handler is about to be called with this message."""
-        rules = self._rules
+        record = self._record
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
-            rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
         assert now.message
         read = now.message.key, now.message.qos, now.dup, now.packet_id
         if read != (key, qos, dup, packet_id):
-            rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
+            record.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
         message = now.message
         if message.number < self._newest[qos] and not message.handled and not now.dup:
-            rules.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
+            record.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
         self._newest[qos] = max(self._newest[qos], message.number)
         if qos == 2 and message.handled and not message.may_repeat:
-            rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
+            record.fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
     def on_handled(self) -> None:
         """The handler returned."""
@@ -163,11 +159,11 @@ class Incoming:
         now.is_excused = False
         now.message.handled += 1
         now.message.may_repeat = False
-        now.message.handled_life = self._rules.life
+        now.message.handled_life = self._record.life
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message
-            now.message.held_at = self._rules.device_ms()
+            now.message.held_at = self._record.device_ms()
 
     def on_raised(self) -> None:
         """The handler raised: the message stays unacknowledged."""
@@ -181,7 +177,7 @@ class Incoming:
         self._unrecorded.clear()
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
-        rules = self._rules
+        record = self._record
         name = p.NAMES[kind]
         owed = link.notes.owed[kind]
         while owed:
@@ -190,14 +186,14 @@ class Incoming:
                 break
             if not arrival.is_excused:
                 rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-                rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
+                record.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
-            rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
+            record.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
         if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
-            rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+            record.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
-            if not arrival.is_handled and self._rules.secret_losses:
+            if not arrival.is_handled and self._record.secret_losses:
                 arrival.message.is_forgotten = True  # taken for a repetition
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
@@ -218,13 +214,13 @@ class Incoming:
         for kind, owed in link.notes.owed.items():
             for arrival in owed:
                 if not arrival.is_excused:
-                    rules = self._rules
-                    rules.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
+                    record = self._record
+                    record.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
 
     def _check_current(self) -> None:
         now = self._current
         if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
-            self._rules.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
+            self._record.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
 
     # --- the rest -------------------------------------------------------------------
 
@@ -235,7 +231,7 @@ class Incoming:
         self.may_hold_old_ids |= bool(self._unrecorded)
         self._closing.clear()
         self._unrecorded.clear()
-        is_forgetful = self._rules.is_forgetful
+        is_forgetful = self._record.is_forgetful
         for packet_id, message in list(self._held.items()):
             if is_forgetful or not message.has_pubrec:
                 message.may_repeat = True
@@ -271,4 +267,4 @@ class Incoming:
             if message.is_forgotten or message.is_oversize:
                 continue
             if message.qos and not message.handled:
-                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

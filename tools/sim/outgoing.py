@@ -5,16 +5,11 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 §4.3 and §4.6.
 """
 
-from typing import TYPE_CHECKING
-
 from tools.standin import packets as p
 
 from .faults import NEVER
 from .network import Link
-
-if TYPE_CHECKING:
-    from .rules import Rules
-
+from .record import Record
 
 _SLACK_MS = 1000  # timers need not be looked at more often
 
@@ -65,8 +60,8 @@ class Flow:
 class Outgoing:
     """Judges the client's PUBLISHes and PUBRELs.  `window`, `is_ordered`: its settings."""
 
-    def __init__(self, rules: "Rules"):
-        self._rules = rules
+    def __init__(self, record: Record):
+        self._record = record
         self.window = 65535
         self.is_ordered = False
         self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
@@ -91,9 +86,9 @@ class Outgoing:
         self._newest += 1
         flow = self.flows[key] = Flow(self._newest, key, qos)
         flow.was_online = is_online
-        flow.life = self._rules.life
+        flow.life = self._record.life
         if max_age:
-            flow.expires_ms = self._rules.device_ms() + 1000 * max_age
+            flow.expires_ms = self._record.device_ms() + 1000 * max_age
             self._aging.append(flow)
         return flow
 
@@ -109,7 +104,7 @@ class Outgoing:
             flow.is_promised = True
         if flow.qos:
             if not packet_id or flow.packet_id not in (0, packet_id):
-                self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
+                self._record.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
             self._name(flow, packet_id)
 
     def on_kept(self) -> None:
@@ -126,44 +121,44 @@ class Outgoing:
             if flow in self._aging:
                 self._aging.remove(flow)
         elif flow.qos:
-            self._rules.fail("publish", f"raised, but {flow} was sent")
+            self._record.fail("publish", f"raised, but {flow} was sent")
 
     def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool = False) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
         flow = self._find_waiting(packet_id, is_old)
         if is_old and not self._is_old(flow):
-            self._rules.fail("max_age", f"{flow} is given up before its time")
+            self._record.fail("max_age", f"{flow} is given up before its time")
         # After a reset what is beyond the window waits, though it may have been sent.
         if flow in self._in_flight and not is_clean and not flow.may_be_sent:
-            self._rules.fail("overflow", f"{flow} was in flight and is given up")
-        flow.drop_life = self._rules.life
+            self._record.fail("overflow", f"{flow} was in flight and is given up")
+        flow.drop_life = self._record.life
         if flow in self._in_flight:
             self._in_flight.remove(flow)
 
     def _is_old(self, flow: Flow) -> bool:
-        rules = self._rules
-        return flow.life == rules.life and rules.device_ms() >= flow.expires_ms
+        record = self._record
+        return flow.life == record.life and record.device_ms() >= flow.expires_ms
 
     def _find_waiting(self, packet_id: int, is_old: bool) -> Flow:
         flow = self._by_id.get(packet_id)
-        if not flow or self._rules.life in (flow.drop_life, flow.done_life):
+        if not flow or self._record.life in (flow.drop_life, flow.done_life):
             # Of several at QoS 0 the oldest; else one whose publish() a reset ended, or
             # one that has a new id in a new session and was not sent there so far.
             waiting = [item for item in self.flows.values() if self._may_wait(item)]
             old = [item for item in waiting if is_old and self._is_old(item)]
             flow = next(iter(old + waiting), None)
-        if flow is None or flow.drop_life == self._rules.life:
-            self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
+        if flow is None or flow.drop_life == self._record.life:
+            self._record.fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
 
     def _may_wait(self, flow: Flow) -> bool:
-        if flow.is_sent or flow.drop_life == self._rules.life:
+        if flow.is_sent or flow.drop_life == self._record.life:
             return False
         return not flow.qos or not flow.is_accepted or not flow.packet_id
 
     def on_new_session(self) -> None:
         """The client knows that the broker has nothing: all in flight is to go out as new."""
-        life = self._rules.life
+        life = self._record.life
         for flow in self.flows.values():
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
                 continue
@@ -178,16 +173,16 @@ class Outgoing:
         """No message that is too old may still wait."""
         if not self._aging:
             return
-        life = self._rules.life
+        life = self._record.life
         self._aging = [
             flow
             for flow in self._aging
             if not flow.was_sent and flow.drop_life < 0 and flow.life == life
         ]
-        now = self._rules.device_ms()
+        now = self._record.device_ms()
         for flow in self._aging:
             if flow.is_accepted and now >= flow.expires_ms + _SLACK_MS:
-                self._rules.fail("max_age", f"{flow} is too old and {what}")
+                self._record.fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
         """A connection was accepted."""
@@ -198,7 +193,7 @@ class Outgoing:
         """Only what is durable is still known."""
         self._unpromised.clear()
         self._aging.clear()
-        if self._rules.is_forgetful:
+        if self._record.is_forgetful:
             for flow in self.flows.values():
                 flow.is_promised = False
             self._in_flight.clear()
@@ -217,19 +212,19 @@ class Outgoing:
         """PUBLISH goes out."""
         qos, packet_id, topic, payload = p.publish_fields(packet)
         flow = self.flows.get(topic + b"\0" + payload)
-        if flow is None or flow.qos != qos or flow.drop_life == self._rules.life:
-            self._rules.fail("publish", f"PUBLISH of what is no message: {p.describe(packet)}")
+        if flow is None or flow.qos != qos or flow.drop_life == self._record.life:
+            self._record.fail("publish", f"PUBLISH of what is no message: {p.describe(packet)}")
         if not qos:
             self._on_qos0(flow, packet)
             return
         if qos == 1 and self._was_chosen_before_done(flow, link):
             return
         self._check_repetition(flow, packet[0] & 8)
-        if not flow.was_sent and flow.life == self._rules.life:
-            if self._rules.device_ms() > flow.expires_ms + _SLACK_MS:
-                self._rules.fail("max_age", f"{flow} is sent though it is too old")
+        if not flow.was_sent and flow.life == self._record.life:
+            if self._record.device_ms() > flow.expires_ms + _SLACK_MS:
+                self._record.fail("max_age", f"{flow} is sent though it is too old")
         if not packet_id or flow.packet_id not in (0, packet_id):
-            self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
+            self._record.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
         self._name(flow, packet_id)
         self._check_place(flow, link)
         self.newest_write.append(flow)
@@ -239,37 +234,37 @@ class Outgoing:
         flow.done_life = -1
         self._enter(flow)
         if sum(other.link is link for other in self._in_flight) > self.window:
-            self._rules.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
+            self._record.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
 
     def _on_qos0(self, flow: Flow, packet: bytes) -> None:
         if packet[0] & 8:
-            self._rules.fail("MQTT-4.3.1-1", f"DUP with {flow}")
+            self._record.fail("MQTT-4.3.1-1", f"DUP with {flow}")
         if flow.is_sent:
-            self._rules.fail("31-4.1-Q0", f"{flow} is sent a second time")
+            self._record.fail("31-4.1-Q0", f"{flow} is sent a second time")
         if flow.number < self._last_qos0:
-            self._rules.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
+            self._record.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
         self._last_qos0 = flow.number
         flow.is_sent = flow.was_sent = True
 
     def _check_repetition(self, flow: Flow, dup: int) -> None:
-        rules = self._rules
+        record = self._record
         if flow.is_released:
-            rules.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
+            record.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
         if flow.has_pubrec:
-            rules.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
-        if flow.done_life == rules.life:
-            rules.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
+            record.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
+        if flow.done_life == record.life:
+            record.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
         if flow.is_sent and not dup and not flow.is_in_doubt:
-            rules.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
+            record.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
         if dup and not flow.is_sent and not flow.may_be_sent:
-            rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
+            record.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
 
     def _name(self, flow: Flow, packet_id: int) -> None:
         flow.packet_id = packet_id
         self._by_id[packet_id] = flow
         for other in self._in_flight:
             if other.packet_id == packet_id and other is not flow:
-                self._rules.fail("31-2.4-ID", f"id of {other} is used for {flow}")
+                self._record.fail("31-2.4-ID", f"id of {other} is used for {flow}")
 
     def _check_place(self, flow: Flow, link: Link) -> None:
         # A pass goes through what is in flight from the oldest on and skips nothing;
@@ -283,10 +278,10 @@ class Outgoing:
                 break
             if not other.has_pubrec:
                 if other.number > cursor and not other.may_have_pubrec:
-                    self._rules.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
+                    self._record.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
                 is_blocked = is_blocked or other.qos == 2
             elif not is_blocked and link not in (other.rel_link, other.pubrec_link):
-                self._rules.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
+                self._record.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
         notes.cursor = number
 
     def _enter(self, flow: Flow) -> None:
@@ -298,7 +293,7 @@ class Outgoing:
 
     def _was_chosen_before_done(self, flow: Flow, link: Link) -> bool:
         # The packet waited for room while its last acknowledgement came.
-        is_done = flow.done_life == self._rules.life
+        is_done = flow.done_life == self._record.life
         return is_done and 0 <= link.blocked_at <= flow.done_at
 
     def on_write_failed(self) -> None:
@@ -310,14 +305,14 @@ class Outgoing:
         """PUBREL goes out."""
         packet_id = p.read_id(packet)
         if packet[0] & 0xF7 != 0x62:
-            self._rules.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
+            self._record.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
         flow = self._find(packet_id) or self._find_done(packet_id)
         if flow is None:
             flow = self._by_id.get(packet_id)
             if flow and self._was_chosen_before_done(flow, link):
                 return
             if packet_id not in link.notes.pubrecs:
-                self._rules.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
+                self._record.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
         self._check_pubrel(flow, link, packet[0] & 8)
         self.newest_write.append(flow)
@@ -329,17 +324,17 @@ class Outgoing:
         self._enter(flow)
 
     def _check_pubrel(self, flow: Flow, link: Link, dup: int) -> None:
-        rules = self._rules
+        record = self._record
         if not (flow.has_pubrec or flow.may_have_pubrec):
-            rules.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
-        if rules.level > 3:
+            record.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
+        if record.level > 3:
             if dup:
-                rules.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {rules.level}")
+                record.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {record.level}")
         elif flow.is_released and not dup and not flow.is_in_doubt:
-            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
+            record.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
         if dup and not flow.is_released and not flow.may_have_pubrec:
-            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
-        if rules.level > 3:
+            record.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
+        if record.level > 3:
             self._check_pubrec_order(flow)
             return
         number = flow.number
@@ -351,9 +346,9 @@ class Outgoing:
             if other.qos < 2:
                 continue
             if not other.has_pubrec and not other.may_have_pubrec:
-                rules.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
+                record.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
             if other.is_pubrec_new or not flow.is_pubrec_new and other.number > cursor:
-                rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 
     def _check_pubrec_order(self, flow: Flow) -> None:
@@ -362,7 +357,7 @@ class Outgoing:
             return
         for other in self._in_flight:
             if other.is_pubrec_new and other.pubrec_number < flow.pubrec_number:
-                self._rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                self._record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
 
     def on_control(self, link: Link, packet: bytes) -> None:
         """SUBSCRIBE or UNSUBSCRIBE goes out."""
@@ -370,10 +365,10 @@ class Outgoing:
         kind = packet[0] >> 4
         controls = link.notes.controls
         if not packet_id or self._find(packet_id):
-            self._rules.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
-        is_again = self._rules.level == 3 and controls.get(packet_id) == kind
+            self._record.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
+        is_again = self._record.level == 3 and controls.get(packet_id) == kind
         if bool(packet[0] & 8) != is_again:
-            self._rules.fail("31-2.1-DUP", f"{p.describe(packet)}: DUP is wrong")
+            self._record.fail("31-2.1-DUP", f"{p.describe(packet)}: DUP is wrong")
         controls[packet_id] = kind
 
     # --- what the client reads ------------------------------------------------------
@@ -392,8 +387,8 @@ class Outgoing:
                 self._pubrecs += 1
                 flow.pubrec_number = self._pubrecs
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
-            flow.done_life = self._rules.life
-            flow.done_at = self._rules.now
+            flow.done_life = self._record.life
+            flow.done_at = self._record.now
             self._in_flight.remove(flow)
             if flow.is_pubrec_new:  # 31-3.5-PUBREC: it is answered all the same
                 link.notes.pubrecs.add(packet_id)
@@ -411,28 +406,32 @@ class Outgoing:
     def _find_done(self, packet_id: int) -> Flow | None:
         # That a message was done need not survive a reset.
         flow = self._by_id.get(packet_id)
-        return flow if flow and 0 <= flow.done_life < self._rules.life else None
+        return flow if flow and 0 <= flow.done_life < self._record.life else None
 
     # --- what the receivers see -----------------------------------------------------
+
+    def _may_overtake(self) -> bool:
+        # An answer was lost, and the broker passes on what is released first.
+        return self.is_late and self._record.level > 3 and self._record.was_answer_lost()
 
     def on_delivered(self, key: bytes) -> None:
         """The broker passes the message on."""
         flow = self.flows[key]
-        rules = self._rules
+        record = self._record
         flow.delivered += 1
         if flow.delivered == 1:
-            if flow.number < self._first[flow.qos] and not rules.may_overtake():
-                rules.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
+            if flow.number < self._first[flow.qos] and not self._may_overtake():
+                record.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
             self._first[flow.qos] = flow.number
-        elif flow.qos != 1 and not rules.sessions_lost:
-            rules.fail("31-4.1-Q2", f"{flow} is passed on twice")
+        elif flow.qos != 1 and not record.sessions_lost:
+            record.fail("31-4.1-Q2", f"{flow} is passed on twice")
         if self.is_ordered and flow.number < self._last:
-            rules.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
+            record.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
         self._last = flow.number
 
     def revived(self) -> int:
         """Messages that were done before a reset; that need not have survived it."""
-        life = self._rules.life
+        life = self._record.life
         return sum(0 <= flow.done_life < life for flow in self.flows.values()) if life else 0
 
     def check_end(self) -> None:
@@ -440,5 +439,5 @@ class Outgoing:
         for flow in self.flows.values():
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue
-            if not (flow.qos == 2 and self.is_late and self._rules.secret_losses):
-                self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")
+            if not (flow.qos == 2 and self.is_late and self._record.secret_losses):
+                self._record.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

@@ -12,14 +12,7 @@ from tools.standin import packets as p
 from .incoming import Incoming
 from .network import Link
 from .outgoing import Outgoing
-
-
-class Violation(BaseException):
-    """A broken promise: `rule` is its id, the text says what was seen."""
-
-    def __init__(self, rule: str, text: str):
-        super().__init__(f"{rule}: {text}")
-        self.rule = rule
+from .record import Record
 
 
 class Notes:
@@ -46,15 +39,10 @@ class Rules:
     def __init__(self, world: Any):
         self._world = world
         self.keepalive_ms = 0
-        self.violation: Violation | None = None
-        self.outgoing = Outgoing(self)
-        self.incoming = Incoming(self)
-        self.sessions_lost = 0  # by the broker, for whatever reason
-        self.secret_losses = 0  # of these what the client could not know
-        self.life = 0
-        self.level = 3
+        self.record = record = Record(world)
+        self.outgoing = Outgoing(record)
+        self.incoming = Incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
-        self.is_forgetful = False  # a reset takes all, the store is RAM
         self._was_clean = False  # the session of the last connection
         self._has_session = False  # there was a connection
         self._has_session_begun = False  # at the broker, since then
@@ -79,27 +67,9 @@ class Rules:
             p.UNSUBACK: self.outgoing.on_control_answer,
         }
 
-    def may_overtake(self) -> bool:
-        """Did the broker lose an answer, and does it pass on what is released first?"""
-        lost = any(fault.kind in ("lose", "late") for fault in self._world.struck)
-        return lost and self.level > 3 and self.outgoing.is_late
-
-    @property
-    def now(self) -> int:
-        """Milliseconds since the run began."""
-        now: int = self._world.now
-        return now
-
-    def device_ms(self) -> int:
-        """Milliseconds by the device's clock, which faults may put forward."""
-        return int(self._world.clock.device_ms())
-
     def fail(self, rule: str, text: str) -> NoReturn:
         """The run broke `rule`."""
-        violation = Violation(rule, text)
-        self.violation = self.violation or violation
-        self._world.note(f"VIOLATION {violation}")
-        raise violation
+        self.record.fail(rule, text)
 
     # --- what a link tells ----------------------------------------------------------
 
@@ -158,7 +128,7 @@ class Rules:
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
         hello = p.Connect(packet)
-        self.level, link.notes.is_clean = hello.level, hello.is_clean
+        self.record.level, link.notes.is_clean = hello.level, hello.is_clean
         if link.notes.is_clean:
             self.incoming.on_clean_connect()
 
@@ -169,13 +139,13 @@ class Rules:
             return
         link.notes.is_online = True
         is_new = link.notes.is_clean or self._was_clean
-        if self.level > 3:
+        if self.record.level > 3:
             is_new = is_new or not packet[2]
         if is_new:
             self.outgoing.on_new_session()
             self.incoming.on_new_session()
         elif self._has_session and self._has_session_begun:
-            self.secret_losses += 1
+            self.record.secret_losses += 1
             self.incoming.on_session_lost()
         self._was_clean = link.notes.is_clean
         self._has_session = True
@@ -197,13 +167,13 @@ class Rules:
         """The device lost its power."""
         self.outgoing.on_reset()
         self.incoming.on_reset()
-        self.life += 1
-        if self.is_forgetful:
+        self.record.life += 1
+        if self.record.is_forgetful:
             self._was_clean = self._has_session = False
 
     def on_session_lost(self) -> None:
         """The broker forgot the session, or it ended."""
-        self.sessions_lost += 1
+        self.record.sessions_lost += 1
 
     def on_session_begun(self) -> None:
         """The broker begins a session with nothing in it."""

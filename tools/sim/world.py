@@ -126,8 +126,8 @@ class World:
                     self._reset()
                 except Over:
                     break
-        if self.rules.violation:
-            raise self.rules.violation
+        if self.rules.record.violation:
+            raise self.rules.record.violation
         self.rules.check_end()
 
     def _reset(self) -> None:

@@ -1,0 +1,45 @@
+"""What the rules of both directions know of a run, and the first promise that it broke."""
+
+from typing import Any, NoReturn
+
+
+class Violation(BaseException):
+    """A broken promise: `rule` is its id, the text says what was seen."""
+
+    def __init__(self, rule: str, text: str):
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class Record:
+    """One run so far."""
+
+    def __init__(self, world: Any):
+        self._world = world
+        self.violation: Violation | None = None
+        self.level = 3  # that the client speaks
+        self.life = 0  # counts the boots
+        self.sessions_lost = 0  # by the broker, for whatever reason
+        self.secret_losses = 0  # of these what the client could not know
+        self.is_forgetful = False  # a reset takes all, the store is RAM
+
+    @property
+    def now(self) -> int:
+        """Milliseconds since the run began."""
+        now: int = self._world.now
+        return now
+
+    def device_ms(self) -> int:
+        """Milliseconds by the device's clock, which faults may put forward."""
+        return int(self._world.clock.device_ms())
+
+    def was_answer_lost(self) -> bool:
+        """Did an answer of the broker come late or not at all?"""
+        return any(fault.kind in ("lose", "late") for fault in self._world.struck)
+
+    def fail(self, rule: str, text: str) -> NoReturn:
+        """The run broke `rule`."""
+        violation = Violation(rule, text)
+        self.violation = self.violation or violation
+        self._world.note(f"VIOLATION {violation}")
+        raise violation
