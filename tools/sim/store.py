@@ -1,6 +1,7 @@
 """A store that survives resets, for runs without a flash: what is durable, and no more.
 
-It has the face of `umqtt31.ram.RamStore` and keeps an ordered log, as a journal does.
+It has the face of `umqtt31.ram.RamStore` and keeps an ordered log of its calls, as a
+journal does; what they add up to says `tools.standin.store`.
 A reset loses the newest records of the log that nothing made durable, all of them or
 as many as the fault says; `remove` alone makes nothing durable, not even at `commit()`.
 So it shows which barriers the client really relies on.
@@ -8,7 +9,11 @@ So it shows which barriers the client really relies on.
 
 from typing import Any
 
+from tools.standin.store import KeepingStore
+
 from .network import DeviceReset
+
+_ANY_NUMBER = 1 << 30
 
 
 class Medium:
@@ -38,65 +43,38 @@ class SurvivingStore:
     def open(self, client_id: bytes, slots: int, slot_bytes: int, held_slots: int) -> None:
         self._slots = slots
         self._packets: dict[int, bytes] = {}
-        self._ids: dict[int, int] = {}
         self._is_due = False
 
     def recover(self, session: Any) -> None:
-        puts, held, last_id, is_clean = self._replay()
-        log: list[tuple] = [("renew", is_clean)]
-        log += [("hold", packet_id) for packet_id in held]
-        for slot, (key, packet_id, qos, packet, has_pubrec, maybe_sent) in enumerate(puts):
-            self._packets[slot] = packet
-            self._ids[slot] = key
-            log.append(("put", key, packet_id, qos, packet, maybe_sent))
-            if has_pubrec:
-                log.append(("pubrec", key))
-        log.append(("last", last_id))
+        kept, last_id = self._replay()
+        kept.renumber()
         # All of it is there before anything is handed over, which may write.
+        log: list[tuple] = [("renew", kept.is_clean)]
+        log += [("hold", packet_id) for packet_id in kept.held]
+        for slot, packet_id, qos, packet, has_pubrec, maybe_sent in kept.kept:
+            self._packets[slot] = packet
+            log.append(("put", slot, packet_id, qos, packet, len(packet), maybe_sent))
+            if has_pubrec:
+                log.append(("pubrec", slot))
+        log.append(("last", last_id))
         self._medium.log = log
         self._medium.durable = len(log)
-        self._next_key = 1 + max((put[0] for put in puts), default=0)
-        self._on_flash = len(puts)
-        for packet_id in held:
-            session.restore_held(packet_id)
-        for slot, (_, packet_id, qos, _, has_pubrec, maybe_sent) in enumerate(puts):
-            session.restore(slot, packet_id, qos, has_pubrec, maybe_sent)
-        if last_id:
-            session.restore_last_id(last_id)
-        session.restore_clean(is_clean)
+        self._on_flash = len(kept.kept)
+        kept.last_id = last_id
+        kept.recover(session)
 
-    def _replay(self) -> tuple[list[list], list[int], int, bool]:
-        puts: dict[int, list] = {}
-        held: dict[int, None] = {}
+    def _replay(self) -> tuple[KeepingStore, int]:
+        kept = KeepingStore()
+        kept.open(b"", _ANY_NUMBER, 0, 0)
         last_id = 0
-        is_clean = False
         for name, *fields in self._medium.log:
-            if name == "put":
-                key, packet_id, qos, packet, maybe_sent = fields
-                puts[key] = [key, packet_id, qos, packet, False, maybe_sent]
-                last_id = packet_id or last_id
-            elif name == "pubrec":
-                puts[fields[0]][4] = True
-            elif name == "remove":
-                puts.pop(fields[0], None)
-            elif name == "online":
-                for put in puts.values():
-                    put[5] = True
-            elif name == "hold":
-                held[fields[0]] = None
-            elif name == "release":
-                held.pop(fields[0], None)
-            elif name == "renew":
-                is_clean = fields[0]
-                held.clear()
-                for put in puts.values():
-                    put[4] = put[5] = False
-            elif name == "clear":
-                puts.clear()
-                held.clear()
-            else:
+            if name == "last":
                 last_id = fields[0]
-        return list(puts.values()), list(held), last_id, is_clean
+                continue
+            getattr(kept, name)(*fields)
+            if name == "put":
+                last_id = fields[1] or last_id
+        return kept, last_id
 
     def _step(self) -> None:
         world = self._world
@@ -114,12 +92,9 @@ class SurvivingStore:
         if self._on_flash == self._slots:
             self.sync()  # no room but by forgetting what is done
         self._on_flash += 1
-        key = self._next_key
-        self._next_key += 1
         packet = bytes(buf[:n])
         self._packets[slot] = packet
-        self._ids[slot] = key
-        self._medium.log.append(("put", key, packet_id, qos, packet, maybe_sent))
+        self._medium.log.append(("put", slot, packet_id, qos, packet, n, maybe_sent))
         self._is_due = True
         if not self.is_deferred:
             self._force()
@@ -131,11 +106,11 @@ class SurvivingStore:
         return len(packet)
 
     def pubrec(self, slot: int) -> None:
-        self._record("pubrec", self._ids[slot])
+        self._record("pubrec", slot)
 
     def remove(self, slot: int) -> None:
         was_due = self._is_due
-        self._record("remove", self._ids.pop(slot))
+        self._record("remove", slot)
         self._is_due = was_due
         del self._packets[slot]
 
