@@ -29,7 +29,6 @@ package(
         "recovery.py",
         "ring.py",
         "robust.py",
-        "session.py",
         "simple.py",
         "sslparams.py",
         "tls.py",

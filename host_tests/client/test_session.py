@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tools.standin import packets as wire
 from umqtt31 import BUSY, FULL, TOO_LARGE
 from umqtt31.held import Held
+from umqtt31.protocol import Protocol
 from umqtt31.ram import RamStore
-from umqtt31.session import Session
 
 PUBACK, PUBREC, PUBREL, PUBCOMP = 0x40, 0x50, 0x62, 0x70
 SUBSCRIBE = 0x82
@@ -21,7 +21,7 @@ WINDOW, QUEUE = 3, 5
 
 
 def new_session(window=WINDOW, queue=QUEUE, dup=8, is_online=True, last_id=0):
-    session = Session(RamStore(), window, queue, BYTES, dup)
+    session = Protocol(RamStore(), window, queue, BYTES, 3 if dup else 4, 4)
     session.open(b"dev", 20)
     session.last_id = last_id
     if is_online:
@@ -30,21 +30,31 @@ def new_session(window=WINDOW, queue=QUEUE, dup=8, is_online=True, last_id=0):
 
 
 def publish(session, qos=1, payload=b"x"):
-    return session.publish(b"t", payload, qos << 1)
+    return session.accept(b"t", payload, qos << 1)
 
 
 def take(session):
     """All that is due -> the packets, whole."""
     data = b""
-    while session.at != session.end or session.is_due and session.next():
-        data += bytes(session.out[session.at : session.end])
-        session.at = session.end
+    while session.left or session.is_due and session.next():
+        data += bytes(session.out[session.end - session.left : session.end])
+        session.left = 0
     return wire.split(data)
+
+
+def receive(session, data):
+    """The stream gives `data`, as far as is asked for at once."""
+    framing = session.framing
+    while data:
+        n = min(framing.need, len(data))
+        framing.into[:n] = data[:n]
+        data = data[n:]
+        session.received(n)
 
 
 def again(session):
     """The connection is lost, and another one follows."""
-    session.disconnected()
+    session.lost()
     session.connected()
 
 
@@ -167,12 +177,14 @@ def test_ids_wrap_behind_65535_and_pass_by_those_in_use():
 def test_request_has_an_id_that_no_message_gets():
     """31-2.4-ID: SUBSCRIBE, too."""
     session = new_session(window=6, last_id=8)
-    session.ask((SUBSCRIBE, [b"a"], b"\x01"))
+    session.ask((SUBSCRIBE, [b"a"], b"\x01"), [], 0)
     assert take(session) == [wire.subscribe(9, (b"a", 1))]
     go_to(session, 7)
     assert [publish(session), publish(session)] == [8, 10]
-    assert session.on_request_ack(8) is None
-    assert session.on_request_ack(9) == (SUBSCRIBE, [b"a"], b"\x01")
+    receive(session, wire.suback(8, 1))
+    assert session.request == (SUBSCRIBE, [b"a"], b"\x01")
+    receive(session, wire.suback(9, 1))
+    assert session.request is None and session.granted[0] == 1
     go_to(session, 8)
     assert publish(session) == 9
 
@@ -195,7 +207,7 @@ def test_all_ids_but_one_in_use_then_that_one_is_found():
     session = new_session(window=65535, queue=0, last_id=40000)
     for _ in range(65534):
         publish(session)
-        session.at = session.end
+        session.left = 0
     go_to(session, 39995)  # a search from farther away takes long
     assert publish(session) == 40000
     session.on_ack(PUBACK, 39990)
@@ -213,7 +225,7 @@ def test_refusals_change_nothing():
     assert publish(session) == -BUSY
     session.lock(False)
     assert take(session) == [sent(1)] and session.count == 2
-    session.disconnected()
+    session.lost()
     assert publish(session) == -FULL and publish(session, 0) == -FULL
     session.connected()
     assert take(session) == [sent(1, dup=1)]
@@ -375,7 +387,7 @@ def take_step(session, model, name, number):
             message.is_here = False
     elif name == "lose":
         assert take(session) == model.take()
-        session.disconnected()
+        session.lost()
         model.is_online = False
         for message in model.messages:
             message.is_here = False

@@ -1,7 +1,7 @@
 """Mistakes that mypy and pyright have to find: one in each line that says so."""
 
 import umqtt31
-import umqtt31.session  # refused
+import umqtt31.protocol  # refused
 from umqtt31 import CLOSED, FULL, Journal, MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AsyncClient
 from umqtt31.message import Message

@@ -18,7 +18,7 @@ import pytest
 import umqtt31
 from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
-from umqtt31 import session
+from umqtt31 import protocol
 from umqtt31.message import Message
 
 HERE = Path(__file__).parent
@@ -149,7 +149,7 @@ def test_attributes_of_the_types_are_there():
         names = [node[0] for node in members(module, name)]
         assert names
         assert [one for one in names if not hasattr(thing, one)] == []
-    assert set(vars(session.Stats())) < {node[0] for node in members("_types", "Stats")}
+    assert set(vars(protocol.Stats())) < {node[0] for node in members("_types", "Stats")}
 
 
 def members(module, name):

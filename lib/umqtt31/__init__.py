@@ -18,7 +18,7 @@ if sys.implementation.name == "cpython":
 
 # What loading a module leaves behind goes before the next one, so that all lie close
 # together: a client then finds large blocks for its buffers, and functions their frames.
-for name in ("session", "protocol", "client"):
+for name in ("protocol", "client"):
     __import__(name, globals(), None, (), 1)
     gc.collect()
 

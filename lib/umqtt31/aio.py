@@ -130,11 +130,11 @@ class MQTTClient(_client.MQTTClient):
         self.on_message = self._take_in
         self._waiting = 0  # tasks
         self._asking = asyncio.Lock()
-        if self._session.is_ordered:
+        if self._protocol.is_ordered:
             from .ordered import Ordered
 
             del self.publish
-            self.publish_nowait = Ordered(self.publish_nowait, self._session.qos()).publish
+            self.publish_nowait = Ordered(self.publish_nowait, self._protocol).publish
 
     async def __aenter__(self):
         if not self._keeper:
@@ -160,7 +160,7 @@ class MQTTClient(_client.MQTTClient):
         if clean_session:
             from .giveup import start_over
 
-            start_over(self._session, self._give_up)
+            start_over(self._protocol, self._give_up)
         self._clean = clean_session
         self._attempts = 0
         self._attempt_at = time.ticks_ms()
@@ -197,11 +197,11 @@ class MQTTClient(_client.MQTTClient):
 
     async def _read(self, raw):
         # Until this stream is closed.
-        session = self._session
+        protocol = self._protocol
         while self._raw is raw:
             if self._turn():
                 await sleep_ms(0)  # there may be more, and others want their turn
-            elif self._opener or session.at != session.end or len(self._taken) >= _MOST_TAKEN:
+            elif self._opener or protocol.left or len(self._taken) >= _MOST_TAKEN:
                 await sleep_ms(_GLANCE_MS)
             else:
                 await readable(raw)
@@ -238,12 +238,12 @@ class MQTTClient(_client.MQTTClient):
         if self._keeper:
             self._keeper.cancel()
             self._keeper = None
-        session = self._session
+        protocol = self._protocol
         self._turn()
-        if session.at != session.end:
+        if protocol.left:
             await sleep_ms(_TICK_MS)
             self._turn()
-            if session.at != session.end:
+            if protocol.left:
                 self._close()  # the stream takes nothing
         super().disconnect()
         self._turn()
@@ -275,24 +275,23 @@ class MQTTClient(_client.MQTTClient):
         if one.qos or len(self._taken) < _MOST_QOS0:
             self._taken.append(one)
         else:
-            self._session.stats.dropped += 1
+            self._protocol.stats.dropped += 1
 
     def _settle(self):
         # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
         protocol = self._protocol
-        session = self._session
-        while self._taken and self._taken[0]._turn == _BROKER and session.room:
+        while self._taken and self._taken[0]._turn == _BROKER and protocol.room:
             one = self._taken[0]
             packet_id = one.packet_id
             if packet_id:
-                if one.qos == 2 and not session.held.has_room(packet_id):
+                if one.qos == 2 and not protocol.held.has_room(packet_id):
                     return
                 if one._link == self._link:
                     protocol.acknowledge(one.qos, packet_id)
                 elif one.qos == 2:
                     # Its connection is gone: what this one repeats is a repetition.
-                    session.store.hold(packet_id)
-                    session.held.add(packet_id, protocol.now)
+                    protocol.store.hold(packet_id)
+                    protocol.held.add(packet_id, protocol.now)
             del self._taken[0]
 
     # --- publishing ----------------------------------------------------------------------
@@ -316,7 +315,7 @@ class MQTTClient(_client.MQTTClient):
         if not self._keeper:
             raise MQTTError(_CLOSED)
         self._waiting += 1
-        if self._session.at != self._session.end:
+        if self._protocol.left:
             release(self._raw)  # the reader looks after what is half written
         try:
             await self._moved.wait()
@@ -325,9 +324,9 @@ class MQTTClient(_client.MQTTClient):
 
     async def flush(self):
         """Wait until nothing is in flight or queued: it is safe to switch off."""
-        while self._session.count:
+        while self._protocol.count:
             await self._next_turn()
-        self._session.store.sync()
+        self._protocol.store.sync()
 
     # --- subscriptions -------------------------------------------------------------------
 
@@ -337,7 +336,7 @@ class MQTTClient(_client.MQTTClient):
         async with self._asking:
             while True:
                 if self.is_connected:
-                    if not self._protocol.is_asking():
+                    if not self._protocol.request:
                         if link == self._link:
                             return self._granted(request)
                         link = self._link

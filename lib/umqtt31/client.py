@@ -12,11 +12,10 @@ from micropython import const, heap_lock, heap_unlock
 
 # The largest first: from source, compiling them takes most memory at once.
 # isort: off
-from .session import Session, as_bytes
 from .protocol import Protocol
 from .errors import MQTTError, number_of
 from .levels import LEVELS
-from .packet import connect_packet, size_of
+from .packet import as_bytes, connect_packet, size_of
 from .ram import RamStore
 from .topic import check
 from .transport import broken, open_stream
@@ -76,7 +75,6 @@ class MQTTClient:
 
     # Seldom set, so that a client needs a smaller table of attributes.
     _find_victim = None
-    _most_packets = 64  # for one call of poll() to take
     _will = None
     _opener = None  # what opens a stream, in place of a socket
     on_message = None  # handler(message), allocation-free
@@ -110,7 +108,6 @@ class MQTTClient:
     ):
         if level not in LEVELS:
             raise ValueError("level must be 3 (MQTT 3.1) or 4 (3.1.1), not %r" % level)
-        dup, retry = LEVELS[level][2:]
         client_id = as_bytes("client_id", client_id)
         # 31-3.1-CLIENTID: before a socket is opened.
         length = len(client_id if level > 3 else str(client_id, "utf-8"))
@@ -118,7 +115,7 @@ class MQTTClient:
         if password is not None and user is None and level < 5:
             raise ValueError("password without user")  # 31-2.2-USER
         if retry_interval is None:
-            retry_interval = retry
+            retry_interval = LEVELS[level][3]
         check_range("keepalive", keepalive, 0, 65535)
         check_range("buffer_size", buffer_size, 16, 65535)
         check_range("max_inflight", max_inflight, 1, 65535)
@@ -144,28 +141,32 @@ class MQTTClient:
             ssl = context_of(ssl)
         self._address = server, port or (8883 if ssl else 1883), ssl
         self._clean = self._is_busy = False
+        self._most_packets = 64  # for one call of poll() to take
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
         self._began_at = None  # ticks, while the broker has not accepted
         self._raw = self._error = None  # the stream; why it was lost, if that was not told
-        memory = store or RamStore()
-        self._session = session = Session(memory, max_inflight, max_mqueue_len, buffer_size, dup)
-        self._protocol = Protocol(session, buffer_size, level, max_subscriptions)
-        self._protocol.set_times(keepalive, retry_interval, await_rel_timeout, connect_timeout)
-        session.mqueue_store_qos0 = mqueue_store_qos0
+        self._protocol = protocol = Protocol(
+            store or RamStore(),
+            max_inflight,
+            max_mqueue_len,
+            buffer_size,
+            level,
+            max_subscriptions,
+        )
+        protocol.set_times(keepalive, retry_interval, await_rel_timeout, connect_timeout)
+        protocol.mqueue_store_qos0 = mqueue_store_qos0
         # The broker may hold ids that an earlier life used, and a reset forgot.
-        session.last_id = random.getrandbits(16) % 65535
-        memory.level = level
-        session.open(client_id, max_awaiting_rel)
+        protocol.last_id = random.getrandbits(16) % 65535
+        protocol.open(client_id, max_awaiting_rel)
         if store:
             from .recovery import Recovery
 
-            store.recover(Recovery(self._protocol, time.ticks_ms()))
+            store.recover(Recovery(protocol, time.ticks_ms()))
         if ordered:
             from .ordered import Ordered
 
-            session.is_ordered = True
-            self.publish = Ordered(self.publish, session.qos()).publish
+            self.publish = Ordered(self.publish, protocol).publish
 
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost (§3.1)."""
@@ -192,21 +193,23 @@ class MQTTClient:
         """`is_connected`: is there a connection that the broker accepted?
         `inflight`: messages sent and not yet acknowledged.  `queued`: messages
         accepted that wait for the window or a connection.  `stats`: counters, see
-        `session.Stats`.  `keepalive`: seconds."""
+        `protocol.Stats`.  `keepalive`: seconds."""
         # Not properties: they make MicroPython search all classes at every store
         # to an attribute, which then takes seven times as long.
-        session = self._session
+        protocol = self._protocol
         if name == "inflight":
-            return session.inflight()
+            return protocol.inflight()
         if name == "queued":
-            return session.count - session.inflight()
+            return protocol.count - protocol.inflight()
         if name == "is_connected":
-            return self._protocol.state == _ONLINE
+            return protocol.state == _ONLINE
         if name == "stats":
-            return session.stats
+            return protocol.stats
         if name == "keepalive":
             return self._identity[4]
         raise AttributeError(name)
+
+    # --- publishing ----------------------------------------------------------------------
 
     # --- publishing ----------------------------------------------------------------------
 
@@ -228,12 +231,13 @@ class MQTTClient:
             check_range("max_age", max_age, 0, 86400)
         if retain:
             qos |= 1
-        retain = self._session.publish(topic, msg, qos)
+        heap_lock()
+        retain = self._protocol.accept(topic, msg, qos)
         if retain < 0:
             retain = self._make_room(topic, msg, qos)
         if max_age:
             self._set_age(retain, max_age)
-        if self._session.at != self._session.end:
+        if self._protocol.left:
             heap_lock()
             self._push()
             if self._error and qos < 2:
@@ -242,58 +246,61 @@ class MQTTClient:
 
     def _set_age(self, packet_id, max_age):
         max_age = time.ticks_add(time.ticks_ms(), max_age * 1000)
-        self._session.expire_at(packet_id, max_age)
+        self._protocol.expire_at(packet_id, max_age)
 
     def _make_room(self, topic, msg, flags):
         # publish() was refused: by its own fault, or for want of room.
-        session = self._session
+        protocol = self._protocol
         self._expire(time.ticks_ms())
-        code = session.publish(topic, msg, flags)
-        while code == -_FULL:
-            if flags < 2 and not session.mqueue_store_qos0:
-                raise MQTTError(_FULL if session.is_online else _CLOSED)
+        while True:
+            heap_lock()
+            code = protocol.accept(topic, msg, flags)
+            if code != -_FULL:
+                break
+            if flags < 2 and not protocol.mqueue_store_qos0:
+                raise MQTTError(_FULL if protocol.state == _ONLINE else _CLOSED)
             k = -1
-            if self._find_victim and session.places() > 0:
-                k = self._find_victim(session, as_bytes("topic", topic))
+            if self._find_victim and protocol.places() > 0:
+                k = self._find_victim(protocol, as_bytes("topic", topic))
             if k < 0:
                 break
             self._give_up(k, _FULL)
-            code = session.publish(topic, msg, flags)
         if code < 0:
             raise MQTTError(-code)
         return code
 
     def _expire(self, now):
         # Give up what has waited too long.
-        k = self._session.find_expired(now)
+        k = 0
         while k >= 0:
-            self._give_up(k, _TIMEOUT)
-            k = self._session.find_expired(now)
+            k = self._protocol.find_expired(now)
+            if k >= 0:
+                self._give_up(k, _TIMEOUT)
 
     def _give_up(self, k, reason):
-        session = self._session
-        packet_id = session.remove(k)
-        session.stats.dropped += 1
+        protocol = self._protocol
+        packet_id = protocol.remove(k)
+        protocol.stats.dropped += 1
         if self.on_drop:
             # Inside, nothing may change the queue that the caller is about to use.
             was_busy = self._is_busy
             self._is_busy = True
-            session.lock(True)
+            protocol.lock(True)
             try:
                 self.on_drop(packet_id, reason)
             finally:
                 self._is_busy = was_busy
-                session.lock(False)
+                protocol.lock(False)
 
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""
         start = time.ticks_ms()
-        while self._session.count:
+        while self._protocol.count:
             left_ms = timeout_ms - self._since(start)
             if left_ms <= 0 or self._protocol.state != _ONLINE:
                 return False
             self.poll(min(left_ms, 50))
-        self._session.store.sync()
+        self._protocol.store.sync()
         return True
 
     # --- the stream -------------------------------------------------------------------------
@@ -306,14 +313,14 @@ class MQTTClient:
     def _push(self):
         # Write what is due, as far as the stream takes it.  Entered with the heap locked.
         heap_unlock()
-        session = self._session
+        protocol = self._protocol
         try:
-            while session.at != session.end or session.is_due and session.next():
-                n = session.at
-                n = self._raw.write(session.out, n, session.end - n)
+            while protocol.left or protocol.is_due and protocol.next():
+                n = protocol.left
+                n = self._raw.write(protocol.out, protocol.end - n, n)
                 if not n:
                     return
-                session.at += n
+                protocol.left -= n
         except Exception as error:
             self._on_failure(error)
 
@@ -330,10 +337,10 @@ class MQTTClient:
 
     def _push_answers(self):
         # Messages wait: tick() has not yet looked at their ages.
-        self._session.is_ending = True
+        self._protocol.is_ending = True
         heap_lock()
         self._push()
-        self._session.is_ending = False
+        self._protocol.is_ending = False
 
     def _lose(self, error):
         # The stream raised `error`, if it is not just still connecting.  Allocates nothing.
@@ -387,11 +394,8 @@ class MQTTClient:
         # Entered with the heap locked.
         heap_unlock()
         protocol = self._protocol
-        session = self._session
         framing = protocol.framing
-        message = protocol.message
         now = time.ticks_ms()
-        most = self._most_packets
         until = None
         while True:
             if protocol.state != _ONLINE:
@@ -401,7 +405,7 @@ class MQTTClient:
             handled = 0
             try:
                 # Bounded, so that a flood cannot keep the program from its own work.
-                while handled < most and session.room:
+                while handled < self._most_packets and protocol.room:
                     n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
@@ -412,6 +416,7 @@ class MQTTClient:
                         continue
                     handled += 1
                     if n == _MESSAGE:
+                        message = protocol.message
                         self._is_busy = True
                         if self.on_message:
                             self.on_message(message)
@@ -430,7 +435,7 @@ class MQTTClient:
             if n:
                 if n > 1:
                     self._fail(n)
-                if session.aged:
+                if protocol.aged:
                     self._expire(now)
                 if self._raw:
                     heap_lock()
@@ -505,7 +510,7 @@ class MQTTClient:
         if clean_session:
             from .giveup import start_over
 
-            start_over(self._session, self._give_up)
+            start_over(self._protocol, self._give_up)
         self._begin(clean_session, stream)
         while not self._advance():
             time.sleep_ms(1)
@@ -545,7 +550,7 @@ class MQTTClient:
 
     def _rest(self, now):
         # What is due without a connection.
-        self._session.store.commit()
+        self._protocol.store.commit()
         self._protocol.drowse(now)
         self._expire(now)
 
@@ -597,8 +602,8 @@ class MQTTClient:
         self._rest(time.ticks_ms())
         heap_lock()
         self._push()
-        session = self._session
-        if self._raw and session.at == session.end:
+        protocol = self._protocol
+        if self._raw and not protocol.left:
             self._take()
         self._tell()
         if protocol.state == _ONLINE:
@@ -644,30 +649,30 @@ class MQTTClient:
         if self._protocol.state == _ONLINE:
             try:
                 if self._drain():
-                    self._session.write_first(_DISCONNECT)
+                    self._protocol.write_first(_DISCONNECT)
                     self._drain()
             except MQTTError:
                 pass  # it is closed either way
         self._close()
         self._error = None
-        self._session.store.sync()
+        self._protocol.store.sync()
 
     def _drain(self):
         # Wait until what was written and the answers are out -> are they?
-        session = self._session
+        protocol = self._protocol
         start = time.ticks_ms()
-        session.is_ending = True
+        protocol.is_ending = True
         try:
             heap_lock()
             self._push()
-            while self._raw and session.at != session.end:
+            while self._raw and protocol.left:
                 if self._since(start) >= self._protocol.timeout_ms:
                     return False
                 time.sleep_ms(1)
                 heap_lock()
                 self._push()
         finally:
-            session.is_ending = False
+            protocol.is_ending = False
         self._tell()
         return True
 
@@ -757,7 +762,7 @@ class MQTTClient:
     def _await_answer(self):
         # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
         start = time.ticks_ms()
-        while self._protocol.state != _ONLINE or self._protocol.is_asking():
+        while self._protocol.state != _ONLINE or self._protocol.request:
             if self._since(start) >= self._protocol.timeout_ms:
                 self._fail(_TIMEOUT)
             self.poll(1)

@@ -1,6 +1,6 @@
 """Which message is given up, and when: overflow policies and the clean session.
 
-A page of `session`'s own book, loaded only by a client that has a policy, or when a clean
+A page of `protocol`'s own book, loaded only by a client that has a policy, or when a clean
 session begins.  What is in flight is never given up for want of room.
 """
 
@@ -10,16 +10,23 @@ _OLD = const(0x04)
 _CLOSED = const(258)
 
 
-def _find_oldest(session, topic):
-    k = session.inflight()
-    return k if k < session.count else -1
+def _find_oldest(protocol, topic):
+    k = protocol.inflight()
+    return k if k < protocol.count else -1
 
 
-def _find_same_topic(session, topic):
-    for k in range(session.inflight(), session.count):
-        if _has_topic(session.packet(k), topic):
+def _find_same_topic(protocol, topic):
+    for k in range(protocol.inflight(), protocol.count):
+        if _has_topic(_packet(protocol, protocol._slot(k)), topic):
             return k
     return -1
+
+
+def _packet(protocol, slot):
+    if protocol._buffers:
+        return protocol._buffers[slot]
+    protocol.store.get(slot, protocol._encoded)
+    return protocol._encoded
 
 
 def _has_topic(buf, topic):
@@ -37,22 +44,22 @@ def _has_topic(buf, topic):
     return True
 
 
-# By the name of the policy: function(session, topic) -> index of the waiting message to
+# By the name of the policy: function(protocol, topic) -> index of the waiting message to
 # give up, -1 for none.
 POLICIES = {"drop_oldest": _find_oldest, "latest": _find_same_topic}
 
 
-def start_over(session, give_up):
+def start_over(protocol, give_up):
     """31-3.1-CLEAN: the session ends on this side too.  `give_up(k, reason)` is called for
     what is in flight or from an earlier life; what this life accepted and never sent is
     not part of the broker's session and stays queued."""
     k = 0
-    flight = session.inflight()
-    while k < session.count:
-        if flight or session.flags(k) & _OLD:
+    flight = protocol.inflight()
+    while k < protocol.count:
+        if flight or protocol._waits[protocol._slot(k)] & _OLD:
             flight -= flight > 0
             give_up(k, _CLOSED)
         else:
             k += 1
-    if not session.count:
-        session.store.clear()
+    if not protocol.count:
+        protocol.store.clear()

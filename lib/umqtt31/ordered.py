@@ -11,12 +11,14 @@ _BUSY = const(263)
 
 
 class Ordered:
-    """The rules of SIB for one client; `accept` is its publish(), `qos` that of the
-    messages it has, 0 for none."""
+    """The rules of SIB for one client, of a new `protocol`; `accept` is its publish()."""
 
-    def __init__(self, accept, qos):
+    def __init__(self, accept, protocol):
+        protocol.is_ordered = True
         self._is_publishing = False
-        self._qos = qos  # that of all messages, from the first one on
+        # Of all messages, from the first one on, which an earlier life may have left.
+        waits = protocol._waits[protocol._slot(protocol.count - 1)] & 0x70 if protocol.count else 0
+        self._qos = waits and (1 if waits == 0x40 else 2)
         self._accept = accept
 
     def publish(self, topic, msg, retain=False, qos=0, max_age=0):

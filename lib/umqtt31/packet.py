@@ -23,6 +23,9 @@ _WIDTHS = (256, 1024, 4096, 16384, 65536)
 _FORMATS = ("256s", "1024s", "4096s", "16384s", "65536s")
 
 
+_PLAIN = (bytes, bytearray)  # made here, since making a tuple allocates
+
+
 def _width(n):
     # The first of _WIDTHS that takes `n` bytes.
     k = 0
@@ -44,6 +47,24 @@ def copy(buf, pos, data):
 def new_buffer(size):
     """A bytearray for packets of up to `size` bytes, with the room that copying needs."""
     return bytearray(size if HAS_SLICES else size + _WIDTHS[_width(size)])
+
+
+def as_bytes(name, value):
+    """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, _PLAIN):
+        return value
+    if not isinstance(value, memoryview):
+        return _copied(name, value)
+    return value if getattr(value, "itemsize", 1) == 1 else bytes(value)
+
+
+def _copied(name, value):
+    try:
+        return bytes(memoryview(value))  # an array, whatever its elements
+    except TypeError:
+        raise TypeError("%s must be bytes or str, not %r" % (name, value))
 
 
 def size_of(length):

@@ -1,19 +1,53 @@
 """The protocol without I/O, sleep or clock: bytes in, bytes out, ticks in.
 
 A front opens a stream, gives `begin()` the settings of the connection, and then turns
-three handles: what it reads goes to `received()`, what `session.next()` shows it writes,
-and `tick()` learns the time.  When `received()` says MESSAGE, the message stands in
-`message` until the next call; `acknowledge()` it when it is handed over.  An error is a
-return value, its code; after one the front closes its stream and calls `lost()`.
-MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1.
+three handles: what it reads goes to `received()`, what `next()` shows it writes, and
+`tick()` learns the time.  When `received()` says MESSAGE, the message stands in `message`
+until the next call; `acknowledge()` it when it is handed over.  An error is a return
+value, its code; after one the front closes its stream and calls `lost()`.
+
+Theory of operation.  Every accepted message is its encoded packet in a slot of the
+store, and stands in one ring, oldest first:
+
+    first                     | unsent        | count
+     | went out, no answer     | is to go out  |
+
+The last `unsent` of the `count` messages did not go out on this connection; they do in
+their order, as the window lets them.  A new connection and a time-out set `unsent` to
+`count`: all goes out again, in order, and nothing new before it.  That is all that
+redelivery needs, and while nothing waits a message comes and goes by `count` alone.
+`_order` holds slot numbers by their place in the ring, and `_waits` what each slot waits
+for.
+
+Answers (PUBACK, PUBREC, PUBREL, PUBCOMP) are collected in a buffer of their own and go
+first, once the store has made durable what they stand for.  One SUBSCRIBE or UNSUBSCRIBE
+may be under way beside the ring; it takes no place from messages.
+
+Received QoS 2 ids wait in `held` for their PUBREL: while an id is held, a PUBLISH with
+it is a repetition, whatever its DUP flag says.
+
+MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1; MQTT 5 §4.3 and §4.6.
 """
 
 from time import ticks_add, ticks_diff
 
-from micropython import const
+from micropython import const, heap_lock, heap_unlock
 
 from .framing import Framing
+from .held import Held
+from .levels import LEVELS
 from .message import Message
+from .packet import (
+    HAS_SLICES,
+    as_bytes,
+    copy,
+    new_buffer,
+    size_of,
+    write_header,
+    write_number,
+    write_string,
+)
+from .topic import check
 
 _OPENING = const(1)  # CONNECT is on its way
 _ONLINE = const(2)
@@ -21,10 +55,32 @@ _ONLINE = const(2)
 _PACKET_PUBLISH = const(0x30)
 _PACKET_PUBACK = const(0x40)
 _PACKET_PUBREC = const(0x50)
+_PACKET_PUBREL = const(0x62)  # 31-3.6-PUBREL: carries the QoS bits 01
 _PACKET_PUBCOMP = const(0x70)
+_DUP = const(0x08)
+_PINGREQ = b"\xc0\x00"
 
+# What a message waits for: the first byte of the answer, or its own turn.
+_WAIT_PUBACK = const(0x40)
+_WAIT_PUBREC = const(0x50)
+_OWE_PUBREL = const(0x60)
+_WAIT_PUBCOMP = const(0x70)
+_WAITS = const(0x70)
+# Flags below it.
+_WAS_SENT = const(0x01)  # its PUBLISH may have gone out before: DUP
+_RELEASED = const(0x02)  # so did its PUBREL
+_OLD = const(0x04)  # from before this clean session
+_AGED = const(0x08)  # may be given up at its time, while it waits
+_MAYBE = const(0x80)  # an earlier life may have sent it: DUP
+
+_ACKS_BYTES = const(128)  # 32 answers, more than a broker's usual window
+
+# Codes of MQTTError: accept() returns them negative, in place of a packet id.
 _TIMEOUT = const(257)
 _PROTOCOL = const(259)
+_TOO_LARGE = const(260)
+_FULL = const(261)
+_BUSY = const(263)
 _AWAITING_REL = const(264)
 
 _WAKE_MS = const(500)
@@ -41,36 +97,128 @@ OVERSIZE = 3
 ACCEPTED = 4
 REFUSED = 512
 
-_PINGREQ = b"\xc0\x00"
-
 # What a broker may send, by packet type: 0 nothing of it, 1 any length, else the
 # length of its body plus 2.
 #             -  CON ACK PUB  A   REC REL COM SUB ACK UNS ACK PING RSP DIS -
 _LENGTHS = b"\x00\x00\x00\x01\x04\x04\x04\x04\x00\x01\x00\x04\x00\x02\x00\x00"
 
+# What a PUBLISH waits for once it went out, by its flags.
+_SENT_AS = b"\x00\x00\x41\x41\x51\x51"
+
+# A builtin is found only behind a miss in the module and a linear search.
+_bytes = bytes
+_len = len
+
+
+class Stats:
+    """Counters since the client was made; also `stats["sent"]`."""
+
+    def __init__(self):
+        self.sent = 0  # messages sent for the first time
+        self.received = 0  # messages handed over
+        self.retried = 0  # PUBLISH and PUBREL sent again
+        self.duplicates = 0  # QoS 2 repetitions kept from the handler
+        self.strays = 0  # acknowledgements of nothing in flight
+        self.dropped = 0  # messages given up, each told to on_drop
+        self.oversize = 0  # received messages larger than the buffer
+        self.refused = 0  # QoS 2 messages beyond max_awaiting_rel
+        self.reconnects = 0
+        self.pings = 0
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
 
 class Protocol:
-    """One client's side of MQTT over one connection after another.
+    """One client's side of MQTT, over one connection after another and, with a store that
+    can, over resets.
 
-    `framing` says what to read next, `session` what to write.  `state`: 0 closed, 1
-    opening, 2 the broker accepted.  `granted`: what the last SUBACK said.
-    `is_present`: what the last CONNACK said of the session.  `now`: ticks, set by the
-    front when it has looked at the clock for publish(), else by `tick()`.
+    What to read next is in `framing`.  What to write is `left` bytes of `out`, the last
+    before `end`; who writes counts `left` down, and `next()` goes on when it is 0.
+    `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the
+    broker accepted.  `count` messages are here; the last `unsent` did not go out on this
+    connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
+    answers.  While `is_ending` only answers go out.  `granted`: what the last SUBACK said.
+    `is_present`: what the last CONNACK said of the session.  `news`: since `tick()`
+    something was sent (1), or what is timed began or went on (2).  `now`: ticks, set by
+    the front when it has looked at the clock for accept(), else by `tick()`.
     """
 
-    def __init__(self, session, size, level, filters):
-        self.session = session
+    def __init__(self, store, window, queue, size, level, filters):
+        n = window + queue
+        self.store = store
+        self.window = window
+        self._queue = queue
+        self._size = size
+        self.level = level
+        self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
+        self._n = n
+        self.stats = Stats()
         self.framing = Framing(size)
         self.message = Message(self.framing.rx)
-        self.level = level
+        self._order = list(range(n))
+        # By slot.  The ids are a list, which is searched in C; the last is the request's.
+        self._ids = [0] * (n + 1)
+        self._expiry = [0] * n  # ticks
+        self._waits = bytearray(n)
+        self._acks = bytearray(_ACKS_BYTES)
+        self._spare_acks = bytearray(_ACKS_BYTES)
+        self.room = _ACKS_BYTES
+        self._tx = self.out = new_buffer(size)
         self.filters = []  # what the broker is to know: a SUBSCRIBE for each filter
         self.granted = bytearray(filters)
-        self.state = self._tries = self._stuck_at = 0
-        self.is_present = self.is_clean = self.was_clean = self.is_starved = False
-        self.is_pinging = self._was_online = False
         # Of the filters, the broker knows so many; so many were sent to it.
         self._known = self._asked = 0
+        self.request = None  # (first byte, filters, their QoS), the one that is under way
+        # It went out on this connection since the last time-out; it ever did.
+        self._is_requested = self._was_requested = False
+        self._checked = self  # or the topic that was found valid last
+        self._topic = self._topic_len = 0
+        self.first = self.count = self.unsent = self.aged = self._owed = 0
+        self._fast = 0  # up to which length a message takes the fast way now
+        self._short = self._direct = 0
+        self.last_id = self._id_end = 0
+        self.end = self.left = self._stuck_at = self.news = self.state = self._tries = 0
         self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
+        self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
+        self.is_present = self.is_clean = self.was_clean = self.is_starved = False
+        self.is_due = self.is_pinging = self._was_online = False
+        # A method is found only behind a search among all attributes, but for these.
+        self.accept = self.accept
+        self.received = self.received
+        self.acknowledge = self.acknowledge
+        self._on_publish = self._on_publish
+        self._answer = self._answer
+        self.next = self.next
+        self.tick = self.tick
+
+    def open(self, client_id, held):
+        """Allocate what is left: the store's part, and room for `held` received ids."""
+        self.store.level = self.level
+        self._make_buffers(client_id, held)
+        self.held = Held(held, self.store)
+
+    def resize(self, size):
+        """Packets may have `size` bytes from now on; nothing is under way, and the store
+        keeps nothing but messages.  Allocates."""
+        self._size = size
+        self._tx = self.out = self._encoded = self._buffers = None  # before the new ones come
+        self._tx = self.out = new_buffer(size)
+        self._make_buffers(None, 0)
+
+    def _make_buffers(self, client_id, held):
+        store = self.store
+        store.open(client_id, self._n, self._size, held)
+        # Packets may be encoded where they are kept, if there is room for how they are
+        # copied; else they are encoded here.
+        self._buffers = getattr(store, "buffers", None) if HAS_SLICES else None
+        self._used = getattr(store, "used", None)
+        self._encoded = None if self._buffers else new_buffer(self._size)
+        # Up to which length a message takes the fast way; longer ones have more header.
+        self.lock(False)
+        # How many messages there may be so that one more takes it: the window, if packets
+        # need no record.
+        self._direct = self.window if self._buffers else 0
 
     def set_times(self, keepalive, retry, held, timeout):
         """Seconds: keep alive; until all is sent again, 0 for never; that a received
@@ -85,63 +233,409 @@ class Protocol:
         self.framing.use(rx)
         self.message.use(rx)
 
-    # --- connections ---------------------------------------------------------------
+    # --- connections -------------------------------------------------------------------------
 
     def begin(self, is_clean, connect, now):
         """A stream is open, on which the packet `connect` goes first."""
         self.framing.reset()
         self.is_clean = is_clean
-        self.session.write_first(connect)
+        self.write_first(connect)
         self.state = _OPENING
         self.now = self._tx_at = self._rx_at = now
 
     def lost(self):
-        """The stream is closed."""
+        """The stream is closed, and what was half written is gone with it."""
         self.state = 0
-        self.session.disconnected()
+        if self.out is self._spare_acks:
+            self._take_back(self.out, self.end - self.left + 3 & ~3, self.end)
+        self._take_back(self._acks, 0, _ACKS_BYTES - self.room)
+        self.room = _ACKS_BYTES
+        self.rewind()  # and is due, for the front to look
+        self.left = 0
+        self.request = None
+        self._ids[self._n] = 0
 
     def _accept(self, first):
         # 31-3.2-CONNACK, 31-2.2-RC
         framing = self.framing
+        code = framing.field
         if first >> 4 != 2 or framing.length != 2:
             return _PROTOCOL
-        if framing.field & 255:
-            return REFUSED + (framing.field & 255)
-        session = self.session
+        if code & 255:
+            return REFUSED + (code & 255)
         self.is_present = False
         if self.level > 3:
-            self.is_present = framing.field == 0x100
-            if framing.field > 0x100 or self.is_present and self.is_clean:
+            self.is_present = code == 0x100
+            if code > 0x100 or self.is_present and self.is_clean:
                 return _PROTOCOL
+        return self._begin_session()
+
+    def _begin_session(self):
         # A clean session ends with its connection, so what follows one is new, too.
         if self.is_clean or self.was_clean or self.level > 3 and not self.is_present:
-            session.renew(self.is_clean)
+            self.renew(self.is_clean)
         self.was_clean = self.is_clean
-        session.connected()
+        self.connected()
         # At level 3 the broker cannot say that it kept the filters.
         if not self.is_present:
             self._known = 0
         self._asked = self._known
         self.is_starved = self.is_pinging = False
         self._tries = 0
-        self.state = _ONLINE
         if self._was_online:
-            session.stats.reconnects += 1
+            self.stats.reconnects += 1
         self._was_online = True
         self._ask_next()
         return ACCEPTED
 
-    # --- what comes ------------------------------------------------------------------
+    def renew(self, is_clean):
+        """The broker has a new session: all in flight is sent again as new, no id is
+        held.  `is_clean`: it ends with its connection."""
+        for slot in range(self._n):
+            waits = self._waits[slot] & ~(_WAS_SENT | _RELEASED | _MAYBE)
+            if waits & _WAITS >= _OWE_PUBREL:
+                waits = waits & ~_WAITS | _WAIT_PUBREC
+            self._waits[slot] = waits
+        self.held.clear()
+        self.store.renew(is_clean)
+
+    def connected(self):
+        """A connection is open: from now on every message may have been sent."""
+        self.rewind()
+        self.room = _ACKS_BYTES
+        self.state = _ONLINE
+        self.store.online()
+
+    def _take_back(self, acks, at, end):
+        # First PUBRELs among these answers never went out.
+        while at < end:
+            slot = self._find(acks[at + 2] << 8 | acks[at + 3])
+            if slot >= 0 and acks[at] == _PACKET_PUBREL:
+                self._waits[slot] &= ~_RELEASED
+            at += 4
+
+    # --- outgoing messages -------------------------------------------------------------------
+
+    def accept(self, topic, msg, flags):
+        """Accept a message, without waiting; `flags`: QoS << 1, + 1 to retain.  Entered with
+        the heap locked, which it unlocks.
+
+        -> packet id, 0 at QoS 0; the negative code of an error, and nothing changed.  Raises
+        ValueError, TypeError; MQTTError by the store.
+        """
+        heap_unlock()
+        if topic is not self._checked:
+            topic = self._check(topic)
+        if msg.__class__ is not _bytes:
+            msg = as_bytes("msg", msg)
+        pos = self._topic_len + 4
+        n = pos + _len(msg)
+        if flags > 1:
+            n += 2
+        count = self.count
+        if n > self._fast or self.left or flags > 1 and count >= self._direct:
+            heap_lock()
+            return self._accept_slowly(topic, msg, flags)
+        # The fast way of what _accept_slowly() and next() do together: nothing precedes it.
+        packet_id = 0
+        buf = self._tx
+        if flags > 1:
+            packet_id = self.last_id + 1
+            if packet_id >= self._id_end:
+                packet_id = self._next_id()
+            slot = self.first + count
+            if slot >= self._n:
+                slot -= self._n
+            slot = self._order[slot]
+            self._used[slot] = n
+            self._waits[slot] = _SENT_AS[flags]
+            self._ids[slot] = self.last_id = packet_id
+            buf = self._buffers[slot]
+            buf[pos + 2 : n] = msg
+            buf[pos] = packet_id >> 8
+            buf[pos + 1] = packet_id & 255
+            if not count:
+                self.news = 2
+            self.count = count + 1
+        else:
+            buf[pos:n] = msg
+        buf[4:pos] = topic
+        buf[0] = 0x30 | flags
+        buf[1] = n - 2
+        buf[2] = 0
+        buf[3] = pos - 4
+        self.out = buf
+        self.end = self.left = n
+        self.stats.sent += 1
+        if not self.news:
+            self.news = 1
+        return packet_id
+
+    def _check(self, topic):
+        name = as_bytes("topic", topic)
+        check(name)  # 31-3.3-WILD
+        # What cannot change need not be checked again.
+        self._checked = topic if topic.__class__ is bytes else self
+        self._topic_len = len(name)
+        return name
+
+    def lock(self, is_locked):
+        """While it is locked, nothing is accepted: accept() says BUSY."""
+        self._is_locked = is_locked
+        # With 0 nothing takes the fast way.
+        self._short = min(self._size, 129) if HAS_SLICES and not is_locked else 0
+        self._fast = 0
+        self.is_due = True
+
+    def _accept_slowly(self, topic, msg, flags):
+        # The general way: the message enters the ring; next() sends it.  Entered with the
+        # heap locked.
+        heap_unlock()
+        if self._is_locked:
+            return -_BUSY
+        n = self._length_of(msg, flags)
+        if size_of(n) > self._size:
+            return -_TOO_LARGE
+        self._topic = topic
+        if flags < 2:
+            if not (self.left or self.state != _ONLINE or self.mqueue_store_qos0 and self.unsent):
+                # Kept nowhere: at QoS 0 it goes at once or waits its turn.
+                self.stats.sent += 1
+                self._write_out(self._tx, self._encode(self._tx, n, msg, flags, 0))
+                return 0
+            if not self.mqueue_store_qos0:
+                return -_FULL
+        count = self.count
+        if count - self.inflight() >= self.places() or count >= self._n:
+            return -_FULL
+        packet_id = 0
+        if flags > 1:
+            packet_id = self.last_id + 1
+            if packet_id >= self._id_end:
+                packet_id = self._next_id()
+        slot = self._slot(count)
+        buf = self._encoded
+        if self._buffers:
+            buf = self._buffers[slot]
+            if self.out is buf and self.left:
+                # Half of what stood here before still waits to be written.
+                self._tx[:] = buf
+                self.out = self._tx
+            self._used[slot] = self._encode(buf, n, msg, flags, packet_id)
+        else:
+            n = self._encode(buf, n, msg, flags, packet_id)
+            if not self.store.put(slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE):
+                return -_FULL
+        if packet_id:
+            self.last_id = packet_id
+        self._ids[slot] = packet_id
+        self._waits[slot] = _SENT_AS[flags] & _WAITS
+        self.count = count + 1
+        self.unsent += 1
+        self._fast = 0
+        self.is_due = True
+        if self.state == _ONLINE and not self.store.is_deferred:
+            self.next()  # else the messages of one poll() share a commit()
+        return packet_id
+
+    def _length_of(self, msg, flags):
+        # Of the body of a PUBLISH.
+        return self._topic_len + len(msg) + (4 if flags > 1 else 2)
+
+    def _encode(self, buf, length, msg, flags, packet_id):
+        # A PUBLISH whose body has `length` bytes -> its end.
+        pos = write_header(buf, _PACKET_PUBLISH | flags, length)
+        pos = write_string(buf, pos, self._topic)
+        if packet_id:  # 31-3.3-IDQOS
+            pos = write_number(buf, pos, packet_id)
+        return copy(buf, pos, msg)
+
+    def places(self):
+        """-> how many messages may wait: in the queue or, on a connection, for the window."""
+        room = self.window - self.inflight() if self.state == _ONLINE else 0
+        return room if room > self._queue else self._queue
+
+    def _next_id(self):
+        # 31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: 1 to 65535, none that is in use.  All
+        # ids are looked at only after those free in a row are used up.
+        i = self.last_id % 65535 + 1
+        while i in self._ids:
+            i = i % 65535 + 1
+        end = 65536
+        for used in self._ids:
+            if i < used < end:
+                end = used
+        self._id_end = end
+        # From here on to `_id_end` all are free, whether the caller takes one or not.
+        self.last_id = i - 1
+        return i
+
+    def _slot(self, k):
+        # -> slot of the message with index `k`.
+        k += self.first
+        return self._order[k if k < self._n else k - self._n]
+
+    def inflight(self):
+        """-> messages that went out and wait for an answer, on this connection or not."""
+        k = self.count - self.unsent
+        while k < self.count and self._waits[self._slot(k)] & _WAS_SENT:
+            k += 1
+        return k
+
+    def has_id(self, packet_id):
+        """Is the message with this id still under way?"""
+        return packet_id in self._ids
+
+    # --- what leaves next --------------------------------------------------------------------
+
+    def next(self):
+        """Is there a packet to write?  Then it stands in `out`.  Raises MQTTError by the
+        store, with nothing lost."""
+        if self.left:
+            return True
+        # Nothing overtakes its record.  MQTT-4.6-RM1: what is done stays so, too.
+        self.store.sync() if self.is_ordered else self.store.commit()
+        if self.state != _ONLINE:
+            return False
+        if self._owed:
+            self._release()
+        n = _ACKS_BYTES - self.room
+        if n:
+            # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
+            buf = self._acks
+            self._acks = self._spare_acks
+            self._spare_acks = buf
+            self.room = _ACKS_BYTES
+            if not (self.unsent or self.request or self._owed):
+                self._rest()
+            return self._write_out(buf, n)
+        if self.is_ending:
+            return False
+        if self.request and not self._is_requested:
+            return self._send_request()
+        n = self.unsent
+        if n:
+            n = self.count - n
+            if n < self.window or self._waits[self._slot(n)] & _WAS_SENT:
+                return self._send(self._slot(n))
+            self.is_due = False
+        else:
+            self._rest()
+        return False
+
+    def _rest(self):
+        # All has gone out.
+        self.is_due = False
+        self._fast = self._short
+
+    def write_first(self, packet):
+        """Write a whole packet before all else; nothing may be half written."""
+        self._write_out(packet, len(packet))
+
+    def _write_out(self, buf, n):
+        self.out = buf
+        self.end = self.left = n
+        if not self.news:
+            self.news = 1
+        return True
+
+    def _send(self, slot):
+        # The message in `slot` is next in the ring.
+        waits = self._waits[slot]
+        if self.count == self.unsent and not waits & _WAS_SENT:
+            self.news = 2
+        self.unsent -= 1
+        if waits & _WAITS >= _OWE_PUBREL:
+            # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
+            self._waits[slot] = waits & ~_WAITS | _OWE_PUBREL
+            self._owed += 1
+            return self.next()
+        if self._buffers:
+            buf = self._buffers[slot]
+            n = self._used[slot]
+        else:
+            buf = self._tx
+            n = self.store.get(slot, buf)
+        if waits & (_WAS_SENT | _MAYBE):
+            buf[0] |= _DUP  # 31-2.1-DUP
+            self.stats.retried += 1
+        else:
+            buf[0] &= ~_DUP
+            self.stats.sent += 1
+        if waits & _AGED:
+            self.aged -= 1
+        if waits & _WAITS:
+            self._waits[slot] = waits & ~_AGED | _WAS_SENT
+        else:
+            self.remove(self.count - self.unsent - 1)  # 31-4.1-Q0: sent once, no answer awaited
+        return self._write_out(buf, n)
+
+    def rewind(self):
+        """Send all in flight again, in order: a time-out, or a new connection."""
+        self.unsent = self.count
+        self._owed = self._fast = 0
+        self._is_requested = False
+        self.is_due = True
+
+    def remove(self, k):
+        """The message with index `k` is done or given up -> its packet id."""
+        slot = self._slot(k)
+        packet_id = self._ids[slot]
+        waits = self._waits[slot]
+        if not self._buffers:
+            self.store.remove(slot)
+        self._ids[slot] = self._waits[slot] = 0
+        if k >= self.count - self.unsent:
+            self.unsent -= 1
+            if waits & _AGED:
+                self.aged -= 1
+        elif waits & _WAITS == _OWE_PUBREL:
+            self._owed -= 1
+        # Its slot becomes the first one behind the ring, and those before it move up.
+        while k:
+            i = (self.first + k) % self._n
+            k -= 1
+            self._order[i] = self._slot(k)
+        self._order[self.first] = slot
+        self.first = (self.first + 1) % self._n
+        self.count -= 1
+        return packet_id
+
+    # --- what comes --------------------------------------------------------------------------
 
     def received(self, n):
         """`n` bytes were read to `framing.into` -> 0, HANDLED, MESSAGE, OVERSIZE,
         ACCEPTED, or the code of an error."""
         framing = self.framing
         head = framing.head
-        if n == 4 and head[0] == _PACKET_PUBACK and head[1] == 2 and framing.into is head:
-            # The fast way through the rest, for what most often comes.
-            if self.state == _ONLINE:
-                self.session.on_ack(_PACKET_PUBACK, head[2] << 8 | head[3])
+        if n == 4 and head[1] == 2 and framing.into is head:
+            # The fast way through the rest, for what most often comes: the answer that the
+            # oldest message waits for.
+            first = head[0]
+            slot = self._order[self.first]
+            if (
+                self._waits[slot] & ~_RELEASED == first + _WAS_SENT
+                and first != _OWE_PUBREL
+                and self.state == _ONLINE
+                and self._ids[slot] == head[2] << 8 | head[3]
+            ):
+                self.news = 2
+                if first == _PACKET_PUBREC:
+                    self._on_pubrec(slot)
+                    return HANDLED
+                if not self._buffers:
+                    self.store.remove(slot)
+                self._ids[slot] = self._waits[slot] = 0
+                n = self.count
+                if self.unsent:
+                    if self.unsent == n:
+                        self.unsent -= 1
+                    self.is_due = True
+                n -= 1
+                self.count = n
+                if n:  # else the next one takes its place
+                    n = self.first + 1
+                    self.first = n if n < self._n else 0
                 return HANDLED
         n = framing.take(n)
         if not n:
@@ -174,8 +668,91 @@ class Protocol:
         elif kind == 6:
             return self._on_pubrel(framing.field)
         else:
-            self.session.on_ack(first, framing.field)
+            self.on_ack(first, framing.field)
         return HANDLED
+
+    def on_ack(self, first, packet_id):
+        """PUBACK, PUBREC or PUBCOMP by its first byte; a stray changes nothing."""
+        slot = self._find(packet_id)
+        waits = self._waits[slot] if slot >= 0 else 0
+        waits = waits & _WAITS if waits & _WAS_SENT else 0
+        if waits and slot == self._order[self.first]:
+            self.news = 2  # what is timed is the oldest message
+        if waits == first:
+            # 31-3.4-PUBACK, 31-3.7-PUBCOMP; MQTT-4.3.2-3, MQTT-4.3.3-5: id free now
+            if first == _PACKET_PUBREC:
+                self._on_pubrec(slot)
+            else:
+                self.remove(self._index(slot))
+                self.is_due = True
+        elif first != _PACKET_PUBREC or waits < _OWE_PUBREL:
+            self.stats.strays += 1
+            if first == _PACKET_PUBREC and not waits:
+                self._answer(_PACKET_PUBREL, packet_id)  # of nothing that is known
+        elif waits == _WAIT_PUBCOMP:
+            self._owe(slot)  # PUBREC again: so is its PUBREL
+
+    def _find(self, packet_id):
+        # -> slot of the message with this id, -1 if there is none.
+        if packet_id:
+            for slot in range(self._n):
+                if self._ids[slot] == packet_id:
+                    return slot
+        return -1
+
+    def _index(self, slot):
+        k = 0
+        while self._slot(k) != slot:
+            k += 1
+        return k
+
+    def _on_pubrec(self, slot):
+        self.store.pubrec(slot)
+        self._owe(slot)
+
+    def _owe(self, slot):
+        self._waits[slot] = self._waits[slot] & ~_WAITS | _OWE_PUBREL
+        self._fast = 0  # no message overtakes it
+        self.is_due = True
+        if not self.unsent or self._index(slot) < self.count - self.unsent:
+            # Else when its turn comes.
+            self._owed += 1
+            if not self._dup and self.room:
+                self._release_one(slot)  # MQTT-4.6.0-4: in the order of the PUBRECs
+
+    def _release(self):
+        # Write the PUBRELs that are owed, as far as there is room.
+        k = 0
+        while k < self.count - self.unsent and self._owed and self.room:
+            slot = self._slot(k)
+            waits = self._waits[slot] & _WAITS
+            if waits == _WAIT_PUBREC and self._dup:
+                break  # 31-4.3-STAGE: PUBRELs in the order of the PUBLISHes
+            if waits == _OWE_PUBREL:
+                self._release_one(slot)
+            k += 1
+
+    def _release_one(self, slot):
+        waits = self._waits[slot]
+        self._waits[slot] = waits & ~_WAITS | _WAIT_PUBCOMP | _RELEASED
+        self._owed -= 1
+        first = _PACKET_PUBREL
+        if waits & _RELEASED:
+            self.stats.retried += 1
+            first |= self._dup
+        self._answer(first, self._ids[slot])
+
+    def _answer(self, first, packet_id):
+        # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP.
+        acks = self._acks
+        n = _ACKS_BYTES - self.room
+        acks[n] = first
+        acks[n + 1] = 2
+        acks[n + 2] = packet_id >> 8
+        acks[n + 3] = packet_id & 255
+        self.room -= 4
+        self.is_due = True
+        self._fast = 0  # no message overtakes an answer
 
     def _on_publish(self, first):
         framing = self.framing
@@ -188,127 +765,150 @@ class Protocol:
         if first & 4 and not self._is_new(message.packet_id):
             return HANDLED
         if framing.is_oversize:
-            self.session.stats.oversize += 1
+            self.stats.oversize += 1
             return OVERSIZE
-        self.session.stats.received += 1
+        self.stats.received += 1
         return MESSAGE
 
     def _is_new(self, packet_id):
         # Is a QoS 2 message to be handed over?  Else it is answered here, or not taken.
-        session = self.session
-        if not (session.held.count or self.is_starved):
+        if not (self.held.count or self.is_starved):
             return True
-        if session.held.find(packet_id) >= 0:  # MQTT-4.3.3-10
-            session.stats.duplicates += 1
-            session.answer(_PACKET_PUBREC, packet_id)
+        if self.held.find(packet_id) >= 0:  # MQTT-4.3.3-10
+            self.stats.duplicates += 1
+            self._answer(_PACKET_PUBREC, packet_id)
             return False
-        if self.is_starved or not session.held.has_room(packet_id):
+        if self.is_starved or not self.held.has_room(packet_id):
             # RT-AWAITREL: not taken, so the broker has to send it again, and none
             # after it, or it would come out of its order.
             self.is_starved = True
             self._wake_at = ticks_add(self.now, -1)
-            session.stats.refused += 1
+            self.stats.refused += 1
             return False
         return True
 
     def acknowledge(self, qos, packet_id):
         """A message was handed over: from now on it is ours (MQTT-4.3.2-4, MQTT-4.3.3-8)."""
-        session = self.session
         if qos == 2:
-            session.store.hold(packet_id)
-            session.held.add(packet_id, self.now)
-        session.answer(_PACKET_PUBACK if qos == 1 else _PACKET_PUBREC, packet_id)
+            self.store.hold(packet_id)
+            self.held.add(packet_id, self.now)
+        self._answer(_PACKET_PUBACK if qos == 1 else _PACKET_PUBREC, packet_id)
 
     def _on_pubrel(self, packet_id):
-        session = self.session
-        if not session.held.remove(packet_id):
+        if not self.held.remove(packet_id):
             return _AWAITING_REL
-        session.answer(_PACKET_PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
+        self._answer(_PACKET_PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
         return HANDLED
 
-    # --- subscriptions -----------------------------------------------------------------
+    # --- subscriptions -----------------------------------------------------------------------
+
+    def ask(self, request, filters, known):
+        """Send the request (first byte, filters, their QoS), once it is free to go; from now
+        on `filters` are to be known to the broker, as the first `known` of them are."""
+        self.filters = filters
+        self._known = known
+        self._asked = len(filters)
+        self._begin_request(request)
+
+    def _begin_request(self, request):
+        self.last_id = self._ids[self._n] = self._next_id()
+        self.request = request
+        self._is_requested = self._was_requested = False
+        self.is_due = True
 
     def _ask_next(self):
         # Filters that the broker may not know are sent, one by one.
         if self._asked < len(self.filters):
             self._asked += 1
-            self.session.ask(self.filters[self._asked - 1])
-
-    def is_asking(self):
-        """Does a SUBSCRIBE or UNSUBSCRIBE wait, for its turn or its answer?"""
-        return self.session.request is not None
-
-    def ask(self, request, filters, known):
-        """Send the request (first byte, filters, their QoS); from now on `filters` are to
-        be known to the broker, as the first `known` of them are."""
-        self.filters = filters
-        self._known = known
-        self._asked = len(filters)
-        self.session.ask(request)
+            self._begin_request(self.filters[self._asked - 1])
 
     def forget(self, names):
         """The broker refused these filters."""
         self.filters = [one for one in self.filters if one[1][0] not in names]
         self._known = self._asked = len(self.filters)
 
+    def _send_request(self):
+        first = self.request[0]
+        if self._was_requested:
+            first |= self._dup  # 31-2.1-DUP, RT-OBJECTS
+        elif self.count == self.unsent:
+            self.news = 2
+        self._was_requested = self._is_requested = True
+        return self._write_out(self._tx, self._write_request(self.request, first))
+
+    def _write_request(self, request, first):
+        buf = self._tx
+        length = 2
+        for name in request[1]:
+            length += len(name) + (3 if request[2] else 2)
+        length = write_number(buf, write_header(buf, first, length), self._ids[self._n])
+        for k in range(len(request[1])):
+            length = write_string(buf, length, request[1][k])
+            if request[2]:
+                buf[length] = request[2][k]
+                length += 1
+        return length
+
     def _on_request_ack(self, first):
-        # What answers no request of this connection is stray.
         framing = self.framing
-        request = self.session.on_request_ack(framing.field)
-        if request:
-            levels = request[2]
-            if (first ^ request[0]) & 0xF0 != 0x10 or framing.length - 2 != len(levels):
-                return _PROTOCOL
-            for k in range(len(levels)):
-                self.granted[k] = framing.rx[k]  # 31-3.9-SUBACK: in order
-            self._known = self._asked
-            self._ask_next()
+        request = self.request
+        if not request or framing.field != self._ids[self._n]:
+            return HANDLED  # stray: it answers no request of this connection
+        self._ids[self._n] = 0
+        self.request = None
+        self._is_requested = False
+        self.news = 2
+        levels = request[2]
+        if (first ^ request[0]) & 0xF0 != 0x10 or framing.length - 2 != len(levels):
+            return _PROTOCOL
+        for k in range(len(levels)):
+            self.granted[k] = framing.rx[k]  # 31-3.9-SUBACK: in order
+        self._known = self._asked
+        self._ask_next()
         return HANDLED
 
-    # --- time ---------------------------------------------------------------------------
+    # --- time --------------------------------------------------------------------------------
 
     def tick(self, now, handled):
         """It is `now`, and `handled` packets came since the last call -> 0, or 1 if there
         is something to write or to give up, or the code of an error."""
-        session = self.session
-        if session.news:
-            if session.news > 1:
+        if self.news:
+            if self.news > 1:
                 self._moved_at = self.now
                 self._tries = 0
             self._tx_at = self.now
-            self._stuck_at = session.news = 0
+            self._stuck_at = self.left
+            self.news = 0
         self.now = now
         if handled:
             self._rx_at = now
-        if session.at != session.end:
-            session.is_due = True
+        if self.left:
+            self.is_due = True
             if self._is_stuck(now):
                 return _TIMEOUT
         if (self._wake_at - now) & _NOT_SOON:
             return self._check_timers(now)
-        return 1 if session.is_due else 0
+        return self.is_due
 
     def _is_stuck(self, now):
         # A packet waits for room in the stream: does it wait for too long?
-        session = self.session
-        if session.at != self._stuck_at:
-            self._stuck_at = session.at
+        if self.left != self._stuck_at:
+            self._stuck_at = self.left
             self._tx_at = now  # slow, but it goes on
-        session.store.commit()
+        self.store.commit()
         self._moved_at = now  # 31-4.2-RETRY: timed from when it is out
         return ticks_diff(now, self._tx_at) >= self.timeout_ms
 
     def _check_timers(self, now):
-        session = self.session
-        self._forget_held(now)
-        if self.is_starved and not session.held.count and session.can_close():
+        self.drowse(now)
+        if self.is_starved and not (self.held.count or self.left or self.room < _ACKS_BYTES):
             return _AWAITING_REL  # RT-AWAITREL: what was not taken comes again only then
         if self._retry_in(now, 1) <= 0:
-            session.rewind()
+            self.rewind()
             self._moved_at = now
             if self._tries < _MAX_TRIES:
                 self._tries += 1
-        if session.at == session.end and self._ping_in(now, 1) <= 0:
+        if not self.left and self._ping_in(now, 1) <= 0:
             if self.is_pinging:  # 31-2.2-KATIMEOUT
                 return _TIMEOUT
             self.ping()
@@ -317,20 +917,16 @@ class Protocol:
         self._wake_at = ticks_add(now, most - 1 if most > 0 else -1)
         return 1
 
-    def _forget_held(self, now):
-        held = self.session.held
+    def drowse(self, now):
+        """It is `now`; all that there is to do without a connection."""
+        self.now = now
+        held = self.held
         while held.count and held.expires_in(now, self.held_ms) <= 0:  # RT-AWAITREL-T
             held.expire()
 
-    def drowse(self, now):
-        """It is `now`, and there is no connection."""
-        self.now = now
-        self._forget_held(now)
-
     def due_in(self, now):
         """Ticks until `tick()` has work; what arrives meanwhile waits.  At most a day."""
-        session = self.session
-        if session.at != session.end or session.is_due:
+        if self.left or self.is_due:
             return 0
         self.tick(self.now, 0)  # what was sent since then counts
         now = self._due_in(now, _DAY_MS)
@@ -338,14 +934,14 @@ class Protocol:
 
     def _due_in(self, now, most):
         most = self._retry_in(now, self._ping_in(now, most))
-        held = self.session.held
+        held = self.held
         if held.count:
             most = min(most, held.expires_in(now, self.held_ms))
-        return self.session.expires_in(now, most)
+        return self.expires_in(now, most)
 
     def _retry_in(self, now, most):
         # 31-4.2-RETRY: the time-out doubles with each try that brings nothing.
-        if self.retry_ms and self.session.is_waiting():
+        if self.retry_ms and (self.count > self.unsent or self._is_requested):
             now = (self.retry_ms << self._tries) - ticks_diff(now, self._moved_at)
             if now < most:
                 return now
@@ -369,5 +965,41 @@ class Protocol:
         if not self.is_pinging:
             self._ping_at = self.now  # MQTT: a later one moves no deadline
         self.is_pinging = True
-        self.session.stats.pings += 1
-        self.session.write_first(_PINGREQ)
+        self.stats.pings += 1
+        self.write_first(_PINGREQ)
+
+    # --- what waits too long -----------------------------------------------------------------
+
+    def expire_at(self, packet_id, ticks):
+        """The message accepted last, with this id, may be given up at `ticks`, if it still
+        waits then."""
+        slot = self._slot(self.count - 1)
+        if self.unsent and self._ids[slot] == packet_id and not self._waits[slot] & _WAS_SENT:
+            self._expiry[slot] = ticks
+            self._waits[slot] |= _AGED
+            self.aged += 1
+
+    def expires_in(self, now, most):
+        """Ticks until the first waiting message is too old, `most` at most."""
+        k = self._next_aged(self.count - self.unsent) if self.aged else -1
+        while k >= 0:
+            left = ticks_diff(self._expiry[self._slot(k)], now)
+            if left < most:
+                most = left
+            k = self._next_aged(k + 1)
+        return most
+
+    def _next_aged(self, k):
+        # The first message from `k` on that has an age and waits, -1 for none.
+        while k < self.count:
+            if self._waits[self._slot(k)] & _AGED:
+                return k
+            k += 1
+        return -1
+
+    def find_expired(self, now):
+        """-> index of a waiting message that is too old, -1 for none."""
+        k = self._next_aged(self.count - self.unsent) if self.aged else -1
+        while k >= 0 and ticks_diff(self._expiry[self._slot(k)], now) > 0:
+            k = self._next_aged(k + 1)
+        return k

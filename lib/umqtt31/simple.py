@@ -10,7 +10,7 @@ from micropython import const, heap_lock, heap_unlock
 
 from . import client as _client
 from .errors import MQTTError
-from .session import as_bytes
+from .packet import as_bytes
 
 _ONLINE = const(2)
 
@@ -119,8 +119,8 @@ class MQTTClient(_client.MQTTClient):
         self._address = self.server, self.port, self.ssl
         self._close()
         # Whose publish() raised will publish again.
-        while self._session.count:
-            self._session.remove(0)
+        while self._protocol.count:
+            self._protocol.remove(0)
         self._restore()
         try:
             return super().connect(clean_session, stream)
@@ -133,26 +133,27 @@ class MQTTClient(_client.MQTTClient):
 
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
-        session = self._session
+        protocol = self._protocol
         if self._protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         raw = self._raw
         super().publish(topic, msg, retain, qos)
-        if session.at != session.end:
+        if protocol.left:
             self._finish()
         if qos:
             self._settle()
             if self._raw is not raw:  # the callback connected anew
                 raise MQTTError(_CLOSED)
-        if self._is_large and not session.count:
+        if self._is_large and not protocol.count:
             self._restore()
 
     def _make_room(self, topic, msg, flags):
         # publish() was refused: something else is under way, or it is too large.
-        session = self._session
+        protocol = self._protocol
         while True:
             self._finish()
-            code = session.publish(topic, msg, flags)
+            heap_lock()
+            code = protocol.accept(topic, msg, flags)
             if code >= 0:
                 return code
             self._settle()
@@ -171,26 +172,26 @@ class MQTTClient(_client.MQTTClient):
 
     def _enlarge(self, size):
         self._is_large = True
-        self._session.resize(size)
+        self._protocol.resize(size)
 
     def _restore(self):
         if self._is_large:
             self._is_large = False
-            self._session.resize(self._size)
+            self._protocol.resize(self._size)
 
     def _finish(self):
         # Wait until all that was begun is written, as long as it goes on.
-        session = self._session
-        while session.at != session.end:
-            at = session.at
-            if not self._drain() and session.at == at:
+        protocol = self._protocol
+        while protocol.left:
+            left = protocol.left
+            if not self._drain() and protocol.left == left:
                 self._fail(_TIMEOUT)
             self._tell()
 
     def _settle(self):
         # Poll until no message is under way.
         start = _client.time.ticks_ms()
-        while self._session.count:
+        while self._protocol.count:
             if not self.poll(10) and self._since(start) >= self._protocol.timeout_ms:
                 self._fail(_TIMEOUT)
 
@@ -228,7 +229,6 @@ class MQTTClient(_client.MQTTClient):
         # anything: from its call on, all may have changed.
         heap_unlock()
         protocol = self._protocol
-        session = self._session
         framing = protocol.framing
         now = _client.time.ticks_ms()
         until = _client.time.ticks_add(now, timeout_ms)
@@ -238,7 +238,7 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTError(_CLOSED)
             event = 0
             try:
-                while not event and session.room:
+                while not event and protocol.room:
                     n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:

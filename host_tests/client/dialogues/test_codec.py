@@ -4,13 +4,15 @@ Every case is read whole, byte by byte, in two pieces and with trailing bytes.
 MQTT 3.1 §2 and §3.
 """
 
+from micropython import heap_lock
+
 from host_tests.client import cases
 from host_tests.client.framed import read_all
 from umqtt31 import TOO_LARGE, packet
 from umqtt31.framing import MALFORMED, Framing
 from umqtt31.message import Message
+from umqtt31.protocol import Protocol
 from umqtt31.ram import RamStore
-from umqtt31.session import Session
 
 LEVELS = (3,)  # one codec for both
 BUFFER_BYTES = 16400
@@ -37,24 +39,25 @@ def check_reading(data, first, body):
 
 
 def written(size, flags, topic, payload, packet_id, is_offline):
-    """-> the PUBLISH that a session with buffers of `size` bytes writes, or its error."""
-    session = Session(RamStore(), 1, 1, size, DUP)
-    session.open(b"dev", 1)
-    session.mqueue_store_qos0 = True
-    session.last_id = packet_id - 1
+    """-> the PUBLISH that a protocol with buffers of `size` bytes writes, or its error."""
+    protocol = Protocol(RamStore(), 1, 1, size, 3, 1)
+    protocol.open(b"dev", 1)
+    protocol.mqueue_store_qos0 = True
+    protocol.last_id = packet_id - 1
     if not is_offline:
-        session.connected()
-    result = session.publish(topic, payload, flags & ~DUP)
+        protocol.connected()
+    heap_lock()
+    result = protocol.accept(topic, payload, flags & ~DUP)
     if result < 0:
         return result
-    session.connected()
+    protocol.connected()
     if flags & DUP:
-        session.at = session.end
-        assert session.next()
-        session.disconnected()
-        session.connected()
-    assert session.next()
-    return bytes(session.out[session.at : session.end])
+        protocol.left = 0
+        assert protocol.next()
+        protocol.lost()
+        protocol.connected()
+    assert protocol.next()
+    return bytes(protocol.out[protocol.end - protocol.left : protocol.end])
 
 
 def test_publish_is_written_and_read_as_the_table_says():
