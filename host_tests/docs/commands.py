@@ -71,7 +71,7 @@ def check(words):
         _options_in_help(program, arguments)
 
 
-_BY_HELP = {"mosquitto", "mosquitto_sub", "mosquitto_pub"}
+_BY_HELP = {"dumpcap", "mosquitto", "mosquitto_sub", "mosquitto_pub"}
 
 
 def _umqtt31(arguments):

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "docs/guides/tls.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/asyncio.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
+    "docs/guides/deep-sleep.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
     "docs/reasons/simulator.md-python": "host_tests/sim/test_simulator.py",
     "docs/reasons/simulator.md-text": "host_tests/sim/test_simulator.py",

@@ -85,6 +85,11 @@ def test_fleet_tables_md_program_finds_its_columns(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_deep_sleep_md_program_is_the_example():
+    """host_tests/examples runs that."""
+    assert programs("docs/guides/deep-sleep.md") == [(ROOT / "examples/deep_sleep.py").read_text()]
+
+
 def test_packages_md_installs_with_what_the_port_has(tmp_path):
     installs, freezes = programs("docs/guides/packages.md")
     path = tmp_path / "install.py"

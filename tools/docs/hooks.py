@@ -1,5 +1,6 @@
-"""What MkDocs calls while it builds the site: scripts from the site itself, lists of commands."""
+"""What MkDocs calls while it builds the site: its scripts, lists of commands and programs."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the lists of commands where a page has their marks; unlink what the site has not."""
+    """Put lists where a page has their marks; unlink what the site has not."""
 
     def unlinked(link: re.Match[str]) -> str:
         path = (Path(config.docs_dir) / page.file.src_uri).parent / link[2]
@@ -40,7 +41,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return link[1]
 
     markdown = _RELATIVE.sub(unlinked, markdown)
-    for mark, make in {"<!-- make -->": _targets, "<!-- tools -->": _commands}.items():
+    for mark, make in _LISTS.items():
         if mark in markdown:
             markdown = markdown.replace(mark, "\n".join(make()))
     return markdown
@@ -49,6 +50,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Leave Mermaid, 2.4 MB, out of pages without a picture."""
     return output if 'class="mermaid"' in output else _MERMAID_TAG.sub("", output)
+
+
+def _examples() -> Iterator[str]:
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        about = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0].rstrip(".:")
+        yield from (f"## {path.name}", "", f"{about}.", "", "```python", source, "```", "")
 
 
 def _targets() -> Iterator[str]:
@@ -75,3 +83,10 @@ def _helps(
     if isinstance(command, click.Group):
         for further in command.list_commands(context):
             yield from _helps(command.get_command(context, further), further, context, depth + 1)
+
+
+_LISTS = {
+    "<!-- make -->": _targets,
+    "<!-- tools -->": _commands,
+    "<!-- examples: on the site, each of them stands here -->": _examples,
+}
