@@ -66,7 +66,7 @@ def _data():
     example = {"requirement": "RT-SEQ", "ts": "", "client_id": _HOSTILE, "by": "client"}
     example |= {"detail": _HOSTILE, "connection": _HOSTILE, "capture": _HOSTILE, "offset": 1}
     example |= {"sure": "proved", "why": _HOSTILE, "site": "default", "around": []}
-    loss = {"ts": "2026-01-01 00:00:01.000", "device": "dev-009999", "topic": _HOSTILE}
+    loss = {"ts": "2026-01-01 00:00:01.000", "published_by": "dev-009999", "topic": _HOSTILE}
     loss |= {"client_id": "far", "site": "default", "messages": 3, "why": _HOSTILE}
     trouble = {"finding": "refused_connects", "about": "client", "client_id": _HOSTILE}
     strip = {"client": _HOSTILE, "topic": _HOSTILE, "qos": 1, "before": 1}

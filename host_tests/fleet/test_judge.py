@@ -320,3 +320,20 @@ def test_connack_of_unknown_level_may_have_any_length(tmp_path):
     talk.send(S2C, b"\x20\x03\x01\x00\x00")
     talk.publish(C2S, b"t", b"1", 1, 7)
     assert not _judge(capture, tmp_path)["violations"].num_rows
+
+
+@pytest.mark.parametrize(("dup", "states"), [(1, ["open", "complete"]), (0, ["abandoned"] * 2)])
+def test_message_sent_again_in_the_next_session_with_dup_is_not_given_up(tmp_path, dup, states):
+    """Clients keep what they have to send, also for a clean session."""
+    capture = Capture()
+    first = capture.connection(b"dev")
+    first.publish(C2S, b"t", b"30", 1, 1)
+    first.reset()
+    again = capture.connection(b"dev")
+    again.publish(C2S, b"t", b"30", 1, 2, dup)
+    if dup:
+        again.ack(S2C, 0x40, 2)
+    again.reset()
+    capture.connection(b"dev")
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    assert audit(events)["messages"]["state"].to_pylist() == states

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from tools.fleet.report import page, strips
+from tools.fleet.report import collect, page, strips
 
 _HOSTILE = "</script><script>alert(1)</script><!--<b onload=x>&amp;\u2028\x00"
 
@@ -79,3 +79,22 @@ def test_strip_of_many_lost_messages_stays_short():
     # A number out of a hostile payload.
     most = (1 << 32) - 1
     assert _kinds([1, most]) == [("1", "new"), ("2–%d" % (most - 1), "lost"), (str(most), "new")]
+
+
+def _loss(second, sequence=None, client="sub"):
+    row = dict.fromkeys(("site", "published_by", "topic", "kind", "qos", "sure", "why"))
+    row |= {"device": None, "boot": None, "stream": None, "client_id": client, "messages": 1}
+    moment = "2026-01-01 00:00:%02d.000" % second
+    return row | {"ts": moment, "first_sequence": sequence, "last_sequence": sequence}
+
+
+def test_losses_that_follow_each_other_are_one_row_of_the_page():
+    rows = [_loss(1), _loss(2, client="other"), _loss(3), _loss(4)]
+    found = [(row["client_id"], row["messages"], row["until"]) for row in collect.together(rows)]
+    assert found == [("sub", 3, "2026-01-01 00:00:04.000"), ("other", 1, None)]
+
+
+def test_lost_readings_are_one_row_where_their_numbers_follow_each_other():
+    rows = [_loss(1, 7), _loss(2, 8), _loss(3, 10)]
+    found = [(row["first_sequence"], row["last_sequence"]) for row in collect.together(rows)]
+    assert found == [(7, 8), (10, 10)]

@@ -33,7 +33,8 @@ MESSAGES = schema(
         (
             "state",
             pa.string(),
-            "`complete`, `open` at the end, `abandoned`, `unknown` (bytes missing)",
+            "`complete`, `open` (at the end, or sent again later), `abandoned`, `unknown` "
+            "(bytes missing)",
         ),
         ("level", pa.int8(), "protocol level, null when not captured"),
         ("session", pa.int32(), "number of the client's session"),

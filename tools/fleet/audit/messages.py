@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .. import schemas
 from . import envelopes
-from .rows import FAR, TYPES
+from .rows import FAR, TYPES, grouped
 from .sessions import parsed, table
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
@@ -246,8 +246,22 @@ class Flows:
         last = np.zeros(len(rows.client_of), np.int64)
         np.maximum.at(last, rows.client_of, sessions.number)
         is_over = sessions.number[connection] < last[rows.client_of[connection]]
-        given_up = self.is_reused | is_over
+        given_up = (self.is_reused | is_over) & ~self._is_sent_again(sessions)
         return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
+
+    def _is_sent_again(self, sessions):
+        # In a later session, as a message of its own: clients keep what they have to send.
+        rows, row = self.rows, self.publish_row
+        result = np.zeros(len(row), bool)
+        marked = rows.dup[row]
+        if marked.any():
+            values = (rows.client, rows.direction, rows.topic, rows.payload_hash, rows.qos)
+            same = grouped(*(one[row] for one in values))
+            session = sessions.number[rows.connection[row]]
+            last = np.full(len(row), -1)
+            np.maximum.at(last, same[marked], session[marked])
+            result = last[same] > session
+        return result
 
     def accepted_row(self):
         """The row with which the broker took each message on; FAR where none did."""

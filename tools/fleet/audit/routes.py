@@ -14,6 +14,7 @@ each verdict is: docs/reference/fleet-verdicts.md.
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from .expected import Expected
@@ -111,7 +112,13 @@ def _losses(messages, names, published, expected, pairs, lost):
         columns[name] = chosen[name]
     who = pairs.client[expected.pair[lost.at]].tolist()
     columns["client_id"] = [names.client_name(one) for one in who]
+    device, client = (_texts(chosen[name]) for name in ("device", "client_id"))
+    columns["published_by"] = pc.coalesce(device, client)
     return table(columns, schemas.LOSSES)
+
+
+def _texts(column):
+    return column.cast(pa.string())
 
 
 _READING = "a reading says by itself which message it is"

@@ -5,6 +5,7 @@ out is plain lists and dicts, made of JSON's types only.
 """
 
 import csv
+import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ def collect(out, result, since=None, limits=None):
         "groups": {name: _groups(devices, name) for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
-        "losses": rows["loss"],
+        "losses": together(rows["loss"]),
         "troubles": rows["finding"],
         "violations": violations,
         "examples": sorted(rows["violation"], key=lambda row: row["requirement"]),
@@ -95,6 +96,37 @@ _NOTES = {
     "{:,} bytes of them could not be understood",
     "NOT_MQTT": "{:,} connections on the ports given are no MQTT ({:,} bytes seen)",
 }
+
+
+_SAME = (
+    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why"),
+    *("device", "boot", "stream"),
+)
+_NEAR_S = 60
+
+
+def together(losses):
+    """Rows of `losses`, in order of time; those that follow each other as one, with `until`."""
+    found, last = [], {}
+    for row in losses:
+        key = tuple(row[name] for name in _SAME)
+        before = last.get(key)
+        if before is not None and _follows(before, row):
+            before["until"] = row["ts"]
+            before["last_sequence"] = row["last_sequence"]
+            before["messages"] += row["messages"]
+        else:
+            last[key] = {**row, "until": None}
+            found.append(last[key])
+    return found
+
+
+def _follows(before, row):
+    if row["first_sequence"] is not None:
+        return row["first_sequence"] == before["last_sequence"] + 1
+    times = (before["until"] or before["ts"], row["ts"])
+    begin, end = (datetime.datetime.fromisoformat(one) for one in times)
+    return (end - begin).total_seconds() < _NEAR_S
 
 
 def _time(moment):

@@ -160,8 +160,8 @@ def _sequences(table):
 
 def _lost(table):
     some = table.filter(pc.and_(_is_known(table), pc.greater(table["qos"], 0)))
-    some = some.filter(pc.is_valid(some["device"]))
-    return _grouped(some, "device", {"lost": (some["messages"], "sum")})
+    some = some.filter(pc.is_valid(some["published_by"]))
+    return _grouped(some, "published_by", {"lost": (some["messages"], "sum")})
 
 
 def _missed(table):

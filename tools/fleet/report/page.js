@@ -21,7 +21,7 @@ function cell(name, value) {
   const bad = number && value > 0 && BAD.has(name);
   const state = name === "state" && STATES.includes(value) ? value : "";
   const short = !number && String(value ?? "").length < 30;
-  const node = make("td", shown(value), (number ? "n " : short ? "short " : "") + (value === 0 ? "zero " : "") + (bad ? "bad" : state));
+  const node = make("td", shown(value), (number ? "n " : short ? "short " : "long ") + (value === 0 ? "zero " : "") + (bad ? "bad" : state));
   node.dataset.name = words(name);
   return node;
 }
@@ -72,7 +72,7 @@ function save(name, names, rows) {
 function sortable(id, rows, names, nothing = "nothing") {
   const table = byId(id);
   if (!rows.length) { table.closest(".scroll").replaceWith(make("p", nothing)); return; }
-  names = names || Object.keys(rows[0]);
+  names = (names || Object.keys(rows[0])).filter((name) => rows.some((row) => (row[name] ?? null) !== null));
   let list = rows.map((row) => names.map((name) => row[name])), last = -1, up = false;
   const draw = (at) => {
     if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
@@ -133,8 +133,10 @@ const row = async (number) => (await block(Math.floor(number / PER_BLOCK)))[numb
 const every = async () => (await Promise.all(BLOCKS.map((_, number) => block(number)))).flat();
 const total = Math.min(data.device_count, BLOCKS.length * PER_BLOCK);
 const LISTED = ["client_id", "state", "why", "lost", "missed", "violations", "troubles", "connects", "refused", "ended_reset", "last_seen", "firmware", "site"];
+if ((data.groups.site || []).length > 1) LISTED.splice(1, 0, LISTED.pop());
 const PLACES = LISTED.map((name) => ALL.indexOf(name));
 const PAGE = 100;
+const named = (name) => name === null ? "(no CONNECT seen)" : name || "(no client id)";
 // Numbers of the devices shown, in their order; null is all of them, the worst first.
 let chosen = null, begin = 0, sortedBy = -1, up = false, names = null, asked = 0;
 const length = () => chosen ? chosen.length : total;
@@ -144,7 +146,7 @@ async function drawDevices() {
     : Array.from({ length: Math.max(0, Math.min(PAGE, total - begin)) }, (_, at) => begin + at);
   const rows = await Promise.all(numbers.map(row));
   if (turn !== asked) return;
-  fill(byId("list"), LISTED, rows.map((one) => PLACES.map((at) => one[at])), {
+  fill(byId("list"), LISTED, rows.map((one) => PLACES.map((at, place) => place ? one[at] : named(one[at]))), {
     onHead: sortDevices, onRow: (_, place) => openDevice(rows[place]),
   });
   byId("place").textContent = length() ? `${shown(begin + 1)} to ${shown(Math.min(length(), begin + PAGE))}` : "none";
@@ -196,11 +198,12 @@ function openDevice(one) {
     if (!rows.length) return [];
     const scroll = make("div", null, "scroll"), table = make("table");
     scroll.append(table);
+    names = names.filter((column) => rows.some((row) => (row[column] ?? null) !== null));
     fill(table, names, rows.map((row) => names.map((column) => row[column])));
     return [make("h3", title), scroll];
   };
-  const mine = (row) => row.site === site && (row.client_id === name || row.device === name);
-  box.replaceChildren(make("h2", `${shown(name ?? "(no CONNECT seen)")}: ${of("state")}`), make("p", shown(of("why")) || "nothing is wrong"), list,
+  const mine = (row) => row.site === site && (row.client_id === name || row.published_by === name);
+  box.replaceChildren(make("h2", `${shown(named(name))}: ${of("state")}`), make("p", shown(of("why")) || "nothing is wrong"), list,
     ...part("Lost messages", data.losses.filter(mine), LOSS), ...part("Findings", data.troubles.filter(mine), TROUBLE),
     ...part("Statements broken (examples)", data.examples.filter(mine), ["ts", "requirement", "by", "detail", "topic"]));
   box.querySelector("h2").append(close);
@@ -224,7 +227,7 @@ function devices() {
   return drawDevices();
 }
 
-const LOSS = ["ts", "device", "topic", "client_id", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"];
+const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"];
 const TROUBLE = ["finding", "about", "client_id", "count", "first_seen", "last_seen", "detail", "sure", "why", "topic", "site"];
 const rename = (rows, names) => rows.map((row) => ({ ...row, ...Object.fromEntries(Object.entries(names).map(([to, from]) => [to, row[from]])) }));
 
@@ -307,8 +310,8 @@ if (data.since) {
   byId("changes").textContent = Object.entries(data.since.counts).map(([name, count]) => `${shown(count)} ${name}`).join(", ");
   sortable("changed", data.since.rows, null, "no device is otherwise than before");
 } else byId("since").remove();
-sortable("losses", rename(data.losses, { "when": "ts", "published by": "device", "did not arrive at": "client_id" }),
-  ["when", "published by", "topic", "did not arrive at", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"], "none");
+sortable("losses", rename(data.losses, { "when": "ts", "published by": "published_by", "did not arrive at": "client_id" }),
+  ["when", "until", "published by", "topic", "did not arrive at", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"], "none");
 sortable("findings", data.troubles, TROUBLE, "none");
 broken(); order();
 Object.keys(SERIES).forEach(chart);
