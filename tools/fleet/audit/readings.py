@@ -145,7 +145,7 @@ def _losses(messages, fields, order, first, keys, sent):
         "qos": messages["qos"].take(chosen),
         "ts": sent[order[first[at]]],
         "device": devices(pick(fields, order[first[at]])),
-        "published_by": devices(pick(fields, order[first[at]])),
+        "published_by": devices(pick(fields, order[first[at]])).cast(pa.string()),
         "boot": boot[at],
         "stream": stream[at],
         "first_sequence": from_number[at],
