@@ -72,26 +72,29 @@ docs-serve: setup ## show the site while you write it: PORT=8000
 size: setup ## bytes of bytecode per module, budgets, heap after import
 	@$(TOOLS) boards size $(ARGS)
 
-build: setup-boards ## compile library and firmware: BOARD=
-	@$(TOOLS) boards build $(call opt,BOARD,board)
+build: setup-boards ## compile library and firmware: BOARD= [DEBUG=1: names and lines stay]
+	@$(TOOLS) boards build $(call opt,BOARD,board) $(call opt,DEBUG,debug)
 
 romfs: setup-boards ## the same as a ROMFS image: BOARD= [PORT=]
-	@$(TOOLS) boards romfs $(call opt,BOARD,board) $(call opt,PORT,port)
+	@$(TOOLS) boards romfs $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,PORT,port)
 
 image: setup-boards ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
-	@$(TOOLS) boards image $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,CONFIG,config) $(call opt,OUT,out)
+	@$(TOOLS) boards image $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,FIRMWARE,firmware) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
 provision: setup-boards ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
-	@$(TOOLS) boards provision $(call opt,BOARD,board) $(call opt,FIRMWARE,firmware) $(call opt,BATCH,batch) $(call opt,CONFIG,config) $(call opt,OUT,out)
+	@$(TOOLS) boards provision $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,FIRMWARE,firmware) $(call opt,BATCH,batch) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
 flash: setup-boards ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
 	@$(TOOLS) boards flash $(call opt,BOARD,board) $(call opt,IMAGE,image) $(call opt,PORT,port) $(call opt,DRIVE,drive)
 
 deploy: setup-boards ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
-	@$(TOOLS) boards deploy $(call opt,BOARD,board) $(call opt,PORT,port) $(call opt,CONFIG,config)
+	@$(TOOLS) boards deploy $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,PORT,port) $(call opt,CONFIG,config)
 
 monitor: setup-boards ## show what a board prints: PORT=
 	@$(TOOLS) boards monitor $(call opt,PORT,port) $(ARGS)
+
+traceback: setup-boards ## give a board's traceback its names back: [TEXT=file MAP=file]
+	@$(TOOLS) boards traceback $(call opt,MAP,map) $(call opt,TEXT,text)
 
 watch: setup-boards ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
 	@$(TOOLS) boards watch $(call opt,SERVER,server) $(ARGS)
@@ -100,7 +103,7 @@ clock: setup-boards ## tell boards without NTP the time, over their broker: SERV
 	@$(TOOLS) boards clock $(call opt,SERVER,server) $(call opt,TOPIC,topic) $(ARGS)
 
 release: setup-boards ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
-	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
+	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
 
 rollout: setup-boards ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER=
 	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(ARGS)

@@ -16,7 +16,7 @@ COMMANDS = {
     "advise": ("boards", "advise", "which order receivers can count on: BOARD= [CONFIG=]"),
     "audit": ("fleet", "audit", "judge recorded traffic of a fleet: CAPTURES=folder OUT=folder"),
     "boards": ("boards", "list", "the boards that have a profile"),
-    "build": ("boards", "build", "compile library and firmware: BOARD="),
+    "build": ("boards", "build", "compile library and firmware: BOARD= [DEBUG=1]"),
     "clock": (
         "boards",
         "clock",
@@ -35,6 +35,7 @@ COMMANDS = {
     "release": ("boards", "release", "signed bundle for updates: BOARD= KEY="),
     "rollout": ("boards", "rollout", "bring a bundle to devices: BUNDLE= FLEET= SERVER="),
     "romfs": ("boards", "romfs", "library and firmware as a ROMFS image: BOARD= [PORT=]"),
+    "traceback": ("boards", "traceback", "a board's traceback with its names: [TEXT= MAP=]"),
     "watch": ("boards", "watch", "readings and health of a fleet as they come: SERVER="),
 }
 # Words of make that are no option of the same name.

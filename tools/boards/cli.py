@@ -39,15 +39,18 @@ def show(board):
 
 @cli.command()
 @options.board
-def build(board):
+@options.plain
+def build(board, is_plain):
     """Compile library and firmware to .mpy for the board's architecture."""
-    from .compile import board_sources, build_tree
+    from .compile import MAP, build_tree
 
     profile = load_profile(board)
-    with options.progress("compiling", len(board_sources(profile))) as advance:
-        tree = build_tree(profile, on_file=advance)
+    with options.progress("compiling", None) as advance:
+        tree = build_tree(profile, on_file=advance, is_plain=is_plain)
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
     click.echo(f"{shown(tree)}: {total:,} bytes for {profile.arch}")
+    if not is_plain:
+        click.echo(f"{shown(tree.with_name(MAP))}: for make traceback; keep it with a release")
 
 
 @cli.command()
@@ -56,7 +59,8 @@ def build(board):
 @options.config
 @click.option("--no-check", is_flag=True, help="Leave out the check on the board.")
 @click.option("--no-start", is_flag=True, help="Do not start main.py afterwards.")
-def deploy(board, port, config, no_check, no_start):
+@options.plain
+def deploy(board, port, config, no_check, no_start, is_plain):
     """Copy changed files to the board, then let it check itself."""
     from . import deploy as deployment
     from .compile import build_tree, tree_files
@@ -65,7 +69,7 @@ def deploy(board, port, config, no_check, no_start):
 
     profile = load_profile(board)
     files = device_files(config, profile) if config else {}
-    files = tree_files(build_tree(profile)) | files
+    files = tree_files(build_tree(profile, is_plain=is_plain)) | files
     with options.progress("copying", None) as advance:
         plan = deployment.deploy(port, files, profile, on_file=advance)
     count = len(plan.changed.keys() & files.keys())
@@ -96,7 +100,8 @@ def virtual(board, image):
 @options.firmware
 @options.config
 @click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
-def image(board, firmware, config, out):
+@options.plain
+def image(board, firmware, config, out, is_plain):
     """Make one flashable file: MicroPython, our files, settings, empty journal."""
     from .compile import build_tree, tree_files
     from .config import device_files, read_config
@@ -109,7 +114,8 @@ def image(board, firmware, config, out):
         raise click.UsageError("without settings the image cannot start: add CONFIG=device.toml")
     name = read_config(config, profile)["client_id"]
     files = device_files(config, profile)
-    base = make_base(profile, firmware, with_list(tree_files(build_tree(profile))))
+    tree = build_tree(profile, is_plain=is_plain)
+    base = make_base(profile, firmware, with_list(tree_files(tree)))
     out = out or BUILD / profile.name / (name + base.suffix)
     data = base.image(files)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +129,8 @@ def image(board, firmware, config, out):
 @click.option("--batch", type=options.FILE, required=True, help="CSV: id,user,password,…")
 @click.option("--config", type=options.FILE, help="device.toml with what all devices share.")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/BATCH.")
-def provision(board, firmware, batch, config, out):
+@options.plain
+def provision(board, firmware, batch, config, out, is_plain):
     """Make one image per device of a batch, and a manifest with hashes."""
     from . import provision as provisioning
     from .batch import read_batch
@@ -137,7 +144,8 @@ def provision(board, firmware, batch, config, out):
     devices = read_batch(batch, profile, config)
     folders = {batch.parent: None} | ({config.parent: None} if config else {})
     files = {one["client_id"]: files_of(one, *folders) for one in devices}
-    base = make_base(profile, firmware, with_list(tree_files(build_tree(profile))))
+    tree = build_tree(profile, is_plain=is_plain)
+    base = make_base(profile, firmware, with_list(tree_files(tree)))
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
         manifest = provisioning.provision(base, files, out, on_device=advance)
@@ -188,7 +196,8 @@ def size(no_heap, check):
 @cli.command()
 @options.board
 @click.option("--port", help="Also write it to the ROMFS partition of the board here.")
-def romfs(board, port):
+@options.plain
+def romfs(board, port, is_plain):
     """Make a ROMFS image of library and firmware; bytecode runs from it in place."""
     from .compile import build_tree, tree_files
     from .places import BUILD
@@ -196,12 +205,31 @@ def romfs(board, port):
     from .romfs import make_romfs
 
     profile = load_profile(board)
-    data = make_romfs(tree_files(build_tree(profile)))
+    data = make_romfs(tree_files(build_tree(profile, is_plain=is_plain)))
     out = BUILD / profile.name / "umqtt31.romfs"
     out.write_bytes(data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")
     if port:
         click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
+
+
+@cli.command()
+@click.option("--map", "path", type=options.FILE, help="Default: of the library as it is here.")
+@click.option("--text", type=click.File(), default="-", help="Default: what is typed in.")
+def traceback(path, text):
+    """Show a board's traceback with the library's own names and places.
+
+    `make build` leaves out the numbers of lines and shortens names.
+    """
+    from .compact import Map
+    from .compile import compact_library
+    from .errors import BoardError
+
+    try:
+        names = Map.load(path) if path else compact_library().map
+    except (ValueError, KeyError, TypeError):
+        raise BoardError(f"{shown(path)}: not a map that make build wrote") from None
+    click.echo(names.restored(text.read()), nl=False)
 
 
 @cli.command()

@@ -22,6 +22,15 @@ def _named_board(context, parameter, value):
 board = click.option("--board", callback=_named_board, help="Board name, see `boards list`.")
 port = click.option("--port", required=True, help="Serial port, e.g. /dev/ttyUSB0.")
 config = click.option("--config", type=FILE, help="The device's device.toml.")
+plain = click.option(
+    "--debug",
+    "is_plain",
+    type=bool,
+    default=False,
+    is_flag=False,
+    flag_value=True,
+    help="The library with its own names and lines.",
+)
 
 
 firmware = click.option(

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
+TYPINGS = ROOT / "typings" / "umqtt31"
 FIRMWARE = ROOT / "firmware"
 # Where the tools are installed, nobody looks for what they made.
 BUILD = ROOT / "build" if (ROOT / "Makefile").exists() else Path("build")

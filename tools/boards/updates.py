@@ -28,7 +28,8 @@ def key(path):
 @click.option("--base", type=options.FILE, help="Bundle of the release that the boards run.")
 @click.option("--number", type=int, help="Release number, larger than all before; default: time.")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
-def release(board, key, base, number, out):
+@options.plain
+def release(board, key, base, number, out, is_plain):
     """Build a signed bundle of what changed, for updates over the air."""
     from .compile import build_tree, tree_files
     from .release import make_bundle, manifest_of, read_base, read_key
@@ -36,7 +37,7 @@ def release(board, key, base, number, out):
     profile = load_profile(board)
     number = number or int(time.time())
     before = read_base(base.read_bytes(), shown(base)) if base else None
-    files = tree_files(build_tree(profile))
+    files = tree_files(build_tree(profile, is_plain=is_plain))
     bundle = make_bundle(profile.name, files, read_key(key), number, before)
     out = out or BUILD / profile.name / f"release-{number}.bundle"
     out.parent.mkdir(parents=True, exist_ok=True)
