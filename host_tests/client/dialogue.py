@@ -20,9 +20,10 @@ default_level = 3
 
 def modules_with(name):
     """-> the client's modules that have a global of that name."""
-    names = [one for one in sys.modules if one.startswith("umqtt31.")]
+    # A library built for boards has most of its modules in the package itself.
+    names = [one for one in sys.modules if one.partition(".")[0] == "umqtt31"]
     modules = [sys.modules[one] for one in names if one != "umqtt31.cpython"]
-    return [module for module in modules if hasattr(module, name)]
+    return [module for module in modules if name in module.__dict__]
 
 
 def clocked_modules():

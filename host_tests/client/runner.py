@@ -28,13 +28,16 @@ def functions_of(path, levels=(3, 4)):
     )
 
 
-def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4)):
-    """Run the module at `path` -> {name[level]: what was printed for it, "" if fine}."""
+def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4), library=ROOT / "lib"):
+    """Run the module at `path` -> {name[level]: what was printed for it, "" if fine}.
+
+    `library`: the folder that umqtt31 comes from.
+    """
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     done = interpreter.run(
         FOLDER / "on_board.py",
         args=[module, *levels],
-        micropypath=[ROOT, ROOT / "lib"],
+        micropypath=[ROOT, library],
         heap_bytes=heap_bytes,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,18 +2,42 @@
 
 pytest runs the functions of `dialogues/` under CPython by itself; here each of
 its modules runs whole, and each of its functions must have been run and be fine.
+Under one of them they run with the library as `make build` makes it for boards, too.
 """
 
 import pytest
 
 from host_tests.client.runner import FOLDER, functions_of, run_module
+from tools.boards.compile import compile_library
+from tools.micropython import choose
 
 MODULES = sorted((FOLDER / "dialogues").glob("test_*.py"))
+# These look at what the library keeps to itself, which has other names on a board.
+INSIDE = {"test_codec", "test_matching"}
+MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[4]"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_dialogues_of_a_module_hold_on_micropython(micropython, path):
     results = run_module(micropython, path)
     failures = {name: text for name, text in results.items() if text}
+    assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
+    assert sorted(results) == functions_of(path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with the library as it goes to boards."""
+    folder = tmp_path_factory.mktemp("built")
+    compile_library(folder / "umqtt31", "armv6m")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if path.stem not in INSIDE], ids=lambda path: path.stem
+)
+def test_dialogues_of_a_module_hold_with_the_library_as_boards_get_it(built, path):
+    results = run_module(choose(bits=32), path, library=built)
+    failures = {name: text for name, text in results.items() if text and name not in MAY_FAIL}
     assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
     assert sorted(results) == functions_of(path)
