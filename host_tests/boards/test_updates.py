@@ -320,6 +320,72 @@ def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
     assert len(outcomes) > 20
 
 
+RECEIVE = b"""\
+import os, update
+from ota import Updates
+said = []
+updates = Updates("%s", "desk", 400, lambda: None, print)
+updates.attach("t", said)
+def tell():
+    return said.pop()[1].decode().split(" ", 1)[1]
+# As the rollout does: an offer, then from where the board says that it has it.
+with open("offer", "rb") as file:
+    offer = file.read()
+with open("bundle", "rb") as file:
+    bundle = file.read()
+updates.take(offer)
+at = tell()
+print("begins with", at)
+while at.startswith("have"):
+    have = int(at.split()[1])
+    if have:
+        with open(updates._path(), "rb") as file:
+            assert file.read() == bundle[:have], "another beginning"
+    if updates.is_complete:
+        break
+    updates.take(b"C" + offer[1:9] + have.to_bytes(4, "big") + bundle[have : have + 400])
+    at = tell()
+print(at, sorted(os.listdir("incoming")), "done")
+""" % KEY.hex().encode()
+
+
+def test_reception_whose_power_goes_at_any_flash_operation_goes_on_with_what_is_there(
+    make_board, desk, tmp_path
+):
+    """The offer forgets another bundle, then a chunk at a time: each write and erase once.
+
+    What the board says that it has is the bundle's beginning, and it is never less than
+    the chunk before the one under way.
+    """
+    tree = tree_files(build_tree(desk, tmp_path / "tree"))
+    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
+    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
+    name = hashlib.sha256(bundle).digest()[:8]
+    offer = b"O" + name + len(bundle).to_bytes(4, "big")
+    files |= {"main.py": RECEIVE, "offer": offer, "bundle": bundle, "incoming/0011": b"another"}
+    complete = f"have {len(bundle)} of 400 ['{name.hex()}'] done"
+    begins = []
+    for operation in range(1, 300):
+        board = make_board(desk, files, cut_at_operation=operation)
+        board.power_on()
+        output = ""
+        with contextlib.suppress(BoardError):  # its port goes with the power
+            output = read_until(board.port, "done", patience_s=0)
+        again = make_board(desk, flash=board.image.read_bytes())
+        board.unplug()
+        if complete in output:
+            break
+        again.power_on()
+        output = read_until(again.port, "done")
+        again.unplug()
+        assert complete in output, f"operation {operation}: {output}"
+        begins.append(int(re.search(r"begins with have (\d+)", output)[1]))
+    assert complete in output
+    # Later cuts never leave less, and no cut costs more than the chunk under way.
+    assert begins == sorted(begins)
+    assert set(begins) >= set(range(0, len(bundle) - 400, 400))
+
+
 SHOW = b'import a, b\nprint("versions", a.V, b.V, "done")\n'
 
 
