@@ -28,6 +28,10 @@ _LONGEST_WAIT_MS = 1000
 _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
 _DRAIN_MS = 30000
+# A tuple that stands in `except` itself is made when something is raised: with the heap
+# locked that fails, and Ctrl-C became a MemoryError that nobody saw.
+# ValueError: how MicroPython's TLS refuses a certificate.
+_BROKER_ERRORS = (OSError, ValueError)
 _UNKNOWN = "known: interval MILLISECONDS, sample, health, reset"
 
 
@@ -124,8 +128,6 @@ class Node:
 
     def step(self):
         """One round: feed, sample if due, then wait for the broker or the next sample."""
-        # A hidden allocation, and every error that is raised, becomes a MemoryError
-        # while the heap is locked: the next round, unlocked, shows what it was.
         self._times.ask(self._network)
         if self._updates:
             self._update()
@@ -135,8 +137,8 @@ class Node:
         try:
             self._round()
         except MemoryError:
-            self.unlocked_rounds += 1
-            self._may_lock = False
+            self._lock(False)
+            self._find_out()
         finally:
             self._lock(False)
 
@@ -178,9 +180,21 @@ class Node:
             self._sample()
         try:
             self._serve(self._wait_ms())
-        except (OSError, ValueError) as error:
+        except _BROKER_ERRORS as error:
             # The client is closed and has lost nothing: the next round reconnects.
-            # ValueError: how MicroPython's TLS refuses a certificate.
+            self._lock(False)
+            self._tell("broker:", reason(error))
+
+    def _find_out(self):
+        # With the heap locked, a hidden allocation becomes a MemoryError, and so does the
+        # text of every other error.
+        if self._client.is_connected:
+            self.unlocked_rounds += 1
+            self._may_lock = False
+            return
+        try:
+            self._client.poll(0)  # raises it again
+        except _BROKER_ERRORS as error:
             self._tell("broker:", reason(error))
 
     def _serve(self, wait_ms):

@@ -7,6 +7,7 @@ again at will; what it prints is followed while it runs (docs/guides/sensor-node
 
 import json
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -84,6 +85,11 @@ class DeskNode:
         time.sleep(seconds)
         if not self.is_running:
             raise DeskError(f"the node ended by itself{self._last()}")
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        if self._process:
+            self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
         """Pull its plug (SIGKILL); what it had printed is known when this returns."""

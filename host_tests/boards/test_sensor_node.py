@@ -12,6 +12,7 @@ from host_tests.boards.console import read_until
 from host_tests.firmware.decoding import decode
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
+from tools.boards.deploy import with_list
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector
 
@@ -64,6 +65,25 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     assert values.get(SIGNAL) == (-50 if profile.network == "wifi" else None)
     # The board's clock is the computer's.
     assert abs(readings[-1]["time"] - time.time()) < 60
+
+
+def test_board_whose_node_runs_takes_every_command_and_goes_on(
+    shared_mosquitto, run, make_board, tmp_path
+):
+    """journal and deploy stop it by one Ctrl-C, whatever it does, and start it again."""
+    profile = load_profile("RPI_PICO_W")
+    config = settings(tmp_path / "device.toml", shared_mosquitto, "busy", interval_ms=60_000)
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
+    board = make_board(profile, with_list(files))
+    board.power_on()
+    output = read_until(board.port, "connected")
+    for boot, words in enumerate((["journal"], ["deploy", "--board", "RPI_PICO_W"]), start=2):
+        time.sleep(0.5)  # greeted and idle, its heap locked
+        result = run(*words, "--port", board.port)
+        assert result.exit_code == 0, result.output
+        output = read_until(board.port, "connected")
+        assert f"boot {boot} of busy" in output
+    assert "0 of " in result.output
 
 
 # An RP2's light sleep takes its time, so its interval is short.

@@ -65,6 +65,9 @@ class FakeClient:
         return 60000
 
     def poll(self, timeout_ms):
+        if isinstance(self.error, MemoryError):
+            error, self.error = self.error, None
+            raise error
         if self.error:
             self.is_connected, error, self.error = False, self.error, None
             raise error

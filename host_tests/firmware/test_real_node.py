@@ -12,6 +12,7 @@ from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
 from tools.desk import HEAP_BYTES, DeskNode
 from tools.micropython import ROOT, choose
+from tools.proxy import Proxy
 
 PREFIX = "firmware-"
 MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
@@ -148,6 +149,45 @@ def test_node_answers_each_command_of_a_burst(place):
         client.loop_stop()
     assert set(heard.values()) <= {"done", "refused: too many at once"}
     assert list(heard.values()).count("done") >= 8
+
+
+def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
+    """It took it for an allocation and went on, so no tool reached a running board.
+
+    Without a sample, and with every message acknowledged: nothing goes on but poll().
+    """
+    collector = collect(place)
+    node = start_node(micropython, place, interval_ms=60_000)
+    try:
+        node.wait_until(lambda: len(collector.arrivals) == 1, 30, "reading")
+        collector.command(place[2], "sample")
+        node.wait_until(lambda: len(collector.arrivals) == 2, 30, "second reading")
+        node.interrupt()
+        assert node.wait(30) == 1
+    finally:
+        node.kill()
+        collector.close()
+    assert node.lines[-1] == "KeyboardInterrupt: "
+
+
+def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
+    """Each error raised with the heap locked was one of memory, and told nobody."""
+    broker, _, device = place
+    proxy = Proxy(broker.port)
+    node = start_node(choose(), place, interval_ms=60_000, port=proxy.port)
+    try:
+        node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+        proxy.cut()
+        node.wait_until(lambda: node.lines.count("connected") == 2, 30, "second connection")
+        collector = collect(place)
+        collector.command(device, "reset")
+        assert node.wait(30) == 0
+        collector.close()
+    finally:
+        node.kill()
+        proxy.close()
+    assert [line for line in node.lines if line.startswith("broker: ")]
+    assert node.report["unlocked_rounds"] == 0
 
 
 def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
