@@ -15,6 +15,7 @@ class Ordered:
 
     def __init__(self, accept, protocol):
         protocol.is_ordered = True
+        protocol._direct = 0  # each waits until the one before is recorded as done
         self._is_publishing = False
         # Of all messages, from the first one on, which an earlier life may have left.
         waits = protocol._waits[protocol._slot(protocol.count - 1)] & 0x70 if protocol.count else 0

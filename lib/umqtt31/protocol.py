@@ -29,6 +29,7 @@ it is a repetition, whatever its DUP flag says.
 MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1; MQTT 5 §4.3 and §4.6.
 """
 
+from struct import pack_into
 from time import ticks_add, ticks_diff
 
 from micropython import const, heap_lock, heap_unlock
@@ -150,6 +151,7 @@ class Protocol:
         self.window = window
         self._queue = queue
         self._size = size
+        self._format = "%ds" % size
         self.level = level
         self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
         self._n = n
@@ -202,6 +204,7 @@ class Protocol:
         """Packets may have `size` bytes from now on; nothing is under way, and the store
         keeps nothing but messages.  Allocates."""
         self._size = size
+        self._format = "%ds" % size
         self._tx = self.out = self._encoded = self._buffers = None  # before the new ones come
         self._tx = self.out = new_buffer(size)
         self._make_buffers(None, 0)
@@ -216,9 +219,9 @@ class Protocol:
         self._encoded = None if self._buffers else new_buffer(self._size)
         # Up to which length a message takes the fast way; longer ones have more header.
         self.lock(False)
-        # How many messages there may be so that one more takes it: the window, if packets
-        # need no record.
-        self._direct = self.window if self._buffers else 0
+        # How many messages there may be so that one more takes it: the window, unless it has
+        # to wait for a record.
+        self._direct = 0 if self.is_ordered or store.is_deferred else self.window
 
     def set_times(self, keepalive, retry, held, timeout):
         """Seconds: keep alive; until all is sent again, 0 for never; that a received
@@ -337,8 +340,9 @@ class Protocol:
             heap_lock()
             return self._accept_slowly(topic, msg, flags)
         # The fast way of what _accept_slowly() and next() do together: nothing precedes it.
-        packet_id = 0
+        packet_id = slot = 0
         buf = self._tx
+        start = pos
         if flags > 1:
             packet_id = self.last_id + 1
             if packet_id >= self._id_end:
@@ -347,23 +351,30 @@ class Protocol:
             if slot >= self._n:
                 slot -= self._n
             slot = self._order[slot]
-            self._used[slot] = n
-            self._waits[slot] = _SENT_AS[flags]
-            self._ids[slot] = self.last_id = packet_id
-            buf = self._buffers[slot]
-            buf[pos + 2 : n] = msg
-            buf[pos] = packet_id >> 8
-            buf[pos + 1] = packet_id & 255
-            if not count:
-                self.news = 2
-            self.count = count + 1
+            buf = self._encoded or self._buffers[slot]
+            start = pos + 2
+        if HAS_SLICES:
+            buf[4:pos] = topic
+            buf[start:n] = msg
         else:
-            buf[pos:n] = msg
-        buf[4:pos] = topic
+            pack_into("256s", buf, 4, topic)  # as packet.copy()
+            pack_into("256s", buf, start, msg)
         buf[0] = 0x30 | flags
         buf[1] = n - 2
         buf[2] = 0
         buf[3] = pos - 4
+        if packet_id:
+            buf[pos] = packet_id >> 8
+            buf[pos + 1] = packet_id & 255
+            if not self._encoded:
+                self._used[slot] = n
+            elif not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
+                return -_FULL
+            self._waits[slot] = _SENT_AS[flags]
+            self._ids[slot] = self.last_id = packet_id
+            if not count:
+                self.news = 2
+            self.count = count + 1
         self.out = buf
         self.end = self.left = n
         self.stats.sent += 1
@@ -383,7 +394,7 @@ class Protocol:
         """While it is locked, nothing is accepted: accept() says BUSY."""
         self._is_locked = is_locked
         # With 0 nothing takes the fast way.
-        self._short = min(self._size, 129) if HAS_SLICES and not is_locked else 0
+        self._short = 0 if is_locked else min(self._size, 129)
         self._fast = 0
         self.is_due = True
 
@@ -414,18 +425,16 @@ class Protocol:
             if packet_id >= self._id_end:
                 packet_id = self._next_id()
         slot = self._slot(count)
-        buf = self._encoded
-        if self._buffers:
-            buf = self._buffers[slot]
-            if self.out is buf and self.left:
-                # Half of what stood here before still waits to be written.
-                self._tx[:] = buf
-                self.out = self._tx
-            self._used[slot] = self._encode(buf, n, msg, flags, packet_id)
-        else:
-            n = self._encode(buf, n, msg, flags, packet_id)
-            if not self.store.put(slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE):
-                return -_FULL
+        buf = self._encoded or self._buffers[slot]
+        if self.out is buf and self.left:
+            # Half of what stood here before still waits to be written.
+            pack_into(self._format, self._tx, 0, buf)
+            self.out = self._tx
+        n = self._encode(buf, n, msg, flags, packet_id)
+        if not self._encoded:
+            self._used[slot] = n
+        elif not self.store.put(slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE):
+            return -_FULL
         if packet_id:
             self.last_id = packet_id
         self._ids[slot] = packet_id
