@@ -51,3 +51,11 @@ def test_parts_on_a_shelf_are_the_table_again(tmp_path):
     loaded = pack.load([parts[0], parts[2]])
     assert loaded["name"].to_pylist() == ["a", "b", None, "c"]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_rows_of_one_table_for_several_buckets_lie_on_the_shelf_once(tmp_path):
+    table = pa.table({"a": list(range(1000))})
+    rows = pack.rows([("wild", number, table) for number in range(8)], str(tmp_path))
+    assert rows["bucket"].to_pylist() == list(range(8))
+    assert len(set(rows["part"].to_pylist())) == 1
+    assert pack.load([rows["part"][7].as_buffer()]).equals(table)

@@ -61,6 +61,7 @@ SUBSCRIPTIONS = schema(
         ("client_id", pa.string(), "as in `packets`"),
         ("connection", pa.string(), "of the SUBACK; who it was, where the id does not tell"),
         ("filter", pa.string(), "of the SUBSCRIBE"),
+        ("prefix", pa.string(), "of the filter, before its first wildcard; null without one"),
         ("qos", pa.int8(), "granted"),
         ("session", pa.int32(), "number of the client's session"),
         ("begin", TS, "SUBACK"),

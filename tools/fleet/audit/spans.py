@@ -17,6 +17,38 @@ def is_wild(pattern):
     return "+" in pattern or "#" in pattern or pattern.startswith("$share/")
 
 
+def prefix(pattern):
+    """The levels before the first wildcard, "/" included; None for a filter of one name.
+
+    Of a shared subscription those behind the name of the group.
+    """
+    if not is_wild(pattern):
+        return None
+    name = _unshared(pattern)
+    return name[: min((name + "+").index("+"), (name + "#").index("#"))]
+
+
+def _unshared(pattern):
+    return pattern.split("/", 2)[-1] if pattern.startswith("$share/") else pattern
+
+
+def candidates(subscriptions, topics):
+    """Those of `subscriptions` (with wildcards) that begin like one of some topics.
+
+    There may be many of them, for each of which nothing but this is done.
+    """
+    begins = {""}
+    for name in topics:
+        place = name.find("/")
+        while place >= 0:
+            begins.add(name[: place + 1])
+            place = name.find("/", place + 1)
+        begins.add(name + "/")  # "a/#" matches "a" too
+    begins.update(topics)  # of shared subscriptions without a wildcard
+    known = pa.array(sorted(begins), pa.string())
+    return subscriptions.filter(pc.is_in(subscriptions["prefix"].cast(pa.string()), known))
+
+
 class Spans:
     """Subscriptions that match topics here; `place` and `span` are the matching pairs."""
 
@@ -102,11 +134,11 @@ def _matched(filters, topics):
     known = set(topics)
     found = {}
     for text in filters:
-        pattern = text.split("/", 2)[-1] if text.startswith("$share/") else text
+        pattern = _unshared(text)
         if not is_wild(pattern):
             found[text] = [pattern] if pattern in known else []
             continue
-        start = pattern[: min((pattern + "+").index("+"), (pattern + "#").index("#"))]
+        start = prefix(pattern)
         begin = bisect.bisect_left(topics, start)
         end = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
         near = topics[begin:end]

@@ -10,6 +10,7 @@ from .. import schemas
 from .messages import PUBACK, PUBREC
 from .rows import FAR, TYPES
 from .sessions import parsed, table
+from .spans import prefix
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
@@ -111,6 +112,7 @@ def _table(rows, sessions, gaps, flows, spans):
         "client_id": rows.strings("client_id", begins),
         "connection": rows.strings("connection", begins),
         "filter": [one[2] for one in spans],
+        "prefix": [prefix(one[2]) for one in spans],
         "qos": [one[4] for one in spans],
         "session": [one[1] for one in spans],
         "begin": np.array([one[6] for one in spans], np.int64),

@@ -35,7 +35,11 @@ def dump(table):
 
 def load(parts):
     """One table of several parts, in their order."""
-    tables = [pa.ipc.open_stream(_bytes(part)).read_all() for part in parts]
+    return joined([pa.ipc.open_stream(_bytes(part)).read_all() for part in parts])
+
+
+def joined(tables):
+    """One table of several."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
@@ -71,14 +75,18 @@ class _Shelf:
 def rows(entries, shelf=None):
     """A record batch of Spark's for entries of (name, bucket, table).
 
-    `shelf` is a folder that all tasks see, or None.
+    `shelf` is a folder that all tasks see, or None.  One table for several buckets in a row
+    is packed once.
     """
-    names, buckets, parts = [], [], []
+    names, buckets, parts, last = [], [], [], None
     file = _Shelf(shelf) if shelf else None
     for name, bucket, table in entries:
         names.append(name)
         buckets.append(bucket)
-        parts.append(file.put(table) if file else dump(table))
+        if table is not last:
+            part = file.put(table) if file else dump(table)
+        parts.append(part)
+        last = table
     if file:
         file.close()
     # A bytes column of Arrow ends at 2 GB, and so does a row of Spark.

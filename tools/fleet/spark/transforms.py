@@ -24,7 +24,7 @@ from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import routes
 from ..audit.rows import dictionary
-from ..audit.spans import is_wild
+from ..audit.spans import candidates
 from ..decode.decoder import only_gaps, only_packets
 from ..report import devices, facts
 from . import pack, tasks
@@ -140,13 +140,14 @@ def _by_topic(messages, subscriptions, sequences, wills, buckets):
     yield from _split("wills", wills, "topic", buckets)
     if not subscriptions.num_rows:
         return
-    wild = np.array([is_wild(text) for text in subscriptions["filter"].to_pylist()])
-    exact = subscriptions.filter(pa.array(~wild))
+    wild = pc.is_valid(subscriptions["prefix"])
+    exact = subscriptions.filter(pc.invert(wild))
     yield from _split("subscriptions", exact, "filter", buckets)
-    if wild.any():
-        everywhere = subscriptions.filter(pa.array(wild))
+    if pc.any(wild).as_py():
+        # Which topics there are, only the tasks that have them know.
+        everywhere = subscriptions.filter(wild)
         for number in range(buckets):
-            yield "subscriptions", number, everywhere
+            yield "wild", number, everywhere
 
 
 def _split(name, table, column, buckets):
@@ -189,13 +190,13 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
     return _each(judged.repartitionById(buckets, "bucket"), run)
 
 
-_RELATED = ("routed", "subscriptions", "sequences", "wills", "readings")
+_RELATED = ("routed", "subscriptions", "wild", "sequences", "wills", "readings")
 
 
 def _relate_topics(batches, messages, exempt, outbox):
     own, found = _named(batches, "sequences"), None
     if messages:
-        wanted = _named(batches, "subscriptions") or schemas.SUBSCRIPTIONS.empty_table()
+        wanted = _wanted(batches, messages)
         wills = _named(batches, "wills") or schemas.WILLS.empty_table()
         related = routes(messages, wanted, exempt, wills)
         found = related.pop("routes")
@@ -204,6 +205,17 @@ def _relate_topics(batches, messages, exempt, outbox):
     if own or found:
         own = own or schemas.SEQUENCES.empty_table()
         outbox.add("sequences", tasks.sequences(own, found))
+
+
+def _wanted(batches, messages):
+    # The subscriptions that can match these messages.
+    exact = _named(batches, "subscriptions")
+    found = [exact] if exact else []
+    topics = [name for name in dictionary(messages["topic"])[1].to_pylist() if name]
+    for part in tasks.parts_named(batches, "wild"):
+        found.append(candidates(pack.load([part]), topics))
+    found = [plain for plain in found if plain.num_rows]
+    return pack.joined(found) if found else schemas.SUBSCRIPTIONS.empty_table()
 
 
 def _named(batches, name):

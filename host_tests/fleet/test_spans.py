@@ -1,0 +1,51 @@
+"""Of many filters with wildcards only those are looked at that can match."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from tools.fleet.audit.spans import candidates, prefix
+from tools.fleet.mqtt import matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("a/b", None),
+        ("#", ""),
+        ("+/b", ""),
+        ("a/#", "a/"),
+        ("a/b/+/c/#", "a/b/"),
+        ("$share/group/a/+", "a/"),
+        ("$share/group/a/b", "a/b"),
+    ],
+)
+def test_prefix_is_what_stands_before_the_first_wildcard(pattern, wanted):
+    assert prefix(pattern) == wanted
+
+
+def _kept(patterns, topics):
+    rows = {"filter": patterns, "prefix": [prefix(one) for one in patterns]}
+    return candidates(pa.table(rows), topics)["filter"].to_pylist()
+
+
+def test_filter_that_begins_like_no_topic_is_left_out():
+    topics = ["fleet/dev-1/cmd", "fleet/dev-2"]
+    patterns = ["fleet/dev-%d/#" % number for number in range(1, 9)]
+    assert _kept([*patterns, "+/x", "fleet/dev-1/cmd/#"], topics) == [
+        *("fleet/dev-1/#", "fleet/dev-2/#", "+/x", "fleet/dev-1/cmd/#"),
+    ]
+
+
+def test_filter_that_matches_is_never_left_out():
+    rng = random.Random(1)
+    names = ["a", "b", "", "c"]
+    for _ in range(300):
+        topics = ["/".join(rng.choices(names, k=rng.randint(1, 4))) for _ in range(4)]
+        levels = [rng.choices([*names, "+"], k=rng.randint(0, 3)) for _ in range(8)]
+        patterns = ["/".join([*some, rng.choice(["#", "+", "+/a"])]) for some in levels]
+        kept = _kept(patterns, topics)
+        for pattern in patterns:
+            if any(matches(pattern, topic) for topic in topics):
+                assert pattern in kept, (pattern, topics)
