@@ -1,11 +1,13 @@
 """A standalone Spark cluster on the loopback: one master, two workers, free ports."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 from tools.brokers import free_port
@@ -77,13 +79,20 @@ def _wait(page, text):
     raise TimeoutError("the cluster does not show %s" % text)
 
 
-def submit(master, package, *arguments):
-    """Run `fleet` by spark-submit with the zipped code -> exit code and output."""
+def command(master, package, *arguments, settings=()):
+    """`fleet` by spark-submit with the zipped code; `settings` are texts as name=value."""
     root = Path(__file__).resolve().parents[2]
-    command = [_SUBMIT, "--master", master, "--executor-memory", "512m", "--py-files", package]
-    command += [root / "tools" / "fleet" / "spark" / "submit.py", *arguments]
+    words = [_SUBMIT, "--master", master, "--executor-memory", "512m", "--py-files", package]
+    for one in settings:
+        words += ["--conf", one]
+    words += [root / "tools" / "fleet" / "spark" / "submit.py", *arguments]
+    return [str(word) for word in words]
+
+
+def submit(master, package, *arguments, settings=()):
+    """Run `fleet` by spark-submit with the zipped code -> exit code and output."""
     done = subprocess.run(
-        [str(part) for part in command],
+        command(master, package, *arguments, settings=settings),
         env=environment(),
         cwd="/",
         capture_output=True,
@@ -91,3 +100,42 @@ def submit(master, package, *arguments):
         timeout=1200,  # a busy computer is slow, not wrong
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def executors(folder):
+    """{executor id: process id} of the executors of the cluster in this folder."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            place = Path(os.readlink(path / "cwd"))
+            words = (path / "cmdline").read_bytes().decode().split("\0")
+            if place.is_relative_to(folder) and "--executor-id" in words:
+                found[words[words.index("--executor-id") + 1]] = int(path.name)
+    return found
+
+
+class EventLog:
+    """What Spark's driver wrote down of an application while it runs, and after."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        folder.mkdir()
+        self.settings = (
+            "spark.eventLog.enabled=true",
+            "spark.eventLog.rolling.enabled=false",
+            "spark.eventLog.compress=false",
+            "spark.eventLog.dir=%s" % folder.as_uri(),
+        )
+
+    def events(self, name):
+        """All events of this name, whole lines only."""
+        texts = [path.read_text(encoding="utf-8") for path in self._folder.glob("*-*")]
+        lines = [line for text in texts for line in text.split("\n")[:-1]]
+        found = [json.loads(line) for line in lines if name in line]
+        return [one for one in found if one["Event"] == name]
+
+    def tasks(self):
+        """{executor id: how many tasks it finished well}."""
+        ends = self.events("SparkListenerTaskEnd")
+        good = [one for one in ends if one["Task End Reason"]["Reason"] == "Success"]
+        return Counter(one["Task Info"]["Executor ID"] for one in good)

@@ -14,7 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.captures import simulated
-from host_tests.fleet.cluster import cluster, environment, submit
+from host_tests.fleet.cluster import (
+    EventLog,
+    cluster,
+    command,
+    environment,
+    executors,
+    submit,
+)
 from tools.fleet import package, schemas
 from tools.fleet.simulate.envelope import reading
 from tools.fleet.simulate.run import Plan
@@ -53,11 +60,35 @@ def audited(tmp_path_factory):
 def test_spark_submit_to_a_master_and_two_workers_gives_the_tables_of_local_1(audited, tmp_path):
     captures, code, one = audited
     with cluster(tmp_path) as master:
-        out = tmp_path / "out"
-        status, text = submit(master, code, "audit", captures, "--out", out)
+        out, log = tmp_path / "out", EventLog(tmp_path / "events")
+        audit = ("audit", captures, "--out", out)
+        status, text = submit(master, code, *audit, settings=log.settings)
         assert status == 1, text
-    work = [path.name for path in tmp_path.glob("work-*/app-*")]
-    assert len(work) == 2, "both workers took part"
+    assert len(log.tasks()) == 2, "both executors finished tasks"
+    _assert_same(out, one)
+
+
+def test_audit_when_an_executor_is_killed_in_the_middle_gives_the_same_tables(audited, tmp_path):
+    """What it had made is made again by another one, from the captures on."""
+    captures, code, one = audited
+    out, log = tmp_path / "out", EventLog(tmp_path / "events")
+    with cluster(tmp_path) as master:
+        audit = ("audit", captures, "--out", out)
+        life = subprocess.Popen(
+            command(master, code, *audit, settings=log.settings), env=environment(), cwd="/"
+        )
+        deadline = time.monotonic() + _LIFE_S
+        while not log.events("SparkListenerStageCompleted"):
+            assert life.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        running = executors(tmp_path)
+        assert len(running) == 2
+        killed = min(running)
+        os.kill(running[killed], signal.SIGKILL)
+        assert life.wait(_LIFE_S) == 1
+    removed = {event["Executor ID"] for event in log.events("SparkListenerExecutorRemoved")}
+    assert killed in removed
+    assert len(log.tasks()) >= 2, "tasks ran on several executors"
     _assert_same(out, one)
 
 
