@@ -11,7 +11,15 @@ from tools.boards.filesystem import Filesystem
 from tools.boards.profile import board_names, load_profile
 from tools.boards.remote import Remote
 from tools.boards.romfs import make_romfs
-from tools.boards.size import BUDGETS, groups, measure_heap, measure_modules, over_budget
+from tools.boards.size import (
+    BUDGETS,
+    BUILT_BUDGETS,
+    groups,
+    measure_built,
+    measure_heap,
+    measure_modules,
+    over_budget,
+)
 from tools.journal.life import erases_per_message
 
 PUBLISH = """\
@@ -129,7 +137,7 @@ def test_advise_command_prints_order_rules_and_load(run, tmp_path):
 
 def test_size_groups_client_journal_and_options_apart():
     group = groups()
-    assert {group[name] for name in ("packet", "topic", "session", "framing", "client")} == {
+    assert {group[name] for name in ("packet", "topic", "protocol", "framing", "client")} == {
         "core"
     }
     assert group["journal"] == group["opening"] == "journal"
@@ -140,12 +148,23 @@ def test_over_budget_names_group_and_figures():
     modules = measure_modules()
     assert all(module.bytes > 0 for module in modules)
     totals = {name: sum(m.bytes for m in modules if m.group == name) for name in BUDGETS}
-    assert len(over_budget(modules)) == sum(totals[name] > BUDGETS[name] for name in BUDGETS)
+    assert len(over_budget(modules, {})) == sum(totals[name] > BUDGETS[name] for name in BUDGETS)
 
 
-def test_heap_after_import_from_romfs_is_the_smallest():
+def test_over_budget_names_what_boards_get():
+    limit = BUILT_BUDGETS["core"]
+    assert over_budget([], {"core": limit}) == []
+    assert over_budget([], {"core": limit + 1}) == [
+        f"core as boards get it: {limit + 1:,} bytes, budget {limit:,}"
+    ]
+    assert 0 < measure_built()["journal"] < measure_built()["core"]
+
+
+def test_heap_after_import_from_romfs_is_the_smallest_and_that_of_boards_smaller():
     heap = measure_heap()
     assert 0 < heap["ROMFS"] < heap[".mpy"] <= heap[".py"]
+    built = measure_heap(is_built=True)
+    assert all(0 < built[form] < 0.8 * heap[form] for form in ("ROMFS", ".mpy"))
 
 
 @pytest.mark.parametrize("name", ["RPI_PICO2_W", "ESP32_GENERIC"])

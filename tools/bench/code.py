@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.boards.size import BUDGETS, group_totals, measure_modules
+from tools.boards.size import BUDGETS, BUILT_BUDGETS, group_totals, measure_built, measure_modules
 
 from .figures import Figure
 from .subjects import Bench
@@ -20,6 +20,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Figure(
         "client, all layers", totals["core"][0], BUDGETS["core"], _peer(bench), _PUBLISHED
     )
+    yield Figure("  as boards get it", measure_built()["core"], BUILT_BUDGETS["core"])
 
 
 def _peer(bench: Bench) -> float | None:

