@@ -8,6 +8,7 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
+from . import reasons
 from .rows import FAR, TYPES
 from .sessions import allowed_silence_us, table
 
@@ -55,6 +56,8 @@ _ABOUT = {
     "silent_for_good": "client",
     "client_id_conflict": "client",
     "socket_left": "client",
+    "disconnected": "client",
+    "client_complains": "broker",
     "refused_publish": "client",
     "refused_subscription": "client",
     "session_not_kept": "broker",
@@ -78,6 +81,7 @@ def findings(rows, sessions, flows, refused, copies):
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
     _sessions_not_kept(rows, sessions, ends, found)
+    _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
     _refused_subscriptions(rows, refused, found)
     _capture(rows, sessions, ends, found)
@@ -145,7 +149,7 @@ def _refused_connects(rows, sessions, ends, found):
         if len(run) < _SERIES:
             continue
         codes = sorted({(sessions.answer[one] or {}).get("return_code", 0) for one in run})
-        text = "return code %s" % ", ".join("%d" % code for code in codes)
+        text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
         first, last = ends.begin[run[0]], ends.last[run[-1]]
         why = "each CONNACK says so"
         found.add("refused_connects", run[0], first, last, "proved", why, text, len(run))
@@ -237,6 +241,22 @@ def _sessions_not_kept(rows, sessions, ends, found):
         found.add("session_not_kept", one, at, at, "likely", why, text)
 
 
+def _disconnected(rows, found):
+    # The reason that level 5 gives; one row for each client and code.
+    at = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128))
+    at = at[~np.isin(rows.reason_code[at], reasons.NO_TROUBLE)]
+    groups: dict[tuple, list] = {}
+    for row in at.tolist():
+        key = (int(rows.client[row]), int(rows.direction[row]), int(rows.reason_code[row]))
+        groups.setdefault(key, []).append(row)
+    for (_, side, code), members in groups.items():
+        first, last = int(rows.ts[members].min()), int(rows.ts[members].max())
+        finding = ("client_complains", "disconnected")[side]
+        text = "reason code %s" % reasons.words(code)
+        one, why = int(rows.connection[members[0]]), "DISCONNECT says so"
+        found.add(finding, one, first, last, "proved", why, text, len(members))
+
+
 def _refused_publishes(rows, flows, found):
     groups: dict[tuple, list] = {}
     at = np.flatnonzero(flows.is_refused)
@@ -248,7 +268,7 @@ def _refused_publishes(rows, flows, found):
     for (_, topic, code), members in groups.items():
         times = rows.ts[members]
         # The broker refuses what a client publishes, or a client what it was sent.
-        text = "reason code 0x%02X" % code
+        text = "reason code %s" % reasons.words(code)
         why = "the acknowledgement says so"
         one = int(rows.connection[members[0]])
         first, last = int(times.min()), int(times.max())
@@ -259,7 +279,7 @@ def _refused_publishes(rows, flows, found):
 def _refused_subscriptions(rows, refused, found):
     for row, name, code in refused:
         ts = rows.ts[row]
-        text = "filter %s, code 0x%02X" % (name, code)
+        text = "filter %s, code %s" % (name, reasons.words(code))
         one = rows.connection[row]
         found.add("refused_subscription", one, ts, ts, "proved", "SUBACK says so", text)
 

@@ -210,7 +210,7 @@ def allowed_silence_us(keep_alive_s):
 
 
 _GOODBYES = {
-    TYPES["DISCONNECT"]: ("disconnect", "disconnect"),
+    TYPES["DISCONNECT"]: ("disconnect", "closed_by_server"),
     TYPES["TCP_RESET"]: ("reset", "reset"),
     TYPES["TCP_FIN"]: ("closed_by_client", "closed_by_server"),
 }

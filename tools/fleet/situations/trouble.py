@@ -91,3 +91,15 @@ def ordinary_traffic(stage):
             subs[0] = stage.client("sub4", clean=False)
     subs[1].wait(20)
     time.sleep(0.2)
+
+
+@situation(Truth(findings=["disconnected"]), max_packet_size=100)
+def thrown_out_with_a_reason(stage):
+    """At level 5 the broker says why it ends a connection."""
+    dev = stage.client("dev", level=5)
+    dev.publish(TOPIC, b"1")
+    dev.expect_connect()
+    dev.publish_nowait(TOPIC, b"x" * 200, qos=0)
+    stage.recorder.wait_until_closed()
+    dev.connected()
+    dev.publish(TOPIC, b"2")
