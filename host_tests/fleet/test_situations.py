@@ -53,6 +53,12 @@ def test_every_verdict_says_how_sure_it_is_and_why(tables):
         assert all(found["why"].to_pylist()), name
 
 
+def test_loss_is_only_likely_where_level_3_may_have_forgotten_the_session(tables):
+    """The session was over, and nobody could say so."""
+    losses = _at(tables, "session_forgotten_level_3")["losses"]
+    assert losses["sure"].to_pylist() == ["likely", "likely"]
+
+
 def test_messages_allowed_to_come_again_are_no_duplicates(tables):
     """MQTT-4.3.3-10 is a statement about QoS 2."""
     violations = _at(tables, "repeated_at_qos_1")["violations"]

@@ -72,6 +72,7 @@ SUBSCRIPTIONS = schema(
         ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
         ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
         ("online_ends", pa.list_(TS), ""),
+        ("assumed_since", TS, "level 3: since when nobody says that the session goes on"),
         ("stuck_since", TS, "first delivery that the session never acknowledged"),
         ("gap_begins", pa.list_(TS), "when bytes of the client are missing"),
         ("gap_ends", pa.list_(TS), ""),

@@ -69,6 +69,7 @@ class Spans:
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
         self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
         self.stuck = numbers(chosen, "stuck_since", FAR)
+        self.assumed = numbers(chosen, "assumed_since", FAR)
         self.packet_bytes_max = numbers(chosen, "packet_bytes_max", FAR)
         self.is_shared = np.array([text.startswith("$share/") for text in filters], bool)
         self.is_own_excluded = flags(chosen["no_local"])

@@ -107,6 +107,7 @@ def _table(rows, sessions, gaps, flows, spans):
     client_gaps = [missing.get(one[0], ([], [])) for one in spans]
     ends = [life.end if one[7] is None else min(one[7], life.end) for one, life in zip(spans, of)]
     stuck = np.array([life.stuck_since for life in of], np.int64)
+    assumed = np.array([life.assumed_since for life in of], np.int64)
     columns = {
         "site": rows.strings("site", begins),
         "client_id": rows.strings("client_id", begins),
@@ -125,6 +126,7 @@ def _table(rows, sessions, gaps, flows, spans):
         "packet_bytes_max": pa.array([life.packet_bytes_max for life in of], pa.int64()),
         "online_begins": [life.online_begins for life in of],
         "online_ends": [life.online_ends for life in of],
+        "assumed_since": pa.array(assumed, mask=assumed == FAR),
         "stuck_since": pa.array(stuck, mask=stuck == FAR),
         "gap_begins": [one[0] for one in client_gaps],
         "gap_ends": [one[1] for one in client_gaps],
@@ -153,6 +155,7 @@ class _Life:
         self.is_bridge = False
         self.packet_bytes_max = None
         self.stuck_since = FAR
+        self.assumed_since = FAR
 
 
 class _Lives:
@@ -183,6 +186,8 @@ class _Lives:
 
     @staticmethod
     def _connect(life, one, rows, sessions):
+        if life.online_ends and sessions.level[one] == 3:
+            life.assumed_since = min(life.assumed_since, life.online_ends[-1])
         begin = sessions.answer_row[one]
         begin = rows.ts[begin] if begin >= 0 else rows.start_of[one]
         life.online_begins.append(int(begin))

@@ -324,3 +324,14 @@ def session_forgotten(stage):
     stage.broker.start()
     pub = stage.client("pub")
     _back(stage, pub, sub, clean=False).wait(2)
+
+
+@situation(Truth(lost={("sub", TOPIC): [2, 3]}), persistence=False)
+def session_forgotten_level_3(stage):
+    """As above, and level 3 has no way to say so."""
+    pub, sub = _away(stage, level=3, clean=False)
+    pub.disconnect()
+    stage.broker.kill()
+    stage.broker.start()
+    pub = stage.client("pub")
+    _back(stage, pub, sub, level=3, clean=False).wait(2)
