@@ -3,6 +3,7 @@
 import ast
 import itertools
 import os
+import re
 import subprocess
 import sys
 
@@ -236,6 +237,15 @@ def test_traceback_of_a_board_leads_to_the_library(built, tmp_path):
     assert "in MQTTClient._begin" in shown
     assert 'File "umqtt31", line 1' not in shown
     assert shown.splitlines()[-1] == text.splitlines()[-1]
+
+
+def test_page_shows_what_the_command_makes_of_a_traceback(tmp_path):
+    page = (ROOT / "docs/guides/tracebacks.md").read_text()
+    before, after = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "trace.txt").write_text(before)
+    shown = CliRunner().invoke(cli, ["traceback", "--text", str(tmp_path / "trace.txt")]).output
+    a_line = re.compile(r'(umqtt31/\w+\.py", line )\d+')  # it moves with the library
+    assert a_line.sub(r"\1N", shown) == a_line.sub(r"\1N", after)
 
 
 def test_every_function_is_in_the_map_once_for_each_place():

@@ -33,6 +33,7 @@ ELSEWHERE = {
     "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/deep-sleep.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
+    "docs/guides/tracebacks.md-text": "host_tests/boards/test_compact.py",
     "docs/reasons/simulator.md-python": "host_tests/sim/test_simulator.py",
     "docs/reasons/simulator.md-text": "host_tests/sim/test_simulator.py",
     "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
@@ -41,8 +42,6 @@ ELSEWHERE = {
     "docs/start/index.md-conf": "host_tests/docs/test_start.py",
     "examples/README.md-python": "host_tests/docs/test_guides.py",
 }
-# Drawn with characters: nothing to run.
-DRAWN = {ROOT / "docs" / "reasons" / "design.md"}
 # Drawn with characters: nothing to run.
 DRAWN = {ROOT / "docs" / "reasons" / "design.md"}
 KINDS = {"python", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
