@@ -45,6 +45,8 @@ class Updates:
         self._id = None
         self._size = 0
         self._is_on_trial = update.is_on_trial()
+        # The id of what is staged, or on trial.
+        self._pending = _text(update.PREVIOUS + "/id") if self._is_on_trial else None
         self.is_complete = False
 
     def attach(self, topic, outbox):
@@ -60,6 +62,10 @@ class Updates:
             if len(payload) == 13 and payload[0] == _OFFER:
                 if name == _running():
                     return self._say("running", name)
+                if name == self._pending:
+                    return self._say("staged", name)
+                if self._pending:
+                    return self._say("refused: the last update is not over", name)
                 self._offer(name, number)
             elif len(payload) > 13 and payload[0] == _CHUNK and name == self._id:
                 self._append(number, payload[13:])
@@ -91,6 +97,7 @@ class Updates:
             os.rename(update.FOLDER + "/list", update.READY)
             self._forget()
             self._say("staged")
+            self._pending, self._id = self._id, None
             return True
         update.remove_folder(update.FOLDER)
         update.remove_folder(update.PREVIOUS)
@@ -101,13 +108,12 @@ class Updates:
     def told_at_start(self):
         """What became of the last update, once the broker is reached; ends its trial."""
         name = update.confirm()
-        self._is_on_trial = False
+        self._is_on_trial, self._pending = False, None
         if name:
             update.remove_folder(_FOLDER)  # if the power went before it was removed
             self._say("running", name)
         if _is_there(update.ROLLED_BACK):
-            with open(update.ROLLED_BACK) as file:
-                self._say("rolled back", file.read())
+            self._say("rolled back", _text(update.ROLLED_BACK))
             os.remove(update.ROLLED_BACK)
 
     def takes_back(self):
@@ -119,8 +125,7 @@ class Updates:
         return True
 
     def _offer(self, name, size):
-        if self._is_on_trial:
-            raise Refused("the last update is still on trial")
+        update.remove_folder(update.FOLDER)  # of one that a reset came before
         _make(_FOLDER)
         for other in os.listdir(_FOLDER):
             if other != name:
@@ -234,10 +239,14 @@ def _release():
 def _running():
     # The id of the update whose files run, confirmed.
     try:
-        with open(update.RUNNING) as file:
-            return file.read()
+        return _text(update.RUNNING)
     except OSError:
         return None
+
+
+def _text(path):
+    with open(path) as file:
+        return file.read()
 
 
 def _hash(path, feed):

@@ -109,6 +109,16 @@ def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto
     subprocess.run([*publish, *topic, "-r", "-n"], check=True)
 
 
+@pytest.mark.parametrize(
+    ("command", "missing"), [("watch", "SERVER"), ("monitor", "PORT"), ("rollout", "BUNDLE")]
+)
+def test_command_without_what_it_needs_names_the_word_for_make(run, command, missing):
+    words = ["--server", "x"] if command == "rollout" else []
+    result = run(command, *words)
+    assert result.exit_code == 2
+    assert f"with make: {missing}=" in result.output
+
+
 def test_watch_command_without_broker_is_one_line(run):
     result = run("watch", "--server", "127.0.0.1:1")
     assert result.exit_code == 1

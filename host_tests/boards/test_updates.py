@@ -178,6 +178,17 @@ def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
     assert rollout.is_over
 
 
+def test_rollout_believes_a_device_that_runs_it_after_all():
+    rollout = Rollout(BUNDLE, [Device("a", "p/a"), Device("b", "p/b")])
+    taker = Taker(rollout, "a")
+    carry(rollout, [taker, Taker(rollout, "b")], 0)
+    taker.says("refused: for some reason", 1)
+    taker.says("running", 2)
+    assert (rollout.devices["p/a"].state, rollout.devices["p/a"].why) == (RUNNING, "")
+    taker.says("refused: for some reason", 3)
+    assert rollout.devices["p/a"].state == RUNNING
+
+
 def test_rollout_overhears_words_about_other_bundles():
     rollout = Rollout(BUNDLE, [Device("a", "p/a")])
     list(rollout.work(0))

@@ -124,10 +124,31 @@ def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
     assert node.receive(bundle)
 
 
+def test_offer_between_staging_and_reset_changes_nothing(board):
+    """The rollout asks again when a slow flash keeps a device busy; it was refused for want
+    of room, which the staged files had taken."""
+    bundle = bundle_of()
+    node = Node()
+    assert node.receive(bundle)
+    node.said()
+    before = files()
+    node.offer(bundle)
+    node.chunk(bundle, 0)
+    node.offer(bundle_of(release=6))
+    assert node.said() == ["staged", "refused: the last update is not over"]
+    assert not node.updates.is_complete
+    assert files() == before
+    assert update.finish()
+    assert is_new(files())
+
+
 def test_offer_of_another_bundle_forgets_the_one_before(board):
     first, second = bundle_of(), bundle_of(release=6)
+    os.mkdir("staged")
+    Path("staged/0").write_bytes(b"of a staging that the power ended")
     node = Node()
     node.offer(first)
+    assert not os.path.exists("staged")
     node.chunk(first, 0)
     node.offer(second)
     assert len(os.listdir("incoming")) == 0 or os.listdir("incoming") == [name_of(second).hex()]
@@ -207,7 +228,11 @@ def test_offer_while_the_last_update_is_on_trial_is_refused(board):
     update.finish()
     node = Node()
     node.offer(bundle_of(release=9))
-    assert node.said() == ["refused: the last update is still on trial"]
+    node.offer(bundle_of())  # asked again meanwhile
+    assert node.said() == ["refused: the last update is not over", "staged"]
+    node.updates.told_at_start()
+    node.offer(bundle_of())
+    assert node.said() == ["running", "running"]
 
 
 class PowerCut(BaseException):

@@ -126,7 +126,7 @@ def image(board, firmware, config, out, is_plain):
 @cli.command()
 @options.board
 @options.firmware
-@click.option("--batch", type=options.FILE, required=True, help="CSV: id,user,password,…")
+@click.option("--batch", cls=options.Needed, type=options.FILE, help="CSV: id,user,password,…")
 @click.option("--config", type=options.FILE, help="device.toml with what all devices share.")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/BATCH.")
 @options.plain

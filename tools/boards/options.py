@@ -11,6 +11,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
+class Needed(click.Option):
+    """An option that must be there; who types `make` hears its name there, too."""
+
+    def __init__(self, *words, **about):
+        super().__init__(*words, required=True, **about)
+
+    def get_error_hint(self, ctx):
+        return f"{super().get_error_hint(ctx)} (with make: {(self.name or '').upper()}=…)"
+
+
 def _named_board(context, parameter, value):
     from .profile import board_names
 
@@ -20,7 +30,7 @@ def _named_board(context, parameter, value):
 
 
 board = click.option("--board", callback=_named_board, help="Board name, see `boards list`.")
-port = click.option("--port", required=True, help="Serial port, e.g. /dev/ttyUSB0.")
+port = click.option("--port", cls=Needed, help="Serial port, e.g. /dev/ttyUSB0.")
 config = click.option("--config", type=FILE, help="The device's device.toml.")
 plain = click.option(
     "--debug",
@@ -35,8 +45,8 @@ plain = click.option(
 
 firmware = click.option(
     "--firmware",
+    cls=Needed,
     type=click.Path(path_type=Path),
-    required=True,
     help="MicroPython for the board; `boards show` says where to get it.",
 )
 
@@ -44,7 +54,7 @@ firmware = click.option(
 def broker(command):
     """Options that name a broker; the command gets `broker`, a function that connects."""
 
-    @click.option("--server", required=True, help="The broker: HOST or HOST:PORT.")
+    @click.option("--server", cls=Needed, help="The broker: HOST or HOST:PORT.")
     @click.option("--user", help="User name for the broker.")
     @click.option("--password-file", type=FILE, help="File whose first line is the password.")
     @click.option("--ca", type=FILE, help="CA certificates (PEM); connect with TLS.")

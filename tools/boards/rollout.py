@@ -78,7 +78,11 @@ class Rollout:
         """A device said something -> what is to be published, as work() has it."""
         device = self.devices.get(topic.removesuffix("/update/answer"))
         name, _, text = payload.decode(errors="replace").partition(" ")
-        if device is None or name != self.id.hex() or device.is_over:
+        if device is None or name != self.id.hex() or device.state == RUNNING:
+            return []
+        if text == "running":
+            device.state, device.why = RUNNING, ""
+        if device.is_over:
             return []
         device.heard_at = now
         word, _, rest = text.partition(" ")
@@ -87,8 +91,6 @@ class Rollout:
             return self._send(device, have, most_bytes, now)
         if word == "staged":
             device.state = "staged"
-        elif text == "running":
-            device.state = RUNNING
         elif word in ("refused:", "rolled"):
             device.state, device.why = FAILED, rest if word == "refused:" else text
         return []

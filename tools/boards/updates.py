@@ -9,7 +9,7 @@ from . import options
 from .places import BUILD, shown
 from .profile import load_profile
 
-_KEY = click.option("--key", type=options.FILE, required=True, help="The fleet's key file.")
+_KEY = click.option("--key", cls=options.Needed, type=options.FILE, help="The fleet's key file.")
 
 
 @click.command()
@@ -48,8 +48,8 @@ def release(board, key, base, number, out, is_plain):
 
 @click.command()
 @options.broker
-@click.option("--bundle", type=options.FILE, required=True, help="Of `boards release`.")
-@click.option("--fleet", type=options.FILE, required=True, help="CSV with id[,site], or ids.")
+@click.option("--bundle", cls=options.Needed, type=options.FILE, help="Of `boards release`.")
+@click.option("--fleet", cls=options.Needed, type=options.FILE, help="CSV with id[,site], or ids.")
 @click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
 @click.option("--at-once", default=20, show_default=True, help="Devices at a time.")
 @click.option("--patience", default=900, show_default=True, help="Seconds without a word.")
