@@ -5,10 +5,13 @@ They test the simulator: a run that misses one of them proves nothing.  Each ent
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tools.sim.campaign import Job
+from tools.sim.script import parse
 from tools.sim.store import SurvivingStore
+from umqtt31 import FULL, Journal, MQTTError
+from umqtt31 import client as client_module
 from umqtt31.client import MQTTClient
 from umqtt31.held import Held
 from umqtt31.protocol import HANDLED, Protocol
@@ -23,7 +26,7 @@ _MAYBE_SENT = 0x80
 class Wrong(NamedTuple):
     """`change(original)` gives the method that replaces `owner.name`."""
 
-    owner: type
+    owner: Any
     name: str
     change: Callable
     job: Job
@@ -31,11 +34,11 @@ class Wrong(NamedTuple):
 
 
 def _single(script, *rules):
-    return Job("single", script), rules
+    return Job("single", str(parse(script))), rules
 
 
 def _first_part(parts, script, *rules):
-    return Job("single", script, kinds=2, part=0, parts=parts), rules
+    return Job("single", str(parse(script)), kinds=2, part=0, parts=parts), rules
 
 
 def _each_publish(change):
@@ -304,7 +307,138 @@ def _later_deadline(ping):
     return wrong
 
 
+def _one_buffer_for_answers(init):
+    def wrong(session, *more):
+        init(session, *more)
+        session._spare_acks = session._acks
+
+    return wrong
+
+
+def _nothing(method):
+    def wrong(*_):
+        pass
+
+    return wrong
+
+
+def _rest_without_commit(rest):
+    def wrong(client, now):
+        client._protocol.drowse(now)
+        client._expire(now)
+
+    return wrong
+
+
+def _pause_outlives_connection(advance):
+    def wrong(client):
+        attempt_at = client._attempt_at
+        is_done = advance(client)
+        if is_done:
+            client._attempt_at = attempt_at
+        return is_done
+
+    return wrong
+
+
+def _note_of_number_0(commit_slot):
+    def wrong(journal, slot):
+        try:
+            journal._program()
+        except BaseException:
+            journal._number[slot] = 0
+            journal.remove(slot)
+            raise
+
+    return wrong
+
+
+def _told_when_flash_works(give_up):
+    def wrong(client, k, reason):
+        packet_id = client._protocol.remove(k)
+        client._protocol.store.sync()
+        if client.on_drop:
+            client.on_drop(packet_id, reason)
+
+    return wrong
+
+
+def _answers_lost_with_the_store(next_packet):
+    def wrong(session):
+        try:
+            return next_packet(session)
+        except MQTTError:
+            session.room = len(session._acks)
+            raise
+
+    return wrong
+
+
+def _dead_link_refuses(publish):
+    def wrong(client, topic, msg, retain=False, qos=0, max_age=0):
+        if client._protocol.left:
+            client._push()
+            client._tell()
+        return publish(client, topic, msg, retain, qos, max_age)
+
+    return wrong
+
+
+def _one_victim(make_room):
+    def wrong(client, topic, msg, flags):
+        protocol = client._protocol
+        client._expire(0)
+        k = -1
+        if flags > 1 and client._find_victim and protocol.places() > 0:
+            k = client._find_victim(protocol, topic)
+        if k >= 0:
+            client._give_up(k, FULL)
+        code = protocol.accept(topic, msg, flags)
+        if code < 0:
+            raise MQTTError(-code)
+        return code
+
+    return wrong
+
+
+def _deaf_while_stuck(poll):
+    def wrong(client, *more):
+        if client._protocol.left:
+            client._push()
+        if client._protocol.left:
+            client._protocol.tick(client_module.time.ticks_ms(), 0)
+            return 0
+        return poll(client, *more)
+
+    return wrong
+
+
+def _stream_is_there_behind_hooks(expire):
+    def wrong(client, now):
+        had_stream = client._raw
+        expire(client, now)
+        if had_stream:
+            client._raw.write  # noqa: B018 - a hook may have closed it
+
+    return wrong
+
+
+def _room_for_few(has_room):
+    def wrong(held, packet_id):
+        return held.count < 9 and has_room(held, packet_id)
+
+    return wrong
+
+
+def _only_oserror(errors):
+    return (OSError,)
+
+
 _OFFLINE = " start=offline deferred=1"
+_FULL_JOURNAL = (
+    "up=121212121212 size=20 grow=14 buffer=250 window=2 queue=20 store=journal blocks=5"
+    " overflow=drop_oldest start=offline"
+)
 
 WRONG = {
     "dup forgotten": Wrong(
@@ -414,5 +548,76 @@ WRONG = {
     "each ping moves the deadline": Wrong(
         Protocol, "ping", _later_deadline,
         *_first_part(2, "down=1 keepalive=20 ping_ms=5000", "termination"),
+    ),
+    "answers overwritten while half sent": Wrong(
+        Protocol, "__init__", _one_buffer_for_answers,
+        *_first_part(2, "down=111111 serve=8 spread_ms=1", "termination", "MQTT-4.6.0-2"),
+    ),
+    "held ids outlive their session": Wrong(
+        Held, "clear", _nothing,
+        *_first_part(1, "down=222 serve=2 level=4 sessions=ckr subscribe=1", "MQTT-4.3.2-4"),
+    ),
+    "deferred and never committed offline": Wrong(
+        MQTTClient, "_rest", _rest_without_commit,
+        *_first_part(2, "up=22 start=offline reboot=1 deferred=1", "31-4.1-Q2"),
+    ),
+    "pause outlives its connection": Wrong(
+        MQTTClient, "_advance", _pause_outlives_connection,
+        *_first_part(2, "down=11 spread_ms=560000000 keepalive=60000 sessions=mr", "termination"),
+    ),
+    "note that message 0 is done": Wrong(
+        Journal, "_commit_slot", _note_of_number_0,
+        *_first_part(
+            2, "up=111111 size=40 start=offline store=journal reboot=1",
+            "31-2.4-ID", "31-4.1-Q1",
+        ),
+    ),
+    "given up and nobody is told": Wrong(
+        MQTTClient, "_give_up", _told_when_flash_works,
+        *_first_part(
+            2,
+            _FULL_JOURNAL,
+            "31-4.1-Q1", "31-4.1-Q2",
+        ),
+    ),
+    "answers lost with the store": Wrong(
+        Protocol, "next", _answers_lost_with_the_store,
+        *_first_part(2, "down=2222 serve=2 store=journal", "MQTT-4.3.3-11", "termination"),
+    ),
+    "dead link refuses": Wrong(
+        MQTTClient, "publish", _dead_link_refuses,
+        *_first_part(
+            2, "up=11111111 down=11111111 serve=8 window=8 pace=2 size=20 pressure=30 hasty=1"
+            " latency_ms=3 spread_ms=2",
+            "MQTTError",
+        ),
+    ),
+    "gives one up and refuses": Wrong(
+        MQTTClient, "_make_room", _one_victim,
+        *_first_part(
+            2,
+            _FULL_JOURNAL,
+            "RT-MQUEUE",
+        ),
+    ),
+    "deaf while a packet waits for room": Wrong(
+        MQTTClient, "_poll", _deaf_while_stuck,
+        *_first_part(
+            2, "up=2222 down=11111111 start=offline size=20 serve=20 pressure=60",
+            "termination", "31-2.2-KA", "connection",
+        ),
+    ),
+    "stream used behind a hook that closed it": Wrong(
+        MQTTClient, "_expire", _stream_is_there_behind_hooks,
+        *_first_part(2, "up=1112 window=1 start=offline age=5 inside=disconnect",
+                     "AttributeError"),
+    ),
+    "certificate error not caught": Wrong(
+        client_module, "_STREAM_ERRORS", _only_oserror,
+        *_single("up=1 window=1", "ValueError"),
+    ),
+    "bursts find no room": Wrong(
+        Held, "has_room", _room_for_few,
+        *_first_part(2, "down=" + "2" * 30 + " serve=30", "31-4.1-Q1", "31-4.1-Q2"),
     ),
 }  # fmt: skip

@@ -92,11 +92,16 @@ def hard_scripts() -> Iterator[Script]:
         yield Script(up="1112", down="12", window=1, queue=1, overflow="drop_oldest", inside=call)
         yield Script(up="1112", age=5, window=1, start="offline", inside=call)
     for overflow in ("refuse", "drop_oldest", "latest"):
-        yield Script(up="12" * 6, size=40, window=2, queue=20, store="journal", blocks=5,
-                     overflow=overflow, start="offline")  # fmt: skip
+        yield Script(up="12" * 6, size=20, grow=14, buffer=250, window=2, queue=20,
+                     store="journal", blocks=5, overflow=overflow, start="offline")  # fmt: skip
+    yield Script(down="1" * 6, spread_ms=1, serve=8)
+    yield Script(up="1" * 8, down="1" * 8, serve=8, window=8, pace=2, size=20, pressure=30,
+                 hasty=True, latency_ms=3, spread_ms=2)  # fmt: skip
     yield Script(up="1" * 6, size=40, start="offline", store="journal", deferred=True,
                  reboot=True)  # fmt: skip
     yield Script(up="22", start="offline", deferred=True, reboot=True)
+    yield Script(up="111111", size=40, start="offline", store="journal", reboot=True)
+    yield Script(down="2222", serve=2, store="journal")
 
 
 def reset_scripts() -> Iterator[Script]:

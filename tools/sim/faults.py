@@ -35,7 +35,7 @@ PLACES: dict[str, dict[str, int]] = {
     # operations of the flash under the journal
     "flash": {"reset": 0, "fail": 1},
     # connections that the client opens
-    "open": {"refuse": 0, "busy": 0, "away": 700_000_000},
+    "open": {"refuse": 0, "busy": 0, "distrust": 0, "away": 700_000_000},
     # messages handed to the program
     "handler": {"raise": 0},
 }  # fmt: skip

@@ -25,7 +25,7 @@ class Link:
         "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
         "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at",
-        "in_transit",
+        "in_transit", "is_distrusted",
     )  # fmt: skip
 
     def __init__(self, world: Any, number: int):
@@ -37,6 +37,7 @@ class Link:
         self.is_deaf = False  # what the client writes vanishes
         self.is_mute = False  # what the broker writes vanishes
         self.is_busy = False  # the broker is "unavailable" when it gets CONNECT
+        self.is_distrusted = False  # its certificate is wrong: the handshake ends in ValueError
         self.blocked_at = -1  # since when something waits for room, -1: nothing does
         self.freed_at = 0  # since when there is room again, -1: there is none
         self.is_paused = False  # the broker reads nothing until the client has read more
@@ -105,6 +106,8 @@ class Link:
         world = self.world
         if world.is_dead:
             raise DeviceReset
+        if self.is_distrusted:
+            raise ValueError("the certificate is not trusted")  # as ports raise it
         room = 0 if self.jam_until > world.now else self._room()
         if not room and not self.is_torn:
             self.was_jammed = True

@@ -34,8 +34,10 @@ class Script:
     queue: int = 8
     start: str = "online"  # or "offline": publishes before it connects
     pace: int = 0  # messages published per turn, 0: as many as fit
+    hasty: bool = False  # publishes when it has waited, before it polls
     spread_ms: int = 0  # between the broker's messages
     size: int = 1  # bytes of payload, at least
+    grow: int = 0  # by so many each message of the program is longer than the one before
     buffer: int = 64
     keepalive: int = 60
     retry: int = 30
@@ -140,8 +142,11 @@ class Program:
                 self._subscribe(client)
             else:
                 device.nap(_PAUSE_MS)
-            self._publish(client)
+            if not self._script.hasty:
+                self._publish(client)
             device.wait(client, self._script.ping_ms)
+            if self._script.hasty:
+                self._publish(client)
 
     def _client(self, device: Device) -> Client:
         s = self._script
@@ -189,7 +194,8 @@ class Program:
             return
         end = self._published + (script.pace or len(script.up))
         for number in range(self._published, min(end, len(script.up))):
-            payload = payload_of(number, min(script.size, script.buffer - 16))
+            size = script.size + number * script.grow
+            payload = payload_of(number, min(size, script.buffer - 16))
             self._published = number + 1  # a reset inside publish() does not repeat it
             age = script.age if number % 2 else 0
             try:

@@ -171,6 +171,7 @@ class World:
             raise OSError(_ECONNREFUSED, "connection refused")
         link = Link(self, self.links)
         link.is_busy = struck is not None and struck.kind == "busy"
+        link.is_distrusted = struck is not None and struck.kind == "distrust"
         self.links += 1
         self.link = link
         self.rules.on_open(link)

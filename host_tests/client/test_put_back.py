@@ -1,0 +1,91 @@
+"""Mistakes of earlier versions that the simulator cannot see, put back one by one: the test
+that found each still does.  `host_tests/sim/wrong_clients.py` has those that it can see.
+"""
+
+import shutil
+
+import pytest
+
+from host_tests.client import dialogue
+from host_tests.client.dialogues import test_errors, test_ids, test_payload_types
+from host_tests.client.runner import ROOT
+from umqtt31 import FULL, protocol
+from umqtt31.client import MQTTClient
+from umqtt31.protocol import Protocol
+
+FAT = ROOT / "host_tests" / "journal" / "device" / "fat.py"
+
+
+def _ids_in_a_row_after_a_refusal(accept):
+    def wrong(session, *args):
+        last_id = session.last_id
+        packet_id = accept(session, *args)
+        if packet_id == -FULL:
+            session.last_id, session._id_end = last_id, 65536
+        return packet_id
+
+    return wrong
+
+
+def _bytes_of_anything(as_bytes):
+    def wrong(name, value):
+        return bytes(value) if isinstance(value, list) else as_bytes(name, value)
+
+    return wrong
+
+
+def _items_for_bytes(as_bytes):
+    def wrong(name, value):
+        if getattr(value, "itemsize", 1) > 1:
+            return bytes(value)[: len(value)]
+        return as_bytes(name, value)
+
+    return wrong
+
+
+def _as_if_granted(granted):
+    def wrong(client, request):
+        return list(client._protocol.granted[: len(request[2])])
+
+    return wrong
+
+
+MISTAKES = {
+    "id given twice": (
+        Protocol, "_accept_slowly", _ids_in_a_row_after_a_refusal,
+        test_ids.test_id_after_a_refused_publish_is_not_one_in_use,
+    ),
+    "list as payload": (
+        protocol, "as_bytes", _bytes_of_anything,
+        test_payload_types.test_payload_of_another_type_is_a_type_error_that_names_msg,
+    ),
+    "half of an array": (
+        protocol, "as_bytes", _items_for_bytes,
+        test_payload_types.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
+    ),
+    "refused and as if granted": (
+        MQTTClient, "_granted", _as_if_granted,
+        test_errors.test_subscribe_when_broker_refuses_then_raises_and_is_not_remembered,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake_is_found_again(name, monkeypatch):
+    owner, method, change, test = MISTAKES[name]
+    monkeypatch.setattr(dialogue, "default_level", 4)
+    test()
+    monkeypatch.setattr(owner, method, change(getattr(owner, method)))
+    with pytest.raises(AssertionError):
+        test()
+
+
+def test_journal_on_fat_is_found_to_lose_messages_where_it_is_not_refused(micropython, tmp_path):
+    shutil.copytree(ROOT / "lib", tmp_path / "lib")
+    path = tmp_path / "lib" / "umqtt31" / "fileblockdevice.py"
+    source = path.read_text()
+    assert source.count("if _is_on_fat(path):") == 1
+    path.write_text(source.replace("if _is_on_fat(path):", "if False:"))
+    done = micropython.run(FAT, heap_bytes=4 << 20, micropypath=[ROOT, tmp_path / "lib"])
+    cuts, _, wrong, _ = done.stdout.split()
+    assert int(cuts) > 80 and int(wrong) > 0
