@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.xdist_group("docs")
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 TYPINGS = ROOT / "typings" / "umqtt31"
+
+SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
 # What programs import, and what of the types' own modules they meet.
 PUBLIC = ("client", "message", "errors", "codes", "journal", "fileblockdevice")
@@ -84,6 +87,15 @@ def test_every_document_is_in_the_menu(pages, site):
     links = {(site / link).resolve() for link in pages[site / "index.html"].links}
     built = {(site / p.relative_to(DOCS)).with_suffix(".html") for p in DOCS.rglob("*.md")}
     assert built - links == set()
+
+
+def test_pages_that_code_and_settings_name_are_there():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    files = [ROOT / name for name in tracked.stdout.splitlines() if name.endswith(SOURCES)]
+    named = re.compile(r"\bdocs/[\w/-]+\.(?:md|tsv)\b")
+    found = {name for path in files for name in named.findall(path.read_text(encoding="utf-8"))}
+    assert len(found) > 10
+    assert {name for name in found if not (ROOT / name).exists()} == set()
 
 
 def public_names():

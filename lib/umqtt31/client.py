@@ -59,12 +59,12 @@ _STREAM_ERRORS = (OSError, ValueError, MemoryError)
 
 
 class MQTTClient:
-    """An MQTT client in fixed memory; `docs/design.md` says how it works.
+    """An MQTT client in fixed memory; docs/reasons/design.md says how.
 
     `client_id`: 1 to 23 characters at level 3, up to 65,535 bytes at level 4, where it
     may be empty for clean sessions.  `port` 0: 1883, or 8883 with `ssl`: True, {"ca",
-    "cert", "key"} or an SSLContext, see docs/tls.md.  `level`: 3 (MQTT 3.1) or 4
-    (3.1.1).  `keepalive`, `retry_interval` (0: only on reconnect; None: 30 at level 3,
+    "cert", "key"} or an SSLContext, see docs/guides/tls.md.  `level`: 3 (MQTT 3.1)
+    or 4 (3.1.1).  `keepalive`, `retry_interval` (0: only on reconnect; None: 30 at level 3,
     0 at level 4), `await_rel_timeout` and `connect_timeout` in seconds.  `buffer_size`:
     largest packet in bytes, both ways.
     `store`: RamStore (default) or Journal.  `overflow`: "refuse", "drop_oldest" or
