@@ -39,24 +39,15 @@ class Held:
 
     def has_room(self, packet_id):
         """May this id, which is not held, be added?"""
+        # A run with the id before it ends there, and would grow.
         return self.count < self._most and (
-            self.end + 3 < len(self.runs) or self._neighbour(packet_id) >= 0
+            self.end + 3 < len(self.runs) or self.find(packet_id - 1) >= 0
         )
-
-    def _neighbour(self, packet_id):
-        # The run that ends just before the id.
-        runs = self.runs
-        k = 0
-        while k < self.end:
-            if runs[k + 1] + 1 == packet_id:
-                return k
-            k += 3
-        return -1
 
     def add(self, packet_id, now):
         """Hold an id for which there is room; the store's record is the caller's."""
         runs = self.runs
-        k = self._neighbour(packet_id) if self.end else -1
+        k = self.find(packet_id - 1)
         if k < 0:
             k = self.end
             self.end = k + 3

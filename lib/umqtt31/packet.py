@@ -97,13 +97,6 @@ def write_string(buf, pos, string):
     return copy(buf, write_number(buf, pos, len(string)), string)
 
 
-def write_ack(buf, pos, first, packet_id):
-    """A packet that is only a packet id (§3.4 to §3.7)."""
-    buf[pos] = first
-    buf[pos + 1] = 2
-    return write_number(buf, pos + 2, packet_id)
-
-
 def connect_packet(head, flags, keepalive, strings):
     """CONNECT as new bytes: `head` is what its level begins with, `strings` its payload's
     strings in order, as bytes (§3.1)."""
