@@ -1,6 +1,7 @@
 """A command line of a document, checked without being run: would the program take it?"""
 
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -105,8 +106,11 @@ def _make(arguments):
         for variable in variables:
             name = variable.partition("=")[0]
             assert re.search(rf"\({name}\)|call opt,{name},", recipe[1]), (target, name)
+    # Without what `make test` itself was given.
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("M")}
+    command = ["make", "--dry-run", *arguments]
     shown = subprocess.run(
-        ["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     ).stdout
     for line in re.findall(r"^\S*python\S* -m tools (.*)", shown, re.MULTILINE):
         _tools(shlex.split(line))

@@ -41,4 +41,5 @@ def serve(port: int) -> None:
     from mkdocs.commands.serve import serve as serve_site
 
     os.chdir(ROOT)
+    click.echo(f"building; then open http://127.0.0.1:{port}")
     serve_site("mkdocs.yml", dev_addr=f"127.0.0.1:{port}")
