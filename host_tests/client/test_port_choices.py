@@ -158,3 +158,22 @@ def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_pa
         assert device.ioctl(operation, 0) == 0
     assert device.ioctl(4, 0) == 2
     device.close()
+
+
+def test_look_up_that_fails_gives_the_address_that_was_found_before(sockets, monkeypatch):
+    monkeypatch.setattr("umqtt31.transport._addresses", {})
+    found = {"broker": "10.0.0.1"}
+
+    def look_up(server, port, *_):
+        if server not in found:
+            raise OSError(-2)
+        return [(2, 1, 6, "", (found[server], port))]
+
+    monkeypatch.setattr(sockets, "getaddrinfo", look_up)
+    assert open_tcp("broker", 1883, None).address == ("10.0.0.1", 1883)
+    found["broker"] = "10.0.0.2"
+    assert open_tcp("broker", 1883, None).address == ("10.0.0.2", 1883)
+    found.clear()
+    assert open_tcp("broker", 1883, None).address == ("10.0.0.2", 1883)
+    with pytest.raises(OSError):
+        open_tcp("another", 1883, None)

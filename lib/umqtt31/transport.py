@@ -24,6 +24,21 @@ _NETWORK = const(256)
 _CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
+# By (server, port): what was found last.
+_addresses = {}
+
+
+def _look_up(server, port):
+    # A name server that is away for a while does not keep us from a broker that is there.
+    key = server, port
+    try:
+        _addresses[key] = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+    except OSError:
+        if key not in _addresses:
+            raise
+    return _addresses[key]
+
+
 def open_tcp(server, port, context):
     """Start to connect, waiting for nothing but the name look-up -> a stream.
 
@@ -31,7 +46,7 @@ def open_tcp(server, port, context):
     """
     if socket is None:
         raise OSError("no sockets in this build: give connect() a stream")
-    address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+    address = _look_up(server, port)
     sock = socket.socket(address[0], address[1], address[2])
     try:
         sock.setblocking(False)
