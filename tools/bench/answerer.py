@@ -66,7 +66,7 @@ class Answerer:
                     connection.sendall(out)
 
 
-def _answer(packet: bytes) -> bytes:
+def _answer(packet: bytes) -> bytes | bytearray:
     kind = packet[0] >> 4
     if kind == p.CONNECT:
         return p.connack()
@@ -83,11 +83,11 @@ def _answer(packet: bytes) -> bytes:
     return p.pingresp() if kind == p.PINGREQ else b""
 
 
-def _answer_publish(packet: bytes) -> bytes:
+def _answer_publish(packet: bytes) -> bytearray:
     qos, packet_id, topic, payload = p.publish_fields(packet)
-    out = b""
+    out = bytearray()
     if qos:
-        out = p.puback(packet_id) if qos == 1 else p.pubrec(packet_id)
+        out += p.puback(packet_id) if qos == 1 else p.pubrec(packet_id)
     if topic == ECHO:
         out += p.publish(ECHO, payload, qos, packet_id)
     elif topic == GIVE:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tools.micropython import MicroPythonError
 
-from . import code, heap, instructions, journal, peer, smallest, throughput, tls
+from . import code, heap, instructions, journal, peer, smallest, tasks, throughput, tls
 from .figures import BenchError
 from .subjects import Bench
 from .table import make_table
@@ -19,6 +19,7 @@ _MEASURES = {
     "code": code,
     "instructions": instructions,
     "throughput": throughput,
+    "asyncio": tasks,
     "journal": journal,
     "tls": tls,
 }
