@@ -9,6 +9,7 @@ import random
 import sys
 
 import umqtt31
+from umqtt31 import FileBlockDevice, Journal
 from umqtt31 import client as waiting
 from umqtt31.aio import MQTTClient
 
@@ -109,5 +110,73 @@ def lose(port, level):
         waiting.random = random
 
 
+async def _cancel(port, level):
+    topic = b"cancel%d/%d" % (level, sys.maxsize & 0xFFFF)
+    accepted = []
+    arrived = []
+
+    async def publish(client, k):
+        await client.publish(topic, b"%d" % k * 50, qos=1 + k % 2)
+        accepted.append(b"%d" % k * 50)
+
+    async def consume(client):
+        async for message in client.messages():
+            arrived.append(message.payload)
+
+    async with _new_client(b"from", port, level, max_inflight=1, max_mqueue_len=0) as one:
+        async with _new_client(b"to", port, level) as other:
+            await other.subscribe(topic, 2)
+            consuming = asyncio.create_task(consume(other))
+            for k in range(40):
+                publishing = asyncio.create_task(publish(one, k))
+                for _ in range(k % 4 + 1):
+                    await asyncio.sleep(0)
+                publishing.cancel()
+            await one.flush()
+            await one.publish(topic, b"last", qos=1)
+            while b"last" not in arrived:
+                await asyncio.sleep(0.01)
+    await consuming
+    return arrived[:-1] == accepted, len(accepted), one.stats.sent
+
+
+def cancel(port, level):
+    """-> arrived just what was accepted, how many of 40 were, messages sent."""
+    return asyncio.run(_cancel(port, level))
+
+
+def _journal(path):
+    return Journal(FileBlockDevice(path, 6))
+
+
+async def _keep(port, level, path):
+    # Accepted without a connection, by a client that then is no more.
+    topic = b"keep%d/%d" % (level, sys.maxsize & 0xFFFF)
+    first = _new_client(b"keep", port, level, store=_journal(path))
+    for k in range(6):
+        first.publish_nowait(topic, b"%d" % k, qos=1 + k % 2)
+    payloads = []
+    async with _new_client(b"heir", port, level) as heir:
+        await heir.subscribe(topic, 2)
+        second = _new_client(b"keep", port, level, store=_journal(path))
+        queued = second.queued
+        await second.connect(False)
+        await second.publish(topic, b"more", qos=2)
+        async for message in heir.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 7:
+                message.done()
+                break
+        await second.flush()
+        await second.disconnect()
+    third = _new_client(b"keep", port, level, store=_journal(path))
+    return queued, payloads, third.queued
+
+
+def keep(port, level, path):
+    """-> queued after a reset, payloads that arrived, queued after the next one."""
+    return asyncio.run(_keep(port, level, path))
+
+
 if __name__ == "__main__":
-    print(repr(globals()[sys.argv[1]](sys.argv[2], int(sys.argv[3]))))
+    print(repr(globals()[sys.argv[1]](sys.argv[2], int(sys.argv[3]), *sys.argv[4:])))

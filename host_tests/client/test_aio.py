@@ -16,14 +16,14 @@ from tools.micropython import interpreters
 def desk(request, shared_mosquitto):
     """Runs a function of aio_desk.py -> what it returned."""
 
-    def run(name, level):
+    def run(name, level, *args):
         if request.param == "cpython":
-            return getattr(aio_desk, name)(shared_mosquitto.port, level)
+            return getattr(aio_desk, name)(shared_mosquitto.port, level, *args)
         done = request.param.run(
             FOLDER / "aio_desk.py",
-            args=[name, shared_mosquitto.port, level],
+            args=[name, shared_mosquitto.port, level, *args],
             micropypath=[ROOT, ROOT / "lib"],
-            heap_bytes=200_000,
+            heap_bytes=400_000,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return ast.literal_eval(done.stdout)
@@ -49,3 +49,16 @@ def test_two_tasks_share_the_messages_of_one_client_by_filter(desk, level):
 @pytest.mark.parametrize("level", [3, 4])
 def test_lost_link_ends_no_task_and_loses_nothing(desk, level):
     assert desk("lose", level) == (b"kept", 1)
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_cancelled_publish_is_whole_or_absent(desk, level):
+    is_same, accepted, sent = desk("cancel", level)
+    assert is_same and sent == accepted + 1
+    assert 0 < accepted < 40
+
+
+def test_messages_in_a_journal_outlive_a_reset(desk, tmp_path):
+    queued, payloads, left = desk("keep", 4, str(tmp_path / "journal"))
+    assert (queued, left) == (6, 0)
+    assert sorted(payloads) == [b"0", b"1", b"2", b"3", b"4", b"5", b"more"]

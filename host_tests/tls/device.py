@@ -4,6 +4,7 @@ Under MicroPython as a script: device.py FUNCTION FILE, with the arguments as JS
 FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
 """
 
+import asyncio
 import json
 import sys
 import time
@@ -11,6 +12,7 @@ import time
 from host_tests.client.dialogue import clocked_modules
 from host_tests.client.scripted import Clock
 from umqtt31 import MQTTClient, MQTTError
+from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.tls import context_of, text_of, wrap
 
 if sys.implementation.name == "cpython":
@@ -176,6 +178,33 @@ def messages(port, ssl, length):
     until(step)
     client.disconnect()
     return sorted(found)
+
+
+async def _tasks(port, ssl, length):
+    found = []
+    options = {"ssl": loaded(ssl), "buffer_size": 1024, "max_inflight": 2, "max_mqueue_len": 0}
+    async with AioClient(b"aio", "127.0.0.1", port, **options) as client:
+        await client.subscribe("aio/#", 2)
+
+        async def publish():
+            # More than a window, of more than fits in one record's rest.
+            for k in range(12):
+                await client.publish("aio/%d" % k, b"%x" % k * length, qos=k % 3)
+
+        publishing = asyncio.create_task(publish())
+        async for message in client.messages():
+            found.append((message.topic, message.payload))
+            if len(found) == 12:
+                message.done()
+                break
+        await publishing
+        await client.flush()
+    return sorted(found)
+
+
+def tasks(port, ssl, length):
+    """As `messages()`, by tasks: twelve of them -> what came."""
+    return asyncio.run(_tasks(port, ssl, length))
 
 
 def unchecked(port):

@@ -28,6 +28,13 @@ def test_messages_pass_both_ways_at_each_qos(run, brokers, pair):
     assert run("messages", port, pair, 900) == messages(900)
 
 
+def test_messages_pass_both_ways_in_asyncio_tasks(run, brokers, pair):
+    port = brokers.port("server", is_strict=True)
+    assert run("tasks", port, pair, 900) == sorted(
+        (b"aio/%d" % k, b"%x" % k * 900) for k in range(12)
+    )
+
+
 def test_records_that_come_byte_by_byte_are_put_together(run, brokers, pair):
     with Relay(brokers.port("server", is_strict=True), piece_bytes=1) as relay:
         assert run("messages", relay.port, pair, 100) == messages(100)

@@ -18,7 +18,7 @@ import asyncio
 import sys
 import time
 
-from micropython import const
+from micropython import const, heap_lock
 
 from . import client as _client
 from .errors import MQTTError
@@ -33,10 +33,11 @@ else:
 
     def readable(stream):
         """To be awaited: the stream has something to read, or was released."""
-        yield _core._io_queue.queue_read(stream)
+        yield _core._io_queue.queue_read(getattr(stream, "raw", stream))
 
     def release(stream):
         """The stream is about to be closed: who waits for it goes on."""
+        stream = getattr(stream, "raw", stream)  # TLS
         queue = _core._io_queue
         entry = queue.map.get(id(stream))
         if entry:
@@ -48,8 +49,10 @@ _NETWORK = const(256)
 _CLOSED = const(258)
 _FULL = const(261)
 
-_MOST_PACKETS = const(64)
+_ONLINE = const(2)
+
 _MOST_TAKEN = const(16)  # then reading waits, unless an answer is awaited
+_MOST_PACKETS = const(64)
 _MOST_QOS0 = const(64)
 _TICK_MS = const(500)
 _GLANCE_MS = const(5)  # between two looks at what asyncio cannot wait for
@@ -64,15 +67,17 @@ class Message:
     """A received message of its own: `topic` and `payload` are bytes; `qos`, `retain`;
     `packet_id` is 0 at QoS 0, and when the broker knows it no more."""
 
-    def __init__(self, message, link):
-        self.topic = message.topic
-        self.payload = message.payload
-        self.qos = message.qos
-        self.retain = message.retain
-        self.packet_id = message.packet_id if message.qos else 0
-        self._turn = _NOBODY
-        self._pattern = None  # of the loop that has it
-        self._link = link  # the connection that awaits the acknowledgement
+    # What stays so needs no place in the message's own table of attributes.
+    qos = packet_id = 0
+    retain = False
+    _turn = _NOBODY
+    _pattern = None  # of the loop that has it
+    _link = 0  # the connection that awaits the acknowledgement
+
+    def __init__(self, message):
+        self.topic, self.payload = message.copies()
+        if message.retain:
+            self.retain = True
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern` (bytes)?"""
@@ -99,14 +104,19 @@ class _Messages:
         if self._last:
             self._last.done()
             self._last = None
-            client._turn()  # acknowledged before the next body begins
-            await sleep_ms(0)
+            client._turn(0)  # acknowledged before the next body begins
+        pattern = self._pattern
         while client._keeper:
-            for one in client._taken:
-                if not one._turn and (self._pattern is None or one.matches(self._pattern)):
-                    one._turn = _LOOP
-                    one._pattern = self._pattern
-                    self._last = one
+            taken = client._taken
+            for k in range(len(taken)):
+                one = taken[k]
+                if not one._turn and (pattern is None or one.matches(pattern)):
+                    if one.qos:
+                        one._turn = _LOOP
+                        one._pattern = pattern
+                        self._last = one
+                    else:
+                        client._drop(k)
                     return one
             await client._moved.wait()
         raise StopAsyncIteration
@@ -201,20 +211,32 @@ class MQTTClient(_client.MQTTClient):
         while self._raw is raw:
             if self._turn():
                 await sleep_ms(0)  # there may be more, and others want their turn
-            elif self._opener or protocol.left or len(self._taken) >= _MOST_TAKEN:
+            elif len(self._taken) >= _MOST_TAKEN and not self._waiting:
+                await self._moved.wait()  # _drop() and _next_turn() say when
+            elif self._opener or protocol.left:
                 await sleep_ms(_GLANCE_MS)
             else:
                 await readable(raw)
 
-    def _turn(self):
-        # All that is due, without waiting -> packets handled.
+    def _turn(self, most=_MOST_TAKEN):
+        # All that is due, without waiting; reads until `most` messages wait for a body
+        # -> packets handled.
+        protocol = self._protocol
         handled = 0
         try:
-            if self.is_connected:
+            if protocol.state == _ONLINE:
                 self._settle()
+                if not most:
+                    heap_lock()
+                    self._push()
+                    self._tell()
+                    return 0
                 # What waits for the broker, or a body that does, must not wait for a body.
-                if not (self._waiting or self._protocol.is_pinging):
-                    self._most_packets = max(0, _MOST_TAKEN - len(self._taken))
+                if self._waiting or protocol.is_pinging:
+                    most = _MOST_PACKETS
+                else:
+                    most = max(0, most - len(self._taken))
+                self._most_packets = most
                 handled = self.poll()
             elif self._keeper:
                 self._step()
@@ -222,10 +244,13 @@ class MQTTClient(_client.MQTTClient):
             # The connection heals most; what it does not comes again, and is told again.
             self._close()
             self.last_error = error
-        self._most_packets = _MOST_PACKETS
+        self._wake()
+        return handled
+
+    def _wake(self):
+        # Who waits for anything looks for it.
         self._moved.set()
         self._moved.clear()
-        return handled
 
     def _close(self):
         if self._raw:
@@ -238,15 +263,16 @@ class MQTTClient(_client.MQTTClient):
         if self._keeper:
             self._keeper.cancel()
             self._keeper = None
-        protocol = self._protocol
-        self._turn()
-        if protocol.left:
-            await sleep_ms(_TICK_MS)
-            self._turn()
-            if protocol.left:
+        try:
+            self._turn(0)
+            if self._protocol.left:
+                await sleep_ms(_TICK_MS)
+                self._turn(0)
+        finally:
+            if self._protocol.left:
                 self._close()  # the stream takes nothing
-        super().disconnect()
-        self._turn()
+            super().disconnect()
+            self._wake()
 
     # --- messages ------------------------------------------------------------------------
 
@@ -266,16 +292,27 @@ class MQTTClient(_client.MQTTClient):
 
     def _take_in(self, message):
         # As `on_message`.  A QoS of 0 keeps poll() from acknowledging it already.
-        one = Message(message, self._link)
-        message.qos = 0
-        for other in self._taken:
-            if other.packet_id and other.packet_id == one.packet_id:
-                other._link = self._link  # it came again: is acknowledged here
-                return
-        if one.qos or len(self._taken) < _MOST_QOS0:
-            self._taken.append(one)
+        if message.qos:
+            for one in self._taken:
+                if one.packet_id == message.packet_id:
+                    break  # it came again: is acknowledged here
+            else:
+                one = Message(message)
+                one.qos = message.qos
+                one.packet_id = message.packet_id
+                self._taken.append(one)
+            one._link = self._link
+            message.qos = 0
+        elif len(self._taken) < _MOST_QOS0:
+            self._taken.append(Message(message))
         else:
             self._protocol.stats.dropped += 1
+
+    def _drop(self, k):
+        # The reader may wait for room.
+        del self._taken[k]
+        if len(self._taken) == _MOST_TAKEN - 1:
+            self._wake()
 
     def _settle(self):
         # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
@@ -292,7 +329,7 @@ class MQTTClient(_client.MQTTClient):
                     # Its connection is gone: what this one repeats is a repetition.
                     protocol.store.hold(packet_id)
                     protocol.held.add(packet_id, protocol.now)
-            del self._taken[0]
+            self._drop(0)
 
     # --- publishing ----------------------------------------------------------------------
 
@@ -311,22 +348,31 @@ class MQTTClient(_client.MQTTClient):
                     raise
             await self._next_turn()
 
-    async def _next_turn(self):
+    async def _next_turn(self, readers=1):
         if not self._keeper:
             raise MQTTError(_CLOSED)
-        self._waiting += 1
         if self._protocol.left:
             release(self._raw)  # the reader looks after what is half written
+        if readers and not self._waiting:
+            self._wake()  # the reader reads on, whatever waits for a body
+        self._waiting += readers
         try:
             await self._moved.wait()
         finally:
-            self._waiting -= 1
+            self._waiting -= readers
 
     async def flush(self):
         """Wait until nothing is in flight or queued: it is safe to switch off."""
         while self._protocol.count:
             await self._next_turn()
         self._protocol.store.sync()
+
+    async def reconnected(self):
+        """Wait for the next connection after this one -> session present."""
+        link = self._link
+        while link == self._link:
+            await self._next_turn(0)
+        return self._protocol.is_present
 
     # --- subscriptions -------------------------------------------------------------------
 

@@ -84,6 +84,12 @@ class Message:
         """Copy the payload to the start of `target` -> bytes copied (what fits)."""
         return self._copy(self._start, self.payload_len, target)
 
+    def copies(self):
+        """-> topic and payload as new bytes: quicker than the attributes."""
+        view = memoryview(self._buf)
+        start = self._start
+        return bytes(view[: self.topic_len]), bytes(view[start : start + self.payload_len])
+
     def _copy(self, start, n, target):
         reader = self._reader
         reader.seek(0)

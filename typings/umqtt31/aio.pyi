@@ -85,3 +85,5 @@ class MQTTClient(_client.MQTTClient):
         """Unsubscribe from a filter or a list of filters."""
     async def flush(self) -> None:  # type: ignore[override]  # to be awaited
         """Wait until nothing is in flight or queued: it is safe to switch off."""
+    async def reconnected(self) -> bool:
+        """Wait for the next connection after this one -> session present."""

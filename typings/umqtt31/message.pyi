@@ -26,6 +26,8 @@ class Message:
     @property
     def payload(self) -> bytes:
         """The payload, in new bytes: allocates."""
+    def copies(self) -> tuple[bytes, bytes]:
+        """-> topic and payload as new bytes: quicker than the attributes."""
     def topic_is(self, name: bytes | bytearray | memoryview) -> bool:
         """Is the topic just `name`?"""
     def matches(self, pattern: bytes | bytearray | memoryview) -> bool:

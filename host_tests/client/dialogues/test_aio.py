@@ -2,10 +2,13 @@
 
 import asyncio
 
+import pytest
+
 import umqtt31.aio as aio
 from host_tests.client import dialogue
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
+from tools.standin import packets as wire
 from umqtt31 import MQTTError
 
 ACCEPTED = b"\x20\x02\x00\x00"
@@ -383,3 +386,99 @@ def test_message_whose_body_was_left_comes_again_in_the_next_loop():
         await client.disconnect()
 
     Desk().run(main)
+
+
+def test_reconnected_returns_with_the_next_connection():
+    async def main(desk):
+        client, first = desk.client, desk.streams[0]
+        await client.connect(False, desk.open)
+        waiting = [asyncio.create_task(client.reconnected()) for _ in range(2)]
+        await aio.sleep_ms(2000)
+        assert not (waiting[0].done() or waiting[1].done())
+        first.feed(b"")
+        is_present = dialogue.default_level > 3
+        assert [await one for one in waiting] == [is_present] * 2
+        assert client.stats.reconnects == 1
+        ended = asyncio.create_task(client.reconnected())
+        await asyncio.sleep(0)
+        await client.disconnect()
+        with pytest.raises(MQTTError):
+            await ended
+
+    Desk(2).run(main)
+
+
+def test_who_waits_for_a_connection_lets_no_message_in():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        waiting = asyncio.create_task(client.reconnected())
+        stream.feed(*[b"\x30\x04\x00\x01ta"] * 100)
+        await aio.sleep_ms(3000)
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 100:
+                break
+        waiting.cancel()
+        assert client.stats.dropped == 0
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+CALLS = {
+    "connect": lambda client, desk: client.connect(True, desk.open),
+    "publish": lambda client, desk: client.publish(b"t", b"b", qos=1),
+    "subscribe": lambda client, desk: client.subscribe(b"t", 1),
+    "flush": lambda client, desk: client.flush(),
+    "reconnected": lambda client, desk: client.reconnected(),
+    "messages": lambda client, desk: client.messages().__anext__(),
+    "disconnect": lambda client, desk: client.disconnect(),
+}
+
+
+async def cancel_after(steps, desk, name):
+    """Let the call go on for some steps, on a stream that takes little at a time, and
+    cancel it -> was it done before?"""
+    client, (first, second) = desk.client, desk.streams
+    second._pieces[0] = ACCEPTED
+    if name != "connect":
+        await client.connect(True, desk.open)
+        first.write_most = 3
+        client.publish_nowait(b"t", b"a", qos=1)
+    call = asyncio.create_task(CALLS[name](client, desk))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    is_done = call.done()
+    call.cancel()
+    try:
+        await call
+    except asyncio.CancelledError:
+        pass
+    # Whatever was cancelled, the client can be used, and all that was written is whole.
+    if name == "disconnect":
+        assert first.is_closed and not client.is_connected
+    if not client.is_connected:
+        await client.connect(True, desk.open)
+    stream = first if client._raw is first else second
+    await client.publish(b"t", b"last", qos=1)
+    await desk.until(lambda: b"last" in stream.sent and not client._protocol.left)
+    rest = bytearray(stream.take())
+    packets = []
+    while rest:
+        packets.append(wire.take(rest))
+        assert packets[-1], rest
+    await client.disconnect()
+    return is_done, packets
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call_cancelled_at_any_step_leaves_messages_whole_or_absent(name):
+    for steps in range(1, 12):
+        is_done, packets = Desk(2).run(lambda desk, n=steps: cancel_after(n, desk, name))
+        payloads = [one[-1:] for one in packets if one[0] >> 4 == wire.PUBLISH]
+        assert payloads in ([b"t"], [b"a", b"t"], [b"a", b"b", b"t"])
+        assert name == "publish" or b"b" not in payloads
+    # What nothing ever answers waits on.
+    assert is_done == (name in ("connect", "publish", "disconnect"))

@@ -10,6 +10,7 @@ NAMES names are made before the library's.  MicroPython keeps where it found a n
 more in the library makes other pairs of them.
 """
 
+import asyncio
 import gc
 import io
 import math
@@ -23,6 +24,7 @@ for k in range(names):
     getattr(sys, "a name more %d" % k, None)
 
 from umqtt31 import FileBlockDevice, Journal, MQTTClient  # noqa: E402
+from umqtt31.aio import MQTTClient as AioClient  # noqa: E402
 from umqtt31.simple import MQTTClient as SimpleClient  # noqa: E402
 
 TOPIC = b"bench/reading"
@@ -171,6 +173,37 @@ def measure_simple(client, pair):
     measure("simple: receive QoS 0", receive_singly, client, pair)
 
 
+def run(coroutine):
+    return asyncio.get_event_loop().run_until_complete(coroutine)
+
+
+async def take(messages):
+    left = count
+    async for _message in messages:
+        left -= 1
+        if not left:
+            break
+
+
+def receive_in_loop(client, pair, qos):
+    run(take(client.messages()))
+
+
+def publish_in_loop(client, pair, qos):
+    async def publish_all():
+        for _ in range(count):
+            await client.publish(TOPIC, PAYLOAD, False, qos)
+
+    run(publish_all())
+
+
+def measure_aio(client, pair):
+    measure("aio: publish QoS 0", publish_in_loop, client, pair)
+    for qos in (0, 1):
+        pair.give(qos)
+        measure("aio: receive QoS %d" % qos, receive_in_loop, client, pair)
+
+
 def ignore(*_):
     pass
 
@@ -179,16 +212,21 @@ random.seed(31)  # the first packet id
 for name, module in sys.modules.items():
     if name.startswith("umqtt31") and hasattr(module, "time"):
         module.time = Clock()
-pairs = [Pair(b"one"), Pair(b"two"), Pair(b"three")]
+pairs = [Pair(b"one"), Pair(b"two"), Pair(b"three"), Pair(b"four")]
 client = MQTTClient("bench", "", max_awaiting_rel=2 * count)
 client.on_message = ignore
 journal = Journal(FileBlockDevice("journal", 16))
 journalled = MQTTClient("bench", "", store=journal, max_awaiting_rel=16)
 simply = SimpleClient("bench", "", keepalive=60)
 simply.set_callback(ignore)
+tasks = AioClient("bench", "")
 client.connect(stream=pairs[0].near)
 journalled.connect(stream=pairs[1].near)
 simply.connect(stream=Acknowledging(pairs[2]))
+run(tasks.connect(stream=lambda: pairs[3].near))
+tasks._opener = None  # asyncio can wait for this one
+# Of asyncio's clock, which C reads, nothing comes due.
+sys.modules["umqtt31.aio"].sleep_ms = lambda ms: asyncio.sleep_ms(ms and 1000000)
 for pair in pairs:
     pair.drain()
 for _is_warm in (False, True):
@@ -196,5 +234,6 @@ for _is_warm in (False, True):
     measure_all(client, pairs[0])
     measure_journal(journalled, pairs[1])
     measure_simple(simply, pairs[2])
+    measure_aio(tasks, pairs[3])
 if client.inflight or journalled.inflight or simply.inflight:
     raise RuntimeError("not everything was acknowledged")
