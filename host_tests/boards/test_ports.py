@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from host_tests.firmware.conftest import FakeClock
 from tools.boards.places import BOARDS
+from tools.standin.clock import Clock
 
 WATCHDOG_MS = 8300
 
@@ -43,7 +43,7 @@ class FakeRP2:
 
 @pytest.fixture
 def chip():
-    return FakeRP2(FakeClock())
+    return FakeRP2(Clock())
 
 
 @pytest.fixture
