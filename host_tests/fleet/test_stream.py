@@ -59,6 +59,14 @@ def _dying(target, name, after):
     return run
 
 
+def _record_before(data, limit):
+    # Where the last whole record of a pcap file ends, up to the byte `limit`.
+    place = 24
+    while (behind := place + 16 + int.from_bytes(data[place + 8 : place + 12], "little")) <= limit:
+        place = behind
+    return place
+
+
 def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
     streaming, tmp_path
 ):
@@ -77,7 +85,8 @@ def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
         with pytest.raises(StreamingQueryException):
             query.processAllAvailable()
     # Killed between its own record and Spark's: the batch comes once more.
-    growing.write_bytes(data[: len(data) * 4 // 5])
+    end = _record_before(data, len(data) * 4 // 5)
+    growing.write_bytes(data[:end])
     target = stream.Stream(streaming, out, _BUCKETS)
 
     def take(frame, number):
@@ -88,7 +97,9 @@ def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
     query = _query(streaming, target, out, "mqtt_growing", take, path=str(folder))
     with pytest.raises(StreamingQueryException):
         query.processAllAvailable()
-    growing.write_bytes(data)
+    # The next day: what was read is deleted, the traffic goes on in another file.
+    growing.unlink()
+    (folder / "north" / "c.pcap").write_bytes(data[:24] + data[end:])
     write(Plan(devices=3, readings=40, seed=2), folder / "b.jsonl")
     (folder / "b.jsonl.truth.json").unlink(missing_ok=True)
     target = stream.Stream(streaming, out, _BUCKETS)
@@ -96,6 +107,7 @@ def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
     query.processAllAvailable()
     query.stop()
     target.refresh()
+    growing.write_bytes(data[:end])
     _batch(streaming, folder, tmp_path / "batch")
     for name in schemas.TABLES:
         assert _rows(out, name) == _rows(tmp_path / "batch", name), name
