@@ -15,6 +15,7 @@ from host_tests.docs import blocks
 from host_tests.docs.blocks import ROOT
 from tools.fleet import schemas
 from tools.lint import ports
+from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 
 LIBRARY = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
 
@@ -83,6 +84,20 @@ def test_fleet_tables_md_program_finds_its_columns(tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kilobytes", [16, 32])
+def test_journal_size_md_says_how_many_messages_fit(kilobytes, tmp_path):
+    scope = {}
+    exec(compile(programs("docs/guides/journal-size.md")[0], "journal-size.md", "exec"), scope)
+    store = Journal(FileBlockDevice(str(tmp_path / "journal"), kilobytes // 4))
+    client = MQTTClient("sensor-7", "127.0.0.1", store=store, max_mqueue_len=1000)
+    fit = scope["room"](kilobytes * 1024)
+    for number in range(fit):
+        client.publish(b"home/room", b"%d" % number, qos=1)
+    with pytest.raises(MQTTError) as full:
+        client.publish(b"home/room", b"one more", qos=1)
+    assert full.value.code == FULL
 
 
 def test_deep_sleep_md_program_is_the_example():
