@@ -73,9 +73,12 @@ def printed_below(block):
 
 
 @here("python")
-def test_program_runs_and_prints_what_the_page_says(block, tmp_path, micropythons):
+def test_program_runs_and_prints_what_the_page_says(
+    block, tmp_path, micropythons, shared_mosquitto
+):
+    """Its broker is this test's own: the page's address gets the port."""
     path = tmp_path / "program.py"
-    path.write_text(block.text)
+    path.write_text(block.text.replace('"127.0.0.1"', f'"127.0.0.1", {shared_mosquitto.port}'))
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     command = [sys.executable, str(path)]
     results = [
