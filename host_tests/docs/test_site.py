@@ -25,8 +25,7 @@ TYPINGS = ROOT / "typings" / "umqtt31"
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
 # What programs import, and what of the types' own modules they meet.
-PUBLIC = ("client", "message", "errors", "codes", "journal", "fileblockdevice")
-PUBLIC += ("aio", "simple", "robust", "tls", "_types")
+PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "__init__"]
 
 
 class Reader(HTMLParser):
