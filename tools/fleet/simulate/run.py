@@ -5,28 +5,12 @@ import datetime
 import heapq
 import json
 
+from tools.standin import packets
+
 from . import faults, tcp
 from .fleet import START_US, World
 from .kinds import KINDS, pick
 
-_TYPES = (
-    "",
-    "CONNECT",
-    "CONNACK",
-    "PUBLISH",
-    "PUBACK",
-    "PUBREC",
-    "PUBREL",
-    "PUBCOMP",
-    "SUBSCRIBE",
-    "SUBACK",
-    "UNSUBSCRIBE",
-    "UNSUBACK",
-    "PINGREQ",
-    "PINGRESP",
-    "DISCONNECT",
-    "AUTH",
-)
 WIRE_KINDS = ("twice", "swapped", "split", "overlapped")
 _STRETCH = 20_000  # readings between two writes, so that memory does not grow with time
 
@@ -155,7 +139,7 @@ class _PcapWriter:
         frames = []
         for ts, _, connection, direction, payload, flags in emitted:
             if payload:
-                kind = _TYPES[payload[0] >> 4]
+                kind = packets.NAMES[payload[0] >> 4]
                 counts[kind] = counts.get(kind, 0) + 1
                 if rough and self._random.random() < rough:
                     frames += self._rough(connection, ts, direction, payload)
@@ -197,7 +181,6 @@ class _JsonWriter:
 
     def begin(self, world):
         self._truth = world.truth
-        self._levels = {}
 
     def write(self, emitted):
         for ts, _, _, direction, payload, _ in emitted:
@@ -205,20 +188,15 @@ class _JsonWriter:
                 continue
             counts = self._truth.packets
             counts["PUBLISH"] = counts.get("PUBLISH", 0) + 1
-            first = payload[0]
-            pos = 2 if payload[1] < 128 else 3
-            size = payload[pos] << 8 | payload[pos + 1]
-            behind = pos + 2 + size
+            qos, packet_id, topic, message = packets.publish_fields(payload)
             row = {
                 "tst": datetime.datetime.fromtimestamp(ts / 1e6, datetime.UTC).isoformat(),
-                "topic": payload[pos + 2 : behind].decode(),
-                "qos": first >> 1 & 3,
-                "retain": first & 1,
-                "payloadlen": 0,
+                "topic": topic.decode(),
+                "qos": qos,
+                "retain": payload[0] & 1,
+                "payloadlen": len(message),
+                "payload": message.hex(),
             }
-            if row["qos"]:
-                row["mid"] = payload[behind] << 8 | payload[behind + 1]
-                behind += 2
-            row["payloadlen"] = len(payload) - behind
-            row["payload"] = payload[behind:].hex()
+            if qos:
+                row["mid"] = packet_id
             self._stream.write(json.dumps(row) + "\n")
