@@ -87,6 +87,7 @@ class MQTTClient(_client.MQTTClient):
         self._size = buffer_size
         self._rx = self._protocol.framing.rx
         self._is_large = False  # are the session's buffers for now larger?
+        self._is_received_large = False  # is the receive buffer?
         self._protocol.framing.on_large = self._take_large
 
     def __getattr__(self, name):
@@ -131,13 +132,21 @@ class MQTTClient(_client.MQTTClient):
 
     # --- out ------------------------------------------------------------------------------
 
+    # By super() each call would copy its arguments.
+    _accept = _client.MQTTClient.publish
+
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
+        heap_lock()  # see umqtt31.client: so the frame lies on the stack
+        self._publish(topic, msg, retain, qos)
+
+    def _publish(self, topic, msg, retain, qos):
+        heap_unlock()
         protocol = self._protocol
-        if self._protocol.state != _ONLINE:
+        if protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         raw = self._raw
-        super().publish(topic, msg, retain, qos)
+        self._accept(topic, msg, retain, qos)
         if protocol.left:
             self._finish()
         if qos:
@@ -190,10 +199,13 @@ class MQTTClient(_client.MQTTClient):
 
     def _settle(self):
         # Poll until no message is under way.
-        start = _client.time.ticks_ms()
+        start = None
         while self._protocol.count:
-            if not self.poll(10) and self._since(start) >= self._protocol.timeout_ms:
-                self._fail(_TIMEOUT)
+            if not self.poll(10):
+                if start is None:
+                    start = _client.time.ticks_ms()
+                elif self._since(start) >= self._protocol.timeout_ms:
+                    self._fail(_TIMEOUT)
 
     def subscribe(self, topic, qos=0):
         """Subscribe; raises MQTTException(128) if the broker refuses.
@@ -214,7 +226,8 @@ class MQTTClient(_client.MQTTClient):
     def check_msg(self):
         """Handle one message, if one is there -> its first byte; else None."""
         self._op = None
-        self.poll()
+        heap_lock()
+        self._poll(0)
         return self._op
 
     def wait_msg(self):
@@ -230,8 +243,9 @@ class MQTTClient(_client.MQTTClient):
         heap_unlock()
         protocol = self._protocol
         framing = protocol.framing
-        now = _client.time.ticks_ms()
-        until = _client.time.ticks_add(now, timeout_ms)
+        time = _client.time
+        now = time.ticks_ms()
+        until = None
         while True:
             if protocol.state != _ONLINE:
                 self._tell()
@@ -248,6 +262,7 @@ class MQTTClient(_client.MQTTClient):
             except Exception as error:
                 self._on_failure(error)
             if event == _MESSAGE:
+                heap_lock()
                 self._deliver()
             elif event > _MESSAGE:
                 self._on_event(event)
@@ -261,26 +276,24 @@ class MQTTClient(_client.MQTTClient):
                 self._tell()
             if event or timeout_ms <= 0:
                 return event
-            if _client.time.ticks_diff(until, now) <= 0:
+            if until is None:
+                until = time.ticks_add(now, timeout_ms)
+            elif time.ticks_diff(until, now) <= 0:
                 return 0
-            _client.time.sleep_ms(1)
-            now = _client.time.ticks_ms()
+            time.sleep_ms(1)
+            now = time.ticks_ms()
 
     def _deliver(self):
+        # Entered with the heap locked.
+        heap_unlock()
         message = self._protocol.message
         raw = self._raw
         qos = message.qos
         packet_id = message.packet_id
         op = _PUBLISH | message.dup << 3 | qos << 1 | message.retain
-        # As message.topic and message.payload, which have to be looked for.
-        rx = self._protocol.framing.rx
-        view = memoryview(rx)
-        n = message.topic_len
-        topic = bytes(view[:n])
-        if qos:
-            n += 2
-        payload = bytes(view[n : n + message.payload_len])
-        if rx is not self._rx:
+        topic, payload = message.copies()
+        if self._is_received_large:
+            self._is_received_large = False
             self._protocol.use(self._rx)
         if self.cb:
             self.cb(topic, payload)
@@ -292,5 +305,6 @@ class MQTTClient(_client.MQTTClient):
         # Asked by the framing.  Without memory for it, the message is passed over.
         try:
             self._protocol.use(bytearray(length + len(self._rx) - self._size))
+            self._is_received_large = True
         except MemoryError:
             pass

@@ -100,11 +100,14 @@ class Acknowledging:
         self._id_at = 4 + len(TOPIC)
 
     def write(self, buf, off, n):
+        # A larger frame would come from the heap, and be most of what is counted.
         n = self._write(buf, off, n)
-        if buf[off] & 0xF0 == 0x30:
-            at = off + self._id_at
-            self._pair.answer(0x40, buf[at] << 8 | buf[at + 1])
+        if buf[off] == 0x32:
+            self._answer(buf, off + self._id_at)
         return n
+
+    def _answer(self, buf, at):
+        self._pair.answer(0x40, buf[at] << 8 | buf[at + 1])
 
 
 def nothing(client, pair, qos):
