@@ -158,6 +158,20 @@ def test_messages_and_checks_are_all_there():
     assert raises(after) == raises(before)
 
 
+def test_modules_that_come_with_the_package_are_there_by_name(built):
+    program = """\
+import umqtt31
+from umqtt31 import client, errors, message
+print(client.MQTTClient is umqtt31.MQTTClient is umqtt31.client.MQTTClient)
+print(errors.MQTTError is umqtt31.MQTTError, errors.FULL == umqtt31.codes.FULL)
+import umqtt31.errors, umqtt31.message
+from umqtt31.client import MQTTClient
+print(umqtt31.errors.MQTTError is errors.MQTTError, umqtt31.message.Message is message.Message)
+print(MQTTClient is client.MQTTClient)
+"""
+    assert set(micropython(program, built).split()) == {"True"}
+
+
 # --- the build -----------------------------------------------------------------------------
 
 

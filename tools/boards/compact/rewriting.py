@@ -134,6 +134,9 @@ class Writer:
                 else:
                     body.append(node)
         body = [ast.unparse(ast.fix_missing_locations(node)) for node in body]
+        if home == PACKAGE:
+            lines["import sys"] = None
+            body += self._own_modules()
         text = "\n".join(body) + "\n"
         used = globals_of(text) | self._survey_of.asked_from_outside[home]
         heads = [
@@ -142,6 +145,16 @@ class Writer:
             if not line.startswith("from .") and line.split()[-1].partition(".")[0] in used
         ]
         return "\n".join([*heads, *self._imports(needed, home), text])
+
+    def _own_modules(self):
+        # What was loaded with the package is there by its name: `umqtt31.errors`.
+        found = [
+            name
+            for name in sorted(self.library.public.names)
+            if self.library.homes[name] == PACKAGE != name
+        ]
+        if found:
+            yield f"{' = '.join(found)} = sys.modules[__name__]"
 
     def _imports(self, needed, home):
         lines = defaultdict(list)
