@@ -29,7 +29,7 @@ USE_ALL = "import umqtt31.aio, umqtt31.simple; from umqtt31 import Journal; " + 
 def dist(tmp_path_factory):
     """A folder with everything, made once."""
     out = tmp_path_factory.mktemp("dist")
-    assert len(list(make.make_all(out))) == 6
+    assert len(list(make.make_all(out))) == 7
     return out
 
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.boards.compile import compile_file, library_sources
+from tools.boards.compile import compile_library, library_sources
 from tools.boards.packaging import package_files, version
 from tools.boards.places import ROOT
 from tools.boards.romfs import make_romfs
@@ -34,8 +34,9 @@ def make_all(out: Path) -> Iterator[Path]:
     out.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as name:
         compiled = Path(name)
-        for source in library_sources():
-            compile_file(source, compiled / f"{source.stem}.mpy", _ARCH)
+        library = compile_library(compiled, _ARCH)
+        library.save(out / f"umqtt31-{version()}.map.json")
+        yield out / f"umqtt31-{version()}.map.json"
         write_index(out / "mip", compiled)
         yield out / "mip"
         yield _write_romfs(out, compiled)
