@@ -29,6 +29,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
             peer=peers.get(operation),
             published=_PUBLISHED.get(operation),
         )
+    for operation, front in _read(bench, bench.front).items():
+        yield Figure(f"simple: {operation}", front, peer=peers.get(operation))
 
 
 def _read(bench: Bench, subject: Subject) -> dict[str, float]:

@@ -24,10 +24,10 @@ _ARCH = "armv6m"  # of no consequence: there is no native code
 
 @dataclass(frozen=True)
 class Subject:
-    """`name` is its folder in `device/`, `package` the folder its modules come from."""
+    """`name` is its folder in `device/`, `libraries` the folders its modules come from."""
 
     name: str
-    library: Path | None = None
+    libraries: tuple[Path, ...] = ()
     is_built: bool = False  # as `make build` makes it for boards?
 
     def program(self, name: str) -> Path:
@@ -39,7 +39,7 @@ class Subject:
         done = interpreter.run(
             self.program(name),
             heap_bytes=_HEAP_BYTES,
-            micropypath=[self.library] if self.library else [],
+            micropypath=self.libraries,
             args=args,
             timeout=_RUN_S,
         )
@@ -51,15 +51,14 @@ class Subject:
     def compile(self, program: str, target: Path) -> list[Path]:
         """Fill `target` with everything as .mpy, the program as main.mpy -> the modules' files."""
         compile_mpy(self.program(program), target / "main.mpy")
-        if self.library is None:
-            return []
         if self.is_built:
             compile_library(target / "umqtt31", _ARCH)
             return sorted((target / "umqtt31").glob("*.mpy"))
-        sources = [path for path in self.library.rglob("*.py") if path.name != "cpython.py"]
         return [
-            compile_mpy(path, target / path.relative_to(self.library).with_suffix(".mpy"))
-            for path in sorted(sources)
+            compile_mpy(path, target / path.relative_to(library).with_suffix(".mpy"))
+            for library in self.libraries
+            for path in sorted(library.rglob("*.py"))
+            if path.name != "cpython.py"
         ]
 
 
@@ -82,12 +81,17 @@ class Bench:
 
     @property
     def ours(self) -> Subject:
-        return Subject("ours", ROOT / "lib")
+        return Subject("ours", (ROOT / "lib",))
+
+    @property
+    def front(self) -> Subject:
+        """umqtt31.simple, which runs umqtt.simple's programs."""
+        return Subject("simple", (ROOT / "lib", _PROGRAMS / "front"))
 
     @property
     def built(self) -> Subject:
         """umqtt31 as it goes to boards."""
-        return Subject("ours", ROOT / "lib", is_built=True)
+        return Subject("ours", (ROOT / "lib",), is_built=True)
 
     @property
     def bare(self) -> Subject:
@@ -96,7 +100,7 @@ class Bench:
     @property
     def simple(self) -> Subject | None:
         """The peer, if it could be had."""
-        return Subject("simple", self.peer.folder) if self.peer else None
+        return Subject("simple", (self.peer.folder,)) if self.peer else None
 
     @property
     def small(self) -> Interpreter:
