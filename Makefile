@@ -45,8 +45,8 @@ lint: setup ## check style, spelling, types, and that boards can compile and run
 powercut: setup ## cut the journal's power at all pairs of flash operations; ARGS=--help
 	@$(TOOLS) powercut $(ARGS)
 
-bench: setup ## measure speed and size beside budgets; ARGS=heap for one measure
-	@$(TOOLS) bench $(ARGS)
+bench: setup ## measure speed and size; ARGS=heap for one; PEERS=folder beside other clients
+	@$(TOOLS) bench $(call opt,PEERS,peers) $(ARGS)
 
 baseline: setup ## sizes and instruction counts beside those recorded; ARGS=--accept takes them
 	@$(TOOLS) baseline $(ARGS)

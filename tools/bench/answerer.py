@@ -8,6 +8,7 @@ back at the QoS it had.  Answers of one read go out in one write.
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 
 from tools.standin import packets as p
 
@@ -23,10 +24,17 @@ class Answerer:
 
     `is_quick`: TCP acknowledges at once, so that a client which writes a packet in
     pieces does not sleep 40 ms in each (Nagle's algorithm and delayed acknowledgement).
+    `answer` says what goes out for a packet, None ends the connection; `connections` counts.
     """
 
-    def __init__(self, is_quick: bool = False) -> None:
+    def __init__(
+        self,
+        is_quick: bool = False,
+        answer: Callable[[bytes], bytes | bytearray | None] | None = None,
+    ) -> None:
         self._is_quick = is_quick
+        self._answer = answer or usual_answer
+        self.connections = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -50,6 +58,7 @@ class Answerer:
             except OSError:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connections += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -61,12 +70,16 @@ class Answerer:
                 rest += data
                 out = bytearray()
                 while packet := p.take(rest):
-                    out += _answer(packet)
+                    answer = self._answer(packet)
+                    if answer is None:
+                        return
+                    out += answer
                 if out:
                     connection.sendall(out)
 
 
-def _answer(packet: bytes) -> bytes | bytearray:
+def usual_answer(packet: bytes) -> bytes | bytearray:
+    """What the far end of a measurement says to a packet."""
     kind = packet[0] >> 4
     if kind == p.CONNECT:
         return p.connack()

@@ -24,6 +24,8 @@ _MEASURES = {
     "tls": tls,
 }
 
+_WIDTH = 160  # of tables with a column for each client, without a terminal
+
 
 @click.command()
 @click.argument("measures", nargs=-1, type=click.Choice(list(_MEASURES)))
@@ -33,7 +35,15 @@ _MEASURES = {
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Folder with umqtt/simple.py, instead of fetching it.",
 )
-def cli(measures: tuple[str, ...], peer_folder: Path | None) -> None:
+@click.option(
+    "--peers",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Folder with other clients: compare all, and write docs/reasons/benchmarks.md.",
+)
+@click.option("--rounds", default=3, show_default=True, help="Rates with --peers: the median of.")
+def cli(
+    measures: tuple[str, ...], peer_folder: Path | None, peers: Path | None, rounds: int
+) -> None:
     """Measure all, or the MEASURES named, and print them beside their budgets.
 
     Nothing fails for being slow: exit status 1 only says that something could not
@@ -41,6 +51,13 @@ def cli(measures: tuple[str, ...], peer_folder: Path | None) -> None:
     """
     console = Console()
     try:
+        if peers:
+            from .peers.run import run
+
+            if not console.is_terminal:
+                console = Console(width=_WIDTH)
+            console.print(f"written: {run(peers, rounds, console)}")
+            return
         bench = Bench(peer.given(peer_folder) if peer_folder else peer.fetched(Bench().large))
         console.print(_introduction(bench))
         for name in measures or _MEASURES:

@@ -1,0 +1,44 @@
+"""No client: prebuilt packets on a socket, and answers counted.  Nothing can be faster."""
+
+import socket
+
+HIGHEST_QOS = 1
+HAS_WINDOW = True
+_CONNECT = b"\x10\x11\x00\x04MQTT\x04\x02\x00\x3c\x00\x05bench"
+
+
+class Adapter:
+    def __init__(self, port, window=1):
+        self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]
+        self.answer = bytearray(4 * window)
+
+    def connect(self, no_delay=True):
+        self.stream = socket.socket()
+        self.stream.connect(self.address)
+        self.stream.setsockopt(6, 1, 1 if no_delay else 0)
+        self.stream.write(_CONNECT)
+        self.stream.read(4)
+
+    def publish(self, topic, payload, qos, count, window):
+        body = bytes([0, len(topic)]) + topic + (b"\x00\x01" if qos else b"") + payload
+        packet = bytes([0x30 | qos << 1, len(body)]) + body
+        stream = self.stream
+        write = stream.write
+        readinto = stream.readinto
+        answer = self.answer
+        sent = acknowledged = 0
+        if not qos:
+            for _ in range(count):
+                write(packet)
+            return
+        while acknowledged < count:
+            while sent < count and sent - acknowledged < window:
+                write(packet)
+                sent += 1
+            # Waits for one answer and takes what else is there, as answers are 4 bytes each.
+            readinto(answer, 4)
+            acknowledged += 1
+            if window > 1:
+                stream.setblocking(False)
+                acknowledged += (readinto(answer) or 0) // 4
+                stream.setblocking(True)
