@@ -4,6 +4,7 @@ Every other module takes its columns from here; `docs/reference/fleet-tables.md`
 against it.  Times are UTC with microseconds.
 """
 
+import numpy as np
 import pyarrow as pa
 
 from . import between
@@ -75,15 +76,9 @@ PACKETS = _schema(
     ]
 )
 # What travels with packets to where they are judged: of a PUBLISH whose level was not
-# captured, how long its properties are and what its payload is if that is 5; null where it
-# cannot be.
-EVENTS = pa.schema(
-    [
-        *PACKETS,
-        pa.field("properties_bytes", pa.int32()),
-        pa.field("hash_at_5", pa.int64()),
-    ]
-)
+# captured, what it is if that is 5 (an `AT_5`); null where it cannot be.
+EVENTS = pa.schema([*PACKETS, pa.field("at_5", pa.binary())])
+AT_5 = np.dtype([("properties_bytes", "<i4"), ("payload_hash", "<i8")])
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 _REPEATING = ("site", "capture", "connection", "client_id", "direction", "packet_type", "topic")

@@ -7,6 +7,7 @@ are few (CONNECT, SUBSCRIBE …) are read one by one.
 import numpy as np
 import pyarrow as pa
 
+from .. import schemas
 from ..capture import payloads
 from ..capture.frames import words
 from . import connect
@@ -82,7 +83,7 @@ def decode(packets, levels, aliases, hellos):
     if len(five):
         payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
     unknown = np.flatnonzero(is_publish & (levels == 0) & ~is_short)
-    at_five = {}
+    at_five = None
     if len(unknown):
         payload[unknown], at_five = _either(
             data, behind[unknown], end[unknown], unknown, len(kind)
@@ -109,7 +110,7 @@ def decode(packets, levels, aliases, hellos):
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish),
         "detail": _details(packets, kind, levels, errors, texts, hellos),
-        **at_five,
+        "at_5": at_five,
     }
     columns["error"] = _sparse(errors, len(kind))
     return columns
@@ -131,8 +132,8 @@ def _behind_properties(data, at, end, index, errors):
 
 
 def _either(data, at, end, index, count):
-    # The level was not captured -> (where payloads begin below level 5, columns that tell
-    # of them at level 5).  A reading tells by itself which of the two it is.
+    # The level was not captured -> (where payloads begin below level 5, what they are at
+    # level 5).  A reading tells by itself which of the two it is.
     broken: dict = {}
     behind = _behind_properties(data, at, end, np.arange(len(at)), broken)
     may_be = np.ones(len(at), bool)
@@ -145,14 +146,15 @@ def _either(data, at, end, index, count):
         may_be[place] = connect.are_of_publish(data[at[place] : behind[place]].tobytes())
     is_five = payloads.is_reading(data, behind, end - behind) & may_be
     may_be &= is_five | ~payloads.is_reading(data, at, end - at)
-    hashes = payloads.payload_hash(data, behind, end - behind)
-    values = {"properties_bytes": (behind - at).astype(np.int32), "hash_at_5": hashes}
-    where = np.zeros(count, np.int64)
-    where[index] = np.arange(len(index))
-    mask = np.ones(count, bool)
-    mask[index] = ~may_be
-    columns = {name: pa.array(one[where], mask=mask) for name, one in values.items()}
-    return np.where(is_five, behind, at), columns
+    values = np.zeros(len(at), schemas.AT_5)
+    values["properties_bytes"] = behind - at
+    values["payload_hash"] = payloads.payload_hash(data, behind, end - behind)
+    held = np.zeros(count, bool)
+    held[index] = may_be
+    offsets = np.concatenate(([0], np.cumsum(held) * values.itemsize)).astype(np.int32)
+    buffers = [pa.array(held).buffers()[1], pa.py_buffer(offsets), pa.py_buffer(values[may_be])]
+    column = pa.Array.from_buffers(pa.binary(), count, buffers)
+    return np.where(is_five, behind, at), column
 
 
 def _with_properties(packets, five, behind, payload, topics, aliases, texts):
