@@ -38,8 +38,9 @@ class Health:
         reading.clear()
         reading.add(CAUSE, self._cause)
         if hasattr(gc, "mem_free"):
-            reading.add(FREE_HEAP, gc.mem_free())
-            reading.add(LARGEST_BLOCK, _largest_block(gc.mem_free()))
+            free = gc.mem_free()
+            reading.add(FREE_HEAP, free)
+            reading.add(LARGEST_BLOCK, largest_block(free, free >> 6))
         reading.add(RECONNECTS, client.stats.reconnects)
         reading.add(DROPS, client.stats.dropped + refused)
         reading.add(FILL, 10000 * (client.inflight + client.queued) // self._room)
@@ -59,10 +60,13 @@ class Health:
         asleep["next_health_s"] = self.next_s
 
 
-def _largest_block(free):
-    # Found by trying, to 1/64 of what is free: MicroPython has no better way.
+def largest_block(free, within):
+    """The longest run among `free` bytes, to `within` bytes.
+
+    Found by trying: MicroPython has no better way.
+    """
     low, high = 0, free
-    while high - low > max(16, free >> 6):
+    while high - low > max(16, within):
         middle = (low + high) // 2
         try:
             bytearray(middle)

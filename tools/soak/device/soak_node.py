@@ -9,10 +9,10 @@ import gc
 from micropython import heap_lock, heap_unlock
 
 import board
+from health import largest_block
 from start import start
 
 _SAMPLES = 64
-_LONGEST = 1 << 17
 
 
 def _is_locked():
@@ -21,20 +21,6 @@ def _is_locked():
         return False
     except MemoryError:
         return True
-
-
-def _largest():
-    low = 0
-    high = _LONGEST
-    while high - low > 16:
-        middle = (low + high) // 2
-        try:
-            bytearray(middle)
-            low = middle
-        except MemoryError:
-            high = middle
-        gc.collect()
-    return low
 
 
 class HeapProbe:
@@ -50,7 +36,7 @@ class HeapProbe:
             if was_locked:
                 heap_unlock()
             gc.collect()
-            print("heap", gc.mem_free(), _largest())
+            print("heap", gc.mem_free(), largest_block(gc.mem_free(), 16))
             if was_locked:
                 heap_lock()
         self._count += 1
