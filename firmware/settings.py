@@ -59,6 +59,9 @@ _ALLOWED = {
 # reading) and the CONNECT (header, its fixed part, five lengths, will).
 _PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 85
 _CONNECT_BYTES = 5 + 12 + 5 * 2 + len("///status") + len("offline")
+# Properties of CONNECT at level 5: two lengths, session expiry, receive maximum, packet
+# size, aliases.
+_PROPERTY_BYTES = 2 + 5 + 3 + 5 + 3
 
 
 class SettingsError(ValueError):
@@ -193,4 +196,5 @@ def _largest_packet(settings):
 
     topic = size("prefix", "site", "client_id")
     connect = _CONNECT_BYTES + topic + size("client_id", "user", "password")
-    return max(_PUBLISH_BYTES + topic, connect)
+    needed = max(_PUBLISH_BYTES + topic, connect)
+    return needed + _PROPERTY_BYTES if settings["level"] == 5 else needed
