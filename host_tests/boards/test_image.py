@@ -27,6 +27,7 @@ LAYOUTS = list(
         for one in map(load_profile, FLASHED)
     }.values()
 )
+SMALL = ["ESP32_GENERIC_C2"]
 ESP = [name for name in LAYOUTS if load_profile(name).port == "esp32"]
 RP2 = [name for name in LAYOUTS if load_profile(name).port == "rp2"]
 SETTINGS = b'{"client_id": "hall-1", "server": "10.0.0.1", "wifi_ssid": "net", "store": "journal"}'
@@ -47,7 +48,7 @@ def flash_content(image, profile, stale=0xFF):
     return bytes(flash)
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", [name for name in LAYOUTS if name not in SMALL])
 def test_image_boots_on_virtual_board_and_passes_its_own_check(
     name, make_firmware, make_board, tmp_path
 ):
@@ -62,6 +63,22 @@ def test_image_boots_on_virtual_board_and_passes_its_own_check(
     assert report["client_id"] == "hall-1"
     assert report["board"] == name
     assert report["journal"] == {"inflight": 0, "queued": 0}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_image_for_a_board_with_too_little_memory_is_told_at_once_and_by_the_check(
+    name, run, make_firmware, make_board, tmp_path, device_toml
+):
+    profile = load_profile(name)
+    out = tmp_path / "out.bin"
+    words = ("--firmware", make_firmware(profile), "--config", device_toml, "--out", out)
+    result = run("image", "--board", name, *words)
+    assert result.exit_code == 0, result.output
+    assert f"{name} has about 50,000 bytes of heap" in result.output
+    board = make_board(profile, flash=flash_content(out.read_bytes(), profile))
+    board.power_on("raw")
+    with pytest.raises(BoardError, match="own check failed: MemoryError"):
+        check_itself(board.port)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -18,6 +18,13 @@ def cli():
     """Build, flash, provision and watch boards."""
 
 
+def _warn_of_memory(profile):
+    from .config import lack_of_memory
+
+    if text := lack_of_memory(profile):
+        click.echo(f"Warning: {text}", err=True)
+
+
 @cli.command("list")
 def list_boards():
     """Print the boards that have a profile."""
@@ -68,6 +75,7 @@ def deploy(board, port, config, no_check, no_start, is_plain):
     from .remote import Remote
 
     profile = load_profile(board)
+    _warn_of_memory(profile)
     files = device_files(config, profile) if config else {}
     files = tree_files(build_tree(profile, is_plain=is_plain)) | files
     with options.progress("copying", None) as advance:
@@ -92,7 +100,7 @@ def virtual(board, image):
     from .virtual.run import serve
 
     profile = load_profile(board)
-    serve(profile, image, profile.memory.heap)
+    serve(profile, image)
 
 
 @cli.command()
@@ -110,6 +118,7 @@ def image(board, firmware, config, out, is_plain):
     from .places import BUILD
 
     profile = load_profile(board)
+    _warn_of_memory(profile)
     if config is None:
         raise click.UsageError("without settings the image cannot start: add CONFIG=device.toml")
     name = read_config(config, profile)["client_id"]
@@ -141,6 +150,7 @@ def provision(board, firmware, batch, config, out, is_plain):
     from .places import BUILD
 
     profile = load_profile(board)
+    _warn_of_memory(profile)
     devices = read_batch(batch, profile, config)
     folders = {batch.parent: None} | ({config.parent: None} if config else {})
     files = {one["client_id"]: files_of(one, *folders) for one in devices}

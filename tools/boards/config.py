@@ -15,6 +15,8 @@ from .errors import BoardError
 from .places import FIRMWARE, shown
 
 SETTINGS = "settings.json"
+# Measured with few and small messages: docs/reference/board-profiles.md.
+NODE_HEAP = 79 * 1024
 
 
 def _load_firmware_settings():
@@ -58,6 +60,16 @@ def check_config(found, profile, where):
 def settings_json(settings):
     """The bytes of settings.json for a checked dict."""
     return (json.dumps(settings, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def lack_of_memory(profile):
+    """What to say of a board in which the sensor node finds too little heap, or None."""
+    if profile.memory.heap >= NODE_HEAP:
+        return None
+    return (
+        f"{profile.name} has about {profile.memory.heap:,} bytes of heap, the sensor node "
+        f"needs {NODE_HEAP:,}: use the library alone there, or freeze it"
+    )
 
 
 def device_files(path, profile):

@@ -20,6 +20,9 @@ def check(report):
     config = settings.load(has_wifi=board.NETWORK == "wifi")
     report["client_id"] = config["client_id"]
     report["store"] = config["store"]
+    del settings
+    sys.modules.pop("settings")  # as start.py does: its tables are large
+    gc.collect()
     # As the node makes it: reads certificates, opens the journal, refuses another's.
     from assemble import make_client
 

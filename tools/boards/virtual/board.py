@@ -24,18 +24,21 @@ REPL = Path(__file__).with_name("repl.py")
 # What a process's status asks for: mode of the next one, and its reset cause.
 _NEXT_AFTER = {80: ("raw", 5), 81: ("friendly", 5), 82: ("friendly", 4)}
 _POWER_ON = 1
+# What repl.py and its like, C code on a real board, take from the heap.
+_OWN_HEAP_BYTES = 49152
 _CTRL_C = b"\x03"
 
 
 class VirtualBoard:
     """A board of `profile` whose flash is the file `image`, from flash offset 0.
 
-    `interpreter` is a tools.micropython.Interpreter.  As a context manager it powers
-    on and, at the end, unplugs.  `port` is the terminal's path.  `cut_at_operation`:
-    the n-th write or erase of the flash does not happen, the power is gone.
+    `interpreter` is a tools.micropython.Interpreter; the heap is the profile's.  As a
+    context manager it powers on and, at the end, unplugs.  `port` is the terminal's path.
+    `cut_at_operation`: the n-th write or erase of the flash does not happen, the power is
+    gone.
     """
 
-    def __init__(self, profile, image, interpreter, heap_bytes=262144, cut_at_operation=0):
+    def __init__(self, profile, image, interpreter, cut_at_operation=0):
         layout, journal = profile.filesystem, profile.journal
         places = [layout.offset, layout.size, journal.offset]
         places.append(0 if journal.place == "file" else journal.size)
@@ -44,7 +47,7 @@ class VirtualBoard:
         chip = [profile.mcu, profile.port, machine]
         self._argv = lambda answers, mode, cause: interpreter.argv(
             REPL,
-            heap_bytes=heap_bytes,
+            heap_bytes=profile.memory.heap + _OWN_HEAP_BYTES,
             args=[answers, mode, cause, image, *chip, layout.program_unit, *places],
         )
         self._environment = interpreter.environment(

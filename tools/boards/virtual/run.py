@@ -10,9 +10,6 @@ from ..errors import BoardError
 from ..filesystem import make_filesystem
 from .board import VirtualBoard
 
-# What repl.py and its like, C code on a real board, take from the heap.
-_OWN_HEAP_BYTES = 32768
-
 
 def blank_flash(profile, files=None):
     """Flash content of a board with nothing but a filesystem with `files`."""
@@ -23,7 +20,7 @@ def blank_flash(profile, files=None):
     return bytes(data)
 
 
-def serve(profile, image, heap_bytes):
+def serve(profile, image):
     """Power on a virtual board on the flash image `image`, made when missing, and wait.
 
     Ctrl-C and SIGTERM switch it off.
@@ -35,7 +32,7 @@ def serve(profile, image, heap_bytes):
     except MicroPythonError as error:
         raise BoardError(str(error)) from None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with VirtualBoard(profile, image, interpreter, heap_bytes + _OWN_HEAP_BYTES) as board:
+    with VirtualBoard(profile, image, interpreter) as board:
         click.echo(f"virtual board at {board.port}")
         try:
             signal.pause()
