@@ -113,6 +113,26 @@ def test_no_public_attribute_has_another_name():
     assert not renamed & (public | set(FACES))
 
 
+def test_attributes_of_subclasses_do_not_meet_ours(built):
+    """A program's own names are words or letters; ours are neither."""
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    words = [
+        *letters,
+        *(f"_{a}" for a in letters),
+        *(f"_{a}{b}" for a in letters for b in letters),
+    ]
+    words += "key value values items index count start stop end step id type list set".split()
+    program = f"""\
+from umqtt31 import MQTTClient, Journal, simple, robust, aio
+found = dir(MQTTClient) + list(MQTTClient("a", "b").__dict__) + dir(Journal)
+for module in (simple, robust, aio):
+    found += dir(module.MQTTClient) + list(module.MQTTClient("a", "b").__dict__)
+print(len(found) > 100, [one for one in {words!r} if one in found])
+"""
+    program = "import umqtt31.simple, umqtt31.robust, umqtt31.aio\n" + program
+    assert micropython(program, built) == "True []\n"
+
+
 def test_arguments_of_public_functions_keep_their_names():
     sources = compact_library().sources
     package = heads_of(ast.parse(sources["__init__"]))

@@ -37,6 +37,11 @@ __main__ __new__ __next__ __repr__ __setitem__ __str__
 EVERYWHERE = "*"  # the group that meets all others
 
 
+def unlikely():
+    """-> an endless supply of names that no program has in a subclass: IndexError … _0 …"""
+    return itertools.chain(UNLIKELY, (f"_{number}" for number in itertools.count()))
+
+
 def made_up():
     """-> an endless supply of names that are short, but cost their letters: _a, _b …"""
     letters = string.ascii_lowercase + string.ascii_uppercase

@@ -52,7 +52,8 @@ class Writer:
             groups = {found.family(one) for one in found.owners[name]}
             if name in found.given or not groups:
                 groups.add(names.EVERYWHERE)
-            pools[name] = names.UNLIKELY + (names.OTHERS if not groups & public else [])
+            is_free = not groups & public
+            pools[name] = names.UNLIKELY + names.OTHERS if is_free else names.unlikely()
             wanted[name] = groups | {("functions of", home) for home in found.functions[name]}
         self._holders = defaultdict(set)
         self._attributes = names.allot(wanted, pools, self._other_attributes, self._holders)
