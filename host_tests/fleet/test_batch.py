@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
-from tools.fleet import batch, outcome
+from tools.fleet import batch, cli, outcome
 from tools.fleet.report import metrics
 
 
@@ -58,4 +59,15 @@ def test_metrics_have_one_line_for_each_number():
     assert lines == [
         'mqtt_fleet_findings{what="lost messages"} 2',
         'mqtt_fleet_rows{table="packets"} 7',
+    ]
+
+
+def test_simulate_makes_the_folder_that_it_writes_to(tmp_path):
+    path = tmp_path / "not" / "there" / "one.pcap"
+    arguments = ["simulate", str(path), "--devices", "1", "--readings", "1"]
+    done = CliRunner().invoke(cli.cli, arguments)
+    assert done.exit_code == 0, done.output
+    assert sorted(one.name for one in path.parent.iterdir()) == [
+        path.name,
+        path.name + ".truth.json",
     ]

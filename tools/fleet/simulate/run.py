@@ -50,6 +50,7 @@ def json_lines(plan, stream, progress=None):
 
 def write(plan, path, progress=None):
     """Write the traffic to `path` by its ending, the truth beside it -> `Truth`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".jsonl":
         with path.open("w", encoding="utf-8") as stream:
             truth = json_lines(plan, stream, progress)
