@@ -11,6 +11,7 @@ package(
     (
         "__init__.py",
         "aio.py",
+        "alias.py",
         "client.py",
         "codes.py",
         "errors.py",
@@ -24,6 +25,7 @@ package(
         "opening.py",
         "ordered.py",
         "packet.py",
+        "properties.py",
         "protocol.py",
         "ram.py",
         "recovery.py",
@@ -31,10 +33,12 @@ package(
         "robust.py",
         "simple.py",
         "sslparams.py",
+        "terms.py",
         "tls.py",
         "tlserror.py",
         "topic.py",
         "transport.py",
+        "v5.py",
     ),
     base_path="lib",
 )

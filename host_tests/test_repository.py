@@ -47,6 +47,11 @@ MAY_IMPORT = {
     "giveup": set(),
     "recovery": set(),
     "protocol": {"framing", "held", "levels", "message", "packet", "topic"},
+    # the protocol of level 5
+    "properties": {"topic"},
+    "alias": set(),
+    "terms": {"alias", "giveup", "packet", "properties"},
+    "v5": {"message", "packet", "properties", "protocol", "terms"},
     # streams
     "tlserror": set(),
     "tls": {"cpython", "tlserror"},
@@ -65,6 +70,7 @@ MAY_IMPORT = {
         "tls",
         "topic",
         "transport",
+        "v5",
     },
     "simple": {"client", "packet", "sslparams"},
     "robust": {"simple"},

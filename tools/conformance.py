@@ -1,8 +1,7 @@
 """docs/reasons/conformance.md: each statement of docs/requirements.tsv and the tests that show it.
 
 A test shows a statement by naming its id in its docstring or in the comment right
-above it.  Statements of a later protocol level stand in docs/requirements-later.tsv,
-each with the reason; they lose that excuse when a test names them.
+above it.
 """
 
 import ast
@@ -17,7 +16,7 @@ import click
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reasons" / "conformance.md"
-_ID = re.compile(r"\b(?:31-[A-Z0-9.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
+_ID = re.compile(r"\b(?:31-[A-Z0-9.]+|311-[\d.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
 _MUST_HAVE_TEST = ("client", "codec")
 
 _HEADER = """\
@@ -28,20 +27,20 @@ id; do not edit. A test fails when a statement of side `client` or `codec` has n
 test, when a test names an unknown id, and when this page is out of date.
 
 Tests in `client/dialogues/` are whole dialogues on the wire with a scripted broker;
-they run under CPython and under each real MicroPython.
+they run at levels 3, 4 and 5 where they apply, under CPython and under each real
+MicroPython. Statements of MQTT 3.1.1 and of MQTT 5 have the standards' own numbers.
 
 """
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One row of docs/requirements.tsv; `later` is why it cannot be shown yet, or ""."""
+    """One row of docs/requirements.tsv."""
 
     id: str
     source: str
     side: str
     statement: str
-    later: str
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,8 @@ class Test:
 
 def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
     """All rows in their order."""
-    later = {row["id"]: row for row in _rows(docs / "requirements-later.tsv")}
     return [
-        Requirement(
-            row["id"],
-            row["source"],
-            row["side"],
-            row["statement"],
-            f"Level {later[row['id']]['level']}: {later[row['id']]['reason']}"
-            if row["id"] in later
-            else "",
-        )
+        Requirement(row["id"], row["source"], row["side"], row["statement"])
         for row in _rows(docs / "requirements.tsv")
     ]
 
@@ -104,12 +94,7 @@ def find_faults(requirements: list[Requirement], tests: dict[str, list[Test]]) -
     faults = [
         f"{one.id}: no test names it"
         for one in requirements
-        if one.side in _MUST_HAVE_TEST and not one.later and one.id not in tests
-    ]
-    faults += [
-        f"{one.id}: tests show it, so remove it from docs/requirements-later.tsv"
-        for one in requirements
-        if one.later and one.id in tests
+        if one.side in _MUST_HAVE_TEST and one.id not in tests
     ]
     for unknown in sorted(set(tests) - known):
         where = ", ".join(f"{test.file}::{test.name}" for test in tests[unknown])
@@ -131,14 +116,22 @@ def render(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str
 
 
 def _summary(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
-    rows, shown, later = Counter[str](), Counter[str](), Counter[str]()
+    rows, shown = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for one in requirements:
-        rows[one.side] += 1
-        shown[one.side] += one.id in tests
-        later[one.side] += bool(one.later)
-    lines = ["| side | statements | shown by tests | of a later level |", "|---|---:|---:|---:|"]
-    lines += [f"| {side} | {rows[side]} | {shown[side]} | {later[side]} |" for side in rows]
+        key = _level_of(one), one.side
+        rows[key] += 1
+        shown[key] += one.id in tests
+    lines = ["| level | side | statements | shown by tests |", "|---|---|---:|---:|"]
+    lines += [
+        f"| {level} | {side} | {rows[level, side]} | {shown[level, side]} |"
+        for level, side in rows
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _level_of(one: Requirement) -> str:
+    levels = {"31": "3: MQTT 3.1", "311": "4: MQTT 3.1.1", "MQTT": "5: MQTT 5"}
+    return levels.get(one.id.partition("-")[0], "all")
 
 
 def _evidence(one: Requirement, tests: list[Test]) -> Iterator[str]:
@@ -147,9 +140,7 @@ def _evidence(one: Requirement, tests: list[Test]) -> Iterator[str]:
         by_file[test.file].append(test.name)
     for file, names in sorted(by_file.items()):
         yield f"- `{file}`: {', '.join(f'`{name}`' for name in sorted(names))}\n"
-    if one.later:
-        yield f"- {one.later}\n"
-    elif not tests:
+    if not tests:
         yield "- no test\n"
 
 

@@ -1,4 +1,4 @@
-"""Runs the dialogues at both levels, and puts back what they replace in the client."""
+"""Runs the dialogues at all levels, and puts back what they replace in the client."""
 
 import pytest
 
@@ -9,18 +9,16 @@ _REPLACED = ("time", "socket", "random")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each dialogue runs at level 3 and, if its module does not say otherwise, at 4."""
+    """Each dialogue runs at levels 3, 4 and 5, if its module does not say otherwise."""
     if "dialogues" in metafunc.module.__name__:
-        levels = getattr(metafunc.module, "LEVELS", (3, 4))
-        if metafunc.function.__name__ in getattr(metafunc.module, "LEVEL_3", ()):
-            levels = (3,)
-        metafunc.parametrize("level", levels, indirect=True)
+        module, name = metafunc.module, metafunc.function.__name__
+        metafunc.parametrize("level", dialogue.levels_of(module, name), indirect=True)
 
 
 @pytest.fixture(autouse=True)
-def level(request, monkeypatch):
+def level(request):
     """What a Dialogue speaks that is not told."""
-    monkeypatch.setattr(dialogue, "default_level", getattr(request, "param", 3))
+    dialogue.speak(getattr(request, "param", 3))
 
 
 @pytest.fixture(autouse=True)

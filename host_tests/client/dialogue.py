@@ -9,13 +9,30 @@ import random
 import sys
 
 import umqtt31
+from host_tests.client import wire
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin import packets as wire
 
 # What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
-# run the dialogues at level 3 and at level 4.  Tests whose packets are those of level 3
-# alone stand in their module's LEVEL_3; a module for one level has LEVELS.
+# run the dialogues at levels 3, 4 and 5.  Tests whose packets are those of level 3 alone
+# stand in their module's LEVEL_3, those that are not for level 5 in its BELOW_5, those for
+# level 5 alone in its LEVEL_5; a module for some levels has LEVELS.
 default_level = 3
+
+
+def levels_of(module, name):
+    """-> the levels at which the test of this name in the module runs."""
+    levels = getattr(module, "LEVELS", (3, 4, 5))
+    for attribute, some in (("LEVEL_3", (3,)), ("BELOW_5", (3, 4)), ("LEVEL_5", (5,))):
+        if name in getattr(module, attribute, ()):
+            levels = some
+    return levels
+
+
+def speak(level):
+    """Clients that are not told otherwise, and the packets of `wire`, are of this level."""
+    global default_level
+    default_level = level
+    wire.speak(level)
 
 
 def modules_with(name):
@@ -82,12 +99,6 @@ def code_of(function, *args, **options):
     return error.code
 
 
-def _publish(packet):
-    assert packet[0] >> 4 == wire.PUBLISH, packet
-    qos, packet_id, _, payload = wire.publish_fields(packet)
-    return payload, qos, packet_id, packet[0] >> 3 & 1
-
-
 class Dialogue:
     """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
@@ -102,7 +113,11 @@ class Dialogue:
         for module in modules_with("socket"):
             module.socket = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
+        wire.speak(self.level)
         self.keepalive = options.setdefault("keepalive", 60)
+        self.size = options.get("buffer_size", 256)
+        self.store = options.get("store")
+        self.most_held = options.get("max_awaiting_rel", 512)
         make = umqtt31.MQTTClient
         if is_random:
             self.client = make(b"dev", "broker", **options)
@@ -130,7 +145,15 @@ class Dialogue:
 
     def connect_packet(self, clean):
         """CONNECT as this client sends it."""
-        return wire.connect(b"dev", 2 if clean else 0, self.keepalive, level=self.level)
+        options = {}
+        if self.level == 5:
+            options["properties"] = wire.asked(clean, self.size, self.places())
+        return wire.connect(b"dev", 2 if clean else 0, self.keepalive, level=self.level, **options)
+
+    def places(self):
+        """So many QoS 2 ids find their place, however they lie."""
+        in_ram = self.store is None or getattr(self.store, "buffers", None)
+        return min(15 if in_ram else 7, self.most_held)
 
     def new_stream(self, clean, is_present=None, **limits):
         """A stream on which the broker takes CONNECT; the next that is opened.
@@ -180,13 +203,26 @@ class Dialogue:
         expected = b"".join(packets)
         assert sent == expected, "sent %r\nexpected %r" % (wire.split(sent), wire.split(expected))
 
+    def farewell(self, reason):
+        """-> what the client writes before it closes because of an error: at level 5 its
+        reason code."""
+        return (wire.disconnect(reason),) if self.level == 5 else ()
+
+    def left(self, seconds):
+        """-> the properties of a PUBLISH that is too old in so many seconds."""
+        return wire.properties(message_expiry=seconds) if self.level == 5 else b""
+
+    def codes(self, count):
+        """-> what level 5's UNSUBACK says of so many filters that were there."""
+        return (0,) * count if self.level == 5 else ()
+
     def take_packets(self):
         """-> what the client sent since the last look, packet by packet."""
         return wire.split(self.stream.take())
 
     def take_publishes(self):
         """The same; all of it must be PUBLISH -> [(payload, QoS, packet id, dup)]."""
-        return [_publish(packet) for packet in self.take_packets()]
+        return [wire.read_publish(packet) for packet in self.take_packets()]
 
     def wait(self, seconds):
         """Time passes; then the client is polled."""

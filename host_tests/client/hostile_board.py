@@ -9,7 +9,7 @@ import sys
 
 from host_tests.client.dialogue import clocked_modules
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin.packets import connack
+from host_tests.client.wire import connack
 from umqtt31 import MQTTClient, MQTTError
 
 

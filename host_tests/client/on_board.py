@@ -10,14 +10,12 @@ import sys
 from host_tests.client import dialogue
 
 module = __import__(sys.argv[1], None, None, ("*",))
-levels = getattr(module, "LEVELS", (3, 4))
-for dialogue.default_level in [level for level in map(int, sys.argv[2:]) if level in levels]:
+for level in map(int, sys.argv[2:]):
     for name in dir(module):
-        if not name.startswith("test_"):
+        if not name.startswith("test_") or level not in dialogue.levels_of(module, name):
             continue
-        if dialogue.default_level == 4 and name in getattr(module, "LEVEL_3", ()):
-            continue
-        name_and_level = "%s[%d]" % (name, dialogue.default_level)
+        dialogue.speak(level)
+        name_and_level = "%s[%d]" % (name, level)
         try:
             getattr(module, name)()
             print("ok", name_and_level)

@@ -3,32 +3,34 @@
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+from host_tests.client.dialogue import levels_of
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 
 
-def functions_of(path, levels=(3, 4)):
+def functions_of(path, levels=(3, 4, 5)):
     """-> the test functions in the file with the levels that they are for: test_a[3]."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    level_3 = ()
+    lists = {"LEVELS": (3, 4, 5), "LEVEL_3": (), "BELOW_5": (), "LEVEL_5": ()}
     names = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "LEVEL_3":
-            level_3 = ast.literal_eval(node.value)
-        elif isinstance(node, ast.Assign) and node.targets[0].id == "LEVELS":
-            levels = [level for level in levels if level in ast.literal_eval(node.value)]
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in lists:
+            lists[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
         elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             names.append(node.name)
+    module = SimpleNamespace(**lists)
     return sorted(
         f"{name}[{level}]"
         for name in names
         for level in levels
-        if level == 3 or name not in level_3
+        if level in levels_of(module, name)
     )
 
 
-def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4), library=ROOT / "lib"):
+def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4, 5), library=ROOT / "lib"):
     """Run the module at `path` -> {name[level]: what was printed for it, "" if fine}.
 
     `library`: the folder that umqtt31 comes from.

@@ -3,8 +3,8 @@
 from tools import conformance
 
 
-def requirement(requirement_id, side="client", later=""):
-    return conformance.Requirement(requirement_id, "X §1", side, "Something is so.", later)
+def requirement(requirement_id, side="client"):
+    return conformance.Requirement(requirement_id, "X §1", side, "Something is so.")
 
 
 def test_every_client_and_codec_statement_has_a_test_and_every_id_exists():
@@ -23,11 +23,16 @@ def test_statement_without_test_is_a_fault_of_client_and_codec_only():
     assert [fault.partition(":")[0] for fault in faults] == ["RT-CLIENT", "RT-CODEC"]
 
 
-def test_later_statement_needs_no_test_and_may_have_none():
-    later = requirement("RT-LATER", later="Level 5: no such field before.")
-    assert not conformance.find_faults([later], {})
-    found = {"RT-LATER": [conformance.Test("a.py", "test_a")]}
-    assert "requirements-later" in conformance.find_faults([later], found)[0]
+def test_page_counts_statements_by_level_and_side():
+    rows = [requirement(name) for name in ("31-1-A", "311-1.1-1", "MQTT-1.1-1", "RT-A")]
+    text = conformance.render(rows, {"MQTT-1.1-1": [conformance.Test("a.py", "test_a")]})
+    for line in (
+        "| 3: MQTT 3.1 | client | 1 | 0 |",
+        "| 4: MQTT 3.1.1 | client | 1 | 0 |",
+        "| 5: MQTT 5 | client | 1 | 1 |",
+        "| all | client | 1 | 0 |",
+    ):
+        assert line in text.splitlines()
 
 
 def test_unknown_id_is_a_fault_that_names_the_test(tmp_path):
@@ -41,7 +46,7 @@ def test_unknown_id_is_a_fault_that_names_the_test(tmp_path):
 def test_ids_count_in_docstring_and_comment_above_and_nowhere_else(tmp_path):
     (tmp_path / "test_x.py").write_text(
         '"""31-2.1-LEN of the module."""\n\n'
-        "# MQTT-4.3.3-10, SIB-NOEXC:\n"
+        "# MQTT-4.3.3-10, SIB-NOEXC, 311-4.3.3-1:\n"
         "# 31-A-HASH.\n"
         "@mark\n"
         "def test_a():\n"
@@ -49,4 +54,10 @@ def test_ids_count_in_docstring_and_comment_above_and_nowhere_else(tmp_path):
         '    name = "RT-SEQ"  # 31-2.1-DUP\n'
     )
     found = conformance.find_tests(tmp_path)
-    assert sorted(found) == ["31-A-HASH", "MQTT-4.3.3-10", "RT-AWAITREL-T", "SIB-NOEXC"]
+    assert sorted(found) == [
+        "31-A-HASH",
+        "311-4.3.3-1",
+        "MQTT-4.3.3-10",
+        "RT-AWAITREL-T",
+        "SIB-NOEXC",
+    ]

@@ -8,10 +8,11 @@ receives comes in pieces.  What they write, say and hold is the same after every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tests.client import wire
 from host_tests.client.scripted import Clock
-from tools.standin import packets as wire
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
 from umqtt31.ram import RamStore
+from umqtt31.v5 import Protocol5
 
 BYTES = 200
 CONNECT = b"\x10\x00"
@@ -23,6 +24,21 @@ class SlowProtocol(Protocol):
     def lock(self, is_locked):
         super().lock(is_locked)
         self._short = 0
+
+
+class SlowProtocol5(Protocol5):
+    """The same at level 5."""
+
+    def lock(self, is_locked):
+        super().lock(is_locked)
+        self._short = 0
+
+
+MAKES = {
+    3: (Protocol, SlowProtocol),
+    4: (Protocol, SlowProtocol),
+    5: (Protocol5, SlowProtocol5),
+}
 
 
 class PutStore:
@@ -62,7 +78,7 @@ class Side:
         self.protocol.mqueue_store_qos0 = store_qos0
         self.protocol.last_id = last_id
         self.protocol.open(b"dev", 5)
-        self.protocol.set_times(60, 5, 20, 10)
+        self.protocol.set_times(60, 5 if level < 5 else 0, 20, 10)
         self.said = []  # what received() and tick() returned, but for "more has to come"
 
     def feed(self, data):
@@ -142,7 +158,7 @@ STEPS = st.lists(
 @settings(max_examples=400)
 @given(
     STEPS,
-    st.sampled_from([3, 4]),
+    st.sampled_from([3, 4, 5]),
     st.sampled_from([RamPackets, PutStore]),
     st.booleans(),
     st.sampled_from([0, 65531]),
@@ -150,8 +166,10 @@ STEPS = st.lists(
 def test_fast_way_writes_says_and_holds_the_same_as_the_general_way(
     steps, level, store, store_qos0, last_id
 ):
-    fast = Side(Protocol, store(), True, level, store_qos0, last_id)
-    slow = Side(SlowProtocol, store(), False, level, store_qos0, last_id)
+    wire.speak(level)
+    makes = MAKES[level]
+    fast = Side(makes[0], store(), True, level, store_qos0, last_id)
+    slow = Side(makes[1], store(), False, level, store_qos0, last_id)
     for side in (fast, slow):
         side.connect(False, 0)
     for name, number in steps:
@@ -184,7 +202,7 @@ def take_step(side, name, number):
         slot = protocol._slot(0)
         first = protocol._waits[slot] & 0x70
         if first:
-            side.feed(bytes((first, 2)) + wire.u16(protocol._ids[slot]))
+            side.feed(wire.packet(first, protocol._ids[slot].to_bytes(2, "big")))
     elif name == "message" and protocol.room > 8:
         side.feed(wire.publish(b"in", b"%d" % number, number % 3, 1 + number % 5))
     elif name == "pubrel" and protocol.room > 8:

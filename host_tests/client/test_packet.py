@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tests.client import cases
+from host_tests.client import cases, wire
 from host_tests.client.dialogues.test_codec import written
 from host_tests.client.framed import Feeder, read_all
-from tools.standin import packets as wire
 from umqtt31 import packet
 from umqtt31.framing import MALFORMED
 from umqtt31.levels import LEVELS

@@ -1,7 +1,7 @@
 """The 65,536th packet id and those around it, with ids in flight all the time."""
 
 from host_tests.client.dialogue import Dialogue
-from tools.standin.packets import puback, publish, pubrec
+from host_tests.client.wire import puback, publish, pubrec
 
 
 def test_ids_of_70000_messages_are_never_0_and_never_one_in_flight():

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from host_tests.client.dialogue import Dialogue
-from tools.standin.packets import puback, publish
+from host_tests.client.wire import puback, publish
 from umqtt31 import FileBlockDevice, MQTTError, packet
 from umqtt31.errors import NETWORK
 from umqtt31.transport import open_tcp

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.standin import packets as wire
+from host_tests.client import wire
 from umqtt31 import BUSY, FULL, TOO_LARGE
 from umqtt31.held import Held
 from umqtt31.protocol import Protocol

@@ -20,6 +20,7 @@ from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
 from umqtt31 import protocol
 from umqtt31.message import Message
+from umqtt31.v5 import Message5
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -138,11 +139,14 @@ def test_public_module_has_types(name):
 
 
 def test_attributes_of_the_types_are_there():
-    client = umqtt31.MQTTClient("types", "127.0.0.1")
+    client = umqtt31.MQTTClient("types", "127.0.0.1", level=5)
     things = {
         ("client", "MQTTClient"): client,
         ("_types", "Stats"): client.stats,
         ("message", "Message"): Message(bytearray(16)),
+        ("v5", "Message5"): Message5(bytearray(16)),
+        ("terms", "Options"): client.v5,
+        ("properties", "Properties"): client.v5.connack,
         ("errors", "MQTTError"): umqtt31.MQTTError(umqtt31.FULL),
     }
     for (module, name), thing in things.items():

@@ -70,14 +70,17 @@ class Message:
     # What stays so needs no place in the message's own table of attributes.
     qos = packet_id = 0
     retain = False
+    properties = None  # at level 5 `properties.Properties`
     _turn = _NOBODY
     _pattern = None  # of the loop that has it
     _link = 0  # the connection that awaits the acknowledgement
 
-    def __init__(self, message):
+    def __init__(self, message, level):
         self.topic, self.payload = message.copies()
         if message.retain:
             self.retain = True
+        if level == 5:
+            self.properties = message.properties
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern` (bytes)?"""
@@ -297,14 +300,14 @@ class MQTTClient(_client.MQTTClient):
                 if one.packet_id == message.packet_id:
                     break  # it came again: is acknowledged here
             else:
-                one = Message(message)
+                one = Message(message, self._protocol.level)
                 one.qos = message.qos
                 one.packet_id = message.packet_id
                 self._taken.append(one)
             one._link = self._link
             message.qos = 0
         elif len(self._taken) < _MOST_QOS0:
-            self._taken.append(Message(message))
+            self._taken.append(Message(message, self._protocol.level))
         else:
             self._protocol.stats.dropped += 1
 
@@ -317,7 +320,7 @@ class MQTTClient(_client.MQTTClient):
     def _settle(self):
         # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
         protocol = self._protocol
-        while self._taken and self._taken[0]._turn == _BROKER and protocol.room:
+        while self._taken and self._taken[0]._turn == _BROKER and protocol.room > 0:
             one = self._taken[0]
             packet_id = one.packet_id
             if packet_id:

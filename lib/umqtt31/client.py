@@ -61,12 +61,12 @@ _STREAM_ERRORS = (OSError, ValueError, MemoryError)
 class MQTTClient:
     """An MQTT client in fixed memory; docs/reasons/design.md says how.
 
-    `client_id`: 1 to 23 characters at level 3, up to 65,535 bytes at level 4, where it
-    may be empty for clean sessions.  `port` 0: 1883, or 8883 with `ssl`: True, {"ca",
-    "cert", "key"} or an SSLContext, see docs/guides/tls.md.  `level`: 3 (MQTT 3.1)
-    or 4 (3.1.1).  `keepalive`, `retry_interval` (0: only on reconnect; None: 30 at level 3,
-    0 at level 4), `await_rel_timeout` and `connect_timeout` in seconds.  `buffer_size`:
-    largest packet in bytes, both ways.
+    `client_id`: 1 to 23 characters at level 3, up to 65,535 bytes above, where it may be
+    empty for clean sessions, at level 5 for all.  `port` 0: 1883, or 8883 with `ssl`: True,
+    {"ca", "cert", "key"} or an SSLContext, see docs/guides/tls.md.  `level`: 3 (MQTT 3.1), 4
+    (3.1.1) or 5 (5.0), see `v5`.  `keepalive`, `retry_interval` (0: only on reconnect; None:
+    30 at level 3, else 0), `await_rel_timeout` and `connect_timeout` in seconds.
+    `buffer_size`: largest packet in bytes, both ways.
     `store`: RamStore (default) or Journal.  `overflow`: "refuse", "drop_oldest" or
     "latest".  `max_awaiting_rel`: received QoS 2 messages that may wait for their PUBREL.
     `ordered`: one message at a time, all of one QoS above 0, none ever given up.  Raises
@@ -79,7 +79,9 @@ class MQTTClient:
     _opener = None  # what opens a stream, in place of a socket
     on_message = None  # handler(message), allocation-free
     on_oversize = None  # handler(topic_len, payload_len)
-    on_drop = None  # handler(packet_id, reason): FULL, TIMEOUT (max_age) or CLOSED (clean session)
+    # handler(packet_id, reason): FULL, TIMEOUT (max_age), CLOSED (clean session); at level 5
+    # the broker's reason code, too
+    on_drop = None
     last_error = None  # why reconnect() has failed so far: an MQTTError
 
     def __init__(
@@ -106,8 +108,7 @@ class MQTTClient:
         ordered=False,
         connect_timeout=10,
     ):
-        if level not in LEVELS:
-            raise ValueError("level must be 3 (MQTT 3.1) or 4 (3.1.1), not %r" % level)
+        check_range("level", level, 3, 5)
         client_id = as_bytes("client_id", client_id)
         # 31-3.1-CLIENTID: before a socket is opened.
         length = len(client_id if level > 3 else str(client_id, "utf-8"))
@@ -141,12 +142,16 @@ class MQTTClient:
             ssl = context_of(ssl)
         self._address = server, port or (8883 if ssl else 1883), ssl
         self._clean = self._is_busy = False
+        self._flags = 0  # of the message that is published
         self._most_packets = 64  # for one call of poll() to take
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
         self._began_at = None  # ticks, while the broker has not accepted
         self._raw = self._error = None  # the stream; why it was lost, if that was not told
-        self._protocol = protocol = Protocol(
+        make = Protocol
+        if level == 5:
+            from .v5 import Protocol5 as make
+        self._protocol = protocol = make(
             store or RamStore(),
             max_inflight,
             max_mqueue_len,
@@ -193,7 +198,7 @@ class MQTTClient:
         """`is_connected`: is there a connection that the broker accepted?
         `inflight`: messages sent and not yet acknowledged.  `queued`: messages
         accepted that wait for the window or a connection.  `stats`: counters, see
-        `protocol.Stats`.  `keepalive`: seconds."""
+        `protocol.Stats`.  `keepalive`: seconds.  `v5`: at level 5, see `terms.Options`."""
         # Not properties: they make MicroPython search all classes at every store
         # to an attribute, which then takes seven times as long.
         protocol = self._protocol
@@ -206,19 +211,20 @@ class MQTTClient:
         if name == "stats":
             return protocol.stats
         if name == "keepalive":
-            return self._identity[4]
+            return protocol.keepalive_ms // 1000
+        if name == "v5":
+            return protocol.v5
         raise AttributeError(name)
 
     # --- publishing ----------------------------------------------------------------------
 
-    # --- publishing ----------------------------------------------------------------------
-
-    def publish(self, topic, msg, retain=False, qos=0, max_age=0):
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=None):
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
         QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
         `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up
-        if it still waits in the queue, 0 for never (never after a reset).
+        if it still waits in the queue, 0 for never (never after a reset).  `properties`: at
+        level 5, as `properties.encode()` makes them.
         Raises ValueError, TypeError; MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0
         offline).  Nothing changes then.
         """
@@ -227,14 +233,19 @@ class MQTTClient:
                 raise ValueError("qos must be 0 to 2")
             self._protocol.now = time.ticks_ms()
             qos <<= 1
-        if max_age:
-            check_range("max_age", max_age, 0, 86400)
         if retain:
             qos |= 1
+        if max_age or properties:
+            properties = self._protocol.prepare(properties, max_age)
+            qos |= properties
+        # Nothing here takes more than four words of the frame, which would be too large then:
+        # see _push().
+        retain = self._protocol.accept
         heap_lock()
-        retain = self._protocol.accept(topic, msg, qos)
+        retain = retain(topic, msg, qos)
         if retain < 0:
-            retain = self._make_room(topic, msg, qos)
+            self._flags = qos
+            retain = self._make_room(topic, msg)
         if max_age:
             self._set_age(retain, max_age)
         if self._protocol.left:
@@ -248,9 +259,10 @@ class MQTTClient:
         max_age = time.ticks_add(time.ticks_ms(), max_age * 1000)
         self._protocol.expire_at(packet_id, max_age)
 
-    def _make_room(self, topic, msg, flags):
+    def _make_room(self, topic, msg):
         # publish() was refused: by its own fault, or for want of room.
         protocol = self._protocol
+        flags = self._flags
         self._expire(time.ticks_ms())
         while True:
             heap_lock()
@@ -275,7 +287,7 @@ class MQTTClient:
         while k >= 0:
             k = self._protocol.find_expired(now)
             if k >= 0:
-                self._give_up(k, _TIMEOUT)
+                self._give_up(k & 65535, k >> 16 or _TIMEOUT)
 
     def _give_up(self, k, reason):
         protocol = self._protocol
@@ -356,6 +368,10 @@ class MQTTClient:
 
     def _fail(self, code):
         # After an error the stream is always closed.
+        if self._identity[0] == 5 and self._protocol.goodbye(code):
+            heap_lock()
+            self._push()
+            self._error = None
         self._close()
         if self._began_at is None:
             raise MQTTError(code)
@@ -405,7 +421,7 @@ class MQTTClient:
             handled = 0
             try:
                 # Bounded, so that a flood cannot keep the program from its own work.
-                while handled < self._most_packets and protocol.room:
+                while handled < self._most_packets and protocol.room > 0:
                     n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
@@ -569,7 +585,7 @@ class MQTTClient:
     def _begin(self, clean, stream):
         self._rest(time.ticks_ms())
         level, client_id, user, password, keepalive = self._identity
-        if not (client_id or clean):
+        if not (client_id or clean or level == 5):
             raise ValueError("an empty client_id needs clean_session=True")
         flags = clean << 1
         fields = [client_id]
@@ -580,7 +596,8 @@ class MQTTClient:
             if text is not None:
                 flags |= bit
                 fields.append(as_bytes("user, password", text))
-        packet = connect_packet(LEVELS[level][0], flags, keepalive, fields)
+        make = connect_packet if level < 5 else self._protocol.connect_packet
+        packet = make(LEVELS[level][0], flags, keepalive, fields)
         self._fit(len(packet) - len(client_id))
         self._clean = clean
         self._error = None
@@ -602,7 +619,6 @@ class MQTTClient:
         self._rest(time.ticks_ms())
         heap_lock()
         self._push()
-        protocol = self._protocol
         if self._raw and not protocol.left:
             self._take()
         self._tell()
@@ -687,16 +703,19 @@ class MQTTClient:
 
     # --- subscriptions ------------------------------------------------------------------------
 
-    def subscribe(self, topic, qos=0):
+    def subscribe(self, topic, qos=0, properties=None):
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 
+        At level 5 options may be added to a QoS, and there may be `properties`, see `v5`.
         Waits for the broker's answer, `connect_timeout` at most.  The filters are
         remembered and sent again on every connection, but where the broker says that it
         kept them.  Raises ValueError, TypeError, MQTTError: CLOSED, FULL
         (`max_subscriptions`), TOO_LARGE, TIMEOUT, REFUSED_FILTER.
         """
         return self._request(
-            _PACKET_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),)
+            _PACKET_SUBSCRIBE,
+            topic if isinstance(topic, (list, tuple)) else ((topic, qos),),
+            properties,
         )
 
     def unsubscribe(self, topic):
@@ -705,10 +724,10 @@ class MQTTClient:
             _PACKET_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,)
         )
 
-    def _request(self, first, topic):
+    def _request(self, first, topic, properties=None):
         if self._is_busy:
             raise MQTTError(_BUSY)
-        request = self._check_request(first, topic)
+        request = self._check_request(first, topic, properties)
         if self._protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         self._await_answer()
@@ -716,17 +735,18 @@ class MQTTClient:
         self._await_answer()
         return self._granted(request)
 
-    def _check_request(self, first, topic):
+    def _check_request(self, first, topic, properties=None):
         # -> (first byte, filters, their QoS), as `protocol.ask()` takes it.
         names = []
         levels = bytearray()
-        length = 2
+        properties = self._protocol.prepare(properties, None) or b""
+        length = 2 + len(properties)
         for name in topic:
             qos = 0
             if first == _PACKET_SUBSCRIBE:
                 name, qos = name
                 length += 1
-            check_range("qos", qos, 0, 2)
+            check_range("qos", qos, 0, 2 if self._identity[0] < 5 else 47)
             name = bytes(as_bytes("topic", name))
             check(name, True)
             length += 2 + len(name)
@@ -735,7 +755,7 @@ class MQTTClient:
         if not names:
             raise ValueError("no filter given")
         self._fit(size_of(length))
-        return first, names, levels if first == _PACKET_SUBSCRIBE else b""
+        return first, names, levels + properties if first == _PACKET_SUBSCRIBE else bytearray()
 
     def _ask(self, request):
         # No other request waits.
@@ -743,8 +763,9 @@ class MQTTClient:
         first, names, levels = request
         kept = [one for one in protocol.filters if one[1][0] not in names]
         known = len(kept)
-        for k in range(len(levels)):
-            kept.append((first, names[k : k + 1], levels[k : k + 1]))
+        for k in range(len(names) if levels else 0):
+            # Behind the QoS are the properties.
+            kept.append((first, names[k : k + 1], levels[k : k + 1] + levels[len(names) :]))
         if len(kept) > len(protocol.granted):
             raise MQTTError(_FULL, "too many filters: raise max_subscriptions")
         protocol.ask(request, kept, known)
@@ -752,11 +773,11 @@ class MQTTClient:
     def _granted(self, request):
         # What the broker answered.
         names = request[1]
-        granted = list(self._protocol.granted[: len(request[2])])
+        granted = list(self._protocol.granted[: min(len(names), len(request[2]))])
         refused = [names[k] for k in range(len(granted)) if granted[k] > 2]
         if refused:
             self._protocol.forget(refused)
-            raise MQTTError(_REFUSED_FILTER, "broker refused to subscribe to %r" % refused)
+            raise MQTTError(_REFUSED_FILTER, "broker refused %r" % refused)
         return granted
 
     def _await_answer(self):

@@ -56,8 +56,8 @@ def refusal(code, level, address):
     if code == REFUSED_VERSION or code == CLOSED:
         text = "broker %s CONNECT of MQTT %s: if it does not speak that, try level=%d" % (
             "refused the" if code == 1 else "closed the connection on the",
-            "3.1" if level == 3 else "3.1.1",
-            7 - level,
+            ("3.1", "3.1.1", "5")[level - 3],
+            3 if level == 4 else 4,
         )
     return MQTTError(code, "%s (%s port %d)" % (text, address[0], address[1]))
 

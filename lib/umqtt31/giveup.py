@@ -17,12 +17,13 @@ def _find_oldest(protocol, topic):
 
 def _find_same_topic(protocol, topic):
     for k in range(protocol.inflight(), protocol.count):
-        if _has_topic(_packet(protocol, protocol._slot(k)), topic):
+        if _has_topic(packet_of(protocol, protocol._slot(k)), topic):
             return k
     return -1
 
 
-def _packet(protocol, slot):
+def packet_of(protocol, slot):
+    """-> a buffer with the packet in `slot`, valid until the next one is accepted."""
     if protocol._buffers:
         return protocol._buffers[slot]
     protocol.store.get(slot, protocol._encoded)

@@ -319,6 +319,14 @@ class Protocol:
 
     # --- outgoing messages -------------------------------------------------------------------
 
+    def prepare(self, properties, max_age):
+        """The next message has these -> what to add to its flags for accept()."""
+        if max_age and not 0 < max_age <= 86400:
+            raise ValueError("max_age must be 0 to 86400, not %r" % max_age)
+        if properties:
+            raise ValueError("needs level=5")
+        return 0
+
     def accept(self, topic, msg, flags):
         """Accept a message, without waiting; `flags`: QoS << 1, + 1 to retain.  Entered with
         the heap locked, which it unlocks.
@@ -726,13 +734,13 @@ class Protocol:
         if not self.unsent or self._index(slot) < self.count - self.unsent:
             # Else when its turn comes.
             self._owed += 1
-            if not self._dup and self.room:
+            if not self._dup and self.room > 0:
                 self._release_one(slot)  # MQTT-4.6.0-4: in the order of the PUBRECs
 
     def _release(self):
         # Write the PUBRELs that are owed, as far as there is room.
         k = 0
-        while k < self.count - self.unsent and self._owed and self.room:
+        while k < self.count - self.unsent and self._owed and self.room > 0:
             slot = self._slot(k)
             waits = self._waits[slot] & _WAITS
             if waits == _WAIT_PUBREC and self._dup:
@@ -1007,7 +1015,8 @@ class Protocol:
         return -1
 
     def find_expired(self, now):
-        """-> index of a waiting message that is too old, -1 for none."""
+        """-> index of a waiting message that is too old, -1 for none; + 65536 times the reason
+        for what is to be given up for another one."""
         k = self._next_aged(self.count - self.unsent) if self.aged else -1
         while k >= 0 and ticks_diff(self._expiry[self._slot(k)], now) > 0:
             k = self._next_aged(k + 1)

@@ -84,6 +84,7 @@ class MQTTClient(_client.MQTTClient):
         self.pswd = password
         self.keepalive = keepalive
         self._op = None  # first byte of the last message
+        self._refused = 0
         self._size = buffer_size
         self._rx = self._protocol.framing.rx
         self._is_large = False  # are the session's buffers for now larger?
@@ -146,6 +147,7 @@ class MQTTClient(_client.MQTTClient):
         if protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         raw = self._raw
+        self._refused = 0  # the reason of what was given up
         self._accept(topic, msg, retain, qos)
         if protocol.left:
             self._finish()
@@ -153,22 +155,29 @@ class MQTTClient(_client.MQTTClient):
             self._settle()
             if self._raw is not raw:  # the callback connected anew
                 raise MQTTError(_CLOSED)
+            if self._refused:
+                raise MQTTException(self._refused)
         if self._is_large and not protocol.count:
             self._restore()
 
-    def _make_room(self, topic, msg, flags):
+    def _give_up(self, k, reason):
+        # At level 5 the broker may refuse a message.
+        super()._give_up(k, reason)
+        self._refused = reason
+
+    def _make_room(self, topic, msg):
         # publish() was refused: something else is under way, or it is too large.
         protocol = self._protocol
         while True:
             self._finish()
             heap_lock()
-            code = protocol.accept(topic, msg, flags)
+            code = protocol.accept(topic, msg, self._flags)
             if code >= 0:
                 return code
             self._settle()
             if code == -_TOO_LARGE:
                 topic_len = len(as_bytes("topic", topic))
-                self._enlarge(topic_len + len(as_bytes("msg", msg)) + 9)
+                self._enlarge(topic_len + len(as_bytes("msg", msg)) + 10)
             elif code != -_FULL:
                 raise MQTTError(-code)
 
@@ -252,7 +261,7 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTError(_CLOSED)
             event = 0
             try:
-                while not event and protocol.room:
+                while not event and protocol.room > 0:
                     n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
@@ -270,6 +279,8 @@ class MQTTClient(_client.MQTTClient):
             if n:
                 if n > 1:
                     self._fail(n)
+                if protocol.aged:
+                    self._expire(now)
                 if self._raw:
                     heap_lock()
                     self._push()

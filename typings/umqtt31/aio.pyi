@@ -5,6 +5,7 @@ from typing import Any, Self, overload
 
 from . import client as _client
 from ._types import Data, OpenStream
+from .properties import Properties
 
 class Message:
     """A received message of its own, which stays valid."""
@@ -19,6 +20,9 @@ class Message:
     """Was it kept by the broker from before the subscription?"""
     packet_id: int
     """0 at QoS 0, and when the broker knows it no more."""
+
+    properties: Properties | None
+    """At level 5 what came with it; else None."""
 
     def matches(self, pattern: bytes | bytearray | memoryview) -> bool:
         """Does the topic match the filter `pattern`, such as b"home/+/led"?"""
@@ -57,7 +61,13 @@ class MQTTClient(_client.MQTTClient):
         `disconnect()`.
         """
     async def publish(  # type: ignore[override]  # to be awaited
-        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0
+        self,
+        topic: Data,
+        msg: Data,
+        retain: bool = False,
+        qos: int = 0,
+        max_age: int = 0,
+        properties: bytes | None = None,
     ) -> int:
         """Accept a message -> packet id, 0 at QoS 0.
 
@@ -65,14 +75,25 @@ class MQTTClient(_client.MQTTClient):
         or not at all.
         """
     def publish_nowait(
-        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0
+        self,
+        topic: Data,
+        msg: Data,
+        retain: bool = False,
+        qos: int = 0,
+        max_age: int = 0,
+        properties: bytes | None = None,
     ) -> int:
         """As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL)."""
     @overload  # type: ignore[override]  # to be awaited
-    async def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
+    async def subscribe(
+        self, topic: Data, qos: int = 0, properties: bytes | None = None
+    ) -> list[int]: ...
     @overload
     async def subscribe(
-        self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...]
+        self,
+        topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...],
+        qos: int = 0,
+        properties: bytes | None = None,
     ) -> list[int]:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 

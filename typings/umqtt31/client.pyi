@@ -7,19 +7,21 @@ from ._types import Data, OpenStream, Stats, Stream
 from .errors import MQTTError
 from .journal import Journal
 from .message import Message
+from .terms import Options
+from .v5 import Message5
 
 class MQTTClient:
     """An MQTT client in fixed memory: nothing is allocated between two connections.
 
-    `client_id`: 1 to 23 characters at level 3; at level 4 up to 65,535 bytes, and it may be
-    empty for clean sessions.  `port` 0: 1883, or 8883 with `ssl`.  `keepalive`,
+    `client_id`: 1 to 23 characters at level 3; above up to 65,535 bytes, and it may be empty
+    for clean sessions, at level 5 for all.  `port` 0: 1883, or 8883 with `ssl`.  `keepalive`,
     `retry_interval` (0: only on reconnect; None: 30 at level 3, else 0),
     `await_rel_timeout` and `connect_timeout` are seconds.
 
     `ssl`: `{"ca": …}`, with `cert` and `key` if the broker wants them (file names or bytes),
     True for the port's own roots, or an SSLContext.
 
-    `level`: 3 (MQTT 3.1) or 4 (3.1.1).  `buffer_size`: the largest packet in bytes, both
+    `level`: 3 (MQTT 3.1), 4 (3.1.1) or 5 (5.0).  `buffer_size`: the largest packet in bytes, both
     ways.  `store`: a `Journal`, or None for RAM.  `max_inflight`: messages sent and not yet
     acknowledged.  `max_mqueue_len`: messages that may wait behind them, or for a connection;
     with `mqueue_store_qos0` those of QoS 0, too.  `overflow`: what a full queue does: refuse
@@ -30,11 +32,13 @@ class MQTTClient:
     Raises ValueError, TypeError, and with a journal MQTTError.
     """
 
-    on_message: Callable[[Message], object] | None
-    """`handler(message)`: allocates nothing; the message is valid until it returns."""
+    on_message: Callable[[Message], object] | Callable[[Message5], object] | None
+    """`handler(message)`: allocates nothing; the message is valid until it returns.  At level
+    5 it is a `v5.Message5`."""
     on_drop: Callable[[int, int], object] | None
     """`handler(packet_id, reason)` for a message given up: FULL (overflow), TIMEOUT
-    (`max_age`) or CLOSED (a clean session began)."""
+    (`max_age`), CLOSED (a clean session began) or, at level 5, the reason code with which the
+    broker refused it."""
     on_oversize: Callable[[int, int], object] | None
     """`handler(topic_len, payload_len)` for a received message larger than the buffer."""
     last_error: MQTTError | None
@@ -52,6 +56,9 @@ class MQTTClient:
     @property
     def keepalive(self) -> int:
         """Seconds."""
+    @property
+    def v5(self) -> Options:
+        """At level 5: what CONNECT says, and what the broker answered."""
     @property
     def stats(self) -> Stats:
         """Counters since the client was made."""
@@ -103,21 +110,38 @@ class MQTTClient:
     def disconnect(self) -> None:
         """Say goodbye, so that no will is published, and close."""
     def publish(
-        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0
+        self,
+        topic: Data,
+        msg: Data,
+        retain: bool = False,
+        qos: int = 0,
+        max_age: int = 0,
+        properties: bytes | None = None,
     ) -> int:
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
         QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
         `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up if it
-        still waits in the queue, 0 for never.  Raises ValueError, TypeError; MQTTError:
-        FULL, TOO_LARGE, CLOSED (QoS 0 offline).  Nothing changes then.
+        still waits in the queue, 0 for never.  `properties`: at level 5, as
+        `properties.encode()` makes them.  Raises ValueError, TypeError; MQTTError: FULL,
+        TOO_LARGE, CLOSED (QoS 0 offline), at level 5 the reason code 0x95, 0x9A or 0x9B of
+        what the broker does not take.  Nothing changes then.
         """
     @overload
-    def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
+    def subscribe(
+        self, topic: Data, qos: int = 0, properties: bytes | None = None
+    ) -> list[int]: ...
     @overload
-    def subscribe(self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...]) -> list[int]:
+    def subscribe(
+        self,
+        topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...],
+        qos: int = 0,
+        properties: bytes | None = None,
+    ) -> list[int]:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 
+        At level 5 options may be added to a QoS, see `v5`, and there may be `properties` as
+        `properties.encode()` makes them.
         Waits for the broker's answer, `connect_timeout` at most.  The filters are
         remembered and sent again where the broker forgot them.  Raises ValueError,
         TypeError, MQTTError: CLOSED, FULL (`max_subscriptions`), TOO_LARGE, TIMEOUT,

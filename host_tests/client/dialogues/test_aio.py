@@ -3,17 +3,27 @@
 import asyncio
 
 import umqtt31.aio as aio
-from host_tests.client import dialogue
+from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin import packets as wire
 from umqtt31 import MQTTError
+from umqtt31.properties import encode
 
-ACCEPTED = b"\x20\x02\x00\x00"
-QOS1 = b"\x32\x06\x00\x01t\x00\x07a"
-QOS2 = b"\x34\x06\x00\x01t\x00\x07a"
-QOS2_AGAIN = b"\x3c\x06\x00\x01t\x00\x07a"
-QOS2_NEXT = b"\x34\x06\x00\x01t\x00\x08b"
+
+# What the broker sends, of the level that is spoken.
+def qos1():
+    return wire.publish(b"t", b"a", 1, 7)
+
+
+def qos2(dup=0):
+    return wire.publish(b"t", b"a", 2, 7, dup)
+
+
+def qos2_next():
+    return wire.publish(b"t", b"b", 2, 8)
+
+
+LEVEL_5 = ("test_message_has_a_copy_of_its_properties",)
 
 
 class Desk:
@@ -24,12 +34,13 @@ class Desk:
         for module in clocked_modules():
             module.time = self.clock
         options.setdefault("level", dialogue.default_level)
+        wire.speak(options["level"])
         self.client = with_ids_from_1(aio.MQTTClient, b"dev", "broker", **options)
         self.streams = [ScriptedStream() for _ in range(streams)]
         self._next = iter(self.streams)
         present = 1 if options["level"] > 3 else 0
         for k in range(streams):
-            self.streams[k].feed(b"\x20\x02\x00\x00" if k == 0 else bytes((32, 2, present, 0)))
+            self.streams[k].feed(wire.connack(0, present if k else 0))
 
     def open(self):
         """The opener."""
@@ -66,7 +77,7 @@ def test_message_is_acknowledged_when_its_body_is_done():
         client, stream = desk.client, desk.streams[0]
         await client.connect(True, desk.open)
         stream.take()
-        stream.feed(QOS1)
+        stream.feed(qos1())
         async for message in client.messages():
             assert (message.topic, message.payload, message.qos) == (b"t", b"a", 1)
             await aio.sleep_ms(600)
@@ -86,7 +97,7 @@ def test_next_message_acknowledges_the_one_before():
         client, stream = desk.client, desk.streams[0]
         await client.connect(True, desk.open)
         stream.take()
-        stream.feed(QOS1, b"\x32\x06\x00\x01t\x00\x08b")
+        stream.feed(qos1(), wire.publish(b"t", b"b", 1, 8))
         payloads = []
         async for message in client.messages():
             assert stream.take() == (b"\x40\x02\x00\x07" if payloads else b"")
@@ -105,7 +116,7 @@ def test_acknowledgements_are_read_while_a_body_waits_for_room():
         client, stream = desk.client, desk.streams[0]
         await client.connect(True, desk.open)
         stream.take()
-        stream.feed(*[b"\x30\x04\x00\x01ta"] * 100)  # more than are copied out
+        stream.feed(*[wire.publish(b"t", b"a")] * 100)  # more than are copied out
         async for _ in client.messages():
             for k in range(2):
                 client.publish_nowait(b"r", b"%d" % k, qos=1)
@@ -123,19 +134,19 @@ def test_qos2_again_on_the_next_connection_is_not_handed_over_twice():
         first, second = desk.streams
         client = desk.client
         await client.connect(False, desk.open)
-        first.feed(QOS2)
+        first.feed(qos2())
         payloads = []
         async for message in client.messages():
             payloads.append(message.payload)
             if len(payloads) == 2:
                 break
             first.feed(b"")  # the link is lost while the body runs
-            second.feed(QOS2_AGAIN)
+            second.feed(qos2(1))
             await desk.until(lambda: first.is_closed and client.is_connected)
             second.take()
             await aio.sleep_ms(600)
             assert second.take() == b""
-            second.feed(QOS2_NEXT)
+            second.feed(qos2_next())
         assert payloads == [b"a", b"b"]
         assert second.take() == b"\x50\x02\x00\x07"
         await client.disconnect()
@@ -148,13 +159,13 @@ def test_qos2_done_between_two_connections_is_only_answered_on_the_next():
         first, second = desk.streams
         client = desk.client
         await client.connect(False, desk.open)
-        first.feed(QOS2)
+        first.feed(qos2())
         async for message in client.messages():
             first.feed(b"")
             await desk.until(lambda: first.is_closed)
             message.done()
             break
-        second.feed(QOS2_AGAIN, QOS2_NEXT)
+        second.feed(qos2(1), qos2_next())
         async for message in client.messages():
             assert message.payload == b"b"
             break
@@ -169,15 +180,15 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
         first, second = desk.streams
         client = desk.client
         await client.connect(True, desk.open)
-        first.feed(QOS2)
+        first.feed(qos2())
         payloads = []
-        second._pieces[0] = ACCEPTED
+        second._pieces[0] = wire.connack()
         async for message in client.messages():
             payloads.append(message.payload)
             if len(payloads) == 2:
                 break
             first.feed(b"")
-            second.feed(QOS2)  # the id is free, so it is another message
+            second.feed(qos2())  # the id is free, so it is another message
             await desk.until(lambda: first.is_closed and client.is_connected)
             second.take()
         assert payloads == [b"a", b"a"]
@@ -195,7 +206,7 @@ def test_publish_of_qos0_waits_for_the_connection():
         first.feed(b"")
         await desk.until(lambda: first.is_closed)
         assert await client.publish(b"t", b"a") == 0
-        assert second.take().endswith(b"\x30\x04\x00\x01ta")
+        assert second.take().endswith(wire.publish(b"t", b"a"))
         assert client.stats.reconnects == 1
         await client.disconnect()
 
@@ -214,7 +225,7 @@ def test_publish_goes_on_when_a_full_stream_takes_more():
         assert stream.take() == b""
         stream.is_blocked = False
         await waiting
-        assert stream.take() == b"\x30\x04\x00\x01ta\x30\x04\x00\x01tb"
+        assert stream.take() == wire.publish(b"t", b"a") + wire.publish(b"t", b"b")
         await client.disconnect()
 
     Desk().run(main)
@@ -228,13 +239,14 @@ def test_subscribe_goes_on_after_a_lost_connection():
         first.feed(b"")
         second.feed(None, None, None)
         asked = asyncio.create_task(client.subscribe(b"t", 1))
-        await desk.until(lambda: client.is_connected and b"\x82\x06" in second.sent)
-        at = second.sent.index(b"\x82\x06")
-        second.feed(b"\x90\x03" + second.sent[at + 2 : at + 4] + b"\x01")
-        await desk.until(lambda: asked.done() or second.sent.count(b"\x82\x06") > 1)
+        request = wire.subscribe(0, (b"t", 1))[:2]
+        await desk.until(lambda: client.is_connected and request in second.sent)
+        at = second.sent.index(request)
+        second.feed(wire.suback(wire.read_id(second.sent[at:]), 1))
+        await desk.until(lambda: asked.done() or second.sent.count(request) > 1)
         if not asked.done():  # the client asks itself first, then for the caller
-            at = second.sent.rindex(b"\x82\x06")
-            second.feed(b"\x90\x03" + second.sent[at + 2 : at + 4] + b"\x01")
+            at = second.sent.rindex(request)
+            second.feed(wire.suback(wire.read_id(second.sent[at:]), 1))
         assert await asked == [1]
         await client.disconnect()
 
@@ -352,10 +364,10 @@ def test_ordered_publishes_one_at_a_time():
         stream.take()
         for payload in (b"a", b"b"):
             await client.publish(b"t", payload, qos=1)
-        assert stream.take() == b"\x32\x06\x00\x01t\x00\x01a"
+        assert stream.take() == wire.publish(b"t", b"a", 1, 1)
         stream.feed(b"\x40\x02\x00\x01")
         await desk.until(lambda: stream.sent)
-        assert stream.take() == b"\x32\x06\x00\x01t\x00\x02b"
+        assert stream.take() == wire.publish(b"t", b"b", 1, 2)
         try:
             await client.publish(b"t", b"c")
         except ValueError:
@@ -372,7 +384,7 @@ def test_message_whose_body_was_left_comes_again_in_the_next_loop():
         client, stream = desk.client, desk.streams[0]
         await client.connect(True, desk.open)
         stream.take()
-        stream.feed(QOS1, QOS2_NEXT)
+        stream.feed(qos1(), qos2_next())
         payloads = []
         for _ in range(2):
             async for message in client.messages():
@@ -416,7 +428,7 @@ def test_who_waits_for_a_connection_lets_no_message_in():
         client, stream = desk.client, desk.streams[0]
         await client.connect(True, desk.open)
         waiting = asyncio.create_task(client.reconnected())
-        stream.feed(*[b"\x30\x04\x00\x01ta"] * 100)
+        stream.feed(*[wire.publish(b"t", b"a")] * 100)
         await aio.sleep_ms(3000)
         payloads = []
         async for message in client.messages():
@@ -445,7 +457,7 @@ async def cancel_after(steps, desk, name):
     """Let the call go on for some steps, on a stream that takes little at a time, and
     cancel it -> was it done before?"""
     client, (first, second) = desk.client, desk.streams
-    second._pieces[0] = ACCEPTED
+    second._pieces[0] = wire.connack()
     if name != "connect":
         await client.connect(True, desk.open)
         first.write_most = 3
@@ -540,7 +552,7 @@ def test_clean_init_without_clean_is_a_clean_connection_before_the_kept_ones():
 
     async def main(desk):
         client, (first, second) = desk.client, desk.streams
-        second._pieces[0] = ACCEPTED
+        second._pieces[0] = wire.connack()
         await client.connect(True, desk.open)
         await client.disconnect()
         await client.connect(False, desk.open)
@@ -585,6 +597,27 @@ def test_queue_that_is_full_discards_nothing_at_qos0_or_1():
             if len(payloads) == 59:
                 break
         assert payloads == [b"%d" % k for k in range(1, 60)]
+
+
+def test_message_has_a_copy_of_its_properties():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        said = wire.properties(content_type=b"c", correlation_data=b"d")
+        stream.feed(wire.publish(b"t", b"a", 1, 7, properties=said))
+        stream.feed(wire.publish(b"t", b"b", 1, 8))
+        seen = []
+        async for message in client.messages():
+            seen.append((message.properties.content_type, message.properties.correlation_data))
+            if len(seen) == 2:
+                message.done()
+                break
+        assert seen == [(b"c", b"d"), (None, None)]
+        stream.take()
+        await client.publish(b"t", b"x", qos=1, properties=encode(content_type="c"))
+        said = wire.properties(content_type=b"c")
+        await desk.until(lambda: wire.publish(b"t", b"x", 1, 1, properties=said) in stream.sent)
         await client.disconnect()
 
     Desk().run(main)

@@ -6,7 +6,7 @@ the next one.  mosquitto 2.0.11 sends 20 and, with the first answer, up to 280 m
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from tools.standin.packets import publish, pubrel, read_id
+from host_tests.client.wire import publish, pubrel, read_id
 from umqtt31 import FULL, MQTTError
 
 

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from tools.standin.packets import (
+from host_tests.client.wire import (
     puback,
     pubcomp,
     publish,
@@ -81,6 +81,7 @@ def test_c2b_clean_reconnect_when_states_differ_then_all_go_out_as_new_in_order(
 
 
 # 31-3.1-CLEAN: connect() gives up and says so, reconnect() never does.
+# 311-3.1.2-6.
 def test_c2b_clean_connect_gives_up_what_clean_reconnect_keeps():
     d = Dialogue(clean=True)
     dropped = watch_drops(d)
@@ -139,6 +140,7 @@ def test_b2c_kept_connect_after_a_clean_one_takes_a_held_id_as_new():
 
 
 # MQTT-4.3.3-12.
+# 311-3.1.2-6.
 def test_b2c_clean_reconnect_takes_a_held_id_as_new():
     d = Dialogue(clean=True)
     d.b2c(publish(b"t", b"old", 2, 5))

@@ -89,6 +89,7 @@ def test_publish_is_written_and_read_as_the_table_says():
         assert seen == (qos, bool(retain), bool(dup), packet_id), name
 
 
+# 311-2.2.2-1.
 def test_acknowledgements_are_written_and_read_as_the_table_says():
     """31-2.1-ENDIAN, 31-3.6-PUBREL: with QoS bits 01, 31-2.6-UNUSED."""
     for name, data, first, packet_id in cases.ACKS:

@@ -1,7 +1,7 @@
 """client.stats: every counter counts each happening once, and more than one of them."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from tools.standin.packets import (
+from host_tests.client.wire import (
     pingresp,
     puback,
     pubcomp,

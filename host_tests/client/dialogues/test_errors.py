@@ -4,7 +4,7 @@ import errno
 
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.scripted import ScriptedStream
-from tools.standin.packets import connack, read_id, suback, subscribe
+from host_tests.client.wire import connack, read_id, suback, subscribe
 from umqtt31 import (
     FULL,
     NETWORK,

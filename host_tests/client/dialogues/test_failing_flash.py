@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
-from tools.standin.packets import puback, publish, pubrec
+from host_tests.client.wire import puback, publish, pubrec
 from umqtt31 import FULL, JOURNAL, TIMEOUT, MQTTError
 
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}

@@ -1,7 +1,7 @@
 """What a handler may do and see, and what becomes of its message.  The design's §4, §5."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from tools.standin.packets import puback, publish, pubrec
+from host_tests.client.wire import puback, publish, pubrec
 from umqtt31 import BUSY, CLOSED
 
 
@@ -172,6 +172,7 @@ def test_b2c_handler_that_disconnects_ends_the_poll():
     assert code_of(d.client.poll) == CLOSED
 
 
+# 311-4.5.0-2.
 def test_b2c_no_handler_answers_all_the_same():
     """B: PUBLISH QoS 1, QoS 2 without a handler set.  C: PUBACK, PUBREC."""
     d = Dialogue()

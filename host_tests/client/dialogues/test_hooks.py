@@ -4,7 +4,7 @@ Only MQTTError, ValueError and TypeError may come out, and all goes on afterward
 """
 
 from host_tests.client.dialogue import Dialogue, error_of
-from tools.standin.packets import puback, publish
+from host_tests.client.wire import puback, publish
 from umqtt31 import BUSY, MQTTError
 
 CALLS = (

@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.scripted import ScriptedStream
-from tools.standin.packets import (
+from host_tests.client.wire import (
     connack,
     connect,
     puback,
@@ -36,6 +36,7 @@ def connect_as(client_id, clean, packet):
     return stream.has_answered()
 
 
+# 311-3.1.0-1, 311-3.1.2-11.
 def test_c2b_connect_carries_mqtt_version_4():
     d = Dialogue(is_connected=False, keepalive=300)
     stream = ScriptedStream()
@@ -44,6 +45,7 @@ def test_c2b_connect_carries_mqtt_version_4():
     assert stream.has_answered() and stream.take() == b"" and d.client.is_connected
 
 
+# 311-3.1.2-9, 311-3.1.3-1.
 def test_c2b_connect_with_everything_keeps_the_payload_order():
     d = Dialogue(is_connected=False, user="zoë", password="s")
     d.client.set_last_will("w/t", "gone", retain=True, qos=1)
@@ -79,6 +81,7 @@ def test_client_id_at_level_3_has_1_to_23_characters_still():
         assert isinstance(error_of(MQTTClient, bad, "broker", level=3), ValueError)
 
 
+# 311-3.1.3-7.
 def test_client_id_that_is_empty_is_for_clean_sessions_only():
     for empty in (b"", ""):
         assert connect_as(empty, True, connect(b"", 2, 60, level=4))
@@ -95,6 +98,7 @@ def test_b2c_session_present_is_what_connect_returns():
 
 
 # After a clean session there is nothing that could be present.
+# 311-3.2.2-4.
 def test_b2c_session_present_after_a_clean_connect_is_a_protocol_error():
     d = Dialogue(is_connected=False)
     stream = ScriptedStream()
@@ -182,6 +186,7 @@ def test_c2b_session_that_was_lost_when_in_flight_then_all_goes_out_as_new():
             assert not dropped and d.client.inflight == 2
 
 
+# 311-2.3.1-3, 311-3.3.1-1, 311-4.1.0-1, 311-4.4.0-1.
 def test_c2b_session_that_is_present_when_in_flight_then_goes_on():
     d = Dialogue()
     d.publish(b"1", 2)
@@ -223,6 +228,7 @@ def test_session_that_was_lost_after_a_reset_then_all_begins_anew():
     assert [message[1] for message in again.messages] == [b"new"]
 
 
+# 311-4.3.3-1.
 def test_session_that_is_present_after_a_reset_then_all_goes_on():
     flash = FailingFlash()
     d = Dialogue(store=flash.journal())
@@ -263,6 +269,7 @@ def test_c2b_retry_interval_that_was_given_is_kept_to():
     assert sorted(sent) == sorted([publish(b"t", b"1", 1, 1, dup=1), pubrel(2)])
 
 
+# 311-2.2.2-1, 311-3.6.1-1.
 def test_c2b_pubrel_is_never_marked_dup():
     d = Dialogue()
     d.publish(b"1", 2)
@@ -276,6 +283,7 @@ def test_c2b_pubrel_is_never_marked_dup():
     assert d.client.inflight == 0
 
 
+# 311-4.6.0-4.
 def test_c2b_pubrels_leave_in_the_order_of_the_pubrecs():
     d = Dialogue()
     for payload in (b"1", b"2", b"3"):
@@ -287,6 +295,7 @@ def test_c2b_pubrels_leave_in_the_order_of_the_pubrecs():
     assert d.client.inflight == 0
 
 
+# 311-3.8.1-1.
 def test_c2b_subscribe_is_never_marked_dup():
     d = Dialogue(keepalive=0, retry_interval=20, connect_timeout=60)
     subscribed(d)
@@ -300,6 +309,7 @@ def test_c2b_subscribe_is_never_marked_dup():
         assert packet == subscribe(read_id(packet), (b"a", 1))
 
 
+# 311-3.9.3-1.
 def test_b2c_refused_filter_raises_and_is_not_remembered():
     d = Dialogue()
     d.stream.answer(subscribe(1, (b"secret", 1)), suback(1, 0x80))

@@ -48,6 +48,7 @@ def test_filters_match_as_appendix_a_says():
         topic.check(name)
 
 
+# 311-4.7.1-2, 311-4.7.1-3, MQTT-4.7.1-1, MQTT-4.7.1-2.
 def test_wildcards_in_the_wrong_place_are_refused():
     """31-A-HASH, 31-A-PLUS, 31-3.3-WILD."""
     for bad in (b"a#", b"a/#/b", b"#a", b"##", b"/#/", b"a+", b"+a", b"a/+b", b"++", b"a/b+/c"):
@@ -57,6 +58,7 @@ def test_wildcards_in_the_wrong_place_are_refused():
         assert isinstance(error_of(topic.check, good), ValueError), good
 
 
+# 311-1.5.3-1, 311-1.5.3-2, 311-4.7.3-1, 311-4.7.3-2, MQTT-4.7.3-2.
 def test_topics_are_utf8_without_nul():
     """31-A-TOPIC, 31-2.2-TOPIC."""
     for bad in (b"", b"\x00", b"a\x00", b"\x80", b"\xc3", b"\xc3(", b"\xe2\x82", b"\xf5aa"):

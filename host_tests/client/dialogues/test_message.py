@@ -1,7 +1,7 @@
 """Message, as a handler sees it in place.  MQTT 3.1 §3.3."""
 
 from host_tests.client.dialogue import Dialogue, error_of
-from tools.standin.packets import publish
+from host_tests.client.wire import publish
 
 
 def handled(handler, topic=b"home/room 1/temp", payload=b"21.5 C", **fields):

@@ -1,9 +1,9 @@
 """Programs for umqtt.simple, behaviour by behaviour: docs/guides/moving.md lists them."""
 
+from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin import packets as wire
-from tools.standin.packets import puback, publish, suback, subscribe, unsuback, unsubscribe
+from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from umqtt31 import CLOSED, REFUSED_FILTER, TIMEOUT, TOO_LARGE
 from umqtt31.simple import MQTTClient, MQTTException
 

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.stores import KeepingStore
-from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import BUSY, FULL, MQTTClient, MQTTError
 
 

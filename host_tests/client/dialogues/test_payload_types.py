@@ -3,7 +3,7 @@
 import array
 
 from host_tests.client.dialogue import Dialogue, error_of
-from tools.standin.packets import publish
+from host_tests.client.wire import publish
 
 
 def test_payload_of_another_type_is_a_type_error_that_names_msg():

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.stores import KeepingStore
-from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = (
@@ -13,6 +13,7 @@ LEVEL_3 = (
 )
 
 
+# 311-2.3.1-6, 311-4.3.3-1, MQTT-2.2.1-5, MQTT-3.6.1-1.
 def test_c2b_qos2_whole_flow():
     """31-3.5-PUBREC, 31-3.6-PUBREL, 31-3.7-PUBCOMP, MQTT-4.3.3-2, MQTT-4.3.3-4,
     MQTT-4.3.3-5, 31-2.1-DUP.
@@ -26,7 +27,7 @@ def test_c2b_qos2_whole_flow():
     """
     d = Dialogue(keepalive=0)
     assert d.publish(b"hello", 2) == 1
-    d.c2b(b"\x34\x0a\x00\x01t\x00\x01hello")
+    d.c2b(publish(b"t", b"hello", 2, 1))
     d.b2c(b"\x50\x02\x00\x01")
     d.c2b(b"\x62\x02\x00\x01")
     assert d.client.inflight == 1

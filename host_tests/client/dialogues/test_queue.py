@@ -4,7 +4,7 @@ MQTT 3.1 §4.3; the broker-message-retransmission note.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import CLOSED, FULL, TIMEOUT
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
@@ -230,11 +230,11 @@ def test_c2b_message_sent_before_it_is_too_old_is_kept_over_connections():
     d.publish(b"1", 2, max_age=10)
     d.clock.sleep_ms(5000)
     d.connect(False)
-    d.c2b(publish(b"t", b"1", 2, 1))
+    d.c2b(publish(b"t", b"1", 2, 1, properties=d.left(5)))
     d.lose()
     d.clock.sleep_ms(20000)
     d.connect(False)
-    d.c2b(publish(b"t", b"1", 2, 1, dup=1))
+    d.c2b(publish(b"t", b"1", 2, 1, dup=1, properties=d.left(1)))
     assert d.client.stats.dropped == 0
 
 

@@ -2,17 +2,22 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.stores import KeepingStore
-from tools.standin.packets import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import AWAITING_REL, PROTOCOL
 
 
+# 311-3.3.4-1, MQTT-3.3.4-1.
 def test_b2c_qos0_is_handed_over_and_not_answered():
     """31-2.1-RETAIN, 31-3.3-EMPTY, 31-3.3-IDQOS: topic, payload and flags are shown.
 
     B: PUBLISH QoS 0; retained; empty; with what looks like an id
     """
     d = Dialogue()
-    d.b2c(b"\x30\x08\x00\x01thello", b"\x31\x03\x00\x01t", b"\x38\x05\x00\x01t\x00\x07")
+    d.b2c(
+        publish(b"t", b"hello"),
+        publish(b"t", b"", retain=1),
+        publish(b"t", b"\x00\x07", dup=1),
+    )
     assert d.messages == [
         (b"t", b"hello", 0, False, False),
         (b"t", b"", 0, True, False),
@@ -21,6 +26,7 @@ def test_b2c_qos0_is_handed_over_and_not_answered():
     d.c2b()
 
 
+# 311-3.3.4-1, 311-4.3.2-2, MQTT-3.3.4-1.
 def test_b2c_qos1_is_handed_over_and_answered():
     """31-3.3-QOS1RX, MQTT-4.3.2-4.
 
@@ -28,7 +34,7 @@ def test_b2c_qos1_is_handed_over_and_answered():
     C: PUBACK 517
     """
     d = Dialogue()
-    d.b2c(b"\x32\x07\x00\x01t\x02\x05hi")
+    d.b2c(publish(b"t", b"hi", 1, 517))
     d.c2b(b"\x40\x02\x02\x05")
     assert d.messages == [(b"t", b"hi", 1, False, False)]
 
@@ -59,6 +65,7 @@ def test_b2c_qos2_first_with_dup_is_a_new_message():
     assert len(d.messages) == 2
 
 
+# 311-2.3.1-6, 311-3.3.4-1, 311-4.3.3-2, MQTT-2.2.1-5, MQTT-3.3.4-1.
 def test_b2c_qos2_is_handed_over_exactly_once():
     """31-3.3-QOS2RX, MQTT-4.3.3-8, MQTT-4.3.3-10, MQTT-4.3.3-11, MQTT-4.3.3-12.
 
@@ -75,7 +82,7 @@ def test_b2c_qos2_is_handed_over_exactly_once():
         d.c2b(pubrec(5))
     d.b2c(pubrel(5))
     d.c2b(pubcomp(5))
-    d.b2c(pubrel(5, dup=1))
+    d.b2c(pubrel(5, dup=int(d.level == 3)))
     d.c2b(pubcomp(5))
     d.b2c(publish(b"t", b"two", 2, 5))
     d.c2b(pubrec(5))
@@ -83,6 +90,7 @@ def test_b2c_qos2_is_handed_over_exactly_once():
     assert d.client.stats.duplicates == 2
 
 
+# 311-4.1.0-1.
 def test_b2c_qos2_over_a_lost_connection_is_handed_over_once():
     """MQTT-4.3.3-10, 31-3.3-QOS2RX.
 
@@ -99,6 +107,7 @@ def test_b2c_qos2_over_a_lost_connection_is_handed_over_once():
     assert len(d.messages) == 1
 
 
+# 311-4.3.3-2.
 def test_b2c_qos2_over_a_reset_is_handed_over_once():
     """MQTT-4.3.3-10: the held id survives a reset in between.
 
@@ -155,6 +164,7 @@ def test_b2c_pubrel_of_an_unknown_id_is_answered():
     d.c2b(pubcomp(77))
 
 
+# 311-4.6.0-2, 311-4.6.0-3.
 def test_b2c_pubacks_and_pubrecs_leave_in_the_order_of_the_publishes():
     """MQTT-4.6.0-2, MQTT-4.6.0-3.
 
@@ -170,6 +180,7 @@ def test_b2c_pubacks_and_pubrecs_leave_in_the_order_of_the_publishes():
     assert [message[2] for message in d.messages] == [qos for qos, _ in packets]
 
 
+# 311-3.3.1-4, MQTT-3.3.1-4.
 def test_b2c_qos3_is_a_protocol_error():
     """31-2.1-QOS3.
 
@@ -181,7 +192,7 @@ def test_b2c_qos3_is_a_protocol_error():
         d.stream.feed(bytes((0x36 | dup_and_retain,)) + b"\x06\x00\x01t\x00\x05x")
         assert code_of(d.client.poll) == PROTOCOL
         assert d.stream.is_closed and not d.messages
-        d.c2b()
+        d.c2b(*d.farewell(0x81))
 
 
 def test_b2c_packet_id_0_is_a_protocol_error():
@@ -214,7 +225,7 @@ def test_b2c_more_qos2_than_there_is_room_for_are_not_taken():
     assert d.client.stats.refused == 3
     d.stream.feed(pubrel(2))
     assert code_of(d.work) == AWAITING_REL
-    d.c2b(pubcomp(2))
+    d.c2b(pubcomp(2), *d.farewell(0x93))
     d.connect(False)
     d.b2c(publish(b"t", b"3", 2, 3, 1), publish(b"t", b"4", 2, 4, 1))
     d.c2b(pubrec(3), pubrec(4))
@@ -233,7 +244,7 @@ def test_b2c_refused_qos2_makes_the_broker_send_again():
     d.b2c(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 2, 2))
     d.stream.feed(pubrel(1))
     assert code_of(d.work) == AWAITING_REL
-    d.c2b(pubrec(1), pubcomp(1))
+    d.c2b(pubrec(1), pubcomp(1), *d.farewell(0x93))
     d.connect(False)
     d.b2c(publish(b"t", b"2", 2, 2, 1))
     assert [message[1] for message in d.messages] == [b"1", b"2"]

@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.scripted import ScriptedStream
-from tools.standin.packets import connack, publish
+from host_tests.client.wire import connack, publish
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
 
 

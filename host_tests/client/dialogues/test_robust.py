@@ -2,6 +2,7 @@
 
 import sys
 
+from host_tests.client import wire
 from host_tests.client.dialogue import (
     Sockets,
     clocked_modules,
@@ -10,8 +11,7 @@ from host_tests.client.dialogue import (
     with_ids_from_1,
 )
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin import packets as wire
-from tools.standin.packets import puback, publish, suback, subscribe
+from host_tests.client.wire import puback, publish, suback, subscribe
 from umqtt31.robust import MQTTClient, MQTTException
 
 LEVELS = (4,)

@@ -1,13 +1,15 @@
 """umqtt31.simple: the names, order and semantics of umqtt.simple, with deadlines."""
 
+from host_tests.client import dialogue
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
 from host_tests.client.scripted import Clock, ScriptedStream
-from tools.standin.packets import (
+from host_tests.client.wire import (
     connack,
     connect,
     disconnect,
     pingreq,
     pingresp,
+    properties,
     puback,
     pubcomp,
     publish,
@@ -19,7 +21,18 @@ from tools.standin.packets import (
 from umqtt31 import CLOSED, TIMEOUT
 from umqtt31.simple import MQTTClient, MQTTException
 
-LEVELS = (4,)  # as umqtt.simple speaks
+LEVELS = (4, 5)  # umqtt.simple speaks 4
+LEVEL_5 = (
+    "test_b2c_refused_message_raises_its_reason",
+    "test_b2c_message_with_properties_is_called_back",
+)
+
+
+def asked(keepalive=0):
+    """CONNECT of a client that takes messages of any size."""
+    level = dialogue.default_level
+    said = properties(session_expiry=0, receive_maximum=15) if level == 5 else b""
+    return connect(b"dev", 2, keepalive, level=level, properties=said)
 
 
 def new_client(*args, **options):
@@ -27,9 +40,10 @@ def new_client(*args, **options):
     clock = Clock()
     for module in clocked_modules():
         module.time = clock
+    options.setdefault("level", dialogue.default_level)
     client = with_ids_from_1(MQTTClient, b"dev", "broker", *args, **options)
     stream = ScriptedStream()
-    stream.answer(connect(b"dev", 2, 0, level=4), connack())
+    stream.answer(asked(), connack())
     assert client.connect(stream=stream) is False
     assert stream.has_answered()
     return client, stream
@@ -110,3 +124,27 @@ def test_wait_msg_waits_until_something_comes():
     assert seen == [b"x"]
     stream.feed(b"")
     assert error_of(client.wait_msg).code == CLOSED
+
+
+def test_b2c_refused_message_raises_its_reason():
+    """MQTT-4.4.0-2: it is not sent again, and the client goes on."""
+    for qos, answer in ((1, puback(1, 0x97)), (2, pubrec(1, 0x97))):
+        client, stream = new_client()
+        stream.answer(publish(b"t", b"x", qos, 1), answer)
+        error = error_of(client.publish, b"t", b"x", False, qos)
+        assert isinstance(error, MQTTException) and error.args[0] == 0x97
+        stream.answer(publish(b"t", b"y", 1, 2), puback(2))
+        client.publish(b"t", b"y", False, 1)
+        assert client.is_connected and client.inflight == 0
+
+
+def test_b2c_message_with_properties_is_called_back():
+    client, stream = new_client()
+    seen = []
+    client.set_callback(lambda topic, msg: seen.append((topic, msg)))
+    said = properties(content_type=b"c", user_property=[(b"k", b"v")])
+    stream.feed(publish(b"t", b"x", 1, 9, properties=said))
+    assert client.check_msg() == 0x32
+    stream.feed(publish(b"t", b"y" * 1000, properties=said))
+    assert client.wait_msg() == 0x30
+    assert seen == [(b"t", b"x"), (b"t", b"y" * 1000)]

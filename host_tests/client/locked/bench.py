@@ -3,10 +3,10 @@ nothing, its turned clock, and a handler that uses all that is said not to alloc
 MicroPython.
 """
 
+from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
 from host_tests.client.locked.fixed_stream import FixedStream
 from host_tests.client.scripted import Clock
-from tools.standin import packets as wire
 from umqtt31 import MQTTClient
 
 TOPIC = b"home/room 1/temp"

@@ -5,8 +5,8 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 
 from micropython import heap_lock, heap_unlock
 
+from host_tests.client import wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
-from tools.standin import packets as wire
 
 
 def test_acknowledgements_of_all_kinds():

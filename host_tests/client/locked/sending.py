@@ -7,8 +7,8 @@ import gc
 
 from micropython import heap_lock, heap_unlock
 
+from host_tests.client import wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
-from tools.standin import packets as wire
 
 
 def test_publish_at_each_qos():

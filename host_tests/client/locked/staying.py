@@ -6,9 +6,9 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 
 from micropython import heap_lock, heap_unlock
 
+from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
 from host_tests.client.locked.fixed_stream import FixedStream
-from tools.standin import packets as wire
 
 
 def test_retry_of_publish_and_pubrel():

@@ -5,8 +5,8 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 
 from micropython import heap_lock, heap_unlock
 
+from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
-from tools.standin import packets as wire
 from umqtt31 import FULL, TIMEOUT
 
 

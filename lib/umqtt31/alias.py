@@ -1,0 +1,41 @@
+"""Topic aliases: topics that the broker knows by a number, on this connection.
+
+Loaded by `client.v5.topic_aliases` only.  MQTT 5 §3.3.2.3.4.
+"""
+
+
+class Aliases:
+    """The first `most` topics that are asked for; made anew for each connection."""
+
+    def __init__(self, most):
+        # MQTT-3.3.2-9, MQTT-3.2.2-17: 1 up to what both sides want.
+        self._topics = [None] * most
+        self._count = 0
+
+    def write(self, protocol, msg, flags, packet_id):
+        """What `protocol` is about to write is this message, which it has just accepted:
+        write it with an alias, if it may have one.  What is kept has none."""
+        topic = protocol._checked
+        if topic is protocol:
+            return  # one that may change
+        k = 0
+        while k < self._count and self._topics[k] != topic:
+            k += 1
+        is_known = k < self._count
+        if not is_known and (
+            k == len(self._topics) or protocol.end + 5 > min(protocol._size, protocol._most_bytes)
+        ):
+            return
+        protocol._alias = k + 1
+        if is_known:
+            protocol._topic = b""
+            protocol._topic_len = 0
+        else:
+            self._topics[k] = topic
+            self._count = k + 1
+        buf = protocol._tx
+        n = protocol._length_of(msg, flags)
+        protocol.end = protocol.left = protocol._encode(buf, n, msg, flags, packet_id)
+        protocol.out = buf
+        protocol._topic_len = len(topic)
+        protocol._alias = 0

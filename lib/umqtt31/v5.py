@@ -1,0 +1,492 @@
+"""MQTT 5: what level 5 does differently from the protocol of levels 3 and 4.
+
+Loaded by `level=5` only.  Properties are checked and read where they stand in the receive
+buffer.  A PUBLISH is kept as it is sent, with its properties, but for topic aliases, which
+mean nothing on the next connection.  What the broker refuses is given up as what is too old
+is: `find_expired()` names it.  MQTT 5 §2.2.2, §3.3 to §3.11, §4.3 and §4.9.
+"""
+
+from struct import pack_into
+from time import ticks_diff
+
+from micropython import const, heap_lock, heap_unlock
+
+from .message import Message
+from .packet import HAS_SLICES, as_bytes, copy, size_of, write_header, write_number, write_string
+from .properties import Properties, find, get, given, number_at, take, width
+from .protocol import Protocol
+from .terms import (
+    Options,
+    accept,
+    block,
+    check_options,
+    connect_packet,
+    goodbye,
+    read_codes,
+    read_disconnect,
+    write_request,
+)
+
+# Options of a subscription, to be added to its QoS.
+NO_LOCAL = 0x04  # not what this client published
+RETAIN_AS_PUBLISHED = 0x08  # `message.retain` as the publisher gave it
+RETAINED_IF_NEW = 0x10  # retained messages only if there was no such subscription
+NO_RETAINED = 0x20  # no retained messages
+
+# The packets, as `properties` asks for them.
+_IN_PUBLISH = const(0x10)
+_IN_ANSWER = const(0x20)
+_TO_SUBSCRIBE = const(0x80)
+
+_VARIABLE = const(3)
+_EXPIRY = const(2)
+_TOPIC_ALIAS = const(35)
+
+_PACKET_PUBLISH = const(0x30)
+
+# As in `protocol`.
+_ONLINE = const(2)
+_HANDLED = const(1)
+_WAS_SENT = const(0x01)
+_AGED = const(0x08)
+_ACKS_BYTES = const(128)
+_REFUSAL_BYTES = const(16)
+_DONE = const(0x10)  # waits for nothing but to be given up
+_OWE_PUBREL = const(0x60)
+_WAITS = const(0x70)
+_SENT_AS = b"\x00\x00\x41\x41\x51\x51"
+
+_PROTOCOL = const(259)
+_FULL = const(261)
+
+_MALFORMED = const(0x81)
+_PROTOCOL_ERROR = const(0x82)
+_PACKET_TOO_LARGE = const(0x95)
+_RETAIN_NOT_SUPPORTED = const(0x9A)
+_QOS_NOT_SUPPORTED = const(0x9B)
+
+_bytes = bytes
+_len = len
+
+
+class Message5(Message):
+    """A message with its properties; `fault` is why it could not be read: a reason code."""
+
+    def __init__(self, buf):
+        super().__init__(buf)
+        self.fault = _MALFORMED
+        self.reason = 0
+        self._properties = 0
+
+    def read(self, first, topic_len, length):
+        """As Message."""
+        self.qos = qos = first >> 1 & 3
+        self.retain = bool(first & 1)
+        self.dup = bool(first & 8)
+        self.topic_len = start = topic_len
+        length -= 2
+        packet_id = 0
+        if qos:
+            start += 2
+            if qos == 3 or start >= length:
+                return False
+            packet_id = self._buf[topic_len] << 8 | self._buf[topic_len + 1]
+            if not packet_id:
+                return False
+        elif start >= length:
+            return False
+        self.packet_id = packet_id
+        self.reason = 0
+        self._properties = start + 1
+        if self._buf[start]:
+            start = self._take(start, length)
+            if start < 0:
+                return False
+        else:
+            start += 1
+        self._start = start
+        self.payload_len = length - start
+        return topic_len > 0
+
+    def skip(self, first, framing):
+        """As Message."""
+        self.reason = 0
+        return super().skip(first, framing)
+
+    def _take(self, start, length):
+        end = take(self._buf, start, length, _IN_PUBLISH)
+        if end < 0:
+            self.fault = -end
+        else:
+            self._properties = start + width(number_at(self._buf, start, _VARIABLE))
+        return end
+
+    def __getattr__(self, name):
+        """As Message; and the properties by their names in the standard, `properties`
+        a copy of all of them."""
+        if name == "topic" or name == "payload":
+            return super().__getattr__(name)
+        if name == "properties":
+            return Properties(bytes(memoryview(self._buf)[self._properties : self._start]))
+        return get(self._buf, self._properties, self._start, name)
+
+    def refuse(self, reason):
+        """Have it answered with this reason code, 0x80 or more: the broker gives it up.  At
+        QoS 0 nobody is told."""
+        if not 0x80 <= reason <= 0xFF:
+            raise ValueError("not a reason to refuse: %r" % reason)
+        self.reason = reason
+
+    def property_into(self, number, target):
+        """Copy the property with this identifier, a text or binary data, to the start of
+        `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
+        at = find(self._buf, self._properties, self._start, number)
+        if at < 0:
+            return -1
+        return self._copy(at + 2, number_at(self._buf, at, 2), target)
+
+
+class Protocol5(Protocol):
+    """One client's side of MQTT 5; `v5` is what the program sees of it."""
+
+    _aliases = None
+
+    def __init__(self, store, window, queue, size, level, filters):
+        super().__init__(store, window, queue, size, level, filters)
+        self.v5 = Options()
+        self.message = Message5(self.framing.rx)
+        self._most_window = window
+        # What the broker allows: bytes of a packet, QoS, retained messages.
+        self._most_bytes = 65535
+        self._most_qos = 2
+        self._may_retain = True
+        self._prepared = self._extra = b""  # properties: of prepare(), of this PUBLISH
+        self._prepared_age = self._age = self._alias = 0  # 0: none; an age is in seconds
+        self._has_ages = False
+        # With room behind for the rest of a refusal.
+        self._acks = bytearray(_ACKS_BYTES + _REFUSAL_BYTES - 4)
+        self._spare_acks = bytearray(_ACKS_BYTES + _REFUSAL_BYTES - 4)
+
+    def set_times(self, keepalive, retry, held, timeout):
+        """As Protocol; MQTT-4.4.0-1: only a new connection repeats."""
+        if retry:
+            raise ValueError("retry_interval must be 0 at level 5")
+        super().set_times(keepalive, retry, held, timeout)
+        self._asked_ms = self.keepalive_ms
+
+    # --- connections -------------------------------------------------------------------------
+
+    def connect_packet(self, head, flags, keepalive, fields):
+        """CONNECT as new bytes, see `packet`."""
+        return connect_packet(self, head, flags, keepalive, fields)
+
+    def begin(self, is_clean, connect, now):
+        """As Protocol."""
+        super().begin(is_clean, connect, now)
+        self.message.fault = _MALFORMED
+
+    def write_first(self, packet):
+        """As Protocol; DISCONNECT says what the program wants."""
+        super().write_first(goodbye(self, 0) if packet[0] == 0xE0 else packet)
+
+    def goodbye(self, code):
+        """After this error: is there a DISCONNECT with its reason to write?  It is next."""
+        packet = goodbye(self, code)
+        if packet:
+            super().write_first(packet)
+            self.is_due = False
+        return packet
+
+    def break_with(self, fault):
+        """The broker broke the protocol: the reason code to tell it -> PROTOCOL."""
+        self.message.fault = fault
+        return _PROTOCOL
+
+    def _accept(self, first):
+        code = accept(self, first)
+        self.was_clean = False  # that the session is present is what counts
+        return code or self._begin_session()
+
+    # --- what comes --------------------------------------------------------------------------
+
+    def _handle(self, first):
+        framing = self.framing
+        kind = first >> 4
+        n = framing.length - 2
+        if kind == 3:
+            return self._on_publish(first)
+        if first & 15 != (2 if kind == 6 else 0):  # MQTT-2.1.3-1
+            return _PROTOCOL
+        if kind == 14:
+            return read_disconnect(self)
+        if kind == 13 and n == -2:
+            self.is_pinging = False
+            return _HANDLED
+        if n < 0:
+            return _PROTOCOL
+        if kind == 9 or kind == 11:
+            return read_codes(self, first)
+        if not 4 <= kind < 8:
+            return self.break_with(_PROTOCOL_ERROR)
+        if n > 1 and take(framing.rx, 1, n, _IN_ANSWER) != n:
+            return _PROTOCOL
+        if kind == 6:
+            return self._on_pubrel(framing.field)
+        if n and framing.rx[0] > 127 and kind < 6:
+            self._on_refusal(first, framing.field, framing.rx[0])
+        else:
+            self.on_ack(first, framing.field)
+        return _HANDLED
+
+    def _on_refusal(self, first, packet_id, reason):
+        # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
+        slot = self._find(packet_id)
+        if slot >= 0 and self._waits[slot] & (_WAITS | _WAS_SENT) == first | _WAS_SENT:
+            self.v5.reason = reason
+            self.refuse(slot, reason)
+            self.news = 2
+        else:
+            self.stats.strays += 1
+
+    def refuse(self, slot, reason):
+        """The message in `slot` is to be given up, as what is too old is."""
+        waits = self._waits[slot]
+        if not waits & _AGED:
+            self.aged += 1
+        self._waits[slot] = waits & ~_WAITS | _DONE | _AGED
+        self._expiry[slot] = -reason
+        self.is_due = True
+
+    def find_expired(self, now):
+        """As Protocol."""
+        k = 0 if self.aged else self.count
+        while k < self.count:
+            slot = self._slot(k)
+            ticks = self._expiry[slot]
+            if self._waits[slot] & _AGED and (ticks < 0 or ticks_diff(ticks, now) <= 0):
+                if k < self.count - self.unsent:
+                    self.aged -= 1
+                return k - (ticks << 16 if ticks < 0 else 0)
+            k += 1
+        return -1
+
+    def acknowledge(self, qos, packet_id):
+        """As Protocol, unless the handler refused the message."""
+        if not self.message.reason:
+            super().acknowledge(qos, packet_id)
+            return
+        # MQTT-4.3.3-9: it is not held.  With a reason string it is as long as four answers.
+        n = _ACKS_BYTES - self.room
+        pack_into(
+            ">BBHB11s",
+            self._acks,
+            n,
+            0x40 if qos == 1 else 0x50,
+            _REFUSAL_BYTES - 2,
+            packet_id,
+            self.message.reason,
+            b"\x0a\x1f\x00\x07refused",
+        )
+        self.message.reason = 0
+        self.room -= _REFUSAL_BYTES
+        self.is_due = True
+        self._fast = 0
+
+    # --- subscriptions -----------------------------------------------------------------------
+
+    def ask(self, request, filters, known):
+        """As Protocol; raises ValueError for options that may not be."""
+        check_options(request)
+        super().ask(request, filters, known)
+
+    def _write_request(self, request, first):
+        return write_request(self, request, first)
+
+    # --- publishing --------------------------------------------------------------------------
+
+    def prepare(self, properties, max_age):
+        """As Protocol; with a `max_age` of None -> what stands before the filters of a
+        request, as bytes."""
+        super().prepare(None, max_age)
+        if max_age is None:
+            return block(given(properties or b"", _TO_SUBSCRIBE))
+        if properties is not self._prepared:
+            self._prepared = given(properties or b"", _IN_PUBLISH)
+        self._prepared_age = max_age
+        self._has_ages |= max_age > 0
+        return 0x100
+
+    def accept(self, topic, msg, flags):
+        """As Protocol; `flags`: + 256 for what was prepared."""
+        heap_unlock()
+        if topic is not self._checked:
+            topic = self._check(topic)
+        if msg.__class__ is not _bytes:
+            msg = as_bytes("msg", msg)
+        pos = self._topic_len + 4
+        n = pos + _len(msg) + 1
+        if flags > 1:
+            n += 2
+        count = self.count
+        if n > self._fast or self.left or flags > 1 and count >= self._direct or flags > 255:
+            heap_lock()
+            return self._accept_slowly(topic, msg, flags)
+        # The fast way, as Protocol's: one byte more, for no properties.
+        packet_id = slot = 0
+        buf = self._tx
+        start = pos + 1
+        if flags > 1:
+            packet_id = self.last_id + 1
+            if packet_id >= self._id_end:
+                packet_id = self._next_id()
+            slot = self.first + count
+            if slot >= self._n:
+                slot -= self._n
+            slot = self._order[slot]
+            buf = self._encoded or self._buffers[slot]
+            start = pos + 3
+        if HAS_SLICES:
+            buf[4:pos] = topic
+            buf[start:n] = msg
+        else:
+            pack_into("256s", buf, 4, topic)  # as packet.copy()
+            pack_into("256s", buf, start, msg)
+        buf[0] = 0x30 | flags
+        buf[1] = n - 2
+        buf[2] = 0
+        buf[3] = pos - 4
+        buf[start - 1] = 0
+        if packet_id:
+            buf[pos] = packet_id >> 8
+            buf[pos + 1] = packet_id & 255
+            if not self._encoded:
+                self._used[slot] = n
+            elif not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
+                return -_FULL
+            self._waits[slot] = _SENT_AS[flags]
+            self._ids[slot] = self.last_id = packet_id
+            if not count:
+                self.news = 2
+            self.count = count + 1
+        self.out = buf
+        self.end = self.left = n
+        self.stats.sent += 1
+        if not self.news:
+            self.news = 1
+        return packet_id
+
+    def lock(self, is_locked):
+        """As Protocol."""
+        super().lock(is_locked)
+        if self._aliases or self._most_bytes < self._size or self._most_qos < 2:
+            self._short = 0
+        if not self._may_retain:
+            self._short = 0
+
+    def _accept_slowly(self, topic, msg, flags):
+        heap_unlock()
+        self._extra = self._prepared if flags > 255 else b""
+        self._age = self._prepared_age if flags > 255 else 0
+        flags &= 255
+        n = size_of(self._length_of(msg, flags))
+        if self.state == _ONLINE and n <= self._size:
+            n = self.refusal(n, flags)
+            if n:
+                return -n
+        count = self.count
+        if count < self._n:
+            self._expiry[self._slot(count)] = 0
+        is_free = self._aliases and not self.left
+        heap_lock()
+        packet_id = super()._accept_slowly(topic, msg, flags)
+        # Is what is about to be written just this message?
+        if is_free and packet_id >= 0 and self.left and not self.unsent:
+            if packet_id or self.count == count:
+                self._aliases.write(self, msg, flags, packet_id)
+        return packet_id
+
+    def refusal(self, n, flags):
+        """-> the reason code if the broker takes no PUBLISH of `n` bytes with these flags,
+        else 0."""
+        if n > self._most_bytes:  # MQTT-3.2.2-15
+            return _PACKET_TOO_LARGE
+        if (flags >> 1 & 3) > self._most_qos:  # MQTT-3.2.2-11
+            return _QOS_NOT_SUPPORTED
+        if flags & 1 and not self._may_retain:  # MQTT-3.2.2-14
+            return _RETAIN_NOT_SUPPORTED
+        return 0
+
+    def _length_of(self, msg, flags):
+        n = self._properties_length()
+        return super()._length_of(msg, flags) + n + width(n)
+
+    def _properties_length(self):
+        return _len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
+
+    def _encode(self, buf, length, msg, flags, packet_id):
+        pos = write_header(buf, _PACKET_PUBLISH | flags, length)
+        pos = write_string(buf, pos, self._topic)
+        if packet_id:
+            pos = write_number(buf, pos, packet_id)
+        n = self._properties_length()
+        while n > 127:
+            buf[pos] = n & 127 | 128
+            n >>= 7
+            pos += 1
+        buf[pos] = n
+        pos += 1
+        if self._age:
+            buf[pos] = _EXPIRY
+            pos = write_number(buf, write_number(buf, pos + 1, self._age >> 16), self._age & 65535)
+        if self._alias:
+            buf[pos] = _TOPIC_ALIAS
+            pos = write_number(buf, pos + 1, self._alias)
+        return copy(buf, copy(buf, pos, self._extra), msg)
+
+    # --- what leaves next --------------------------------------------------------------------
+
+    def _send(self, slot):
+        waits = self._waits[slot] & _WAITS
+        if waits >= _OWE_PUBREL:
+            return super()._send(slot)
+        if waits == _DONE or waits and self.count - self.unsent >= self.window:
+            self.is_due = waits == _DONE  # MQTT-3.3.4-7, MQTT-4.9.0-2
+            return False
+        super()._send(slot)
+        if self._has_ages:
+            self._write_age(self.out, self._expiry[slot])
+        return True
+
+    # --- ages --------------------------------------------------------------------------------
+
+    def expire_at(self, packet_id, ticks):
+        """As Protocol; what is left is also said when the message goes out."""
+        slot = self._find(packet_id)
+        if slot >= 0:
+            self._expiry[slot] = ticks or 1
+        super().expire_at(packet_id, ticks or 1)
+
+    def _write_age(self, buf, ticks):
+        # MQTT-4.3.3-7: what went out before is sent again, however old it is.
+        at = 1
+        while buf[at] & 128:
+            at += 1
+        at += 3 + (buf[at + 1] << 8 | buf[at + 2])
+        if buf[0] & 6:
+            at += 2
+        n = number_at(buf, at, _VARIABLE)
+        at += width(n)
+        if ticks and n and buf[at] == _EXPIRY:
+            n = (ticks_diff(ticks, self.now) + 999) // 1000 if ticks > 0 else 1
+            if n < 1:
+                n = 1
+            write_number(buf, write_number(buf, at + 1, n >> 16), n & 65535)
+
+    def drowse(self, now):
+        """As Protocol."""
+        super().drowse(now)
+        for k in range(self.count if self._has_ages else 0):
+            slot = self._slot(k)
+            ticks = self._expiry[slot]
+            if ticks > 0 and not self._waits[slot] & _AGED and ticks_diff(ticks, now) <= 0:
+                self._expiry[slot] = -1  # or it would seem young again after some days
