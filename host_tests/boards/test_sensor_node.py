@@ -35,13 +35,14 @@ def settings(path, broker, name, more="", interval_ms=100):
 
 
 @pytest.mark.parametrize(
-    "name", ["ESP32_GENERIC", "ESP32_GENERIC_H2", "RPI_PICO_W", "W5500_EVB_PICO"]
+    ("name", "level"),
+    [("ESP32_GENERIC", 5), ("ESP32_GENERIC_H2", 4), ("RPI_PICO_W", 3), ("W5500_EVB_PICO", 5)],
 )
 def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
-    shared_mosquitto, make_board, tmp_path, name
+    shared_mosquitto, make_board, tmp_path, name, level
 ):
     profile = load_profile(name)
-    config = settings(tmp_path / "device.toml", shared_mosquitto, name)
+    config = settings(tmp_path / "device.toml", shared_mosquitto, name, f"level = {level}\n")
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
