@@ -146,36 +146,7 @@ class Protocol:
     """
 
     def __init__(self, store, window, queue, size, level, filters):
-        n = window + queue
-        self.store = store
-        self.window = window
-        self._queue = queue
-        self._size = size
-        self._format = "%ds" % size
-        self.level = level
-        self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
-        self._n = n
-        self.stats = Stats()
-        self.framing = Framing(size)
-        self.message = Message(self.framing.rx)
-        self._order = list(range(n))
-        # By slot.  The ids are a list, which is searched in C; the last is the request's.
-        self._ids = [0] * (n + 1)
-        self._expiry = [0] * n  # ticks
-        self._waits = bytearray(n)
-        self._acks = bytearray(_ACKS_BYTES)
-        self._spare_acks = bytearray(_ACKS_BYTES)
-        self.room = _ACKS_BYTES
-        self._tx = self.out = new_buffer(size)
-        self.filters = []  # what the broker is to know: a SUBSCRIBE for each filter
-        self.granted = bytearray(filters)
-        # Of the filters, the broker knows so many; so many were sent to it.
-        self._known = self._asked = 0
-        self.request = None  # (first byte, filters, their QoS), the one that is under way
-        # It went out on this connection since the last time-out; it ever did.
-        self._is_requested = self._was_requested = False
-        self._checked = self  # or the topic that was found valid last
-        self._topic = self._topic_len = 0
+        # Numbers first: the table of attributes grows before the buffers lie beside it.
         self.first = self.count = self.unsent = self.aged = self._owed = 0
         self._fast = 0  # up to which length a message takes the fast way now
         self._short = self._direct = 0
@@ -185,6 +156,27 @@ class Protocol:
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
         self.is_present = self.is_clean = self.was_clean = self.is_starved = False
         self.is_due = self.is_pinging = self._was_online = False
+        # Of the filters, the broker knows so many; so many were sent to it.
+        self._known = self._asked = 0
+        self.request = None  # (first byte, filters, their QoS), the one that is under way
+        # It went out on this connection since the last time-out; it ever did.
+        self._is_requested = self._was_requested = False
+        self._checked = self  # or the topic that was found valid last
+        self._topic = self._topic_len = 0
+        self.held = self._buffers = self._used = self._encoded = None
+        self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
+        n = window + queue
+        self.store = store
+        self.window = window
+        self._queue = queue
+        self._size = size
+        self._format = "%ds" % size
+        self.level = level
+        self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
+        self._n = n
+        self.room = _ACKS_BYTES
+        self.stats = Stats()
+        self.filters = []  # what the broker is to know: a SUBSCRIBE for each filter
         # A method is found only behind a search among all attributes, but for these.
         self.accept = self.accept
         self.received = self.received
@@ -193,6 +185,17 @@ class Protocol:
         self._answer = self._answer
         self.next = self.next
         self.tick = self.tick
+        self.framing = Framing(size)
+        self.message = Message(self.framing.rx)
+        self._order = list(range(n))
+        # By slot.  The ids are a list, which is searched in C; the last is the request's.
+        self._ids = [0] * (n + 1)
+        self._expiry = [0] * n  # ticks
+        self._waits = bytearray(n)
+        self._acks = bytearray(_ACKS_BYTES)
+        self._spare_acks = bytearray(_ACKS_BYTES)
+        self._tx = self.out = new_buffer(size)
+        self.granted = bytearray(filters)
 
     def open(self, client_id, held):
         """Allocate what is left: the store's part, and room for `held` received ids."""
