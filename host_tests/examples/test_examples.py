@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import paho.mqtt.client as paho
@@ -246,6 +247,44 @@ def test_asyncio_tasks_measure_and_obey_and_the_client_connects_again(program, m
             assert int(ear.next("home/desk-1/count")) > first
             ear.say("home/desk-1/period", "soon", retain=True, qos=1)
             assert any(line.startswith("not a number:") for line in process.stdout)
+
+
+def test_readings_before_the_clock_was_set_get_their_time_and_outlive_a_reset(
+    program, mosquitto, tmp_path
+):
+    logger = program("readings", PORT=mosquitto.port, PERIOD_MS=100)
+    start_s = int(time.time())
+    with logger.running() as process:
+        assert next(process.stdout).startswith("no time:")
+        assert next(process.stdout).startswith("no time:")
+        mosquitto.stop()
+        (tmp_path / "time.txt").touch()
+        lines = (line for line in process.stdout if line.startswith("{"))
+        stamped = [json.loads(next(lines)) for _ in range(8)]
+    mosquitto.start()
+    # What was said before the last of them is on flash, and had no broker.
+    with Ear(mosquitto.port) as ear, logger.running():
+        found = [json.loads(ear.next("home/logger-4/reading")) for _ in range(7)]
+    assert found == stamped[:7]
+    times = [one["at"] for one in stamped]
+    assert times == sorted(times)
+    assert start_s - 1 <= times[0] and times[-1] <= time.time()  # both clocks in whole seconds
+
+
+def test_ethernet_goes_on_when_the_cable_was_pulled_out(program, mosquitto, tmp_path):
+    cable = tmp_path / "cable.txt"
+    with program("ethernet", PORT=mosquitto.port, PERIOD_MS=50).running() as process:
+        with Ear(mosquitto.port) as ear:
+            assert next(process.stdout) == "network: no cable\n"
+            cable.touch()
+            assert next(process.stdout) == "network: 127.0.0.1\n"
+            assert [ear.next("home/pump-2/count") for _ in range(2)] == ["1", "2"]
+        cable.unlink()
+        mosquitto.restart()  # so the connection is lost as well
+        assert any(line == "network: no cable\n" for line in process.stdout)
+        with Ear(mosquitto.port) as ear:
+            cable.touch()
+            assert int(ear.next("home/pump-2/count")) > 2
 
 
 class Modem:

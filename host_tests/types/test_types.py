@@ -36,7 +36,7 @@ def documented():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         name = "_".join(page.relative_to(ROOT).with_suffix("").parts).lower().replace("-", "_")
         for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
-            if "umqtt31 import" in code and "from tools" not in code:
+            if re.search(r"from umqtt31(\.\w+)? import", code) and "from tools" not in code:
                 found[f"{name}_{number}.py"] = code
     return found
 

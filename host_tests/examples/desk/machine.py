@@ -14,6 +14,7 @@ def deepsleep(milliseconds):
 
 class Pin:
     IN = 0
+    OUT = 1
 
     def __init__(self, number, mode=None):
         self._number = number

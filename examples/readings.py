@@ -1,0 +1,80 @@
+"""Readings with the time of their measuring, also of those before the clock was set.
+
+After a reset a board knows no time until a time server has answered.  Meanwhile readings
+wait with their ticks, and are stamped then.  From publish() on they are on flash: what
+finds no broker goes out later, after the next reset too, with its own time.
+"""
+
+import json
+import random
+import time
+
+import ntptime
+
+from umqtt31 import FileBlockDevice, Journal, MQTTClient, MQTTError
+
+SERVER = "broker.example"
+PORT = 1883
+PERIOD_MS = 10_000
+MOST_WAITING = 100  # without a time; then the oldest are given up
+
+# Most boards count seconds from 2000, computers from 1970.
+EPOCH_S = 0 if time.gmtime(0)[0] == 1970 else 946_684_800
+
+waiting = []  # (ticks, value) of readings whose time is not known yet
+set_at = None  # ticks when the clock was set
+unix_s = 0  # the time then
+
+
+def set_clock():
+    # Waits a second for an answer, and raises OSError when none comes.
+    global set_at, unix_s
+    try:
+        ntptime.settime()
+    except OSError as error:
+        print("no time:", error)
+        return
+    set_at = time.ticks_ms()
+    unix_s = int(time.time()) + EPOCH_S
+
+
+def measure():
+    return 20 + random.getrandbits(2)  # your sensor here
+
+
+client = MQTTClient(
+    "logger-4",
+    SERVER,
+    PORT,
+    level=4,
+    store=Journal(FileBlockDevice("journal.bin", 16)),
+    max_mqueue_len=100,
+    overflow="drop_oldest",
+)
+try:
+    client.connect(clean_session=False)
+except MQTTError as error:
+    print(error)
+
+due = time.ticks_ms()
+while True:
+    now = time.ticks_ms()
+    if time.ticks_diff(now, due) >= 0:
+        due = time.ticks_add(due, PERIOD_MS)
+        waiting.append((now, measure()))
+        del waiting[:-MOST_WAITING]
+        if set_at is None:
+            set_clock()
+    try:
+        while waiting and set_at is not None:
+            ticks, value = waiting.pop(0)
+            at_s = unix_s + time.ticks_diff(ticks, set_at) // 1000
+            text = json.dumps({"at": at_s, "value": value})
+            client.publish(b"home/logger-4/reading", text, qos=1)
+            print(text)
+        if client.is_connected:
+            client.poll(100)
+        else:
+            client.reconnect(100)
+    except MQTTError as error:
+        print(error)
