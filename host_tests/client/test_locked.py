@@ -7,10 +7,10 @@ import pytest
 
 from host_tests.client.runner import FOLDER, ROOT, functions_of, run_module
 
-LEVELS = (3,)
+LEVELS = (3, 5)
 PATHS = [
     (module, name)
-    for module in ("sending", "receiving", "waiting", "staying")
+    for module in ("sending", "receiving", "waiting", "staying", "properties")
     for name in functions_of(FOLDER / "locked" / f"{module}.py", LEVELS)
 ]
 results_of = functools.cache(run_module)

@@ -284,22 +284,20 @@ def get(buf, at, end, name):
     if not number:
         raise AttributeError(name)
     form = RECEIVED[number] & _FORM
-    found = []
-    while True:
-        at = find(buf, at, end, number)
+    at = find(buf, at, end, number)
+    if form != _PAIR and form != _VARIABLE:
         if at < 0:
-            break
-        if form < _BINARY:
+            return None
+        return number_at(buf, at, form) if form < _BINARY else _bytes_at(buf, at)
+    found = []
+    while at >= 0:
+        if form == _VARIABLE:
             found.append(number_at(buf, at, form))
         else:
-            value = _bytes_at(buf, at)
-            if form == _PAIR:
-                value = value, _bytes_at(buf, at + 2 + len(value))
-            found.append(value)
-        at = _end_of(buf, at, end, form)
-    if form == _PAIR or form == _VARIABLE:
-        return found
-    return found[0] if found else None
+            name = _bytes_at(buf, at)
+            found.append((name, _bytes_at(buf, at + 2 + len(name))))
+        at = find(buf, _end_of(buf, at, end, form), end, number)
+    return found
 
 
 def _bytes_at(buf, at):

@@ -73,9 +73,12 @@ class Options:
     """
 
     session_expiry = maximum_packet_size = None
-    receive_maximum = topic_aliases = leave_reason = reason = 0
+    receive_maximum = topic_aliases = leave_reason = 0
     properties = will_properties = leave_properties = assigned_client_id = b""
     connack = disconnect = Properties(b"")
+
+    def __init__(self):
+        self.reason = 0  # a new attribute would allocate
 
 
 def block(properties):

@@ -3,7 +3,7 @@ nothing, its turned clock, and a handler that uses all that is said not to alloc
 MicroPython.
 """
 
-from host_tests.client import wire
+from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
 from host_tests.client.locked.fixed_stream import FixedStream
 from host_tests.client.scripted import Clock
@@ -51,16 +51,21 @@ class Bench:
         self.clock = Clock()
         for module in clocked_modules():
             module.time = self.clock
+        options.setdefault("level", dialogue.default_level)
         self.client = with_ids_from_1(MQTTClient, b"dev", "broker", **options)
         self.handler = Handler()
         self.client.on_message = self.handler.on_message
         self.client.on_drop = self.handler.on_drop
         self.client.on_oversize = self.handler.on_oversize
+        self.is_kept = False
         self.connect()
 
     def connect(self, room=8192):
         self.stream = FixedStream()
-        self.stream.feed(wire.connack())
+        # The broker keeps the session, and from level 4 on says so.
+        is_kept = self.is_kept and dialogue.default_level > 3
+        self.is_kept = True
+        self.stream.feed(wire.connack(0, int(is_kept)))
         self.client.connect(False, stream=self.stream)
         self.stream.take()
         self.stream.room = room
