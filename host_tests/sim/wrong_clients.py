@@ -7,10 +7,12 @@ They test the simulator: a run that misses one of them proves nothing.  Each ent
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from umqtt31.v5 import Protocol5
+
 from tools.sim.campaign import Job
 from tools.sim.script import parse
 from tools.sim.store import SurvivingStore
-from umqtt31 import FULL, Journal, MQTTError
+from umqtt31 import FULL, Journal, MQTTError, terms
 from umqtt31 import client as client_module
 from umqtt31.client import MQTTClient
 from umqtt31.held import Held
@@ -385,11 +387,12 @@ def _dead_link_refuses(publish):
 
 
 def _one_victim(make_room):
-    def wrong(client, topic, msg, flags):
+    def wrong(client, topic, msg):
         protocol = client._protocol
+        flags = client._flags
         client._expire(0)
         k = -1
-        if flags > 1 and client._find_victim and protocol.places() > 0:
+        if flags & 6 and client._find_victim and protocol.places() > 0:
             k = client._find_victim(protocol, topic)
         if k >= 0:
             client._give_up(k, FULL)
@@ -432,6 +435,70 @@ def _room_for_few(has_room):
 
 def _only_oserror(errors):
     return (OSError,)
+
+
+def _own_window_only(limit):
+    def wrong(protocol, *more):
+        limit(protocol, *more)
+        protocol.window = protocol._most_window
+
+    return wrong
+
+
+def _aliases_outlive_connection(limit):
+    def wrong(protocol, *more):
+        aliases = protocol._aliases
+        limit(protocol, *more)
+        protocol._aliases = aliases or protocol._aliases
+
+    return wrong
+
+
+def _refused_and_goes_on(on_refusal):
+    def wrong(protocol, first, packet_id, reason):
+        protocol.on_ack(first, packet_id)
+
+    return wrong
+
+
+def _refused_and_forgotten(on_refusal):
+    def wrong(protocol, first, packet_id, reason):
+        slot = protocol._find(packet_id)
+        if slot >= 0:
+            protocol.remove(protocol._index(slot))
+
+    return wrong
+
+
+def _retry_at_level_5(set_times):
+    def wrong(protocol, *more):
+        set_times(protocol, *more)
+        protocol.retry_ms = 30_000
+
+    return wrong
+
+
+def _any_size(refusal):
+    def wrong(protocol, n, flags):
+        return 0
+
+    return wrong
+
+
+def _own_keepalive(limit):
+    def wrong(protocol, *more):
+        limit(protocol, *more)
+        protocol.keepalive_ms = protocol._asked_ms
+
+    return wrong
+
+
+def _session_kept_all_the_same(renew):
+    def wrong(protocol, is_clean):
+        if is_clean:
+            renew(protocol, is_clean)
+
+    return wrong
 
 
 _OFFLINE = " start=offline deferred=1"
@@ -615,6 +682,45 @@ WRONG = {
     "certificate error not caught": Wrong(
         client_module, "_STREAM_ERRORS", _only_oserror,
         *_single("up=1 window=1", "ValueError"),
+    ),
+    "5: window of the broker ignored": Wrong(
+        terms, "_limit", _own_window_only,
+        *_first_part(1, "up=222 window=3 level=5 receive=1", "MQTT-3.3.4-7"),
+    ),
+    "5: topic alias of another connection": Wrong(
+        terms, "_limit", _aliases_outlive_connection,
+        *_first_part(1, "up=11111 window=4 pace=1 level=5 aliases=1 expiry=20", "MQTT-3.3.2-8"),
+    ),
+    "5: flow goes on after a refusal": Wrong(
+        Protocol5, "_on_refusal", _refused_and_goes_on,
+        *_first_part(1, "up=222 window=3 level=5 receive=1", "31-3.5-PUBREC"),
+    ),
+    "5: refused and nobody is told": Wrong(
+        Protocol5, "_on_refusal", _refused_and_forgotten,
+        *_first_part(1, "up=111 window=3 level=5 receive=1", "MQTT-4.3.3-5"),
+    ),
+    "5: sent again on one connection": Wrong(
+        Protocol5, "set_times", _retry_at_level_5,
+        *_first_part(1, "up=222 window=3 level=5 receive=1", "MQTT-4.4.0-1"),
+    ),
+    "5: age not counted down": Wrong(
+        Protocol5, "_write_age", _nothing,
+        *_first_part(1, "up=1212 down=12 window=1 start=offline level=5 talk=1 age=300",
+                     "max_age"),
+    ),
+    "5: larger than the broker takes": Wrong(
+        Protocol5, "refusal", _any_size,
+        *_first_part(1, "up=2212 window=3 size=9 grow=6 buffer=200 level=5 most=30",
+                     "MQTT-3.2.2-15"),
+    ),
+    "5: keep alive of the broker ignored": Wrong(
+        terms, "_limit", _own_keepalive,
+        *_first_part(1, "up=11 down=21 level=5 alive=20 talk=1 subscribe=1", "31-2.2-KA"),
+    ),
+    "5: session gone and not noticed": Wrong(
+        Protocol5, "renew", _session_kept_all_the_same,
+        *_first_part(1, "up=22222 window=4 pace=1 level=5 aliases=1 expiry=20",
+                     "31-2.1-DUP", "31-3.5-PUBREC", "31-4.1-Q2", "MQTT-4.3.3-6"),
     ),
     "bursts find no room": Wrong(
         Held, "has_room", _room_for_few,

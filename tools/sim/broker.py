@@ -1,11 +1,15 @@
 """A scripted broker with one session: takes, acknowledges and sends messages.
 
+At level 5 it uses what that level leaves to a broker, as its `Terms` and the faults say:
+its own limits, DISCONNECT at any moment, reasons of 0x80 and more, the session's end.
+
 It keeps what MQTT 3.1 asks of a server over connections, sends again on a new
 connection (and after `RETRY_MS` when a packet was made to get lost), and can be
 restarted with or without its session.  It runs in the world's time, never waits.
 """
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from tools.standin import packets as p
@@ -13,6 +17,33 @@ from tools.standin import packets as p
 from .network import Link
 
 RETRY_MS = 20_000
+_FOR_EVER = 0xFFFFFFFF
+_NO_ID = 0x92
+_TAKEN_OVER = 0x8E
+_BUSY = 0x89
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the broker says in CONNACK at level 5; 0: nothing of it."""
+
+    receive: int = 0  # messages above QoS 0 that it takes before it has answered them
+    most_bytes: int = 0  # of a packet to it
+    aliases: int = 0  # topics that may have a number
+    expiry_s: int = 0  # seconds for which it keeps the session, less than it was asked for
+    keepalive: int = 0
+    is_talkative: bool = False  # its messages have properties
+
+    def properties(self) -> bytes:
+        """Of CONNACK."""
+        names = {
+            "receive_maximum": self.receive,
+            "maximum_packet_size": self.most_bytes,
+            "topic_alias_maximum": self.aliases,
+            "session_expiry": self.expiry_s,
+            "server_keep_alive": self.keepalive,
+        }
+        return p.properties(**{name: value for name, value in names.items() if value})
 
 
 class Outgoing:
@@ -45,12 +76,18 @@ class Broker:
         is_late: bool,
         needs_subscription: bool,
         reuses_ids: bool = False,
+        terms: Terms | None = None,
     ):
+        self._terms = terms or Terms()
         self._world = world
         self._window = window
         self._is_late = is_late
         self._needs_subscription = needs_subscription
         self._reuses_ids = reuses_ids
+        self._most_unacked = window  # on this connection
+        self._most_bytes = 1 << 30  # of a packet, on this connection
+        self._kept_s = 0  # seconds for which the session outlives its connection
+        self._left_at = 0
         self.queue: deque[Outgoing] = deque()
         self.link: Link | None = None
         self.unacked: list[Outgoing] = []
@@ -58,7 +95,6 @@ class Broker:
 
     def _forget(self) -> None:
         self._has_session = False
-        self._is_clean = False  # the session ends with its connection
         for message in self.unacked:
             self._world.rules.incoming.on_forgotten(message.key)
         self.unacked = []
@@ -96,6 +132,7 @@ class Broker:
         link.is_dropped = True
         if link is self.link:
             self.link = None
+            self._left_at = self._world.now
 
     def on_bytes(self, link: Link, data: bytes) -> None:
         """Bytes of the client arrived."""
@@ -110,7 +147,7 @@ class Broker:
             packet = p.take(heard)
             if packet is None:
                 return
-            if self._is_losable(packet):
+            if link.level < 5 and self._is_losable(packet):
                 struck = world.heard.step()
                 if struck:
                     world.strike(struck, link)
@@ -133,7 +170,8 @@ class Broker:
             key = self._held.pop(packet_id, None)
             if key is not None and self._is_late:
                 self._world.rules.on_delivered(key, False)
-            self._answer(link, p.answer(p.PUBCOMP, packet_id))
+            is_unknown = key is None and link.level == 5
+            self._answer(link, p.pubcomp(packet_id, _NO_ID if is_unknown else None))
         elif kind in (p.PUBACK, p.PUBREC, p.PUBCOMP):
             self._on_ack(link, kind, p.read_id(packet))
         else:
@@ -142,58 +180,94 @@ class Broker:
     # --- from the client ------------------------------------------------------------
 
     def _on_publish(self, link: Link, packet: bytes) -> None:
-        qos, packet_id, topic, payload = p.publish_fields(packet)
+        qos, packet_id, topic, payload = p.publish_fields(packet, link.level)
+        if link.level == 5:
+            topic = _named(link, topic, p.properties_of(packet))
         key = topic + b"\0" + payload
         rules = self._world.rules
+        held = self._held.get(packet_id) if qos == 2 else None
+        if held is None:
+            reason = self._judge(link, qos)
+            if reason:
+                self._answer(link, p.answer(p.PUBACK + qos - 1, packet_id, reason=reason))
+                return
         if qos < 2:
             rules.on_delivered(key, bool(packet[0] & 8))
             if qos:
-                self._answer(link, p.answer(p.PUBACK, packet_id))
+                self._answer(link, p.puback(packet_id))
             return
-        held = self._held.get(packet_id)
         if held is None:
             self._held[packet_id] = key
             if not self._is_late:
                 rules.on_delivered(key, bool(packet[0] & 8))
         elif held != key:
             rules.fail("MQTT-4.3.3-1", f"packet id {packet_id} used while the broker holds it")
-        self._answer(link, p.answer(p.PUBREC, packet_id))
+        self._answer(link, p.pubrec(packet_id))
+
+    def _judge(self, link: Link, qos: int) -> int:
+        # -> the reason for which it does not take a message, 0 if it does.
+        struck = self._world.judged.step() if qos and link.level == 5 else None
+        if not struck:
+            return 0
+        self._world.strike(struck, link)
+        return struck.value
 
     def _on_control(self, link: Link, kind: int, packet: bytes) -> None:
+        none = p.no_properties(link.level)
         if kind == p.CONNECT:
-            self._on_connect(link, packet)
+            self._on_connect(link, p.Connect(packet))
         elif kind == p.PINGREQ:
             self._answer(link, p.pingresp())
         elif kind == p.SUBSCRIBE:
-            granted = (qos for _, qos in p.filters(packet))
+            granted = [options & 3 for _, options in p.filters(packet, link.level)]
             self._is_subscribed = True
-            self._answer(link, p.suback(p.read_id(packet), *granted))
+            self._answer(link, p.suback(p.read_id(packet), *granted, properties=none))
             self._pump()
         elif kind == p.UNSUBSCRIBE:
             self._is_subscribed = not self._needs_subscription
-            self._answer(link, p.unsuback(p.read_id(packet)))
+            codes = [0] * len(p.names(packet, 5)) if none else []
+            self._answer(link, p.unsuback(p.read_id(packet), *codes, properties=none))
         else:  # DISCONNECT
             self.on_closed(link)
 
-    def _on_connect(self, link: Link, packet: bytes) -> None:
+    def _on_connect(self, link: Link, hello: p.Connect) -> None:
         if self.link and self.link is not link:
-            self.link.drop()  # the client came back before the old link was found dead
+            # The client came back before the old link was found dead.
+            self._dismiss(self.link, _TAKEN_OVER)
         self.link = link
+        link.level = hello.level
+        none = p.no_properties(link.level)
         if link.is_busy:
-            link.push(p.connack(3))
+            link.push(p.connack(_BUSY if none else 3, 0, none))
             link.drop()
             return
-        hello = p.Connect(packet)
-        if hello.is_clean or self._is_clean:
+        away_ms = self._world.now - self._left_at
+        if hello.is_clean or away_ms >= 1000 * self._kept_s and self._kept_s != _FOR_EVER:
             self._lose_session()
         is_present = self._has_session
         if not is_present:
             self._world.rules.on_session_begun()
         self._has_session = True
-        self._is_clean = hello.is_clean
-        link.push(p.connack(0, hello.level > 3 and is_present))
+        self._agree(hello)
+        is_told = hello.level > 3 and is_present
+        link.push(p.connack(0, is_told, self._terms.properties() if none else b""))
         self._send_again()
         self._pump()
+
+    def _agree(self, hello: p.Connect) -> None:
+        # What holds for this connection, and for the session when it is over.
+        asked = hello.properties
+        self._kept_s = 0 if hello.is_clean else _FOR_EVER
+        if hello.level == 5:
+            self._kept_s = self._terms.expiry_s or asked.get("session_expiry", 0)
+        self._most_unacked = min(self._window, asked.get("receive_maximum", 65535))
+        self._most_bytes = asked.get("maximum_packet_size", 1 << 30)
+
+    def _dismiss(self, link: Link, reason: int) -> None:
+        # The broker ends the connection; level 5 says why.
+        if link.level == 5:
+            link.push(p.disconnect(reason, p.NO_PROPERTIES))
+        link.drop()
 
     # --- to the client --------------------------------------------------------------
 
@@ -202,7 +276,7 @@ class Broker:
         if kind == p.PUBREC:
             if message:
                 message.is_released = True
-            self._answer(link, p.answer(p.PUBREL, packet_id))
+            self._answer(link, p.pubrel(packet_id))
         elif message and (message.qos == 1 if kind == p.PUBACK else message.is_released):
             self.unacked.remove(message)
             self._pump()
@@ -213,7 +287,7 @@ class Broker:
             if not link:
                 return
             if message.is_released:
-                self._answer(link, p.answer(p.PUBREL, message.packet_id, True))
+                self._answer(link, p.pubrel(message.packet_id, link.level < 5))
             else:
                 self._publish(link, message)
 
@@ -221,11 +295,15 @@ class Broker:
         while self.queue and self.link and self._is_subscribed:
             message = self.queue[0]
             if message.qos:
-                if len(self.unacked) >= self._window:
+                if len(self.unacked) >= self._most_unacked:
                     return
                 message.packet_id = self._next_id()
-                self.unacked.append(message)
             self.queue.popleft()
+            if len(self._packet(self.link, message)) > self._most_bytes:
+                self._world.rules.incoming.on_forgotten(message.key)  # MQTT-3.1.2-25
+                continue
+            if message.qos:
+                self.unacked.append(message)
             self._publish(self.link, message)
 
     def _next_id(self) -> int:
@@ -235,13 +313,36 @@ class Broker:
         self._last_id = self._last_id % 65535 + 1
         return self._last_id
 
+    def _packet(self, link: Link, m: Outgoing) -> bytes:
+        section = p.no_properties(link.level)
+        if section and self._terms.is_talkative:
+            pairs = [(b"from", b"somebody"), (b"from", b"somebody else")]
+            section = p.properties(message_expiry=60, content_type=b"text", user_property=pairs)
+        return p.publish(m.topic, m.payload, m.qos, m.packet_id, m.is_sent, 0, section)
+
     def _publish(self, link: Link, m: Outgoing) -> None:
-        dup = m.is_sent
+        packet = self._packet(link, m)
         m.is_sent = True
-        link.push(p.publish(m.topic, m.payload, m.qos, m.packet_id, dup))
+        if link.level == 5:
+            self._send(link, packet)
+        else:
+            link.push(packet)
+
+    def _send(self, link: Link, packet: bytes) -> None:
+        world = self._world
+        struck = world.sent.step()
+        if not struck:
+            link.push(packet)
+            return
+        world.strike(struck, link)
+        self._dismiss(link, struck.value)
+        self.on_closed(link)
 
     def _answer(self, link: Link, packet: bytes) -> None:
         world = self._world
+        if link.level == 5:
+            self._send(link, packet)
+            return
         struck = world.answer.step()
         if not struck:
             link.push(packet)
@@ -256,3 +357,11 @@ class Broker:
             link.push(packet)
         else:  # lose
             world.call(RETRY_MS, self._send_again)
+
+
+def _named(link: Link, topic: bytes, properties: dict) -> bytes:
+    # The topic that an alias stands for; the rules have checked it.
+    alias = properties.get("topic_alias")
+    if alias and topic:
+        link.aliases[alias] = topic
+    return topic or link.aliases[alias or 0]

@@ -87,7 +87,8 @@ class Client(MQTTClient):
     def _give_away(self, packet_id: int, reason: int) -> None:
         self._world.note(f"client gives up id {packet_id} ({reason})")
         self._drops_for_room += reason == FULL
-        self._rules.outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT)
+        is_clean, is_old = reason == CLOSED, reason == TIMEOUT
+        self._rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
         if self._drop_handler:
             self._as_program(self._drop_handler, packet_id, reason)
 

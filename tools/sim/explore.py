@@ -76,6 +76,22 @@ def session_scripts() -> Iterator[Script]:
     yield Script(up="2222", window=2, pace=1, store="ram", sessions="cr")
 
 
+def level_5_scripts() -> Iterator[Script]:
+    """A broker that uses what level 5 leaves to it: its limits, its reasons, the session's
+    end, topics by number, properties."""
+    for qos in "12":
+        yield Script(up=qos * 3, window=3, level=5, receive=1)
+        yield Script(up=qos * 3, window=2, level=5, start="offline", deferred=True)
+        yield Script(down=qos * 3, serve=3, level=5, held=2)
+        yield Script(up=qos * 5, window=4, pace=1, level=5, aliases=1, expiry=20)
+    yield Script(up="222", window=3, level=5, late=True, receive=2)
+    yield Script(up="2212", window=3, level=5, size=9, grow=6, buffer=200, most=30)
+    yield Script(up="1212", down="12", window=1, level=5, start="offline", age=300, talk=True)
+    yield Script(up="11", down="21", level=5, alive=20, talk=True, subscribe=True)
+    for sessions in ("cr", "ck", "kc", "ckrc"):
+        yield Script(up="21", down="21", level=5, sessions=sessions, reuse=True)
+
+
 def hard_scripts() -> Iterator[Script]:
     """A broker that waits, bursts, age limits, calls in hooks, a journal without room: a
     part of their places will do."""
@@ -108,7 +124,7 @@ def reset_scripts() -> Iterator[Script]:
     """Up to four messages over the real journal, where resets are tried at every place."""
     for script in single_scripts(longest=4):
         yield replace(script, store="journal")
-    for script in session_scripts():
+    for script in (*session_scripts(), *level_5_scripts()):
         if script.store != "ram":
             yield replace(script, store="journal")
 
@@ -181,6 +197,8 @@ def random_schedule(seed: int) -> Schedule:
     for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 5, 6))):
         fault = _random_fault(rng, script)
         faults[fault.place, fault.at] = fault
+    if rng.random() < 0.25:
+        script = _at_level_5(rng, script)
     kinds = {fault.kind for fault in faults.values()}
     if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
@@ -189,6 +207,19 @@ def random_schedule(seed: int) -> Schedule:
         # Ids that the broker forgot may block the way until they time out.
         script = replace(script, await_rel=300)
     return script, tuple(faults.values())
+
+
+def _at_level_5(rng: random.Random, script: Script) -> Script:
+    return replace(
+        script,
+        level=5,
+        receive=rng.choice((0, 0, 1, 2)),
+        most=rng.choice((0, 0, 0, 60)),
+        aliases=rng.choice((0, 0, 1)),
+        expiry=rng.choice((0, 0, 5, 600)),
+        alive=rng.choice((0, 0, 20)),
+        talk=rng.random() < 0.4,
+    )
 
 
 def _random_fault(rng: random.Random, script: Script) -> Fault:

@@ -24,9 +24,9 @@ PLACES: dict[str, dict[str, int]] = {
     },
     # bytes that the client reads
     "read": {"reset": 0},
-    # packets of the broker, CONNACK not counted
+    # packets of the broker, CONNACK not counted; below level 5, where none gets lost
     "answer": {"lose": 0, "late": 35_000, "twice": 0},
-    # packets that reach the broker
+    # packets that reach the broker; below level 5
     "heard": {"lose": 0},
     # calls of Device.wait(), that is, turns of the program's loop
     "turn": {"jump": 100_000},
@@ -34,6 +34,10 @@ PLACES: dict[str, dict[str, int]] = {
     "store": {"reset": 0},
     # operations of the flash under the journal
     "flash": {"reset": 0, "fail": 1},
+    # packets of the broker, CONNACK not counted; level 5
+    "sent": {"dismiss": 0x8B},
+    # messages above QoS 0 that the broker gets; level 5
+    "judged": {"deny": 0x97},
     # connections that the client opens
     "open": {"refuse": 0, "busy": 0, "distrust": 0, "away": 700_000_000},
     # messages handed to the program

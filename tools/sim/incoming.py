@@ -83,7 +83,7 @@ class Incoming:
     def on_publish(self, link: Link, packet: bytes) -> None:
         """PUBLISH was read."""
         self._check_current()
-        qos, packet_id, topic, payload = p.publish_fields(packet)
+        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
         message = self.messages[topic + b"\0" + payload]
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
         duty = self._duty(link, message, packet_id)

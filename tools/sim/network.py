@@ -25,7 +25,7 @@ class Link:
         "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
         "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at",
-        "in_transit", "is_distrusted",
+        "in_transit", "is_distrusted", "level", "aliases",
     )  # fmt: skip
 
     def __init__(self, world: Any, number: int):
@@ -52,6 +52,8 @@ class Link:
         self.to_skip = 0  # bytes of the next write that were shown to the rules before
         self.ends: deque[tuple[int, bytes]] = deque()  # where each packet down ends
         self.read_bytes = self.pushed_bytes = self.last_up = self.last_down = 0
+        self.level = 3  # for the broker, since CONNECT
+        self.aliases: dict[int, bytes] = {}  # topics by number, as the broker knows them
         self.notes: Any = None  # what the rules keep about this connection
 
     # --- the client's side ----------------------------------------------------------

@@ -23,7 +23,7 @@ class Flow:
         "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
         "life", "expires_ms", "pubrec_number", "was_sent",
         "pubrec_link", "is_in_doubt",
-        "done_at",
+        "done_at", "age", "refusal",
     )  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
@@ -51,6 +51,8 @@ class Flow:
         self.drop_life = -1  # the boot that gave it up
         self.delivered = 0
         self.life = 0  # the boot that accepted it
+        self.age = 0  # seconds that it may wait, 0: any number
+        self.refusal = 0  # the reason for which the broker did not take it
         self.expires_ms = NEVER  # by the device's clock, while it waits in that boot
 
     def __str__(self) -> str:
@@ -64,6 +66,7 @@ class Outgoing:
         self._record = record
         self.window = 65535
         self.is_ordered = False
+        self.has_limits = False  # the broker takes packets of some bytes only
         self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
         self.flows: dict[bytes, Flow] = {}
         self._in_flight: list[Flow] = []  # sent and not acknowledged, oldest first
@@ -76,6 +79,7 @@ class Outgoing:
         self.newest_write: list[Flow] = []  # what the write that goes on is to send
         self._unpromised: list[Flow] = []
         self._aging: list[Flow] = []  # with an age limit, and never sent so far
+        self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
 
     # --- what the program does ------------------------------------------------------
 
@@ -88,6 +92,7 @@ class Outgoing:
         flow.was_online = is_online
         flow.life = self._record.life
         if max_age:
+            flow.age = max_age
             flow.expires_ms = self._record.device_ms() + 1000 * max_age
             self._aging.append(flow)
         return flow
@@ -123,8 +128,12 @@ class Outgoing:
         elif flow.qos:
             self._record.fail("publish", f"raised, but {flow} was sent")
 
-    def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool = False) -> None:
+    def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool, reason: int) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
+        if self._was_refused(packet_id, reason):
+            return
+        if 0x80 <= reason <= 0xFF and not self.has_limits:
+            self._record.fail("overflow", f"id {packet_id} is given up for {reason:#x}")
         flow = self._find_waiting(packet_id, is_old)
         if is_old and not self._is_old(flow):
             self._record.fail("max_age", f"{flow} is given up before its time")
@@ -134,6 +143,21 @@ class Outgoing:
         flow.drop_life = self._record.life
         if flow in self._in_flight:
             self._in_flight.remove(flow)
+
+    def _was_refused(self, packet_id: int, reason: int) -> bool:
+        # A reason of the broker's, which the program is told once.
+        for flow in self._refused:
+            if flow.packet_id == packet_id and flow.refusal == reason:
+                self._refused.remove(flow)
+                flow.drop_life = self._record.life
+                return True
+        return False
+
+    def check_told(self) -> None:
+        """poll() returned: the program knows what the broker refused."""
+        if self._refused:
+            flow = self._refused[0]
+            self._record.fail("MQTT-4.3.3-5", f"nobody is told that {flow} was refused")
 
     def _is_old(self, flow: Flow) -> bool:
         record = self._record
@@ -193,6 +217,7 @@ class Outgoing:
         """Only what is durable is still known."""
         self._unpromised.clear()
         self._aging.clear()
+        self._refused.clear()
         if self._record.is_forgetful:
             for flow in self.flows.values():
                 flow.is_promised = False
@@ -210,16 +235,23 @@ class Outgoing:
 
     def on_publish(self, link: Link, packet: bytes) -> None:
         """PUBLISH goes out."""
-        qos, packet_id, topic, payload = p.publish_fields(packet)
+        level = self._record.level
+        qos, packet_id, topic, payload = p.publish_fields(packet, level)
+        if level == 5:
+            properties = p.properties_of(packet)
+            topic = self._named(link, topic, properties.get("topic_alias"))
         flow = self.flows.get(topic + b"\0" + payload)
         if flow is None or flow.qos != qos or flow.drop_life == self._record.life:
-            self._record.fail("publish", f"PUBLISH of what is no message: {p.describe(packet)}")
+            text = p.describe(packet, level)
+            self._record.fail("publish", f"PUBLISH of what is no message: {text}")
+        if level == 5:
+            self._check_expiry(flow, properties.get("message_expiry"))
         if not qos:
             self._on_qos0(flow, packet)
             return
         if qos == 1 and self._was_chosen_before_done(flow, link):
             return
-        self._check_repetition(flow, packet[0] & 8)
+        self._check_repetition(flow, link, packet[0] & 8)
         if not flow.was_sent and flow.life == self._record.life:
             if self._record.device_ms() > flow.expires_ms + _SLACK_MS:
                 self._record.fail("max_age", f"{flow} is sent though it is too old")
@@ -233,8 +265,35 @@ class Outgoing:
         flow.link = link
         flow.done_life = -1
         self._enter(flow)
-        if sum(other.link is link for other in self._in_flight) > self.window:
+        under_way = sum(other.link is link for other in self._in_flight)
+        if under_way > self.window:
             self._record.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
+        if under_way > link.notes.most_sent:
+            self._record.fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
+
+    def _named(self, link: Link, topic: bytes, alias: int | None) -> bytes:
+        # The topic that an alias stands for on this connection.
+        notes = link.notes
+        if alias is None:
+            return topic
+        if not 0 < alias <= notes.most_aliases:
+            self._record.fail("MQTT-3.2.2-17", f"topic alias {alias} of {notes.most_aliases}")
+        if topic:
+            notes.aliases[alias] = topic
+        elif alias not in notes.aliases:
+            self._record.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
+        return topic or notes.aliases[alias]
+
+    def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
+        # A message with an age limit says what is left of it, others say nothing.
+        if flow.life != self._record.life:
+            return  # the age is not kept over a reset
+        if (said_s is None) != (not flow.age):
+            self._record.fail("max_age", f"{flow} says that it is worth {said_s} s")
+        if said_s is not None:
+            left_s = (flow.expires_ms - self._record.device_ms()) / 1000
+            if not said_s - 2 < max(left_s, 0) < said_s + 2:
+                self._record.fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
 
     def _on_qos0(self, flow: Flow, packet: bytes) -> None:
         if packet[0] & 8:
@@ -246,8 +305,10 @@ class Outgoing:
         self._last_qos0 = flow.number
         flow.is_sent = flow.was_sent = True
 
-    def _check_repetition(self, flow: Flow, dup: int) -> None:
+    def _check_repetition(self, flow: Flow, link: Link, dup: int) -> None:
         record = self._record
+        if record.level == 5 and flow.is_sent and flow.link is link and not flow.is_in_doubt:
+            record.fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
         if flow.is_released:
             record.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
         if flow.has_pubrec:
@@ -314,6 +375,8 @@ class Outgoing:
             if packet_id not in link.notes.pubrecs:
                 self._record.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
+        if self._record.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
+            self._record.fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
         self._check_pubrel(flow, link, packet[0] & 8)
         self.newest_write.append(flow)
         flow.is_in_doubt = False
@@ -368,7 +431,7 @@ class Outgoing:
             self._record.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
         is_again = self._record.level == 3 and controls.get(packet_id) == kind
         if bool(packet[0] & 8) != is_again:
-            self._record.fail("31-2.1-DUP", f"{p.describe(packet)}: DUP is wrong")
+            self._record.fail("31-2.1-DUP", f"{p.NAMES[kind]} {packet_id}: DUP is wrong")
         controls[packet_id] = kind
 
     # --- what the client reads ------------------------------------------------------
@@ -378,7 +441,15 @@ class Outgoing:
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         flow = self._find(packet_id)
-        if kind == p.PUBREC:
+        reason = p.reason_of(packet)
+        if reason > 0x7F and kind != p.PUBCOMP and flow:
+            # MQTT-4.3.3-4, -9: the message is not taken, its flow ends here, its id is free.
+            flow.refusal = reason
+            flow.done_life = self._record.life
+            flow.done_at = self._record.now
+            self._in_flight.remove(flow)
+            self._refused.append(flow)
+        elif kind == p.PUBREC:
             if flow is None or flow.qos < 2:
                 link.notes.pubrecs.add(packet_id)
             else:

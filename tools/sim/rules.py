@@ -21,15 +21,22 @@ class Notes:
     __slots__ = (
         "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
         "controls", "is_starved", "is_clean",
+        "most_sent", "most_bytes", "keepalive_ms", "aliases", "most_aliases",
     )  # fmt: skip
 
-    def __init__(self, now: int):
+    def __init__(self, now: int, keepalive_ms: int):
+        self.keepalive_ms = keepalive_ms
         self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
         self.wrote_at = now
         self.has_connect = self.is_online = self.is_clean = False
         self.is_starved = False  # a QoS 2 message found no room
         self.owed: dict[int, list] = {p.PUBACK: [], p.PUBREC: [], p.PUBCOMP: []}
         self.pubrecs: set[int] = set()  # PUBRECs for nothing in flight
+        # What CONNACK allows at level 5.
+        self.most_sent = 65535  # messages above QoS 0 that are not acknowledged
+        self.most_bytes = 1 << 28  # of a packet
+        self.most_aliases = 0
+        self.aliases: dict[int, bytes] = {}  # topics by number
         self.controls: dict[int, int] = {}  # ids of SUBSCRIBE and UNSUBSCRIBE -> kind
 
 
@@ -75,7 +82,7 @@ class Rules:
 
     def on_open(self, link: Link) -> None:
         """The client opened a connection."""
-        link.notes = Notes(self._world.now)
+        link.notes = Notes(self._world.now, self.keepalive_ms)
 
     def on_write(self, link: Link, data: bytes) -> None:
         """The client wants these bytes to go out."""
@@ -90,8 +97,10 @@ class Rules:
                 return
             world = self._world
             if world.trace is not None:
-                world.note(f"client > {p.describe(packet)}")
+                world.note(f"client > {p.describe(packet, self.record.level)}")
             kind = packet[0] >> 4
+            if len(packet) > link.notes.most_bytes:
+                self.fail("MQTT-3.2.2-15", f"{p.NAMES[kind]} of {len(packet)} bytes")
             if kind == p.CONNECT:
                 if link.notes.has_connect:
                     self.fail("31-3.1", "a second CONNECT on one connection")
@@ -107,7 +116,7 @@ class Rules:
         """The client has read this packet whole."""
         world = self._world
         if world.trace is not None:
-            world.note(f"client < {p.describe(packet)}")
+            world.note(f"client < {p.describe(packet, self.record.level)}")
         judge = self._read.get(packet[0] >> 4)
         if judge:
             judge(link, packet)
@@ -125,6 +134,7 @@ class Rules:
     def on_poll(self, link: Link) -> None:
         """poll() returned, the connection is in use, nothing waits for room."""
         self.incoming.check_answered(link)
+        self.outgoing.check_told()
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
         hello = p.Connect(packet)
@@ -134,12 +144,16 @@ class Rules:
 
     def _on_connack(self, link: Link, packet: bytes) -> None:
         # Does the client know that the session is a new one?  At level 3 it does when
-        # this one or the one before is a clean one, at level 4 the broker says so.
-        if packet[3]:
+        # this one or the one before is a clean one, from level 4 on the broker says so; at
+        # level 5 the broker alone decides how long it keeps one.
+        if p.reason_of(packet):
             return
         link.notes.is_online = True
-        is_new = link.notes.is_clean or self._was_clean
-        if self.record.level > 3:
+        if self.record.level == 5:
+            self._on_terms(link.notes, p.properties_of(packet))
+        level = self.record.level
+        is_new = link.notes.is_clean or level < 5 and self._was_clean
+        if level > 3:
             is_new = is_new or not packet[2]
         if is_new:
             self.outgoing.on_new_session()
@@ -152,12 +166,19 @@ class Rules:
         self._has_session_begun = False
         self.outgoing.on_online()
 
+    def _on_terms(self, notes: Notes, said: dict) -> None:
+        notes.most_sent = said.get("receive_maximum", notes.most_sent)
+        notes.most_bytes = said.get("maximum_packet_size", notes.most_bytes)
+        notes.most_aliases = said.get("topic_alias_maximum", 0)
+        notes.keepalive_ms = 1000 * said.get("server_keep_alive", self.keepalive_ms // 1000)
+
     def _check_silence(self, link: Link) -> None:
         # 31-2.2-KA.  A full socket is not the client's silence.
         now = self._world.now
-        if self.keepalive_ms and link.notes.is_online and not link.was_jammed:
+        most_ms = link.notes.keepalive_ms
+        if most_ms and link.notes.is_online and not link.was_jammed:
             silence = now - link.notes.wrote_at
-            if silence > self.keepalive_ms:
+            if silence > most_ms:
                 self.fail("31-2.2-KA", f"nothing sent for {silence} ms")
         link.notes.wrote_at = now
 

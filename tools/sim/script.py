@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
+from .broker import Terms
 from .device import Client, Device
 from .faults import Fault
 from .network import DeviceReset
@@ -18,6 +19,9 @@ from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError  # isort: skip
 
 _PAUSE_MS = 200
 _SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
+
+
+BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
 
 
 class HandlerError(Exception):
@@ -46,6 +50,12 @@ class Script:
     serve: int = 4
     latency_ms: int = 1
     level: int = 3
+    receive: int = 0  # of the broker at level 5, as what follows: see Terms
+    most: int = 0
+    aliases: int = 0  # and the client asks for as many
+    expiry: int = 0
+    alive: int = 0
+    talk: bool = False
     sessions: str = "k"  # connections in turn, the last for ever: see Program
     age: int = 0  # seconds that every other message may wait, 0: for ever
     ping_ms: int = 0  # between pings that the program asks for itself, 0: none
@@ -153,7 +163,7 @@ class Program:
         options: dict[str, Any] = {"max_awaiting_rel": s.held} if s.held else {}
         while True:
             try:
-                return device.client(
+                client = device.client(
                     "c",
                     level=s.level,
                     keepalive=s.keepalive,
@@ -163,10 +173,13 @@ class Program:
                     mqueue_store_qos0=s.keep_qos0,
                     overflow=s.overflow,
                     await_rel_timeout=s.await_rel,
-                    retry_interval=s.retry,
+                    retry_interval=s.retry if s.level < 5 else 0,
                     ordered=s.ordered,
                     **options,
                 )
+                if s.aliases:
+                    client.v5.topic_aliases = s.aliases
+                return client
             except MQTTError as error:
                 if error.code != JOURNAL:
                     raise
@@ -203,6 +216,8 @@ class Program:
             except MQTTError as error:
                 if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
                     self._published = number
+                elif error.code in BROKER_LIMITS:  # the broker takes no such message
+                    continue
                 elif script.up[number] != "0":
                     raise
                 return
@@ -268,6 +283,14 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
         pressure=script.pressure,
         reuses_ids=script.reuse,
         narrow=script.narrow,
+        terms=Terms(
+            receive=script.receive,
+            most_bytes=script.most,
+            aliases=script.aliases,
+            expiry_s=script.expiry,
+            keepalive=script.alive,
+            is_talkative=script.talk,
+        ),
         settle_ms=_SETTLE_MS + 2000 * script.keepalive,
         lasts_ms=max(0, len(script.down) - 1) * script.spread_ms,
         is_traced=is_traced,

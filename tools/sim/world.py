@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from .broker import Broker
+from .broker import Broker, Terms
 from .clock import Clock, injected
 from .device import Device
 from .faults import PLACES, Counter, Fault
@@ -33,6 +33,7 @@ class World:
     `needs_subscription`: it sends nothing before a SUBSCRIBE.  `pressure`: bytes that the
     client may leave unread before the broker reads nothing more, 0: any number.
     `reuses_ids`: of the broker.  `narrow`: bytes that a write takes at most, 0: any number.
+    `terms`: of the broker, at level 5.
     `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
     whenever.  `is_traced`: keep a log."""
 
@@ -48,6 +49,7 @@ class World:
         pressure: int = 0,
         reuses_ids: bool = False,
         narrow: int = 0,
+        terms: Terms | None = None,
         settle_ms: int | None = None,
         lasts_ms: int = 0,
         is_traced: bool = False,
@@ -76,7 +78,8 @@ class World:
         self._place_counters(faults)
         self.rules = Rules(self)
         self.rules.outgoing.is_late = is_late
-        self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids)
+        self.rules.outgoing.has_limits = terms is not None and terms.most_bytes > 0
+        self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids, terms)
         self.device = Device(self)
 
     def _place_counters(self, faults: Iterable[Fault]) -> None:
@@ -92,6 +95,8 @@ class World:
         self.store = Counter(by_place["store"])
         self.flash = Counter(by_place["flash"])
         self.handler = Counter(by_place["handler"])
+        self.sent = Counter(by_place["sent"])
+        self.judged = Counter(by_place["judged"])
         self.open = Counter(by_place["open"])
 
     def places(self) -> dict[str, int]:
