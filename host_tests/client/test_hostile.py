@@ -49,7 +49,7 @@ def test_generated_inputs_find_nothing(batch):
 
 
 @settings(max_examples=500)
-@given(st.integers(0, 255), st.integers(0, 15), st.binary(max_size=80))
+@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=80))
 def test_any_bytes_find_nothing(situation, size, data):
     with hostile_world():
         check(bytes((situation, size)) + data)

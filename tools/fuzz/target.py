@@ -5,8 +5,8 @@ raises Finding if anything but MQTTError comes out, if a buffer or list grows, i
 the client takes more steps than the input has bytes for, if it writes anything but
 whole packets, if both ways differ, or if it is not as good as new afterwards.
 
-The first two bytes of an input choose the situation and the pieces; the rest is
-what the broker sends.  No real time passes.
+The first two bytes of an input choose the situation, the level and the pieces; the rest
+is what the broker sends.  No real time passes.
 """
 
 from array import array
@@ -19,10 +19,10 @@ from tools.sim.clock import injected
 from tools.standin import packets
 from umqtt31 import MQTTClient, MQTTError
 
+from .inputs import LEVELS
 from .stream import Finding, Stream, World
 
 BUFFER_BYTES = 64
-_CONNACK = packets.connack()
 
 # The first byte of an input, bit by bit.
 BEFORE_CONNACK = 0x01  # the bytes come in place of CONNACK
@@ -33,6 +33,9 @@ HANDLER_RAISES = 0x20
 ENDS = 0x40  # the stream ends behind the bytes; else nothing more comes
 STALLS = 0x80  # the stream takes only a few bytes at a time
 
+
+# Publishing may be refused for what CONNACK said, at level 5: too large, QoS, retained.
+_LIMITS = (0x95, 0x9A, 0x9B)
 
 _LEAVES = (int, bool, str, bytes, type(None))
 
@@ -46,14 +49,17 @@ class Run:
 
     client: Any  # its hooks are set from outside, which its own types do not foresee
 
-    def __init__(self, world: World, situation: int, size: int, data: bytes):
+    def __init__(self, world: World, situation: int, level: int, size: int, data: bytes):
         self.situation = situation
+        self._level = level
+        self._connack = packets.connack(0, 0, packets.no_properties(level))
         self.delivered: list[tuple[bytes, bytes, int]] = []
         self.oversize: list[tuple[int, int]] = []
         self.code = 0
         self.client = MQTTClient(
             b"fuzz",
             "broker",
+            level=level,
             buffer_size=BUFFER_BYTES,
             max_inflight=3,
             max_mqueue_len=2,
@@ -63,7 +69,7 @@ class Run:
         )
         self.client.on_message = self._on_message
         self.client.on_oversize = lambda *lengths: self.oversize.append(lengths)
-        start = b"" if situation & BEFORE_CONNACK else _CONNACK
+        start = b"" if situation & BEFORE_CONNACK else self._connack
         world.stream = self.stream = Stream(start, 0, False, bool(situation & STALLS))
         self._feed = data
         self._size = size
@@ -93,7 +99,7 @@ class Run:
         try:
             self.client.connect(False, stream=self.stream)
             for k in range((self.situation & IN_FLIGHT) >> 1):
-                self.client.publish(b"t", b"%d" % k, qos=1 + k % 2)
+                self._publish(b"%d" % k, 1 + k % 2)
             if not self.situation & BEFORE_CONNACK:
                 self._switch()
             if self.situation & SUBSCRIBING:
@@ -103,6 +109,13 @@ class Run:
             self.code = error.code
             if self.client.is_connected or not self.stream.is_closed:
                 raise Finding("an error left the connection open") from error
+
+    def _publish(self, payload: bytes, qos: int) -> None:
+        try:
+            self.client.publish(b"t", payload, qos=qos)
+        except MQTTError as error:
+            if error.code not in _LIMITS:
+                raise
 
     def _subscribe(self) -> None:
         try:
@@ -130,19 +143,19 @@ class Run:
             self.client.disconnect()
         first = bytes(self.stream.sent)
         accepted = self.client.inflight + self.client.queued
-        stream = Stream(_CONNACK, 0, False, False)
+        stream = Stream(self._connack, 0, False, False)
         self.client.connect(False, stream=stream)
         for _ in range(3):
             self.client.poll()
-        again = _publishes(stream.sent)
+        again = _publishes(stream.sent, self._level)
         if self.client.inflight + self.client.queued != accepted:
             raise Finding("a new connection lost a message")
         if len(again) != min(self.client.inflight, 3):
             raise Finding(f"{self.client.inflight} in flight, but {again} were sent again")
-        _publishes(first, is_whole=False)
+        _publishes(first, self._level, is_whole=False)
 
 
-def _publishes(sent: bytes | bytearray, is_whole: bool = True) -> list[int]:
+def _publishes(sent: bytes | bytearray, level: int, is_whole: bool = True) -> list[int]:
     """The ids of all PUBLISH and PUBREL packets; Finding if it is not packet after packet."""
     found = []
     rest = bytearray(sent)
@@ -153,7 +166,7 @@ def _publishes(sent: bytes | bytearray, is_whole: bool = True) -> list[int]:
         if kind == 6:
             found.append(packets.read_id(packet))
         elif kind == 3 and packet[0] & 6:
-            found.append(packets.publish_fields(packet)[1])
+            found.append(packets.publish_fields(packet, level)[1])
     if rest and is_whole:
         raise Finding(f"wrote half a packet: {bytes(rest)!r}")
     return found
@@ -179,8 +192,8 @@ def _buffers(client: MQTTClient) -> list[bytearray | array | list]:
     return found
 
 
-def _run(world: World, situation: int, size: int, data: bytes) -> Run:
-    run = Run(world, situation, size, data)
+def _run(world: World, situation: int, level: int, size: int, data: bytes) -> Run:
+    run = Run(world, situation, level, size, data)
     buffers = _buffers(run.client)
     before = [len(one) for one in buffers]
     try:
@@ -210,8 +223,9 @@ def check(data: bytes) -> None:
     if len(data) < 2:
         return
     situation, size, rest = data[0], 1 + data[1] % 16, bytes(data[2:])
-    whole = _run(_world, situation, 0, rest)
-    parts = _run(_world, situation, size, rest)
+    level = LEVELS[data[1] >> 4 & 3]
+    whole = _run(_world, situation, level, 0, rest)
+    parts = _run(_world, situation, level, size, rest)
     if situation & SUBSCRIBING:
         return  # what SUBACK means depends on whether it came before SUBSCRIBE left
     if whole.delivered != parts.delivered or whole.oversize != parts.oversize:
