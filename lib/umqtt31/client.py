@@ -251,7 +251,7 @@ class MQTTClient:
         if self._protocol.left:
             heap_lock()
             self._push()
-            if self._error and qos < 2:
+            if self._error and not qos & 6:
                 self._tell()
         return retain
 
@@ -269,7 +269,7 @@ class MQTTClient:
             code = protocol.accept(topic, msg, flags)
             if code != -_FULL:
                 break
-            if flags < 2 and not protocol.mqueue_store_qos0:
+            if not (flags & 6 or protocol.mqueue_store_qos0):
                 raise MQTTError(_FULL if protocol.state == _ONLINE else _CLOSED)
             k = -1
             if self._find_victim and protocol.places() > 0:

@@ -24,6 +24,7 @@ from host_tests.client.wire import (
 from umqtt31 import (
     AWAITING_REL,
     CLOSED,
+    NETWORK,
     PROTOCOL,
     REFUSED_CLIENT_ID,
     REFUSED_CREDENTIALS,
@@ -1073,3 +1074,18 @@ def test_c2b_alias_behind_other_packets_goes_to_its_own_message_only():
         publish(b"t", b"0"),
         publish(b"t", b"last", 1, 2, properties=with_alias(1)),
     )
+
+
+def test_c2b_qos0_with_an_age_while_offline_is_refused_and_nothing_is_given_up_for_it():
+    d = Dialogue(is_connected=False, level=5, max_mqueue_len=1, overflow="drop_oldest")
+    dropped = []
+    d.client.on_drop = lambda *args: dropped.append(args)
+    d.publish(b"kept")
+    assert code_of(d.publish, b"lost", 0, max_age=5) == CLOSED
+    assert dropped == [] and d.client.queued == 1
+
+
+def test_c2b_qos0_with_properties_when_the_link_is_dead_says_so():
+    d = Dialogue(level=5)
+    d.stream.write_error = OSError(104)
+    assert code_of(d.publish, b"lost", 0, properties=encode(content_type="text")) == NETWORK
