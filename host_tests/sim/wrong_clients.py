@@ -7,8 +7,6 @@ They test the simulator: a run that misses one of them proves nothing.  Each ent
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from umqtt31.v5 import Protocol5
-
 from tools.sim.campaign import Job
 from tools.sim.script import parse
 from tools.sim.store import SurvivingStore
@@ -18,6 +16,7 @@ from umqtt31.client import MQTTClient
 from umqtt31.held import Held
 from umqtt31.protocol import HANDLED, Protocol
 from umqtt31.recovery import Recovery
+from umqtt31.v5 import Protocol5
 
 _PUBLISH, _PUBREL = 0x30, 0x60
 _WAIT_PUBREC = 0x50
