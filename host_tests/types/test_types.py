@@ -18,6 +18,7 @@ import pytest
 import umqtt31
 from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
+from tools.micropython import interpreters
 from umqtt31 import protocol
 from umqtt31.message import Message
 from umqtt31.v5 import Message5
@@ -195,3 +196,34 @@ def test_types_cost_a_board_nothing():
     assert [path for path in targets if not path.endswith(".py")] == []
     for name in ("package.json", "package-full.json", "manifest.py"):
         assert ".pyi" not in (ROOT / name).read_text()
+
+
+SHOWN = """
+from umqtt31 import MQTTClient
+from umqtt31.simple import MQTTClient as Simple
+client, simple = MQTTClient("a", "b"), Simple("a", "b")
+client.is_connected  # MicroPython's dir() knows names of more than ten letters once they are used
+message = client._protocol.message
+for one, names in (
+    (client, ("is_connected", "inflight", "queued", "stats", "keepalive", "publish")),
+    (simple, ("is_connected", "sock", "keepalive", "check_msg")),
+    (message, ("topic", "payload", "qos", "matches")),
+):
+    shown = dir(one)
+    print([name for name in names if name not in shown], "nosuch" in shown)
+"""
+
+
+@pytest.mark.parametrize("interpreter", [None, *interpreters()], ids=lambda one: one and one.id)
+def test_dir_shows_every_attribute(interpreter, tmp_path):
+    path = tmp_path / "shown.py"
+    path.write_text(SHOWN)
+    if interpreter:
+        text = interpreter.run(path, micropypath=[ROOT / "lib"], heap_bytes=400_000).stdout
+    else:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+        command = [sys.executable, str(path)]
+        text = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+    assert text == "[] False\n" * 3

@@ -26,6 +26,12 @@ from . import errors  # noqa: E402
 from .client import MQTTClient  # noqa: E402
 from .errors import MQTTError  # noqa: E402
 
+if sys.implementation.name == "cpython":
+    from .cpython import list_all
+    from .message import Message
+
+    list_all(MQTTClient, Message)
+
 
 def __getattr__(name):
     """`Journal`, `FileBlockDevice`, and the names of the error codes."""

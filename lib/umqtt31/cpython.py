@@ -47,6 +47,29 @@ def install():
             setattr(time, name, function)
 
 
+# What `__getattr__` of MQTTClient, of simple's and of Message answers.
+_ANSWERED = (
+    "is_connected",
+    "inflight",
+    "queued",
+    "stats",
+    "keepalive",
+    "sock",
+    "topic",
+    "payload",
+)
+
+
+def list_all(*classes):
+    """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
+
+    def names(self):
+        return sorted({*object.__dir__(self), *(one for one in _ANSWERED if hasattr(self, one))})
+
+    for one in classes:
+        one.__dir__ = names
+
+
 class Socket:
     """A CPython socket with MicroPython's stream methods, never blocking."""
 
