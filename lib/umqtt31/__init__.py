@@ -28,9 +28,8 @@ from .errors import MQTTError  # noqa: E402
 
 if sys.implementation.name == "cpython":
     from .cpython import list_all
-    from .message import Message
 
-    list_all(MQTTClient, Message)
+    list_all()
 
 
 def __getattr__(name):

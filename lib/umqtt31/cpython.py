@@ -60,14 +60,15 @@ _ANSWERED = (
 )
 
 
-def list_all(*classes):
+def list_all():
     """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
+    from .client import MQTTClient
+    from .message import Message
 
     def names(self):
         return sorted({*object.__dir__(self), *(one for one in _ANSWERED if hasattr(self, one))})
 
-    for one in classes:
-        one.__dir__ = names
+    MQTTClient.__dir__ = Message.__dir__ = names
 
 
 class Socket:
