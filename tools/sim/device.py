@@ -104,10 +104,16 @@ class Client(MQTTClient):
     # --- what the program does ----------------------------------------------------------
 
     def publish(
-        self, topic: Any, msg: Any, retain: bool = False, qos: int = 0, max_age: Any = 0
+        self,
+        topic: Any,
+        msg: Any,
+        retain: bool = False,
+        qos: int = 0,
+        max_age: Any = 0,
+        properties: Any = None,
     ) -> int:
         if self._is_in_publish:  # it calls itself in ordered mode
-            return super().publish(topic, msg, retain, qos, max_age)
+            return super().publish(topic, msg, retain, qos, max_age, properties)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
         outgoing = self._rules.outgoing
         was_connected = self.is_connected
@@ -115,7 +121,7 @@ class Client(MQTTClient):
         self._is_in_publish = True
         self._drops_for_room = 0
         try:
-            packet_id = super().publish(topic, msg, retain, qos, max_age)
+            packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
         except Exception as error:
             outgoing.on_refused(flow)
             if self.is_connected == was_connected:  # no hook changed that
