@@ -66,7 +66,7 @@ def list_all():
     from .message import Message
 
     def names(self):
-        return sorted({*object.__dir__(self), *(one for one in _ANSWERED if hasattr(self, one))})
+        return object.__dir__(self) + [one for one in _ANSWERED if hasattr(self, one)]
 
     MQTTClient.__dir__ = Message.__dir__ = names
 
