@@ -31,7 +31,7 @@ def desk(request, shared_mosquitto):
     return run
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", [3, 4, 5])
 def test_messages_pass_both_ways_while_bodies_publish(desk, level):
     qos1, qos2, told, is_connected = desk("pass_messages", level)
     assert qos1 == qos2 == [b"%d" % k for k in range(60)]
@@ -39,19 +39,19 @@ def test_messages_pass_both_ways_while_bodies_publish(desk, level):
     assert not is_connected
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", [3, 4, 5])
 def test_two_tasks_share_the_messages_of_one_client_by_filter(desk, level):
     odd, even = desk("share", level)
     assert odd == [b"%d" % k for k in range(1, 40, 2)]
     assert even == [b"%d" % k for k in range(0, 40, 2)]
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", [3, 4, 5])
 def test_lost_link_ends_no_task_and_loses_nothing(desk, level):
     assert desk("lose", level) == (b"kept", 1)
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", [3, 4, 5])
 def test_cancelled_publish_is_whole_or_absent(desk, level):
     is_same, accepted, sent = desk("cancel", level)
     assert is_same and sent == accepted + 1

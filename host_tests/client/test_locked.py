@@ -34,10 +34,11 @@ def test_heap_lock_is_real_on_every_interpreter(micropython):
     assert micropython.run(program).stdout == "2\n"
 
 
-def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto):
+@pytest.mark.parametrize("level", LEVELS)
+def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto, level):
     done = micropython.run(
         FOLDER / "locked" / "socket_run.py",
-        args=[mosquitto.port, "locked"],
+        args=[mosquitto.port, "locked", level],
         micropypath=[ROOT / "lib"],
         heap_bytes=512 * 1024,
     )

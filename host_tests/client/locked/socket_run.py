@@ -1,6 +1,6 @@
 """Messages through a real broker over a real socket, the heap locked.  MicroPython.
 
-Usage: micropython socket_run.py PORT CLIENT_ID.  Prints what was received at
+Usage: micropython socket_run.py PORT CLIENT_ID LEVEL.  Prints what was received at
 each QoS, and what is left in flight.
 """
 
@@ -29,7 +29,12 @@ class Counter:
 
 
 client = MQTTClient(
-    sys.argv[2], "127.0.0.1", int(sys.argv[1]), max_inflight=10, max_awaiting_rel=20
+    sys.argv[2],
+    "127.0.0.1",
+    int(sys.argv[1]),
+    level=int(sys.argv[3]),
+    max_inflight=10,
+    max_awaiting_rel=20,
 )
 counter = Counter()
 client.on_message = counter.on_message
