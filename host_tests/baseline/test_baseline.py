@@ -62,7 +62,9 @@ def test_work_more_in_the_library_is_counted(tmp_path):
     slower = instructions.count_once(interpreter, copy)
     grown = {row.title for row in figures.compare(rows, slower) if not row.is_accepted}
     assert {"idle poll", "publish QoS 1", "publish QoS 2"} <= grown
-    assert "publish QoS 0" not in grown
+    # New names alone shift a single count by up to 5 %: what was added is more than that.
+    added = {title: slower[title] - rows[title] for title in rows}
+    assert added["publish QoS 0"] < added["idle poll"] / 2
 
 
 @pytest.fixture
