@@ -29,7 +29,7 @@ from .errors import MQTTError  # noqa: E402
 if sys.implementation.name == "cpython":
     from .cpython import list_all
 
-    list_all()
+    list_all(MQTTClient, sys.modules["umqtt31.message"].Message)
 
 
 def __getattr__(name):

@@ -60,15 +60,14 @@ _ANSWERED = (
 )
 
 
-def list_all():
+def list_all(*classes):
     """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
-    from .client import MQTTClient
-    from .message import Message
 
     def names(self):
         return object.__dir__(self) + [one for one in _ANSWERED if hasattr(self, one)]
 
-    MQTTClient.__dir__ = Message.__dir__ = names
+    for one in classes:
+        one.__dir__ = names
 
 
 class Socket:
