@@ -23,6 +23,7 @@ MAY_BE_LARGE = {
     "client.MQTTClient._take": CONNECTS,
     "client.MQTTClient._check_request": SUBSCRIBES,
     "client.MQTTClient._ask": SUBSCRIBES,
+    "client.MQTTClient._granted": SUBSCRIBES,
     "client.MQTTClient._set_will": CONSTRUCTS,
     "client.MQTTClient._make_room": GIVES_UP,
     "client.MQTTClient._give_up": GIVES_UP,
@@ -36,17 +37,23 @@ MAY_BE_LARGE = {
     "ordered.Ordered.publish": "one message at a time is not for speed",
     "packet._copied": "copies an array, which allocates",
     "packet.connect_packet": CONNECTS,
+    "properties.encode": "makes properties, which allocates",
+    "properties.get": "makes an object of a property, which allocates",
     "protocol.Protocol._write_request": SUBSCRIBES,
     "ram.RamStore.open": CONSTRUCTS,
     "ram.RamStore.put": "runs up to MicroPython 1.25 only, where slices allocate",
     "recovery.Recovery.restore": CONSTRUCTS,
+    "transport._look_up": CONNECTS,
     "transport.broken": RAISES,
     "transport.open_stream": CONNECTS,
     "transport.open_tcp": CONNECTS,
+    "v5.Protocol5.__init__": CONSTRUCTS,
+    "v5.Protocol5.set_times": CONSTRUCTS,
 }
 # Modules of which all runs at such a time.
 MAY_BE_LARGE_IN = {
     "opening": CONSTRUCTS,
+    "terms": CONNECTS,
     "tls": CONNECTS,
     "tlserror": RAISES,
     "simple": OTHERS,
@@ -87,7 +94,8 @@ def _check_block(name, block, locked):
     for k, statement in enumerate(block):
         if isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
             called = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
-            if any(isinstance(n.func, ast.Attribute) and n.func.attr in locked for n in called):
+            names = {getattr(n.func, "attr", getattr(n.func, "id", None)) for n in called}
+            if names & locked:
                 before = ast.unparse(block[k - 1]) if k else "nothing"
                 assert before == "heap_lock()", f"{name}:{statement.lineno}"
                 calls += 1

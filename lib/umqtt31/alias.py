@@ -3,6 +3,8 @@
 Loaded by `client.v5.topic_aliases` only.  MQTT 5 §3.3.2.3.4.
 """
 
+from micropython import heap_lock, heap_unlock
+
 
 class Aliases:
     """The first `most` topics that are asked for; made anew for each connection."""
@@ -12,9 +14,11 @@ class Aliases:
         self._topics = [None] * most
         self._count = 0
 
-    def write(self, protocol, msg, flags, packet_id):
+    def shorten(self, protocol, msg, flags, packet_id):
         """What `protocol` is about to write is this message, which it has just accepted:
-        write it with an alias, if it may have one.  What is kept has none."""
+        write it with an alias, if it may have one.  What is kept has none.  Entered with
+        the heap locked, which it unlocks."""
+        heap_unlock()
         topic = protocol._checked
         if topic is protocol:
             return  # one that may change
@@ -35,7 +39,9 @@ class Aliases:
             self._count = k + 1
         buf = protocol._tx
         n = protocol._length_of(msg, flags)
-        protocol.end = protocol.left = protocol._encode(buf, n, msg, flags, packet_id)
+        heap_lock()
+        n = protocol._encode(buf, n, msg, flags, packet_id)
+        protocol.end = protocol.left = n
         protocol.out = buf
         protocol._topic_len = len(topic)
         protocol._alias = 0

@@ -8,7 +8,7 @@ Names are the standard's, in lower case with underscores.  Checking allocates no
 reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2.
 """
 
-from micropython import const
+from micropython import const, heap_lock, heap_unlock
 
 from .topic import check as check_topic
 
@@ -134,7 +134,9 @@ def given(properties, kind):
     """`properties` if a program may give them to such a packet, see SENT.  Raises
     ValueError, TypeError."""
     properties = bytes(properties)
-    if check(SENT, properties, 0, len(properties), kind):
+    heap_lock()
+    fault = fault_of(SENT, properties, 0, len(properties), kind)
+    if fault:
         raise ValueError("not valid here: %r" % properties)
     return properties
 
@@ -175,12 +177,15 @@ def take(buf, at, end, kind):
     if n < 0 or at + n > end:
         return -_MALFORMED
     end = at + n
-    n = check(RECEIVED, buf, at, end, kind)
+    heap_lock()
+    n = fault_of(RECEIVED, buf, at, end, kind)
     return -n if n else end
 
 
-def check(table, buf, at, end, kind):
-    """-> 0 if just these properties may be in such a packet, else the reason code."""
+def fault_of(table, buf, at, end, kind):
+    """-> 0 if just these properties may be in such a packet, else the reason code.  Entered
+    with the heap locked, which it unlocks: see `client` on frames."""
+    heap_unlock()
     seen = more = 0
     while at < end:
         number = buf[at]
@@ -189,6 +194,7 @@ def check(table, buf, at, end, kind):
             return _ALIAS_INVALID if number == _TOPIC_ALIAS else _MALFORMED
         form &= _FORM
         begin = at + 1
+        heap_lock()
         at = _end_of(buf, begin, end, form)
         if at < 0:
             return _MALFORMED
@@ -223,6 +229,8 @@ def _has_bits(buf, at, end):
 
 def _end_of(buf, at, end, form):
     # -> where the value at `at` ends, -1 if that is behind `end` or it is not valid.
+    # Entered with the heap locked.
+    heap_unlock()
     if form == _VARIABLE:
         if at >= end:
             return -1
@@ -273,6 +281,7 @@ def find(buf, at, end, number):
     while at < end:
         if buf[at] == number:
             return at + 1
+        heap_lock()
         at = _end_of(buf, at + 1, end, RECEIVED[buf[at]] & _FORM)
     return -1
 
@@ -296,7 +305,9 @@ def get(buf, at, end, name):
         else:
             name = _bytes_at(buf, at)
             found.append((name, _bytes_at(buf, at + 2 + len(name))))
-        at = find(buf, _end_of(buf, at, end, form), end, number)
+        heap_lock()
+        at = _end_of(buf, at, end, form)
+        at = find(buf, at, end, number)
     return found
 
 

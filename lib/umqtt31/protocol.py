@@ -423,7 +423,9 @@ class Protocol:
             if not (self.left or self.state != _ONLINE or self.mqueue_store_qos0 and self.unsent):
                 # Kept nowhere: at QoS 0 it goes at once or waits its turn.
                 self.stats.sent += 1
-                self._write_out(self._tx, self._encode(self._tx, n, msg, flags, 0))
+                heap_lock()
+                n = self._encode(self._tx, n, msg, flags, 0)
+                self._write_out(self._tx, n)
                 return 0
             if not self.mqueue_store_qos0:
                 return -_FULL
@@ -441,6 +443,7 @@ class Protocol:
             # Half of what stood here before still waits to be written.
             pack_into(self._format, self._tx, 0, buf)
             self.out = self._tx
+        heap_lock()
         n = self._encode(buf, n, msg, flags, packet_id)
         if not self._encoded:
             self._used[slot] = n
@@ -463,7 +466,8 @@ class Protocol:
         return self._topic_len + len(msg) + (4 if flags > 1 else 2)
 
     def _encode(self, buf, length, msg, flags, packet_id):
-        # A PUBLISH whose body has `length` bytes -> its end.
+        # A PUBLISH whose body has `length` bytes -> its end.  Entered with the heap locked.
+        heap_unlock()
         pos = write_header(buf, _PACKET_PUBLISH | flags, length)
         pos = write_string(buf, pos, self._topic)
         if packet_id:  # 31-3.3-IDQOS

@@ -4,14 +4,14 @@ Pages of `v5`'s own book, for what happens once in a connection; they may alloca
 MQTT 5 §3.1, §3.2, §3.8.3, §3.14 and §4.13.
 """
 
-from micropython import const
+from micropython import const, heap_lock
 
 from .packet import size_of, write_header, write_number, write_string
 from .properties import (
     RECEIVED,
     Properties,
-    check,
     encode,
+    fault_of,
     given,
     number_at,
     take,
@@ -113,7 +113,7 @@ def connect_packet(protocol, head, flags, keepalive, fields):
     return b"\x10" + block(body)
 
 
-def accept(protocol, first):
+def read_connack(protocol, first):
     """Read CONNACK -> 0 if the broker accepts, else as `protocol.received()`."""
     framing = protocol.framing
     rx = framing.rx
@@ -201,7 +201,8 @@ def read_disconnect(protocol):
         begin = n - begin
         if begin != (framing.field & 255 > 127):
             return protocol.break_with(_MALFORMED)
-        fault = check(RECEIVED, framing.rx, begin, n, _IN_DISCONNECT)
+        heap_lock()
+        fault = fault_of(RECEIVED, framing.rx, begin, n, _IN_DISCONNECT)
         if fault:
             return protocol.break_with(fault)
         protocol.v5.disconnect = Properties(bytes(memoryview(framing.rx)[begin:n]))

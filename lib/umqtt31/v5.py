@@ -17,12 +17,12 @@ from .properties import Properties, find, get, given, number_at, take, width
 from .protocol import Protocol
 from .terms import (
     Options,
-    accept,
     block,
     check_options,
     connect_packet,
     goodbye,
     read_codes,
+    read_connack,
     read_disconnect,
     write_request,
 )
@@ -203,7 +203,7 @@ class Protocol5(Protocol):
         return _PROTOCOL
 
     def _accept(self, first):
-        code = accept(self, first)
+        code = read_connack(self, first)
         self.was_clean = False  # that the session is present is what counts
         return code or self._begin_session()
 
@@ -278,14 +278,20 @@ class Protocol5(Protocol):
                 self.store.hold(packet_id)
                 self.held.add(packet_id, self.now)
             self._answer(0x40 if qos == 1 else 0x50, packet_id)
-            return
+        else:
+            heap_lock()
+            self._answer_refusal(0x40 if qos == 1 else 0x50, packet_id)
+
+    def _answer_refusal(self, first, packet_id):
+        # Entered with the heap locked.
+        heap_unlock()
         # MQTT-4.3.3-9: it is not held.  With a reason string it is as long as four answers.
         n = _ACKS_BYTES - self.room
         pack_into(
             ">BBHB11s",
             self._acks,
             n,
-            0x40 if qos == 1 else 0x50,
+            first,
             _REFUSAL_BYTES - 2,
             packet_id,
             self.message.reason,
@@ -406,7 +412,8 @@ class Protocol5(Protocol):
         # Is what is about to be written just this message?
         if is_free and packet_id >= 0 and self.left and not self.unsent:
             if packet_id or self.count == count:
-                self._aliases.write(self, msg, flags, packet_id)
+                heap_lock()
+                self._aliases.shorten(self, msg, flags, packet_id)
         return packet_id
 
     def refusal(self, n, flags):
@@ -428,6 +435,8 @@ class Protocol5(Protocol):
         return _len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
 
     def _encode(self, buf, length, msg, flags, packet_id):
+        # Entered with the heap locked.
+        heap_unlock()
         pos = write_header(buf, _PACKET_PUBLISH | flags, length)
         pos = write_string(buf, pos, self._topic)
         if packet_id:
@@ -458,6 +467,7 @@ class Protocol5(Protocol):
             return False
         super()._send(slot)
         if self._has_ages:
+            heap_lock()
             self._write_age(self.out, self._expiry[slot])
         return True
 
@@ -471,7 +481,9 @@ class Protocol5(Protocol):
         super().expire_at(packet_id, ticks or 1)
 
     def _write_age(self, buf, ticks):
-        # MQTT-4.3.3-7: what went out before is sent again, however old it is.
+        # MQTT-4.3.3-7: what went out before is sent again, however old it is.  Entered
+        # with the heap locked.
+        heap_unlock()
         at = 1
         while buf[at] & 128:
             at += 1
