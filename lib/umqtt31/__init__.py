@@ -33,12 +33,23 @@ if sys.implementation.name == "cpython":
 
 
 def __getattr__(name):
-    """`Journal`, `FileBlockDevice`, and the names of the error codes."""
+    """`Journal`, `FileBlockDevice`, the names of the error codes, and modules."""
     # "from . import x" would ask here again.
     if name == "Journal":
         from .journal import Journal as found
     elif name == "FileBlockDevice":
         from .fileblockdevice import FileBlockDevice as found
     else:
-        found = getattr(errors, name)
+        try:
+            return getattr(errors, name)
+        except AttributeError:
+            if name[0] == "_":
+                raise
+        # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
+        found = "umqtt31." + name
+        try:
+            __import__(found)
+        except ImportError:
+            raise AttributeError(name)
+        found = sys.modules[found]
     return found
