@@ -10,7 +10,8 @@ import sys
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.scripted import Clock, ScriptedStream
+from host_tests.client.scripted import ScriptedStream
+from tools.standin.clock import Clock
 
 # What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
 # run the dialogues at levels 3, 4 and 5.  Tests whose packets are those of level 3 alone

@@ -1,12 +1,8 @@
-"""A stream that does what a test's script says, beside the clock that tests turn.
+"""A stream that does what a test's script says.
 
 Runs under CPython and under MicroPython; it never blocks and plays network and broker
 at once.
 """
-
-from tools.standin.clock import Clock
-
-__all__ = ("Clock", "ScriptedStream")
 
 
 class ScriptedStream:

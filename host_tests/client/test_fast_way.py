@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tests.client import wire
-from host_tests.client.scripted import Clock
+from tools.standin.clock import Clock
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
 from umqtt31.ram import RamStore
 from umqtt31.v5 import Protocol5

@@ -10,7 +10,7 @@ import sys
 import time
 
 from host_tests.client.dialogue import clocked_modules
-from host_tests.client.scripted import Clock
+from tools.standin.clock import Clock
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.tls import context_of, text_of, wrap

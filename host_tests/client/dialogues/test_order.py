@@ -1,8 +1,8 @@
 """Order as a promise: ordered=True.  MQTT 5 §4.6; the message-ordering note."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from tools.standin.store import KeepingStore
 from umqtt31 import BUSY, FULL, MQTTClient, MQTTError
 
 

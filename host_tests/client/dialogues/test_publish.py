@@ -1,8 +1,8 @@
 """Publishing at QoS 0 and 1 on the wire.  MQTT 3.1 §3.3, §3.4, §4.1."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, publish, pubrec, pubrel
+from tools.standin.store import KeepingStore
 from umqtt31 import CLOSED, NETWORK, TOO_LARGE
 
 

@@ -1,8 +1,8 @@
 """Publishing at QoS 2 on the wire.  MQTT 3.1 §3.5 to §3.7, §4.1, §4.3."""
 
 from host_tests.client.dialogue import Dialogue
-from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from tools.standin.store import KeepingStore
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = (

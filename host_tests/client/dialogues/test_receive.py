@@ -1,8 +1,8 @@
 """Messages from the broker.  MQTT 3.1 §3.3 to §3.7; MQTT 5 §4.3, §4.6 (receiver)."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from tools.standin.store import KeepingStore
 from umqtt31 import AWAITING_REL, PROTOCOL
 
 

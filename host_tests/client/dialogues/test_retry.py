@@ -1,7 +1,6 @@
 """Sending again after a time-out and on a new connection.  MQTT 3.1 §4.2."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.stores import KeepingStore
 from host_tests.client.wire import (
     puback,
     pubcomp,
@@ -13,6 +12,7 @@ from host_tests.client.wire import (
     unsuback,
     unsubscribe,
 )
+from tools.standin.store import KeepingStore
 from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 # What level 5 does in their place is in test_level_5.py.

@@ -10,8 +10,9 @@ from host_tests.client.dialogue import (
     modules_with,
     with_ids_from_1,
 )
-from host_tests.client.scripted import Clock, ScriptedStream
+from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import puback, publish, suback, subscribe
+from tools.standin.clock import Clock
 from umqtt31.robust import MQTTClient, MQTTException
 
 LEVELS = (4,)

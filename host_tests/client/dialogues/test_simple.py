@@ -2,7 +2,7 @@
 
 from host_tests.client import dialogue
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
-from host_tests.client.scripted import Clock, ScriptedStream
+from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import (
     connack,
     connect,
@@ -18,6 +18,7 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
+from tools.standin.clock import Clock
 from umqtt31 import CLOSED, TIMEOUT
 from umqtt31.simple import MQTTClient, MQTTException
 
