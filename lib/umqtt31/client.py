@@ -603,6 +603,7 @@ class MQTTClient:
         self._error = None
         self._raw = stream or open_stream(self._opener, self._address)
         self._began_at = now = time.ticks_ms()
+        self._protocol.keepalive_ms = keepalive * 1000
         self._protocol.begin(clean, packet, now)
         heap_lock()
         self._push()

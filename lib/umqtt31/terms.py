@@ -152,7 +152,8 @@ def _limit(protocol, v5):
     protocol._most_qos = 2 if most is None else most
     protocol._may_retain = said.retain_available != 0
     most = said.server_keep_alive
-    protocol.keepalive_ms = protocol._asked_ms if most is None else most * 1000
+    if most is not None:
+        protocol.keepalive_ms = most * 1000
     protocol._aliases = None
     most = min(v5.topic_aliases, said.topic_alias_maximum or 0)
     if most:

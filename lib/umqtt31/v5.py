@@ -172,7 +172,6 @@ class Protocol5(Protocol):
         if retry:
             raise ValueError("retry_interval must be 0 at level 5")
         super().set_times(keepalive, retry, held, timeout)
-        self._asked_ms = self.keepalive_ms
 
     # --- connections -------------------------------------------------------------------------
 

@@ -55,6 +55,19 @@ def test_c2b_keepalive_is_off_unless_asked_for():
     new_client()
 
 
+def test_c2b_keepalive_set_before_connect_is_kept_from_then_on():
+    """C: CONNECT with keep alive 20; 15 s of silence; C: PINGREQ."""
+    client, _ = new_client()
+    client.keepalive = 20
+    stream = ScriptedStream()
+    stream.answer(asked(20), connack())
+    client.connect(stream=stream)
+    clocked_modules()[0].time.now_ms += 15_000
+    stream.answer(pingreq(), pingresp())
+    client.check_msg()
+    assert stream.has_answered()
+
+
 def test_c2b_publish_qos1_returns_when_acknowledged():
     """C: PUBLISH 1; B: PUBACK 1; only then publish() returns."""
     client, stream = new_client()
