@@ -376,11 +376,11 @@ def _answers_lost_with_the_store(next_packet):
 
 
 def _dead_link_refuses(publish):
-    def wrong(client, topic, msg, retain=False, qos=0, max_age=0):
+    def wrong(client, topic, msg, *more):
         if client._protocol.left:
             client._push()
             client._tell()
-        return publish(client, topic, msg, retain, qos, max_age)
+        return publish(client, topic, msg, *more)
 
     return wrong
 

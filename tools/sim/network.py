@@ -113,6 +113,8 @@ class Link:
         room = 0 if self.jam_until > world.now else self._room()
         if not room and not self.is_torn:
             self.was_jammed = True
+            if n and not self.to_skip:
+                world.rules.outgoing.on_no_room(bytes(buf[off or 0 : (off or 0) + n]))
             return self._block(None)
         if n is None:
             off, n = 0, len(buf) if off is None else off
