@@ -486,8 +486,9 @@ def _any_size(refusal):
 
 def _own_keepalive(limit):
     def wrong(protocol, *more):
+        asked_ms = protocol.keepalive_ms
         limit(protocol, *more)
-        protocol.keepalive_ms = protocol._asked_ms
+        protocol.keepalive_ms = asked_ms
 
     return wrong
 
