@@ -27,7 +27,7 @@ from tools.micropython import interpreters
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 DESK = Path(__file__).parent / "desk"
-SECONDS = 30  # for what comes at once, on a busy computer
+SECONDS = 120  # for what comes at once, on a busy computer
 
 
 class Program:
