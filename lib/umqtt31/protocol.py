@@ -145,6 +145,10 @@ class Protocol:
     the front when it has looked at the clock for accept(), else by `tick()`.
     """
 
+    # What level 5 makes in another way.
+    _new_message = Message
+    _acks_bytes = _ACKS_BYTES
+
     def __init__(self, store, window, queue, size, level, filters):
         # Numbers first: the table of attributes grows before the buffers lie beside it.
         self.first = self.count = self.unsent = self.aged = self._owed = 0
@@ -173,6 +177,7 @@ class Protocol:
         self._format = "%ds" % size
         self.level = level
         self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
+        self._section = level // 5  # bytes of a PUBLISH that say that it has no properties
         self._n = n
         self.room = _ACKS_BYTES
         self.stats = Stats()
@@ -186,14 +191,14 @@ class Protocol:
         self.next = self.next
         self.tick = self.tick
         self.framing = Framing(size)
-        self.message = Message(self.framing.rx)
+        self.message = self._new_message(self.framing.rx)
         self._order = list(range(n))
         # By slot.  The ids are a list, which is searched in C; the last is the request's.
         self._ids = [0] * (n + 1)
         self._expiry = [0] * n  # ticks
         self._waits = bytearray(n)
-        self._acks = bytearray(_ACKS_BYTES)
-        self._spare_acks = bytearray(_ACKS_BYTES)
+        self._acks = bytearray(self._acks_bytes)
+        self._spare_acks = bytearray(self._acks_bytes)
         self._tx = self.out = new_buffer(size)
         self.granted = bytearray(filters)
 
@@ -342,8 +347,9 @@ class Protocol:
             topic = self._check(topic)
         if msg.__class__ is not _bytes:
             msg = as_bytes("msg", msg)
+        section = self._section
         pos = self._topic_len + 4
-        n = pos + _len(msg)
+        n = pos + section + _len(msg)
         if flags > 1:
             n += 2
         count = self.count
@@ -353,7 +359,7 @@ class Protocol:
         # The fast way of what _accept_slowly() and next() do together: nothing precedes it.
         packet_id = slot = 0
         buf = self._tx
-        start = pos
+        start = pos + section
         if flags > 1:
             packet_id = self.last_id + 1
             if packet_id >= self._id_end:
@@ -363,7 +369,7 @@ class Protocol:
                 slot -= self._n
             slot = self._order[slot]
             buf = self._encoded or self._buffers[slot]
-            start = pos + 2
+            start += 2
         if HAS_SLICES:
             buf[4:pos] = topic
             buf[start:n] = msg
@@ -374,6 +380,8 @@ class Protocol:
         buf[1] = n - 2
         buf[2] = 0
         buf[3] = pos - 4
+        if section:
+            buf[start - 1] = 0
         if packet_id:
             buf[pos] = packet_id >> 8
             buf[pos + 1] = packet_id & 255

@@ -12,7 +12,7 @@ from time import ticks_diff
 from micropython import const, heap_lock, heap_unlock
 
 from .message import Message
-from .packet import HAS_SLICES, as_bytes, copy, size_of, write_header, write_number, write_string
+from .packet import copy, size_of, write_header, write_number, write_string
 from .properties import Properties, find, get, given, number_at, take, width
 from .protocol import Protocol
 from .terms import (
@@ -54,19 +54,14 @@ _REFUSAL_BYTES = const(16)
 _DONE = const(0x10)  # waits for nothing but to be given up
 _OWE_PUBREL = const(0x60)
 _WAITS = const(0x70)
-_SENT_AS = b"\x00\x00\x41\x41\x51\x51"
 
 _PROTOCOL = const(259)
-_FULL = const(261)
 
 _MALFORMED = const(0x81)
 _PROTOCOL_ERROR = const(0x82)
 _PACKET_TOO_LARGE = const(0x95)
 _RETAIN_NOT_SUPPORTED = const(0x9A)
 _QOS_NOT_SUPPORTED = const(0x9B)
-
-_bytes = bytes
-_len = len
 
 
 class Message5(Message):
@@ -149,12 +144,13 @@ class Message5(Message):
 class Protocol5(Protocol):
     """One client's side of MQTT 5; `v5` is what the program sees of it."""
 
+    _new_message = Message5
+    _acks_bytes = _ACKS_BYTES + _REFUSAL_BYTES - 4  # with room for the rest of a refusal
     _aliases = None
 
     def __init__(self, store, window, queue, size, level, filters):
         super().__init__(store, window, queue, size, level, filters)
         self.v5 = Options()
-        self.message = Message5(self.framing.rx)
         self._most_window = window
         # What the broker allows: bytes of a packet, QoS, retained messages.
         self._most_bytes = 65535
@@ -163,9 +159,6 @@ class Protocol5(Protocol):
         self._prepared = self._extra = b""  # properties: of prepare(), of this PUBLISH
         self._prepared_age = self._age = self._alias = 0  # 0: none; an age is in seconds
         self._has_ages = False
-        # With room behind for the rest of a refusal.
-        self._acks = bytearray(_ACKS_BYTES + _REFUSAL_BYTES - 4)
-        self._spare_acks = bytearray(_ACKS_BYTES + _REFUSAL_BYTES - 4)
 
     def set_times(self, keepalive, retry, held, timeout):
         """As Protocol; MQTT-4.4.0-1: only a new connection repeats."""
@@ -323,66 +316,9 @@ class Protocol5(Protocol):
             self._prepared = given(properties or b"", _IN_PUBLISH)
         self._prepared_age = max_age
         self._has_ages |= max_age > 0
+        self._fast = 0  # nothing that was prepared goes the fast way
+        self.is_due = True
         return 0x100
-
-    def accept(self, topic, msg, flags):
-        """As Protocol; `flags`: + 256 for what was prepared."""
-        heap_unlock()
-        if topic is not self._checked:
-            topic = self._check(topic)
-        if msg.__class__ is not _bytes:
-            msg = as_bytes("msg", msg)
-        pos = self._topic_len + 4
-        n = pos + _len(msg) + 1
-        if flags > 1:
-            n += 2
-        count = self.count
-        if n > self._fast or self.left or flags > 1 and count >= self._direct or flags > 255:
-            heap_lock()
-            return self._accept_slowly(topic, msg, flags)
-        # The fast way, as Protocol's: one byte more, for no properties.
-        packet_id = slot = 0
-        buf = self._tx
-        start = pos + 1
-        if flags > 1:
-            packet_id = self.last_id + 1
-            if packet_id >= self._id_end:
-                packet_id = self._next_id()
-            slot = self.first + count
-            if slot >= self._n:
-                slot -= self._n
-            slot = self._order[slot]
-            buf = self._encoded or self._buffers[slot]
-            start = pos + 3
-        if HAS_SLICES:
-            buf[4:pos] = topic
-            buf[start:n] = msg
-        else:
-            pack_into("256s", buf, 4, topic)  # as packet.copy()
-            pack_into("256s", buf, start, msg)
-        buf[0] = 0x30 | flags
-        buf[1] = n - 2
-        buf[2] = 0
-        buf[3] = pos - 4
-        buf[start - 1] = 0
-        if packet_id:
-            buf[pos] = packet_id >> 8
-            buf[pos + 1] = packet_id & 255
-            if not self._encoded:
-                self._used[slot] = n
-            elif not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
-                return -_FULL
-            self._waits[slot] = _SENT_AS[flags]
-            self._ids[slot] = self.last_id = packet_id
-            if not count:
-                self.news = 2
-            self.count = count + 1
-        self.out = buf
-        self.end = self.left = n
-        self.stats.sent += 1
-        if not self.news:
-            self.news = 1
-        return packet_id
 
     def lock(self, is_locked):
         """As Protocol."""
@@ -431,7 +367,7 @@ class Protocol5(Protocol):
         return super()._length_of(msg, flags) + n + width(n)
 
     def _properties_length(self):
-        return _len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
+        return len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
 
     def _encode(self, buf, length, msg, flags, packet_id):
         # Entered with the heap locked.
