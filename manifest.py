@@ -31,6 +31,7 @@ package(
         "recovery.py",
         "ring.py",
         "robust.py",
+        "runs.py",
         "simple.py",
         "sslparams.py",
         "terms.py",

@@ -38,8 +38,9 @@ MAY_IMPORT = {
     "ram": set(),
     "held": set(),
     "ring": set(),
-    "opening": {"held", "ring"},
-    "journal": {"ring", "opening"},
+    "runs": set(),
+    "opening": {"ring"},
+    "journal": {"ring", "runs", "opening"},
     "fileblockdevice": set(),
     # the protocol, without I/O
     "framing": set(),

@@ -147,9 +147,10 @@ class Other:
         """Publish, and return when the broker has answered."""
         self._paho.publish(topic, payload, qos, retain).wait_for_publish(_DEADLINE_S)
 
-    def publish_all(self, topic: str, payloads: list[bytes], qos: int) -> None:
-        """Publish all, and return when the broker has answered all."""
-        infos = [self._paho.publish(topic, payload, qos) for payload in payloads]
+    def publish_all(self, topic: str, payloads: list[bytes], *qos: int) -> None:
+        """Publish all, at each `qos` in turn, and return when the broker has answered all."""
+        levels = itertools.cycle(qos)
+        infos = [self._paho.publish(topic, payload, next(levels)) for payload in payloads]
         for info in infos:
             info.wait_for_publish(_DEADLINE_S)
 

@@ -153,8 +153,8 @@ class Dialogue:
 
     def places(self):
         """So many QoS 2 ids find their place, however they lie."""
-        in_ram = self.store is None or getattr(self.store, "buffers", None)
-        return min(15 if in_ram else 7, self.most_held)
+        places = 7 if hasattr(self.store, "Held") else max(16, self.most_held // 15 + 2)
+        return min(places, self.most_held)
 
     def new_stream(self, clean, is_present=None, **limits):
         """A stream on which the broker takes CONNECT; the next that is opened.

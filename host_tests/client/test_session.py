@@ -13,6 +13,7 @@ from umqtt31 import BUSY, FULL, TOO_LARGE
 from umqtt31.held import Held
 from umqtt31.protocol import Protocol
 from umqtt31.ram import RamStore
+from umqtt31.runs import Runs
 
 PUBACK, PUBREC, PUBREL, PUBCOMP = 0x40, 0x50, 0x62, 0x70
 SUBSCRIBE = 0x82
@@ -418,6 +419,48 @@ def test_held_ids_are_given_up_oldest_first():
     """RT-AWAITREL-T, MQTT-4.3.3-12: an unknown id changes nothing."""
     store = Released()
     held = Held(10, store)
+    for at, packet_id in enumerate((7, 40, 28)):
+        held.add(packet_id, at * 100)
+    assert held.remove(5) and held.count == 3 and not store.ids
+    assert held.expires_in(300, 1000) == 900  # the set of 7 and 28 grew last at 200
+    held.expire()
+    assert (store.ids, held.count) == ([7, 28], 1)
+    held.clear()
+    assert held.count == 0 and held.find(40) < 0
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(1, 60),
+    st.lists(st.tuples(st.sampled_from(["add", "next", "remove"]), st.integers(1, 500))),
+)
+def test_held_ids_are_a_set(most, steps):
+    """MQTT-4.3.3-10, RT-AWAITREL: in whatever order they come, and never more than `most`."""
+    store = Released()
+    held = Held(most, store)
+    model = set()
+    for name, packet_id in steps:
+        if name == "next" and model:
+            packet_id = max(model) + 1
+        if name == "remove":
+            del store.ids[:]
+            assert held.remove(packet_id)
+            assert store.ids == ([packet_id] if packet_id in model else [])
+            model.discard(packet_id)
+        elif packet_id not in model and held.has_room(packet_id):
+            held.add(packet_id, 0)
+            model.add(packet_id)
+        elif packet_id not in model:
+            # As many ids as there are places always find one.
+            assert len(model) == most or len(model) >= held.places
+        assert held.count == len(model) <= most
+        assert {k for k in range(600) if held.find(k) >= 0} == model
+
+
+def test_runs_of_held_ids_are_given_up_oldest_first():
+    """RT-AWAITREL-T, MQTT-4.3.3-12: an unknown id changes nothing."""
+    store = Released()
+    held = Runs(10, store)
     for at, packet_id in enumerate((7, 20, 8)):
         held.add(packet_id, at * 100)
     assert held.remove(5) and held.count == 3 and not store.ids
@@ -433,10 +476,10 @@ def test_held_ids_are_given_up_oldest_first():
     st.integers(1, 40),
     st.lists(st.tuples(st.sampled_from(["add", "next", "remove"]), st.integers(1, 60))),
 )
-def test_held_ids_are_a_set(most, steps):
+def test_runs_of_held_ids_are_a_set(most, steps):
     """MQTT-4.3.3-10, RT-AWAITREL: whatever its runs are, and never more than `most`."""
     store = Released()
-    held = Held(most, store)
+    held = Runs(most, store)
     model = set()
     for name, packet_id in steps:
         if name == "next" and model:

@@ -37,7 +37,7 @@ def _section(given):
     return given or (packets.NO_PROPERTIES if level == 5 else b"")
 
 
-def asked(is_clean, size=256, most=15):
+def asked(is_clean, size=256, most=36):
     """What a client of level 5 says in CONNECT if it is not told otherwise."""
     return properties(
         session_expiry=0 if is_clean else 0xFFFFFFFF,

@@ -1,123 +1,98 @@
-"""Received QoS 2 packet ids that wait for their PUBREL, kept as runs of consecutive ids.
+"""Received QoS 2 packet ids that wait for their PUBREL, kept as sets: a bit for each id.
 
-Brokers count their ids up, so a burst of hundreds takes one run.  Knows nothing of
-packets; what has to survive a reset goes to the store.  MQTT 5 §4.3.3 (receiver).
+Brokers count their ids up, over messages of all QoS, so a burst of hundreds takes some ten
+sets, whatever of it is QoS 2.  Knows nothing of packets; what has to survive a reset goes to
+the store.  A store may have a `Held` of its own, as a journal has: see `runs`.  MQTT 5
+§4.3.3 (receiver).
 """
 
 from time import ticks_diff
 
 from micropython import const
 
-_FLASH_RUNS = const(7)  # as many as a journal's blocks have room for, less one
-_RUNS = const(15)
+_IDS = const(30)  # of a set: a small integer has no more bits on a 32-bit port
+_LEAST_SETS = const(16)
 
 
 class Held:
-    """Up to `most` ids in up to 16 runs, 8 with a `store` on flash; `count` are here.
+    """Up to `most` ids, of which `count` are here.  There are sets for all of them if every
+    second id of the broker is one; `places` ids have one, however they lie.
 
-    A run is (first id, last id, ticks when it last grew), three numbers of `runs`; the
-    first `end` numbers count, the oldest run first.  `store` is told what is released.
+    A set is (first id // 30, its ids as bits, ticks when it last grew), three numbers of
+    `sets`; the first `end` numbers count, the oldest set first.  `store` is told what is
+    released.
     """
 
     def __init__(self, most, store=None):
         self._store = store
         self._most = most
-        is_flash = not getattr(store, "buffers", None)
-        self.runs = [0] * (3 * min(most, _FLASH_RUNS if is_flash else _RUNS) + 3)
+        self.places = min(most, max(_LEAST_SETS, most * 2 // _IDS + 2))
+        self.sets = [0] * (3 * self.places)
         self.end = 0
         self.count = 0
 
     def find(self, packet_id):
-        """-> place of the id's run, -1 if it is not held."""
-        runs = self.runs
+        """-> place of the id's set, -1 if the id is not held."""
+        k = self._place(packet_id // _IDS)
+        return k if k >= 0 and self.sets[k + 1] >> packet_id % _IDS & 1 else -1
+
+    def _place(self, number):
+        sets = self.sets
         k = 0
         while k < self.end:
-            if runs[k] <= packet_id <= runs[k + 1]:
+            if sets[k] == number:
                 return k
             k += 3
         return -1
 
     def has_room(self, packet_id):
         """May this id, which is not held, be added?"""
-        # A run with the id before it ends there, and would grow.
         return self.count < self._most and (
-            self.end + 3 < len(self.runs) or self.find(packet_id - 1) >= 0
+            self.end < len(self.sets) or self._place(packet_id // _IDS) >= 0
         )
 
     def add(self, packet_id, now):
         """Hold an id for which there is room; the store's record is the caller's."""
-        runs = self.runs
-        k = self.find(packet_id - 1)
+        sets = self.sets
+        k = self._place(packet_id // _IDS)
         if k < 0:
             k = self.end
             self.end = k + 3
-            runs[k] = packet_id
-        runs[k + 1] = packet_id
-        runs[k + 2] = now
+            sets[k] = packet_id // _IDS
+            sets[k + 1] = 0
+        sets[k + 1] |= 1 << packet_id % _IDS
+        sets[k + 2] = now
         self.count += 1
 
-    def restore(self, first, last, now):
-        """A run of an earlier life, behind those that are here."""
-        k = self.end
-        self.runs[k] = first
-        self.runs[k + 1] = last
-        self.runs[k + 2] = now
-        self.end = k + 3
-        self.count += last - first + 1
-
     def remove(self, packet_id):
-        """MQTT-4.3.3-12: from now on the id is a new message -> False if that takes a
-        run more than there is room for; an unknown id changes nothing."""
+        """MQTT-4.3.3-12: from now on the id is a new message -> True, unless there is no room
+        for what is left; an unknown id changes nothing."""
         k = self.find(packet_id)
         if k < 0:
             return True
-        runs = self.runs
-        is_inside = runs[k] < packet_id < runs[k + 1]
-        if is_inside and self.end == len(runs):
-            return False
         if self._store:
             self._store.release(packet_id)  # if it raises, the id is still held
-        if is_inside:
-            self._split(k, packet_id)
-        elif runs[k] < packet_id:
-            runs[k + 1] = packet_id - 1
-        else:
-            runs[k] = packet_id + 1
-            if runs[k + 1] == packet_id:
-                self._close(k)
+        sets = self.sets
+        sets[k + 1] ^= 1 << packet_id % _IDS
         self.count -= 1
+        if not sets[k + 1]:
+            self.end -= 3
+            while k < self.end:
+                sets[k] = sets[k + 3]
+                k += 1
         return True
-
-    def _split(self, k, packet_id):
-        runs = self.runs
-        end = self.end
-        for i in range(3):
-            runs[end + i] = runs[k + i]
-        runs[end] = packet_id + 1
-        runs[k + 1] = packet_id - 1
-        self.end = end + 3
-
-    def _close(self, k):
-        # The run at `k` is empty.
-        runs = self.runs
-        self.end -= 3
-        while k < self.end:
-            runs[k] = runs[k + 3]
-            k += 1
 
     def clear(self):
         """All ids are new ones: a new session of the broker; the store is told by another."""
         self.end = self.count = 0
 
     def expires_in(self, now, held_ms):
-        """RT-AWAITREL-T: ticks until the run that grew first has waited `held_ms`."""
-        return held_ms - ticks_diff(now, self.runs[2])
+        """RT-AWAITREL-T: ticks until the oldest set has waited `held_ms` since it grew."""
+        return held_ms - ticks_diff(now, self.sets[2])
 
     def expire(self):
-        """Forget that run."""
-        while self.count and self.end:
-            packet_id = self.runs[0]
-            is_last = packet_id == self.runs[1]
+        """Forget that set."""
+        packet_id = self.sets[0] * _IDS
+        for _ in range(_IDS):
             self.remove(packet_id)
-            if is_last:
-                break
+            packet_id += 1

@@ -17,6 +17,7 @@ from struct import pack_into
 from micropython import const
 
 from .ring import Ring
+from .runs import Runs
 
 # An entry: kind with QoS and flags, number, packet id, length, packet.
 _ENTRY = const(0x80)
@@ -53,6 +54,7 @@ class Journal:
     instead of refusing it.
     """
 
+    Held = Runs  # what fits into a title
     level = 3  # the protocol's; the client sets it before open()
     corrupt_pages = 0  # that recovery found and passed over; a cut leaves one, too
 

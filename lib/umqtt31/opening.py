@@ -13,7 +13,6 @@ from struct import pack
 from micropython import const
 
 from .errors import MQTTError
-from .held import Held
 from .ring import FORMAT_VERSION
 
 _JOURNAL = const(262)
@@ -156,7 +155,7 @@ class _Log:
         tables = [bytearray(none)] + [array(code, none) for code in "IHHHH"]
         journal._kind, journal._number, journal._packet_id = tables[:3]
         journal._length, journal._page, journal._offset = tables[3:]
-        journal._held = Held(0xFFFF)
+        journal._held = journal.Held(0xFFFF)
         journal._next_number = journal._used = journal._removed = 0
         journal._is_due = journal._is_reclaiming = False
         ring.oldest = ring.last_id = ring.next_page = 0

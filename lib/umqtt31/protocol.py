@@ -206,7 +206,7 @@ class Protocol:
         """Allocate what is left: the store's part, and room for `held` received ids."""
         self.store.level = self.level
         self._make_buffers(client_id, held)
-        self.held = Held(held, self.store)
+        self.held = getattr(self.store, "Held", Held)(held, self.store)
 
     def resize(self, size):
         """Packets may have `size` bytes from now on; nothing is under way, and the store

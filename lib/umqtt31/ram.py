@@ -19,7 +19,8 @@ class RamStore:
     level = 3  # of the protocol that the packets are for, set before `open()`
 
     # A store may have `buffers` and `used`: then a packet may be written to the start of
-    # `buffers[slot]` and its length to `used[slot]`, in place of `put()`.
+    # `buffers[slot]` and its length to `used[slot]`, in place of `put()`.  `Held`: a class as
+    # `held.Held`, if not that one, for the received QoS 2 ids.
 
     def open(self, client_id, slots, size, held):
         """Allocate everything; called once by the client's constructor.

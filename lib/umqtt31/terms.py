@@ -94,8 +94,7 @@ def connect_packet(protocol, head, flags, keepalive, fields):
         expiry = 0 if flags & 2 else _FOR_EVER
     values = {
         "session_expiry_interval": expiry,
-        # Less than all runs, so that one may always be split.
-        "receive_maximum": v5.receive_maximum or len(protocol.held.runs) // 3 - 1,
+        "receive_maximum": v5.receive_maximum or protocol.held.places,
     }
     size = v5.maximum_packet_size
     if size is None and not protocol.framing.on_large:

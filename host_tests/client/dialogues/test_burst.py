@@ -62,6 +62,18 @@ def test_b2c_qos2_burst_of_300_then_all_are_handed_over_on_one_connection():
             assert_all_arrive(Dialogue(clean=clean), 300, is_released_late)
 
 
+# 31-4.1-Q2: where the broker's ids count messages of other QoS, too.
+def test_b2c_burst_of_both_qos_then_all_are_handed_over_on_one_connection():
+    d = Dialogue(clean=True)
+    numbers = range(1, 501)
+    d.b2c(*[publish(b"t", b"%d" % k, 1 + k % 2, k) for k in numbers])
+    assert [message[1] for message in d.messages] == [b"%d" % k for k in numbers]
+    d.b2c(*[pubrel(k) for k in numbers[::2]])
+    answers = d.take_packets()
+    assert [read_id(packet) for packet in answers] == [*numbers, *numbers[::2]]
+    assert not d.stream.is_closed and not d.client.stats.refused
+
+
 # 31-4.1-Q2: of mosquitto's default window.
 def test_b2c_qos2_burst_of_30_then_all_are_handed_over_on_one_connection():
     for clean in (True, False):

@@ -75,7 +75,7 @@ def test_c2b_connect_carries_version_5_and_its_properties():
     opened(
         d,
         b"\x10\x1d\x00\x04MQTT\x05\x02\x01\x2c"
-        b"\x0d\x11\x00\x00\x00\x00\x21\x00\x0f\x27\x00\x00\x01\x00"
+        b"\x0d\x11\x00\x00\x00\x00\x21\x00\x24\x27\x00\x00\x01\x00"
         b"\x00\x03dev",
         b"\x20\x03\x00\x00\x00",
     )
@@ -88,7 +88,7 @@ def test_c2b_connect_that_keeps_its_session_keeps_it_for_ever_unless_told():
     for given, clean, seconds in ((None, False, 0xFFFFFFFF), (60, False, 60), (60, True, 60)):
         d = Dialogue(is_connected=False)
         d.client.v5.session_expiry = given
-        said = properties(session_expiry=seconds, receive_maximum=15, maximum_packet_size=256)
+        said = properties(session_expiry=seconds, receive_maximum=36, maximum_packet_size=256)
         opened(d, connect(b"dev", 2 if clean else 0, 60, level=5, properties=said), clean=clean)
 
 
@@ -247,7 +247,7 @@ def test_b2c_session_that_is_present_goes_on_and_another_begins_anew():
 def test_session_that_began_clean_goes_on_while_it_has_not_expired():
     d = Dialogue(is_connected=False)
     d.client.v5.session_expiry = 60
-    said = properties(session_expiry=60, receive_maximum=15, maximum_packet_size=256)
+    said = properties(session_expiry=60, receive_maximum=36, maximum_packet_size=256)
     opened(d, connect(b"dev", 2, 60, level=5, properties=said))
     d.publish(b"1", 1)
     d.lose()

@@ -32,7 +32,7 @@ LEVEL_5 = (
 def asked(keepalive=0):
     """CONNECT of a client that takes messages of any size."""
     level = dialogue.default_level
-    said = properties(session_expiry=0, receive_maximum=15) if level == 5 else b""
+    said = properties(session_expiry=0, receive_maximum=36) if level == 5 else b""
     return connect(b"dev", 2, keepalive, level=level, properties=said)
 
 
