@@ -336,8 +336,8 @@ class Protocol:
         return 0
 
     def accept(self, topic, msg, flags):
-        """Accept a message, without waiting; `flags`: QoS << 1, + 1 to retain.  Entered with
-        the heap locked, which it unlocks.
+        """Accept a message, without waiting; `flags`: QoS << 1, + 1 to retain, + what
+        prepare() said.  Entered with the heap locked, which it unlocks.
 
         -> packet id, 0 at QoS 0; the negative code of an error, and nothing changed.  Raises
         ValueError, TypeError; MQTTError by the store.
@@ -353,7 +353,7 @@ class Protocol:
         if flags > 1:
             n += 2
         count = self.count
-        if n > self._fast or self.left or flags > 1 and count >= self._direct:
+        if n > self._fast or self.left or flags > 1 and (count >= self._direct or flags > 255):
             heap_lock()
             return self._accept_slowly(topic, msg, flags)
         # The fast way of what _accept_slowly() and next() do together: nothing precedes it.

@@ -316,8 +316,6 @@ class Protocol5(Protocol):
             self._prepared = given(properties or b"", _IN_PUBLISH)
         self._prepared_age = max_age
         self._has_ages |= max_age > 0
-        self._fast = 0  # nothing that was prepared goes the fast way
-        self.is_due = True
         return 0x100
 
     def lock(self, is_locked):

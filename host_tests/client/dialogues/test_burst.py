@@ -70,7 +70,8 @@ def test_b2c_burst_of_both_qos_then_all_are_handed_over_on_one_connection():
     assert [message[1] for message in d.messages] == [b"%d" % k for k in numbers]
     d.b2c(*[pubrel(k) for k in numbers[::2]])
     answers = d.take_packets()
-    assert [read_id(packet) for packet in answers] == [*numbers, *numbers[::2]]
+    expected = list(numbers) + list(numbers[::2])
+    assert [read_id(packet) for packet in answers] == expected
     assert not d.stream.is_closed and not d.client.stats.refused
 
 
