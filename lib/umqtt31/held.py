@@ -37,13 +37,12 @@ class Held:
         return k if k >= 0 and self.sets[k + 1] >> packet_id % _IDS & 1 else -1
 
     def _place(self, number):
+        # The newest first: it is mostly that one.
         sets = self.sets
-        k = 0
-        while k < self.end:
-            if sets[k] == number:
-                return k
-            k += 3
-        return -1
+        k = self.end - 3
+        while k >= 0 and sets[k] != number:
+            k -= 3
+        return k
 
     def has_room(self, packet_id):
         """May this id, which is not held, be added?"""

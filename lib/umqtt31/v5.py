@@ -75,6 +75,7 @@ class Message5(Message):
 
     def read(self, first, topic_len, length):
         """As Message."""
+        # Not by its own method: the call would be a twentieth of a received message.
         self.qos = qos = first >> 1 & 3
         self.retain = bool(first & 1)
         self.dup = bool(first & 8)
