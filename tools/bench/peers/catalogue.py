@@ -75,12 +75,12 @@ class Client:
 
 CLIENTS = (
     Client("umqtt31", ("umqtt31_native",), (), 2, True, True, count=500),
-    Client("umqtt31.simple", ("umqtt31_simple",), (), 2, False, True),
-    Client("umqtt31.aio", ("umqtt31_aio",), (), 2, True, True),
-    Client("umqtt.simple", ("umqtt_simple",), ("umqtt/simple.py",), count=4000),
+    Client("umqtt31.simple", ("umqtt31_simple", "waiting"), (), 2, False, True),
+    Client("umqtt31.aio", ("umqtt31_aio", "tasks"), (), 2, True, True),
+    Client("umqtt.simple", ("umqtt_simple", "waiting"), ("umqtt/simple.py",), count=4000),
     Client(
         "umqtt.robust",
-        ("umqtt_robust", "umqtt_simple"),
+        ("umqtt_robust", "umqtt_simple", "waiting"),
         ("umqtt/robust.py", "umqtt/simple.py"),
         count=4000,
     ),
@@ -91,7 +91,7 @@ CLIENTS = (
         ("umqtt/robust2.py", "umqtt/simple2.py"),
         has_window=True,
     ),
-    Client("mqtt_as", ("mqtt_as_asyncio",), ("mqtt_as",), has_window=True, count=100),
+    Client("mqtt_as", ("mqtt_as_asyncio", "tasks"), ("mqtt_as",), has_window=True, count=100),
     Client(
         "MiniMQTT",
         ("minimqtt",),

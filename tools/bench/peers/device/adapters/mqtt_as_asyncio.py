@@ -34,11 +34,12 @@ _Board.WLAN = _Board
 sys.modules["machine"] = sys.modules["network"] = _Board
 
 from mqtt_as import MQTTClient, config  # noqa: E402
+from tasks import Tasks  # noqa: E402
 
 
-class Adapter:
+class Adapter(Tasks):
     def __init__(self, port, window=1, timeout=None, keepalive=60, tls=None):
-        self.received = 0
+        super().__init__()
         config["client_id"] = "bench"
         config["server"] = "127.0.0.1"
         config["port"] = port
@@ -47,22 +48,18 @@ class Adapter:
         config["subs_cb"] = self.take
         if tls:
             config["ssl"] = True
-        self.loop = asyncio.get_event_loop()
         self.client = MQTTClient(config)
 
     def take(self, topic, payload, retained):
         self.received += 1
 
     def connect(self, no_delay=True):
-        self.loop.run_until_complete(self.client.connect(quick=True))
+        self.run(self.client.connect(quick=True))
         self.client._sock.setsockopt(6, 1, 1 if no_delay else 0)
-
-    def subscribe(self, topic, qos):
-        self.loop.run_until_complete(self.client.subscribe(topic, qos))
 
     def publish(self, topic, payload, qos, count, window):
         each = [self._publish(topic, payload, qos, count // window) for _ in range(window)]
-        self.loop.run_until_complete(self._all(each))
+        self.run(self._all(each))
 
     async def _publish(self, topic, payload, qos, count):
         for _ in range(count):
@@ -74,20 +71,8 @@ class Adapter:
         else:
             await asyncio.gather(*each)
 
-    def receive(self, count):
-        self.loop.run_until_complete(self._until(self.received + count))
-
-    async def _until(self, count):
-        while self.received < count:
-            await asyncio.sleep_ms(1)
-
-    async def _sleep(self, ms):
-        await asyncio.sleep_ms(ms)
-
-    def pause(self, ms):
-        self.loop.run_until_complete(self._sleep(ms))
-        if not self.client.isconnected():
-            raise OSError("no longer connected")
+    def is_connected(self):
+        return self.client.isconnected()
 
     def near_wrap(self):
         for _ in range(65530):

@@ -3,15 +3,17 @@
 import asyncio
 import socket
 
+from tasks import Tasks
+
 from umqtt31.aio import MQTTClient
 
 HIGHEST_QOS = 2
 HAS_WINDOW = True
 
 
-class Adapter:
+class Adapter(Tasks):
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
-        self.received = 0
+        super().__init__()
         self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]
         self.client = MQTTClient(
             "bench",
@@ -24,13 +26,12 @@ class Adapter:
             connect_timeout=timeout,
         )
         self.client.on_oversize = self.pass_over
-        self.loop = asyncio.get_event_loop()
 
     def pass_over(self, topic_len, payload_len):
         pass
 
     def connect(self, no_delay=True):
-        self.loop.run_until_complete(self._connect(None if no_delay else self._open_with_nagle))
+        self.run(self._connect(None if no_delay else self._open_with_nagle))
 
     def _open_with_nagle(self):
         stream = socket.socket()
@@ -46,11 +47,8 @@ class Adapter:
         async for _ in self.client.messages():
             self.received += 1
 
-    def subscribe(self, topic, qos):
-        self.loop.run_until_complete(self.client.subscribe(topic, qos))
-
     def publish(self, topic, payload, qos, count, window):
-        self.loop.run_until_complete(self._publish(topic, payload, qos, count, window))
+        self.run(self._publish(topic, payload, qos, count, window))
 
     async def _publish(self, topic, payload, qos, count, window):
         client = self.client
@@ -61,23 +59,11 @@ class Adapter:
         if qos:
             await client.flush()
 
-    def receive(self, count):
-        self.loop.run_until_complete(self._until(self.received + count))
-
-    async def _until(self, count):
-        while self.received < count:
-            await asyncio.sleep_ms(1)
-
-    async def _sleep(self, ms):
-        await asyncio.sleep_ms(ms)
-
-    def pause(self, ms):
-        self.loop.run_until_complete(self._sleep(ms))
-        if not self.client.is_connected:
-            raise OSError("no longer connected")
+    def is_connected(self):
+        return self.client.is_connected
 
     def publish_for(self, topic, payload, qos, ms):
-        return self.loop.run_until_complete(self._publish_for(topic, payload, qos, ms))
+        return self.run(self._publish_for(topic, payload, qos, ms))
 
     async def _publish_for(self, topic, payload, qos, ms):
         await self.client.publish(topic, payload, False, qos)

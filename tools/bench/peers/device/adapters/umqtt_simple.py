@@ -1,16 +1,16 @@
 """umqtt.simple, which waits for each answer."""
 
 from umqtt.simple import MQTTClient
+from waiting import Waiting
 
 HIGHEST_QOS = 1
 HAS_WINDOW = False
 
 
-class Adapter:
+class Adapter(Waiting):
     client_class = MQTTClient
 
     def __init__(self, port, window=1, timeout=None, keepalive=0, tls=None):
-        self.received = 0
         self.timeout = timeout
         self.keepalive = keepalive
         options = {"ssl": tls} if tls else {}
@@ -19,25 +19,9 @@ class Adapter:
         )
         self.client.set_callback(self.take)
 
-    def take(self, topic, payload):
-        self.received += 1
-
     def connect(self, no_delay=True):
         self.client.connect(True, self.timeout)
         self.client.sock.setsockopt(6, 1, 1 if no_delay else 0)
-
-    def subscribe(self, topic, qos):
-        self.client.subscribe(topic, qos)
-
-    def publish(self, topic, payload, qos, count, window):
-        publish = self.client.publish
-        for _ in range(count):
-            publish(topic, payload, False, qos)
-
-    def receive(self, count):
-        until = self.received + count
-        while self.received < until:
-            self.client.wait_msg()
 
     def pause(self, ms):
         import time
