@@ -112,7 +112,7 @@ def test_packages_md_installs_with_what_the_port_has(tmp_path):
     assert not ports.missing_on("esp32", (str(path),))
     included = []
     exec(compile(freezes, "packages.md", "exec"), {"include": included.append})
-    assert included == ["dist/freeze/manifest.py"]  # host_tests/dist builds it and includes it
+    assert included == ["dist/freeze/manifest.py"]  # host_tests/frozen builds with it
 
 
 def test_examples_readme_md_uses_what_the_port_has(tmp_path):

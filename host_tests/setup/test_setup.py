@@ -1,9 +1,11 @@
 """Set-up: what is missing is installed or named in one line; a second run does nothing."""
 
+import io
 import os
 import platform
 import subprocess
 import sys
+import tarfile
 from importlib import metadata
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools.setup import debian, environment, interpreters, steps, system
+from tools.setup import debian, environment, interpreters, source, steps, system
 from tools.setup.errors import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -248,6 +250,53 @@ def test_suite_of_an_unreachable_mirror_says_what_apt_said(tmp_path):
     suite = debian.Suite(tmp_path, "file:///nonexistent", "trixie", ["amd64"])
     with pytest.raises(SetupError, match="Debian trixie: E: .*nonexistent"):
         suite.update()
+
+
+@pytest.fixture
+def source_box(monkeypatch, tmp_path):
+    """A machine without MicroPython's source, whose mirror has one of four files."""
+    archive = tmp_path / "micropython_1.25.0+ds.orig.tar.xz"
+    with tarfile.open(archive, "w:xz") as file:
+        for name in ("py/obj.c", "ports/unix/main.c", "ports/rp2/main.c", "docs/conf.py"):
+            about = tarfile.TarInfo(f"micropython-1.25.0/{name}")
+            about.size = len(name)
+            file.addfile(about, io.BytesIO(name.encode()))
+    monkeypatch.setattr(source, "FOLDER", tmp_path / "source")
+    monkeypatch.setattr(source, "_LISTS", tmp_path / "lists")
+    monkeypatch.setattr(debian, "mirror", lambda: "http://mirror.example/debian/")
+    monkeypatch.setattr(debian, "architecture", lambda: "amd64")
+    monkeypatch.setattr(debian.Suite, "update", lambda self: None)
+    monkeypatch.setattr(debian.Suite, "fetch_source", lambda self, package: archive)
+    return tmp_path
+
+
+def test_source_is_unpacked_once_and_without_what_is_not_built(source_box):
+    assert source.install() is True
+    assert source.install() is False
+    files = {one.relative_to(source_box).as_posix() for one in source_box.rglob("*.*")}
+    assert files == {
+        "micropython_1.25.0+ds.orig.tar.xz",
+        "source/py/obj.c",
+        "source/ports/unix/main.c",
+    }
+
+
+def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkeypatch, capsys):
+    def refuse(self):
+        raise SetupError("Debian trixie: E: nothing there")
+
+    monkeypatch.setattr(debian.Suite, "update", refuse)
+    assert source.install() is True
+    assert "nothing there (building a firmware will not work; all else does)" in (
+        capsys.readouterr().out
+    )
+    assert [one.name for one in source_box.iterdir()] == ["micropython_1.25.0+ds.orig.tar.xz"]
+
+
+def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypatch, capsys):
+    monkeypatch.setattr(debian, "mirror", lambda: None)
+    assert source.install() is False
+    assert capsys.readouterr().out == ""
 
 
 def test_interpreter_lacking_a_module_is_refused(tmp_path):

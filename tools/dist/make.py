@@ -40,7 +40,7 @@ def make_all(out: Path) -> Iterator[Path]:
         write_index(out / "mip", compiled)
         yield out / "mip"
         yield _write_romfs(out, compiled)
-    yield _write_frozen(out / "freeze")
+    yield make_frozen(out / "freeze")
     yield from make_python_packages(out)
     yield _write_sums(out)
 
@@ -52,8 +52,8 @@ def _write_romfs(out: Path, compiled: Path) -> Path:
     return path
 
 
-def _write_frozen(folder: Path) -> Path:
-    # As in the project: the manifest beside lib/.
+def make_frozen(folder: Path) -> Path:
+    """Fill `folder` with the library and its manifest, as they lie in the project."""
     library = folder / "lib" / "umqtt31"
     library.mkdir(parents=True)
     for source in library_sources():

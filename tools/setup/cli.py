@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tools import micropython
 
-from . import environment, steps, system
+from . import environment, source, steps, system
 
 
 @click.group(help="Install what this checkout needs (the same as `make setup`).")
@@ -48,5 +48,6 @@ def show() -> None:
         table.add_row(f"MicroPython {interpreter.id}", interpreter.release)
     if not found:
         table.add_row("MicroPython", "no: run `make setup`")
+    table.add_row("MicroPython's source", "yes" if source.FOLDER.exists() else "no")
     Console().print(table)
     sys.exit(0 if is_complete and found else 1)

@@ -1,4 +1,4 @@
-"""A package of another Debian suite or architecture, unpacked into a folder of its own.
+"""A package of another Debian suite or architecture, or its source, in a folder of its own.
 
 apt itself chooses the mirror, checks the signatures and finds the libraries; it
 works on lists and a status file of ours, so the machine's packages are neither
@@ -58,21 +58,30 @@ def architecture() -> str:
 
 
 class Suite:
-    """One Debian suite on `uri`, its package lists kept under `folder`."""
+    """One Debian suite on `uri`, its lists of packages or of sources kept under `folder`."""
 
-    def __init__(self, folder: Path, uri: str, name: str, architectures: Iterable[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        uri: str,
+        name: str,
+        architectures: Iterable[str],
+        *,
+        is_source: bool = False,
+    ) -> None:
         self.name = name
         self._folder = folder
         self._conf = folder / "apt.conf"
         for needed in ("none", "state/lists/partial", "cache"):
             (folder / needed).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
-        (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {uri} {name} main\n")
+        kind = "deb-src" if is_source else "deb"
+        (folder / "sources.list").write_text(f"{kind} [signed-by={_KEYRING}] {uri} {name} main\n")
         listed = " ".join(f'"{one}";' for one in architectures)
         self._conf.write_text(_APT_CONF.format(architectures=listed, folder=folder))
 
     def update(self) -> None:
-        """Fetch the package lists."""
+        """Fetch the lists."""
         self._apt("update")
 
     def unpack(self, package: str, architecture: str, target: Path) -> None:
@@ -86,9 +95,16 @@ class Suite:
             if subprocess.run(["dpkg", "-x", deb, target]).returncode:
                 raise SetupError(f"{deb.name} could not be unpacked; is the disk full?")
 
-    def _apt(self, *words: str) -> None:
+    def fetch_source(self, package: str) -> Path:
+        """Download what its authors published of `package`, without Debian's changes."""
+        archives = self._folder / "cache"
+        self._apt("source", "--download-only", "--tar-only", package, folder=archives)
+        return next(archives.glob(f"{package}_*.orig.tar.*"))
+
+    def _apt(self, *words: str, folder: Path | None = None) -> None:
         done = subprocess.run(
             ["apt-get", "-q", "-c", self._conf, *words],
+            cwd=folder,
             env={**os.environ, "LC_ALL": "C"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

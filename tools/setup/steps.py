@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from . import environment, interpreters, nodejs, system
+from . import environment, interpreters, nodejs, source, system
 from .errors import SetupError
 
 __all__ = ["JOBS", "SetupError", "run_all"]
@@ -42,7 +42,8 @@ def _steps(job: str) -> Iterator[Callable[[], bool]]:
     yield lambda: system.install_missing(system.needs_of(job))
     yield lambda: environment.install(JOBS[job])
     if job == "all":
-        yield from (environment.install_stubs, interpreters.install, nodejs.install)
+        yield from (environment.install_stubs, interpreters.install)
+        yield from (source.install, nodejs.install)
 
 
 @contextlib.contextmanager
