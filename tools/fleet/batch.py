@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from . import places
+
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
 
@@ -25,9 +27,11 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=(), al
     of the others `alert`, a command of the shell, is run.
     """
     limits = read_limits(allow)
+    if any(places.is_remote(one) for one in (folder, out, since)):
+        start(master, memory)  # without Java nobody can look there
     if since is not None and not (since / "devices").is_dir():
         raise BadInput("%s holds no tables of an audit (no folder devices)" % since)
-    if since is not None and since.resolve() == out.resolve():
+    if since is not None and places.uri(since) == places.uri(out):
         raise BadInput("--since and --out must be two folders: the tables of --out are replaced")
     _, result = audit(folder, out, options, master, memory, since, limits)
     console = Console(stderr=True, highlight=False)
@@ -51,17 +55,24 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
     _check(folder, out)
     with _progress() as step:
         from .report import collect, metrics, page
-        from .spark import engine, job
+        from .spark import job
 
-        try:
-            spark = engine.start(master, memory)
-        except engine.NoJava as error:
-            raise BadInput(str(error))
+        spark = start(master, memory)
         out.mkdir(parents=True, exist_ok=True)
         result = job.run(spark, folder, out, job.Options(**options), step)
         page.write(collect.collect(out, result, since, limits), out / "report.html")
         metrics.write(result, out)
     return spark, result
+
+
+def start(master, memory):
+    """The session of Spark.  Raises BadInput when there is no Java."""
+    from .spark import engine
+
+    try:
+        return engine.start(master, memory)
+    except engine.NoJava as error:
+        raise BadInput(str(error))
 
 
 def read_limits(texts):
@@ -103,9 +114,9 @@ def _check(folder, out):
 
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
-    if out.resolve().is_relative_to(folder.resolve()):
+    if places.is_within(out, folder):
         raise BadInput("--out must not be in the folder with the captures")
-    if not files.find(folder):
+    if not any(files.checked(source).problem is None for source in files.listed(folder)):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
 
 

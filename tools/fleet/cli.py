@@ -31,13 +31,14 @@ def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, 
     findings, 2 nothing there that could be judged.
     """
     from . import batch
+    from .places import place
 
     _check_ports(ports)
     try:
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
-        earlier = Path(since) if since else None
+        earlier = place(since) if since else None
         rest = (master, memory, earlier, allow, alert)
-        sys.exit(batch.run(Path(folder), Path(out), options, *rest))
+        sys.exit(batch.run(place(folder), place(out), options, *rest))
     except batch.BadInput as error:
         click.echo("Error: %s" % error, err=True)
         sys.exit(batch.BAD_INPUT)
@@ -70,7 +71,7 @@ def stream(source, out, once, ports, exempt, trigger, refresh, settle, buckets, 
     pace = streaming.Pace(trigger, refresh, settle)
     password = os.environ.get("FLEET_PASSWORD")
     try:
-        sys.exit(streaming.run(settings, Path(out), exempt, pace, once, master, memory, password))
+        sys.exit(streaming.run(settings, out, exempt, pace, once, master, memory, password))
     except batch.BadInput as error:
         click.echo("Error: %s" % error, err=True)
         sys.exit(batch.BAD_INPUT)

@@ -6,13 +6,14 @@ get their names at `publish`, so a folder never shows the files of a task that f
 
 import os
 import re
-import shutil
 import uuid
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from . import places
+from .places import place
 
 _DAY_US = 86_400_000_000
 _PENDING = "_pending"  # Spark, pandas and pyarrow pass over names with an underscore
@@ -34,7 +35,7 @@ class Writer:
     """
 
     def __init__(self, folder, schema, day_column):
-        self._pending = Path(folder) / _PENDING
+        self._pending = place(folder) / _PENDING
         self._schema = schema
         self._day_column = day_column
         self._task = uuid.uuid4().hex
@@ -63,24 +64,30 @@ class Writer:
             name = "part-%s-%05d.zstd.parquet" % (self._task, len(self._written))
             self._pending.mkdir(parents=True, exist_ok=True)
             _write(rows, self._pending / name)
-            target = Path(*folders, name)
-            self._written.append((name, target.as_posix()))
+            self._written.append((name, "/".join([*folders, name])))
 
 
 def publish(folder, written):
     """Show the files of all tasks; what is left of failed ones is deleted."""
-    folder = Path(folder)
+    folder = place(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for parent in {target.rpartition("/")[0] for _, target in written}:
+        (folder / parent).mkdir(parents=True, exist_ok=True)
     for name, target in written:
-        (folder / target).parent.mkdir(parents=True, exist_ok=True)
         (folder / _PENDING / name).replace(folder / target)
     discard(folder)
-    (folder / "_SUCCESS").touch()  # as Spark does
+    (folder / "_SUCCESS").write_text("")  # as Spark does
 
 
 def sync(folder):
-    """Return when all files and folders under `folder` would outlast a power cut."""
-    for path in (Path(folder), *Path(folder).rglob("*")):
+    """Return when all files and folders under `folder` would outlast a power cut.
+
+    What is written through Hadoop is safe, as its file systems understand it, when written.
+    """
+    folder = place(folder)
+    if places.is_remote(folder):
+        return
+    for path in (folder, *folder.rglob("*")):
         file = os.open(path, os.O_RDONLY)
         try:
             os.fsync(file)
@@ -91,20 +98,21 @@ def sync(folder):
 def write_empty(folder, schema, has_day):
     """A file without rows, so that the folder shows the table's columns."""
     schema = schema.append(pa.field("day", pa.date32())) if has_day else schema
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    pq.write_table(schema.empty_table(), Path(folder) / "empty.parquet", store_schema=False)
+    place(folder).mkdir(parents=True, exist_ok=True)
+    with places.made_here(place(folder) / "empty.parquet") as path:
+        pq.write_table(schema.empty_table(), path, store_schema=False)
 
 
 def clear(folder):
     """Delete the files that were published before."""
-    for path in Path(folder).glob("*"):
+    for path in place(folder).iterdir():
         if path.name != _PENDING:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            places.remove(path)
 
 
 def discard(folder):
     """Delete the files that were not published."""
-    shutil.rmtree(Path(folder) / _PENDING, ignore_errors=True)
+    places.remove(place(folder) / _PENDING)
 
 
 def _typed(table, schema):
@@ -153,11 +161,12 @@ def _repeats(field):
 
 def _write(rows, path):
     rows = rows.drop_columns(["site"])  # it is in the folder's name
-    pq.write_table(
-        rows,
-        path,
-        use_dictionary=repeating(rows.schema),
-        compression="zstd",
-        compression_level=1,
-        store_schema=False,  # with it, readers would make categories of what is text
-    )
+    with places.made_here(path) as local:
+        pq.write_table(
+            rows,
+            local,
+            use_dictionary=repeating(rows.schema),
+            compression="zstd",
+            compression_level=1,
+            store_schema=False,  # with it, readers would make categories of what is text
+        )

@@ -6,16 +6,18 @@ the end, says what was found.  Like `batch`, but it does not end by itself.
 
 import hashlib
 import json
+import re
 import signal
 import threading
 import time
 import urllib.parse
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from rich.console import Console
 
+from . import batch, places
 from .batch import CLEAN, FINDINGS, BadInput
+from .places import java, place
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,26 @@ def run(
 
     `once`: read what is there to its end, then stop.
     """
-    out = Path(out)
-    source = source_options(settings.source, out, once, password)
     from .report import collect, metrics, page
-    from .spark import engine, stream
+    from .spark import stream
 
+    out = place(out)
+    if places.is_remote(out) or is_folder(settings.source) and places.is_remote(settings.source):
+        batch.start(master, memory)  # without Java nobody can look there
+    source = source_options(settings.source, out, once, password)
     keep(settings, stream.state_folder(out))
-    try:
-        spark = engine.start(master, memory)
-    except engine.NoJava as error:
-        raise BadInput(str(error))
+    spark = batch.start(master, memory)
     for one in stream.sources():
         spark.dataSource.register(one)
     target = stream.Stream(spark, out, settings.buckets, exempt)
     reader = spark.readStream.format(source.pop("format"))
-    reader = reader.options(ports=settings.ports, buckets=settings.buckets, **source)
+    options = {"ports": settings.ports, "buckets": settings.buckets, "hadoop": java.settings()}
+    reader = reader.options(**options, **source)
     reader = reader.option("settle", 0 if once else pace.settle_s)
     writer = reader.load().writeStream.foreachBatch(target.take)
-    writer = writer.option("checkpointLocation", str(stream.state_folder(out) / "checkpoint"))
+    writer = writer.option(
+        "checkpointLocation", places.uri(stream.state_folder(out) / "checkpoint")
+    )
     query = writer.trigger(processingTime="%g seconds" % (0 if once else pace.trigger_s)).start()
     console = Console(stderr=True, highlight=False)
     if once:
@@ -104,17 +108,24 @@ def _refresh(target, console):
     return result
 
 
+def is_folder(text):
+    """Does the text name a folder, and no broker?"""
+    return not re.match(r"(mqtts?|wss?|tcp|ssl|https?)://", text)
+
+
 def source_options(text, out, once, password):
     """Options of the data source that `text` names, with its name as `format`."""
-    if "://" not in text:
-        folder = Path(text)
+    if is_folder(text):
+        folder = place(text)
         if not folder.is_dir():
             raise BadInput("%s is no folder: name one with captures" % folder)
-        if out.resolve().is_relative_to(folder.resolve()):
+        if places.is_within(out, folder):
             raise BadInput("--out must not be in the folder with the captures")
         return {"format": "mqtt_growing", "path": str(folder.resolve())}
     if once:
         raise BadInput("a broker never ends: leave out --once")
+    if places.is_remote(out):
+        raise BadInput("what a broker sends is kept under --out first: name a local folder")
     address, _, topics = text.removeprefix("mqtt://").partition("/")
     url = urllib.parse.urlsplit("mqtt://" + address)
     if not text.startswith("mqtt://") or not url.hostname:
@@ -147,4 +158,4 @@ def keep(settings, folder):
                 raise BadInput(text % (name, saved[name]))
         return
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(settings)))
+    places.replace_text(path, json.dumps(asdict(settings)))

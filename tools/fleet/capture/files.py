@@ -4,10 +4,9 @@ The only place in `capture` that looks for files.  A file is known by its name u
 the folder that is audited (`capture`), and by the sub-folder it lies in (`site`).
 """
 
-import mmap
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
+from .. import places
 from . import pcap, pcapng, unpack
 from .frames import CHUNK_BYTES, CaptureError, Tally
 
@@ -24,13 +23,14 @@ _ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
 class Source:
     """One file: `path` to open, `capture` its name in the tables, `site`.
 
-    `problem` says why it cannot be read, None when it can.
+    `problem` says why it cannot be read, None when it can, or when nobody has looked.
     """
 
     path: str
     capture: str
     site: str
     problem: str | None = None
+    size_bytes: int = 0
 
 
 def find(folder):
@@ -43,22 +43,33 @@ def find(folder):
 
 
 def survey(folder):
-    """As `find`, with the files that cannot be read.
+    """As `find`, with the files that cannot be read."""
+    return [checked(source) for source in listed(folder)]
+
+
+def listed(folder):
+    """All files under `folder`, or the one that it names; none of them is opened.
 
     Names that begin with a dot or an underscore are other programs' own.
     """
-    root = Path(folder)
+    root = places.place(folder)
     if root.is_file():
-        return [Source(str(root), root.name, NO_SITE)]
+        size_bytes, _ = places.size_and_time(root)
+        return [Source(str(root), root.name, NO_SITE, None, size_bytes)]
     found = []
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and not path.name.startswith((".", "_")):
-            name = path.relative_to(root).as_posix()
-            site = "/".join(name.split("/")[:-1]) or NO_SITE
-            is_named = name.lower().endswith(JSON_SUFFIXES + CAPTURE_SUFFIXES)
-            problem = None if is_named else _problem(path)
-            found.append(Source(str(path), name, site, problem))
+    for path, name, size_bytes in places.files(root):
+        *folders, own = name.split("/")
+        if not own.startswith((".", "_")):
+            site = "/".join(folders) or NO_SITE
+            found.append(Source(str(path), name, site, None, size_bytes))
     return found
+
+
+def checked(source):
+    """The source with its `problem`; only a file whose name does not tell is opened."""
+    if source.capture.lower().endswith(JSON_SUFFIXES + CAPTURE_SUFFIXES):
+        return source
+    return replace(source, problem=_problem(source.path))
 
 
 def is_json(source):
@@ -72,7 +83,7 @@ def is_packed(path):
 
 
 def _start(path):
-    with open(path, "rb") as stream:
+    with places.open_binary(path) as stream:
         return stream.read(unpack.START_BYTES)
 
 
@@ -95,7 +106,7 @@ def _problem(path):
 def open_stream(path, tally):
     """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
     name = unpack.packed_as(_start(path))
-    return unpack.open_packed(path, name, tally) if name else open(path, "rb")
+    return unpack.open_packed(path, name, tally) if name else places.open_binary(path)
 
 
 def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_BYTES):
@@ -146,7 +157,7 @@ def ranges(path, range_bytes):
     Every `begin` is where a record (block) starts; `section` is the start of the pcapng
     section it lies in.  What is compressed, or damaged near a cut, is not cut there.
     """
-    with open(path, "rb") as stream:
+    with places.open_binary(path) as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)
@@ -187,7 +198,7 @@ def _searched(stream, goal, lowest, sync_bytes, near):
 
 
 def _pcapng_cuts(stream, size, range_bytes):
-    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with places.mapped(stream) as data:
         sections = _sections(data)
         orders = [pcapng.byte_order(data, section) for section in sections]
     cuts = [(0, 0)]

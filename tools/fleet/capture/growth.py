@@ -2,21 +2,16 @@
 
 Plain pcap and JSON lines grow record by record and line by line.  Everything else
 (compressed, pcapng, what is damaged) is read when it is settled, that is, when nobody has
-written to it for a while.  Reads no packet; keeps no state.
+written to it for a while, and so is every file that is not on a local disk.  Reads no
+packet; keeps no state.
 """
 
-import mmap
 import time
-from pathlib import Path
 
 import numpy as np
 
+from .. import places
 from . import files, pcap
-
-
-def is_settled(path, settle_s):
-    """Has nobody written to the file for `settle_s` seconds?"""
-    return time.time() - Path(path).stat().st_mtime >= settle_s
 
 
 def end_of(source, begin, most_bytes, settle_s):
@@ -24,10 +19,12 @@ def end_of(source, begin, most_bytes, settle_s):
 
     About `most_bytes` at a time where the file can be cut.
     """
-    size = Path(source.path).stat().st_size
+    size, changed_s = places.size_and_time(source.path)
     if size <= begin:
         return begin
-    can_end = is_settled(source.path, settle_s)
+    can_end = time.time() - changed_s >= settle_s
+    if places.is_remote(source.path):
+        return size if can_end else begin
     if _is_plain_json(source):
         return _cut_lines(source.path, begin, most_bytes, can_end)
     if _is_plain_pcap(source.path):
@@ -39,18 +36,26 @@ def ranges(source, begin, end, range_bytes):
     """Cut what `end_of` allowed into (begin, until) of about `range_bytes`."""
     if not (_is_plain_json(source) or _is_plain_pcap(source.path)):
         return [(0, None)]
+    if places.is_remote(source.path):
+        cuts = [begin] if begin else [cut for cut, *_ in files.ranges(source.path, range_bytes)]
+    else:
+        cuts = sorted(set(_cuts(source, begin, end, range_bytes)))
+    return list(zip(cuts, [*cuts[1:], end], strict=True))
+
+
+def _cuts(source, begin, end, range_bytes):
     cuts = [begin]
-    with open(source.path, "rb") as file, _mapped(file) as data:
+    goals = range(begin + range_bytes, end - range_bytes // 2, range_bytes)
+    with open(source.path, "rb") as file, places.mapped(file) as data:
         if files.is_json(source):
-            for goal in range(begin + range_bytes, end - range_bytes // 2, range_bytes):
+            for goal in goals:
                 cuts.append(data.find(b"\n", goal, end) + 1 or cuts[-1])
         else:
             starts = np.array(_records(data, begin, end)[0], np.int64)
-            for goal in range(begin + range_bytes, end - range_bytes // 2, range_bytes):
+            for goal in goals:
                 at = np.searchsorted(starts, goal)
                 cuts.append(int(starts[at]) if at < len(starts) else cuts[-1])
-    cuts = sorted(set(cuts))
-    return list(zip(cuts, [*cuts[1:], end], strict=True))
+    return cuts
 
 
 def _is_plain_json(source):
@@ -58,17 +63,13 @@ def _is_plain_json(source):
 
 
 def _is_plain_pcap(path):
-    with open(path, "rb") as file:
+    with places.open_binary(path) as file:
         start = file.read(pcap.HEADER_BYTES)
     return pcap.is_pcap(start) and len(start) == pcap.HEADER_BYTES
 
 
-def _mapped(file):
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
 def _cut_lines(path, begin, most_bytes, can_end):
-    with open(path, "rb") as file, _mapped(file) as data:
+    with open(path, "rb") as file, places.mapped(file) as data:
         limit = min(len(data), begin + most_bytes)
         end = data.rfind(b"\n", begin, limit) + 1 or data.find(b"\n", limit) + 1
         if can_end and limit == len(data):
@@ -77,7 +78,7 @@ def _cut_lines(path, begin, most_bytes, can_end):
 
 
 def _cut_records(path, begin, most_bytes, can_end):
-    with open(path, "rb") as file, _mapped(file) as data:
+    with open(path, "rb") as file, places.mapped(file) as data:
         limit = min(len(data), max(begin, pcap.HEADER_BYTES) + most_bytes)
         _, end, is_bad = _records(data, begin, limit)
         if can_end and (is_bad or limit == len(data)):

@@ -11,6 +11,8 @@ import zlib
 
 import pyarrow as pa
 
+from .. import places
+
 _READ_BYTES = 1 << 16  # of the unpacked bytes at most so many are lost at a damaged place
 _FORMATS = {
     b"\x1f\x8b": "gzip",
@@ -29,12 +31,13 @@ def packed_as(start):
 
 def open_packed(path, name, tally):
     """The unpacked bytes of a file in the format `name`; damage is noted in `tally`."""
+    file = places.open_binary(path)
     if name == "gzip":
-        read = gzip.GzipFile(path).read1
+        read = gzip.GzipFile(fileobj=file).read1
     elif name == "xz":
-        read = lzma.LZMAFile(path).read1
+        read = lzma.LZMAFile(file).read1
     else:
-        read = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), name).read
+        read = pa.CompressedInputStream(pa.PythonFile(file, "r"), name).read
     return io.BufferedReader(_Forgiving(read, name, tally), 1 << 20)
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from .. import schemas
+from .. import places, schemas
+from ..places import place
 from . import examples, timeline
 from .devices import STATES
 
@@ -61,8 +62,9 @@ def collect(out, result, since=None, limits=None):
 def read(out, name, columns=None):
     """A written table as an Arrow table, its columns those of the schema."""
     schema = schemas.TABLES[name]
-    found = ds.dataset(Path(out) / name, schema=schema, partitioning="hive", format="parquet")
-    return found.to_table(columns=columns)
+    with places.copied_here(place(out) / name) as folder:
+        found = ds.dataset(folder, schema=schema, partitioning="hive", format="parquet")
+        return found.to_table(columns=columns)
 
 
 def statements(path=_REQUIREMENTS):

@@ -1,21 +1,16 @@
 """What an audit found, as a text file for Prometheus' node exporter (its textfile collector).
 
-Written beside and renamed, so that a collector never reads half of it.
+Replaced at once, so that a collector never reads half of it.
 """
 
-import os
+from .. import places
 
 _NAME = "metrics.prom"
 
 
 def write(result, out):
     """Write `metrics.prom` under `out` for an `outcome.Result`."""
-    fresh = out / ("." + _NAME)
-    with open(fresh, "w", encoding="utf-8") as file:
-        file.write(text(result))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(out / _NAME)
+    places.replace_text(out / _NAME, text(result))
 
 
 def text(result):

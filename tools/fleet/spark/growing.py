@@ -3,7 +3,7 @@
 Gives packed rows (module `pack`): segments of pcap files, events of JSON lines, and
 what was counted; `stream` decodes them.  The options, in any case:
 
-    path, ports, buckets, rangebytes  as for `mqtt_pcap`
+    path, ports, buckets, rangebytes, hadoop  as for `mqtt_pcap`
     maxbytes  about how much a micro-batch takes
     settle    seconds after which a file counts as complete that can only be read whole
 
@@ -45,6 +45,7 @@ class GrowingReader(DataSourceStreamReader):
         self._range_bytes = int(options.get("rangebytes", RANGE_BYTES))
         self._max_bytes = int(options.get("maxbytes", MAX_BYTES))
         self._settle_s = float(options.get("settle", SETTLE_S))
+        self._hadoop = options.get("hadoop", "")
         self._first_ts = {}
 
     def initialOffset(self):
@@ -55,7 +56,9 @@ class GrowingReader(DataSourceStreamReader):
 
     def latestOffset(self, start, limit):
         from ..capture import growth
+        from ..places import java
 
+        java.adopt(self._hadoop)
         left = 1 << 62 if isinstance(limit, ReadAllAvailable) else limit.max_bytes
         end = {}
         for source in sorted(self._sources(), key=self._order):
@@ -73,7 +76,9 @@ class GrowingReader(DataSourceStreamReader):
 
     def partitions(self, start, end):
         from ..capture import growth
+        from ..places import java
 
+        java.adopt(self._hadoop)
         parts = []
         for source in self._sources():
             begin, until = start.get(source.capture, 0), end.get(source.capture, 0)
@@ -84,8 +89,10 @@ class GrowingReader(DataSourceStreamReader):
         return parts
 
     def read(self, partition):
+        from ..places import java
         from . import tasks
 
+        java.adopt(self._hadoop)
         for source in partition.sources:
             yield from tasks.read_segments(source, partition, self._ports, self._buckets)
 

@@ -9,12 +9,11 @@ import tempfile
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from .. import schemas
+from .. import places, schemas
 from ..capture import files
+from ..places import place
 from . import tables, transforms
-from .source import ranges
 
 _BUCKET_BYTES = 32 << 20
 _LOOK_S = 0.25  # between two looks at how far the tasks are
@@ -45,11 +44,11 @@ def run(session, folder, out, options, progress=lambda done, total: None):
 def read(session, folder, options, shelf=None):
     """-> (packed events by client, buckets)."""
     cores = session.sparkContext.defaultParallelism
-    found = files.survey(folder)
+    found = files.listed(folder)
     buckets = options.buckets or count_buckets(found, cores)
     ports = {int(port) for port in options.ports.split(",")}
     mode = "events" if options.whole_files else "segments"
-    parts = ranges(found, not options.whole_files, options.range_bytes)
+    parts = transforms.plan(session, found, not options.whole_files, options.range_bytes)
     packed = transforms.read(session, parts, mode, ports, buckets, shelf)
     if options.whole_files:
         return packed, buckets
@@ -58,7 +57,7 @@ def read(session, folder, options, shelf=None):
 
 def count_buckets(sources, cores):
     """How many parts the traffic of these files is judged in."""
-    size = sum(Path(source.path).stat().st_size for source in sources if not source.problem)
+    size = sum(source.size_bytes for source in sources)
     return int(max(cores, min(4096, size // _BUCKET_BYTES)))
 
 
@@ -80,7 +79,7 @@ def load(session, out, name):
     schema = from_arrow_schema(schemas.TABLES[name], prefer_timestamp_ntz=False)
     if name in tables.DAY_COLUMNS:
         schema = schema.add("day", "date")
-    return session.read.schema(schema).parquet(str(Path(out) / name))
+    return session.read.schema(schema).parquet(places.uri(place(out) / name))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ rows of `schemas.EVENTS`, which hold for files with whole connections.  The opti
     ports     TCP ports of MQTT, "1883" or "1883,1884"
     buckets   into how many parts segments (by connection) or events (by client) go
     rangebytes  how large the parts of a pcap file are that tasks read
+    hadoop    `java.settings()`, where a path is not local
 
 are read without regard to case.  With segments, a large pcap file is read in parts.
 """
@@ -53,21 +54,23 @@ class Range(InputPartition):
 
 
 def ranges(sources, is_cut, range_bytes):
-    """What each task reads of these files; `is_cut`: large ones in several `Range`s."""
+    """What each task reads of these files; `is_cut`: large ones in several `Range`s.
+
+    Opens every file whose name does not tell what it is, and with `is_cut` every capture.
+    """
     from ..capture import files
 
-    unread = [source for source in sources if source.problem]
-    parts = [Range(unread)] if unread else []
-    for source in sources:
+    parts, unread = [], []
+    for source in map(files.checked, sources):
         if source.problem is not None:
-            continue
-        if not is_cut or files.is_json(source):
+            unread.append(source)
+        elif not is_cut or files.is_json(source):
             parts.append(Range([source]))
-            continue
-        first = files.first_ts(source.path) or 0
-        for begin, until, section in files.ranges(source.path, range_bytes):
-            parts.append(Range([source], begin, until, first, section))
-    return parts or [Range([])]
+        else:
+            first = files.first_ts(source.path) or 0
+            for begin, until, section in files.ranges(source.path, range_bytes):
+                parts.append(Range([source], begin, until, first, section))
+    return [Range(unread), *parts] if unread else parts
 
 
 class _Reader(DataSourceReader):
@@ -78,18 +81,24 @@ class _Reader(DataSourceReader):
         self._ports = {int(port) for port in options.get("ports", PORTS).split(",")}
         self._buckets = int(options.get("buckets", 8))
         self._range_bytes = int(options.get("rangebytes", RANGE_BYTES))
+        self._hadoop = options.get("hadoop", "")
 
     def partitions(self):
         from ..capture import files
+        from ..places import java
 
-        found = files.find(self._path) if self._mode == "packets" else files.survey(self._path)
-        return ranges(found, self._mode == "segments", self._range_bytes)
+        java.adopt(self._hadoop)
+        found = ranges(files.listed(self._path), self._mode == "segments", self._range_bytes)
+        return found or [Range([])]
 
     def read(self, partition):
+        from ..places import java
         from . import tasks
 
+        java.adopt(self._hadoop)
         if self._mode != "packets":
             yield from tasks.read(partition, self._mode, self._ports, self._buckets)
             return
         for source in partition.sources:
-            yield from tasks.read_packets(source, self._ports)
+            if source.problem is None:
+                yield from tasks.read_packets(source, self._ports)

@@ -11,14 +11,12 @@ are those a batch over the same input would give.
 """
 
 import json
-import os
-import shutil
 import threading
-from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from .. import parquet, schemas
+from .. import parquet, places, schemas
+from ..places import place
 from . import job, pack, tables, transforms
 from .growing import MqttGrowingSource
 from .live import MqttSource
@@ -36,7 +34,7 @@ class Stream:
 
     def __init__(self, session, out, buckets, exempt=()):
         self._session = session
-        self._out = Path(out)
+        self._out = place(out)
         self._buckets = buckets
         self._exempt = exempt
         self._parts = state_folder(out) / "parts"
@@ -57,7 +55,7 @@ class Stream:
         decoded = transforms.decode(frame, self._buckets, goes_on=True)
         kind = F.substring_index("name", ":", 1)
         decoded = decoded.withColumn("kind", kind)
-        decoded.write.mode("overwrite").partitionBy("kind").parquet(str(self._parts / name))
+        decoded.write.mode("overwrite").partitionBy("kind").parquet(places.uri(self._parts / name))
         self._write_packets(self._read([name], "events"), "%08d" % number)
         parquet.sync(self._parts / name)
         parquet.sync(self._packets("%08d" % number))
@@ -70,19 +68,19 @@ class Stream:
 
     def _read(self, names, *kinds):
         folders = [self._parts / name / ("kind=" + kind) for name in names for kind in kinds]
-        paths = [str(folder) for folder in folders if folder.is_dir()]
+        paths = [places.uri(folder) for folder in folders if folder.is_dir()]
         if not paths:
             return self._session.createDataFrame([], pack.PACKED)
         return self._session.read.schema(pack.PACKED).parquet(*paths)
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
-        place = state_folder(self._out) / ("packets-" + part)
-        sink = tables.Sink(str(place), ("packets",))
+        aside = state_folder(self._out) / ("packets-" + part)
+        sink = tables.Sink(str(aside), ("packets",))
         told = transforms.packets(events.coalesce(cores), sink).toArrow()
         tables.publish(sink, told, shows_empty=False)
-        tables.replace(place / "packets", self._packets(part))
-        shutil.rmtree(place)
+        tables.replace(aside / "packets", self._packets(part))
+        places.remove(aside)
 
     def _packets(self, part):
         return self._out / "packets" / ("part=" + part)
@@ -110,11 +108,13 @@ class Stream:
             packed = self._read(small, "events", "captures")
             packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, pack.PACKED)
             packed = packed.withColumn("kind", F.col("name"))
-            packed.write.mode("overwrite").partitionBy("kind").parquet(str(self._parts / name))
+            packed.write.mode("overwrite").partitionBy("kind").parquet(
+                places.uri(self._parts / name)
+            )
             self._manifest.merge(small, name)
         for folder in self._parts.iterdir():
             if self._manifest.is_past(folder.name):
-                shutil.rmtree(folder)
+                places.remove(folder)
 
 
 def merge(batches):
@@ -134,7 +134,7 @@ def sources():
 
 def state_folder(out):
     """Where a stream keeps its state; Spark passes over names with an underscore."""
-    return Path(out) / "_stream"
+    return place(out) / "_stream"
 
 
 class _Manifest:
@@ -170,10 +170,5 @@ class _Manifest:
             return number < self.batch and name not in (*self.parts, self.state)
 
     def _save(self):
-        fresh = self._path.with_suffix(".new")
         saved = {"batch": self.batch, "parts": self.parts, "state": self.state}
-        with open(fresh, "w") as file:
-            json.dump(saved, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
+        places.replace_text(self._path, json.dumps(saved))

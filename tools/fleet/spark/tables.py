@@ -6,14 +6,13 @@ puts each table's folder in the place of the old one.
 """
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
-from .. import outcome, parquet, schemas
+from .. import outcome, parquet, places, schemas
+from ..places import place
 from . import pack
 
 WRITTEN = "written"  # name of the rows that tell of files
@@ -32,7 +31,7 @@ class Sink:
     @property
     def fresh(self):
         """The folder with the tables that nobody sees yet."""
-        return Path(self.out) / _FRESH
+        return place(self.out) / _FRESH
 
 
 class Outbox:
@@ -114,7 +113,7 @@ def publish(sink, packed, shows_empty=True):
         if shows_empty and not written:
             parquet.write_empty(folder, schemas.TABLES[name], name in DAY_COLUMNS)
     for name in files:
-        replace(sink.fresh / name, Path(sink.out) / name)
+        replace(sink.fresh / name, place(sink.out) / name)
     discard(sink)
     result.rows = {name: rows[name] for name in sink.names}
     result.findings = outcome.findings(counts)
@@ -123,15 +122,15 @@ def publish(sink, packed, shows_empty=True):
 
 def discard(sink):
     """Delete what was written and not published."""
-    shutil.rmtree(sink.fresh, ignore_errors=True)
+    places.remove(sink.fresh)
 
 
 def replace(fresh, target):
     """Put the folder `fresh` in the place of `target`, by two renames."""
     target.parent.mkdir(parents=True, exist_ok=True)
     old = fresh.with_name(fresh.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
+    places.remove(old)
     if target.exists():
         target.replace(old)
     fresh.replace(target)
-    shutil.rmtree(old, ignore_errors=True)
+    places.remove(old)

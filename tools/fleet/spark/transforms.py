@@ -10,6 +10,7 @@ without one, the tables are packed rows too.  `shelf`: see `pack`.
 """
 
 import gc
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +27,34 @@ from ..audit.routes import routes
 from ..audit.rows import dictionary
 from ..audit.spans import candidates
 from ..decode.decoder import only_gaps, only_packets
+from ..places import java
 from ..report import devices, facts
-from . import pack, tasks
+from . import pack, source, tasks
 from .tables import Outbox
+
+_FEW_FILES = 64
+_MOST_TASKS = 4096
+
+
+def plan(session, sources, is_cut, range_bytes):
+    """`source.ranges` of all files; more than a few are opened by tasks, not by the driver."""
+    if len(sources) <= _FEW_FILES:
+        return source.ranges(sources, is_cut, range_bytes)
+
+    def run(batches):
+        for batch in batches:
+            for part in batch["part"].to_pylist():
+                found = source.ranges(pickle.loads(part), is_cut, range_bytes)
+                yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], ["part"])
+
+    starts = range(0, len(sources), _FEW_FILES)
+    rows = [(pickle.dumps(sources[at : at + _FEW_FILES]),) for at in starts]
+    found = _each(session.createDataFrame(rows, "part binary"), run, "part binary").toArrow()
+    return [one for part in found["part"].to_pylist() for one in pickle.loads(part)]
 
 
 def read(session, ranges, mode, ports, buckets, shelf=None):
-    """Packed rows of what `ranges` of captures hold, one task each.
+    """Packed rows of what `ranges` of captures hold, one task each; of very many, some.
 
     `mode` is that of the data source `mqtt_pcap`, which does the same by name; asking it
     would start three more Python processes.
@@ -44,7 +66,8 @@ def read(session, ranges, mode, ports, buckets, shelf=None):
             for number in batch["id"].to_pylist():
                 yield from tasks.read(ranges[number], mode, ports, buckets, shelf)
 
-    return _each(session.range(0, len(ranges), 1, len(ranges)), run)
+    count = len(ranges)
+    return _each(session.range(0, count, 1, max(1, min(count, _MOST_TASKS))), run)
 
 
 def decode(segments, buckets, goes_on=False, shelf=None):
@@ -61,7 +84,10 @@ def decode(segments, buckets, goes_on=False, shelf=None):
 
 def _each(frame, run, schema=pack.PACKED):
     # Each partition through `run`.
+    settings = java.settings()
+
     def task(batches):
+        java.adopt(settings)
         # Spark's worker looks for garbage after each task.  What is there before is
         # modules: tens of thousands of objects that it need not look at again.
         gc.freeze()
