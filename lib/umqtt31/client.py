@@ -331,6 +331,7 @@ class MQTTClient:
                 n = protocol.left
                 n = self._raw.write(protocol.out, protocol.end - n, n)
                 if not n:
+                    protocol.now = time.ticks_ms()  # what is left is timed from here
                     return
                 protocol.left -= n
         except Exception as error:

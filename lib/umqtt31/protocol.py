@@ -142,7 +142,8 @@ class Protocol:
     answers.  While `is_ending` only answers go out.  `granted`: what the last SUBACK said.
     `is_present`: what the last CONNACK said of the session.  `news`: since `tick()`
     something was sent (1), or what is timed began or went on (2).  `now`: ticks, set by
-    the front when it has looked at the clock for accept(), else by `tick()`.
+    the front when it looked at the clock for accept(), or the stream takes no more; else by
+    `tick()`.
     """
 
     # What level 5 makes in another way.

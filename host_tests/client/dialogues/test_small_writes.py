@@ -121,6 +121,24 @@ def test_c2b_when_nothing_is_taken_for_long_then_times_out_while_messages_come()
     assert d.stream.is_closed
 
 
+# 31-2.2-KATIMEOUT: what waits for room is timed from when it began to, however long the
+# program has done other things before.
+def test_c2b_half_a_packet_after_a_long_rest_then_it_has_its_time():
+    for qos in (0, 1, 2):
+        d = Dialogue(connect_timeout=5)
+        d.work()
+        d.wait(30)
+        d.clock.sleep_ms(14000)
+        d.stream.write_most = 5
+        d.publish(b"waits", qos)
+        d.stream.is_blocked = True
+        d.client.poll()
+        d.clock.sleep_ms(4900)
+        d.client.poll()
+        d.clock.sleep_ms(200)
+        assert code_of(d.client.poll) == TIMEOUT
+
+
 # MQTT-4.3.3-6: what is to be sent again, and waits for room, is out of date by PUBREC.
 def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows():
     for step_s, steps in ((1, 8), (1, 5), (8, 1), (9, 1)):
