@@ -539,9 +539,15 @@ class Protocol:
             self._acks = self._spare_acks
             self._spare_acks = buf
             self.room = _ACKS_BYTES
+            # Written out here: two calls would be a twentieth of a received message.
             if not (self.unsent or self.request or self._owed):
-                self._rest()
-            return self._write_out(buf, n)
+                self.is_due = False
+                self._fast = self._short
+            self.out = buf
+            self.end = self.left = n
+            if not self.news:
+                self.news = 1
+            return True
         if self.is_ending:
             return False
         if self.request and not self._is_requested:
