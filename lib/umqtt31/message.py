@@ -13,6 +13,10 @@ if sys.implementation.name == "cpython":
 else:
     from io import BytesIO
 
+# A builtin is found only behind a miss in the module and a linear search.
+_bytes = bytes
+_view = memoryview
+
 
 class Message:
     """`qos`, `retain` and `dup` (bool), `packet_id` (0 at QoS 0); `topic_len` and
@@ -35,8 +39,8 @@ class Message:
         """Decode a body of `length` bytes, the rest of which, from the topic on, is at
         the start of the buffer -> False if malformed."""
         self.qos = qos = first >> 1 & 3
-        self.retain = bool(first & 1)
-        self.dup = bool(first & 8)
+        self.retain = first & 1 > 0
+        self.dup = first & 8 > 0
         self.topic_len = start = topic_len
         length -= 2
         packet_id = 0
@@ -86,9 +90,9 @@ class Message:
 
     def copies(self):
         """-> topic and payload as new bytes: quicker than the attributes."""
-        view = memoryview(self._buf)
+        view = _view(self._buf)
         start = self._start
-        return bytes(view[: self.topic_len]), bytes(view[start : start + self.payload_len])
+        return _bytes(view[: self.topic_len]), _bytes(view[start : start + self.payload_len])
 
     def _copy(self, start, n, target):
         reader = self._reader
@@ -107,10 +111,10 @@ class Message:
     def __getattr__(self, name):
         """`topic` and `payload`: new bytes, the only ones that allocate."""
         # Not properties, which would slow every store to an attribute down.
-        view = memoryview(self._buf)
+        view = _view(self._buf)
         start = self._start
         if name == "topic":
-            return bytes(view[: self.topic_len])
+            return _bytes(view[: self.topic_len])
         if name == "payload":
-            return bytes(view[start : start + self.payload_len])
+            return _bytes(view[start : start + self.payload_len])
         raise AttributeError(name)

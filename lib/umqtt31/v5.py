@@ -77,8 +77,8 @@ class Message5(Message):
         """As Message."""
         # Not by its own method: the call would be a twentieth of a received message.
         self.qos = qos = first >> 1 & 3
-        self.retain = bool(first & 1)
-        self.dup = bool(first & 8)
+        self.retain = first & 1 > 0
+        self.dup = first & 8 > 0
         self.topic_len = start = topic_len
         length -= 2
         packet_id = 0
@@ -92,7 +92,8 @@ class Message5(Message):
         elif start >= length:
             return False
         self.packet_id = packet_id
-        self.reason = 0
+        if self.reason:
+            self.reason = 0
         self._properties = start + 1
         if self._buf[start]:
             start = self._take(start, length)
