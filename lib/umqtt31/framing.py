@@ -18,7 +18,7 @@ MALFORMED = 1  # what take() returns in place of a packet's first byte
 class Framing:
     """One connection after another through the same buffers.
 
-    After `take()` returned a packet's first byte: `field` is the number in the first two
+    After `take()` returned a packet's `first` byte: `field` is the number in the first two
     bytes of its body, `length` counts these and the rest, which is at the start of `rx`
     until `take()` is called again; if `is_oversize`, it is a PUBLISH of which only
     `field`, `packet_id` and `payload_len` are known.  `into` is `head` only at the start
@@ -33,7 +33,7 @@ class Framing:
         self.on_large = None
         self.head = bytearray(8)
         self._piece = bytearray(_PIECE_BYTES)
-        self.field = self.length = self.packet_id = self.payload_len = self._first = 0
+        self.field = self.length = self.packet_id = self.payload_len = self.first = 0
         self.is_oversize = False
         self.reset()
 
@@ -58,7 +58,7 @@ class Framing:
             if not self.have:
                 self.need = 4
                 self.into = self.head
-                return self._first
+                return self.first
             return self._await_body()
         if self._left:
             return self._take_body(n)
@@ -66,7 +66,7 @@ class Framing:
         if n == 4 and self.into is head:
             n = head[1]
             if 2 < n < 128 and n <= self.size and head[0] > 15:
-                self._first = head[0]
+                self.first = head[0]
                 self.field = head[2] << 8 | head[3]
                 self.length = n
                 self.is_oversize = False
@@ -74,7 +74,7 @@ class Framing:
                 self.into = self.rx
                 return 0
             if n == 2 and head[0] > 15:
-                self._first = n = head[0]
+                self.first = n = head[0]
                 self.field = head[2] << 8 | head[3]
                 self.length = 2
                 self.is_oversize = False
@@ -91,7 +91,7 @@ class Framing:
         got = self.length - 2 - self._left
         self._left -= n
         if self.is_oversize:
-            if self._first & 6 and 0 <= got - self.field < 2:
+            if self.first & 6 and 0 <= got - self.field < 2:
                 self.packet_id = self.packet_id << 8 | self.rx[0]
         elif got:
             pack_into("64s", self.rx, got, self._piece)
@@ -103,7 +103,7 @@ class Framing:
         if not left:
             self.need = 4 - self.have
             self.into = self._piece if self.have else self.head
-            return self._first
+            return self.first
         self.into = self.rx
         got = self.length - 2 - left
         if self.is_oversize:
@@ -111,7 +111,7 @@ class Framing:
             # as it comes.
             if got < self.field:
                 left = self.field - got
-            elif self._first & 6 and got < self.field + 2:
+            elif self.first & 6 and got < self.field + 2:
                 left = 1
             if left > self.size:
                 left = self.size
@@ -134,12 +134,12 @@ class Framing:
             byte = head[pos]
             length |= (byte & 127) << 7 * (pos - 1)
             pos += 1
-        self._first = head[0]
+        self.first = head[0]
         self.length = length
         self.is_oversize = length > self.size
-        if not self._first & 0xF0 or byte > 127 and pos > 4:
+        if not self.first & 0xF0 or byte > 127 and pos > 4:
             return MALFORMED
-        if self.is_oversize and self._first & 0xF0 != 0x30:
+        if self.is_oversize and self.first & 0xF0 != 0x30:
             return MALFORMED
         byte = pos + (3 if byte > 127 else 2 if length > 1 else length)  # its end
         self.need = byte - self.have
@@ -162,7 +162,7 @@ class Framing:
         if self.is_oversize:
             self.packet_id = 0
             # Behind topic and packet id is the payload.
-            self.payload_len = self.length - self.field - (4 if self._first & 6 else 2)
+            self.payload_len = self.length - self.field - (4 if self.first & 6 else 2)
             if self.payload_len < 0:
                 return MALFORMED
         return self._await_body()

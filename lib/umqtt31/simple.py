@@ -16,7 +16,6 @@ _ONLINE = const(2)
 
 _MESSAGE = const(2)  # what received() says
 
-_PUBLISH = const(0x30)
 
 _TIMEOUT = const(257)
 _CLOSED = const(258)
@@ -210,7 +209,8 @@ class MQTTClient(_client.MQTTClient):
         # Poll until no message is under way.
         start = None
         while self._protocol.count:
-            if not self.poll(10):
+            heap_lock()
+            if not self._poll(10):
                 if start is None:
                     start = _client.time.ticks_ms()
                 elif self._since(start) >= self._protocol.timeout_ms:
@@ -242,9 +242,10 @@ class MQTTClient(_client.MQTTClient):
     def wait_msg(self):
         """Wait for a packet -> the first byte of a message; None for others."""
         self._op = None
-        while not self.poll(_SLICE_MS):
-            pass
-        return self._op
+        while True:
+            heap_lock()
+            if self._poll(_SLICE_MS):
+                return self._op
 
     def _poll(self, timeout_ms):
         # As the client's, but that one packet is taken at most and the callback may call
@@ -271,8 +272,20 @@ class MQTTClient(_client.MQTTClient):
             except Exception as error:
                 self._on_failure(error)
             if event == _MESSAGE:
-                heap_lock()
-                self._deliver()
+                message = protocol.message
+                raw = self._raw
+                qos = message.qos
+                packet_id = message.packet_id
+                op = framing.first
+                topic, payload = message.copies()
+                if self._is_received_large:
+                    self._is_received_large = False
+                    protocol.use(self._rx)
+                if self.cb:
+                    self.cb(topic, payload)
+                if qos and self._raw is raw:
+                    protocol.acknowledge(qos, packet_id)
+                self._op = op
             elif event > _MESSAGE:
                 self._on_event(event)
             n = protocol.tick(now, event)
@@ -293,24 +306,6 @@ class MQTTClient(_client.MQTTClient):
                 return 0
             time.sleep_ms(1)
             now = time.ticks_ms()
-
-    def _deliver(self):
-        # Entered with the heap locked.
-        heap_unlock()
-        message = self._protocol.message
-        raw = self._raw
-        qos = message.qos
-        packet_id = message.packet_id
-        op = _PUBLISH | message.dup << 3 | qos << 1 | message.retain
-        topic, payload = message.copies()
-        if self._is_received_large:
-            self._is_received_large = False
-            self._protocol.use(self._rx)
-        if self.cb:
-            self.cb(topic, payload)
-        if qos and self._raw is raw:
-            self._protocol.acknowledge(qos, packet_id)
-        self._op = op
 
     def _take_large(self, length):
         # Asked by the framing.  Without memory for it, the message is passed over.
