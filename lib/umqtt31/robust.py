@@ -66,13 +66,24 @@ class MQTTClient(_Simple):
         if self._filters:
             self._filters.pop(topic, None)
 
+    # By super() each call would copy its arguments.
+    _publish_once = _Simple.publish
+
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish, as often as it takes."""
-        return self._survive(super().publish, topic, msg, retain, qos)
+        while True:
+            try:
+                return self._publish_once(topic, msg, retain, qos)
+            except OSError as error:
+                self._on_loss(error)
 
     def wait_msg(self):
         """Wait for a packet, on whichever connection."""
-        return self._survive(super().wait_msg)
+        while True:
+            try:
+                return super().wait_msg()
+            except OSError as error:
+                self._on_loss(error)
 
     def check_msg(self, attempts=2):
         """Handle one message, if one is there; connects again up to `attempts` times."""
@@ -82,13 +93,6 @@ class MQTTClient(_Simple):
             except OSError as error:
                 self._on_loss(error)
             attempts -= 1
-
-    def _survive(self, function, *args):
-        while True:
-            try:
-                return function(*args)
-            except OSError as error:
-                self._on_loss(error)
 
     def _on_loss(self, error):
         if isinstance(error, MQTTException):

@@ -47,12 +47,12 @@ class Handler:
 class Bench:
     """A client just connected over a FixedStream, its clock and its handler."""
 
-    def __init__(self, **options):
+    def __init__(self, make=MQTTClient, **options):
         self.clock = Clock()
         for module in clocked_modules():
             module.time = self.clock
         options.setdefault("level", dialogue.default_level)
-        self.client = with_ids_from_1(MQTTClient, b"dev", "broker", **options)
+        self.client = with_ids_from_1(make, b"dev", "broker", **options)
         self.handler = Handler()
         self.client.on_message = self.handler.on_message
         self.client.on_drop = self.handler.on_drop

@@ -9,6 +9,7 @@ from micropython import heap_lock, heap_unlock
 
 from host_tests.client import wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
+from umqtt31 import robust, simple
 
 
 def test_publish_at_each_qos():
@@ -28,6 +29,26 @@ def test_publish_at_each_qos():
         wire.publish(TOPIC, PAYLOAD, 1, 1),
         wire.publish(TOPIC, PAYLOAD, 2, 2),
     )
+
+
+def test_publish_with_the_faces_of_umqtt():
+    for make in (simple.MQTTClient, robust.MQTTClient):
+        b = Bench(make=make)
+        b.stream.feed(wire.puback(1) + wire.pubrec(2) + wire.pubcomp(2))
+        client = b.client
+        heap_lock()
+        try:
+            client.publish(TOPIC, PAYLOAD)
+            client.publish(TOPIC, PAYLOAD, True, 1)
+            client.publish(TOPIC, PAYLOAD, qos=2)
+        finally:
+            heap_unlock()
+        b.expect(
+            wire.publish(TOPIC, PAYLOAD),
+            wire.publish(TOPIC, PAYLOAD, 1, 1, retain=1),
+            wire.publish(TOPIC, PAYLOAD, 2, 2),
+            wire.pubrel(2),
+        )
 
 
 def test_publish_from_every_kind_of_buffer():
