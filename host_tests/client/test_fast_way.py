@@ -93,7 +93,7 @@ class Side:
                 message = self.protocol.message
                 self.said.append((message.topic, message.payload, message.qos))
                 if message.qos:
-                    self.protocol.acknowledge(message.qos, message.packet_id)
+                    self.protocol.acknowledge(message.qos, message.packet_id, 0)
             elif event and event != HANDLED:
                 self.said.append(event)
 

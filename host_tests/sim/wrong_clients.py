@@ -203,7 +203,7 @@ def _around_handler(around):
 def _ack_first(client, handler, message):
     protocol = client._protocol
     if message.qos:
-        Protocol.acknowledge(protocol, message.qos, message.packet_id)
+        Protocol.acknowledge(protocol, message.qos, message.packet_id, protocol.now)
         client._push()
         protocol.acknowledge = lambda *_: None
     handler(message)
@@ -213,7 +213,7 @@ def _ack_in_spite_of_error(client, handler, message):
     try:
         handler(message)
     except Exception:
-        client._protocol.acknowledge(message.qos, message.packet_id)
+        client._protocol.acknowledge(message.qos, message.packet_id, client._protocol.now)
         raise
 
 

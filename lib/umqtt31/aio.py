@@ -324,14 +324,15 @@ class MQTTClient(_client.MQTTClient):
             one = self._taken[0]
             packet_id = one.packet_id
             if packet_id:
+                now = time.ticks_ms()
                 if one.qos == 2 and not protocol.held.has_room(packet_id):
                     return
                 if one._link == self._link:
-                    protocol.acknowledge(one.qos, packet_id)
+                    protocol.acknowledge(one.qos, packet_id, now)
                 elif one.qos == 2:
                     # Its connection is gone: what this one repeats is a repetition.
                     protocol.store.hold(packet_id)
-                    protocol.held.add(packet_id, protocol.now)
+                    protocol.held.add(packet_id, now)
             self._drop(0)
 
     # --- publishing ----------------------------------------------------------------------

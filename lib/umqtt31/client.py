@@ -439,7 +439,7 @@ class MQTTClient:
                             self.on_message(message)
                         self._is_busy = False
                         if message.qos:
-                            protocol.acknowledge(message.qos, message.packet_id)
+                            protocol.acknowledge(message.qos, message.packet_id, now)
                     elif n > 1:
                         self._on_event(n)
                     else:
@@ -484,7 +484,7 @@ class MQTTClient:
             self.on_oversize(message.topic_len, message.payload_len)
         self._is_busy = False
         if message.qos:
-            self._protocol.acknowledge(message.qos, message.packet_id)
+            self._protocol.acknowledge(message.qos, message.packet_id, time.ticks_ms())
         if not self.on_oversize:
             # Acknowledged, or it would come for ever; but nobody may overlook it.
             self._push_answers()

@@ -826,11 +826,11 @@ class Protocol:
             return False
         return True
 
-    def acknowledge(self, qos, packet_id):
-        """A message was handed over: from now on it is ours (MQTT-4.3.2-4, MQTT-4.3.3-8)."""
+    def acknowledge(self, qos, packet_id, now):
+        """A message was handed over: from `now` on it is ours (MQTT-4.3.2-4, MQTT-4.3.3-8)."""
         if qos == 2:
             self.store.hold(packet_id)
-            self.held.add(packet_id, self.now)
+            self.held.add(packet_id, now)
         self._answer(_PACKET_PUBACK if qos == 1 else _PACKET_PUBREC, packet_id)
 
     def _on_pubrel(self, packet_id):
@@ -913,7 +913,7 @@ class Protocol:
         is something to write or to give up, or the code of an error."""
         if self.news:
             if self.news > 1:
-                self._moved_at = self.now
+                self._moved_at = now if handled else self.now
                 self._tries = 0
             self._tx_at = self.now
             self._stuck_at = self.left

@@ -284,7 +284,7 @@ class MQTTClient(_client.MQTTClient):
                 if self.cb:
                     self.cb(topic, payload)
                 if qos and self._raw is raw:
-                    protocol.acknowledge(qos, packet_id)
+                    protocol.acknowledge(qos, packet_id, now)
                 self._op = op
             elif event > _MESSAGE:
                 self._on_event(event)

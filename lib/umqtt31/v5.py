@@ -264,13 +264,13 @@ class Protocol5(Protocol):
             k += 1
         return -1
 
-    def acknowledge(self, qos, packet_id):
+    def acknowledge(self, qos, packet_id, now):
         """As Protocol, unless the handler refused the message."""
         if not self.message.reason:
             # As Protocol; by super() it would take twice as long.
             if qos == 2:
                 self.store.hold(packet_id)
-                self.held.add(packet_id, self.now)
+                self.held.add(packet_id, now)
             self._answer(0x40 if qos == 1 else 0x50, packet_id)
         else:
             heap_lock()

@@ -250,6 +250,23 @@ def test_b2c_refused_qos2_makes_the_broker_send_again():
     assert [message[1] for message in d.messages] == [b"1", b"2"]
 
 
+def test_b2c_qos2_id_waits_its_time_however_long_the_program_has_slept_before():
+    """RT-AWAITREL-T: from the PUBLISH on, not from the last look at the clock.
+
+       (200 s, no poll)
+    B: PUBLISH QoS 2 id 1, C: PUBREC 1
+       (299 s)
+    B: PUBLISH QoS 2 DUP id 1, C: PUBREC 1, nothing handed over
+    """
+    d = Dialogue(keepalive=0)
+    d.clock.sleep_ms(200_000)
+    d.b2c(publish(b"t", b"1", 2, 1))
+    d.wait(299)
+    d.b2c(publish(b"t", b"1", 2, 1, 1))
+    d.c2b(pubrec(1), pubrec(1))
+    assert len(d.messages) == 1
+
+
 def test_b2c_pubrel_that_does_not_come_frees_its_place_after_a_time():
     """RT-AWAITREL-T: await_rel_timeout, 300 s unless set.
 

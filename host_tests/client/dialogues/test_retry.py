@@ -25,6 +25,7 @@ BELOW_5 = (
 LEVEL_3 = (
     "test_c2b_qos1_puback_lost_resends_publish_with_dup",
     "test_c2b_qos2_retry_time_out_begins_anew_with_pubrel",
+    "test_c2b_qos2_retry_time_out_begins_with_the_poll_that_saw_pubrec",
     "test_c2b_only_four_kinds_of_packets_are_ever_sent_again",
     "test_c2b_reconnect_sends_everything_in_flight_again_in_order",
 )
@@ -145,6 +146,27 @@ def test_c2b_stream_that_takes_nothing_ends_in_a_time_out():
     assert d.stream.is_closed
     d.connect(False)
     d.c2b(publish(b"t", b"x", 1, 1, dup=1))
+
+
+def test_c2b_qos2_retry_time_out_begins_with_the_poll_that_saw_pubrec():
+    """31-4.2-RETRY: however long the program slept before that poll.
+
+    C: PUBLISH 1
+       (29 s, no poll) B: PUBREC 1
+    C: PUBREL 1
+       (30 s)
+    C: PUBREL 1 DUP
+    """
+    d = Dialogue(keepalive=0)
+    d.publish(qos=2)
+    d.c2b(publish(b"t", b"x", 2, 1))
+    d.clock.sleep_ms(29_000)
+    d.b2c(pubrec(1))
+    d.c2b(pubrel(1))
+    d.wait(29.999)
+    d.c2b()
+    d.wait(0.001)
+    d.c2b(pubrel(1, dup=1))
 
 
 def test_c2b_only_four_kinds_of_packets_are_ever_sent_again():
