@@ -35,7 +35,7 @@ test: setup ## run all tests, or those of TESTS=host_tests/folder
 test-cluster: setup ## run the pipeline on a Spark cluster on this computer
 	@$(RUN) -m pytest -q -m cluster host_tests/fleet
 
-test-brokers: setup ## the broker tests in full length, RabbitMQ too (installs it)
+test-brokers: setup ## all broker tests: RabbitMQ 3 and 4, ejabberd, too (fetches them)
 	@$(TOOLS) setup brokers
 	@$(RUN) -m pytest $(PYTEST_ARGS) -m "broker or not broker" host_tests/brokers
 

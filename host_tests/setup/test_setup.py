@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools.setup import debian, environment, interpreters, source, steps, system
+from tools.setup import debian, environment, erlang, interpreters, source, steps, system
 from tools.setup.errors import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -322,3 +322,38 @@ def test_setup_with_an_old_python_says_which_one_is_needed():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("setup: Python 3.11 or newer is needed, this is 3.9;")
+
+
+def test_unpacked_erlang_runs_on_the_c_library_that_came_with_it(tmp_path):
+    """Wherever the folder is moved to; what is no program stays as it was."""
+    libraries = tmp_path / "here" / "usr/lib/x86_64-linux-gnu"
+    programs = tmp_path / "here" / "usr/lib/erlang/erts-1/bin"
+    for folder in (libraries, programs):
+        folder.mkdir(parents=True)
+    loader = libraries / "ld-linux-test.so.2"
+    loader.write_text('#!/bin/sh\necho "$@"\n')
+    loader.chmod(0o755)
+    (programs / "beam.smp").write_bytes(b"\x7fELF")
+    (programs / "start").write_text("#!/bin/sh\n")
+    erlang._make_movable(tmp_path / "here")
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    program = moved / programs.relative_to(tmp_path / "here") / "beam.smp"
+    said = subprocess.run([program, "-x"], capture_output=True, text=True, check=True).stdout
+    option, where, real, argument = said.split()
+    assert (option, argument) == ("--library-path", "-x")
+    assert Path(where).samefile(moved / "usr/lib/x86_64-linux-gnu")
+    assert Path(real).read_bytes() == b"\x7fELF"
+    assert program.with_name("start").read_text() == "#!/bin/sh\n"
+    assert erlang.programs(moved) == program.parent
+
+
+def test_unpacked_erlang_without_a_loader_is_refused(tmp_path):
+    with pytest.raises(SetupError, match="no dynamic loader"):
+        erlang._make_movable(tmp_path)
+
+
+def test_brokers_elsewhere_than_on_debian_say_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(erlang, "_PACKAGES", {tmp_path: ("rabbitmq-server",)})
+    monkeypatch.setattr(debian, "mirror", lambda: None)
+    with pytest.raises(SetupError, match="on Debian only"):
+        erlang.install()

@@ -27,9 +27,9 @@ def install_all() -> None:
 
 @cli.command()
 def brokers() -> None:
-    """Install the brokers that only `make test-brokers` needs."""
+    """Unpack the brokers that only `make test-brokers` needs: RabbitMQ 3 and 4, ejabberd."""
     try:
-        system.install_missing(system.FURTHER_BROKERS)
+        steps.run_brokers()
     except steps.SetupError as error:
         raise click.ClickException(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""A package of another Debian suite or architecture, or its source, in a folder of its own.
+"""Packages of another Debian suite or architecture, or their source, in a folder of their own.
 
 apt itself chooses the mirror, checks the signatures and finds the libraries; it
 works on lists and a status file of ours, so the machine's packages are neither
@@ -84,12 +84,13 @@ class Suite:
         """Fetch the lists."""
         self._apt("update")
 
-    def unpack(self, package: str, architecture: str, target: Path) -> None:
-        """Download `package` with all that it depends on, and unpack it into `target`."""
+    def unpack(self, packages: Iterable[str], architecture: str, target: Path) -> None:
+        """Download `packages` with all that they depend on, and unpack them into `target`."""
         debs = self._folder / "cache" / architecture
         (debs / "partial").mkdir(parents=True, exist_ok=True)
         into = ["-o", f"Dir::Cache::archives={debs}"]
-        self._apt(*into, "-y", "--download-only", "install", f"{package}:{architecture}")
+        names = [f"{package}:{architecture}" for package in packages]
+        self._apt(*into, "-y", "--download-only", "install", *names)
         target.mkdir(parents=True)
         for deb in sorted(debs.glob("*.deb")):
             if subprocess.run(["dpkg", "-x", deb, target]).returncode:

@@ -93,7 +93,7 @@ def _unpack(suite: debian.Suite, architecture: str) -> None:
     folder = _folder(suite.name, architecture)
     print(f"setup:   of Debian {suite.name} for {architecture}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    suite.unpack("micropython", architecture, folder)
+    suite.unpack(["micropython"], architecture, folder)
     loader = next(folder.glob("usr/lib/*/ld-linux*.so.*"), None)
     if loader is None:
         raise SetupError(f"Debian {suite.name} {architecture}: no dynamic loader in its libc6")

@@ -7,14 +7,14 @@ first.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from . import environment, interpreters, nodejs, source, system
+from . import environment, erlang, interpreters, nodejs, source, system
 from .errors import SetupError
 
-__all__ = ["JOBS", "SetupError", "run_all"]
+__all__ = ["JOBS", "SetupError", "run_all", "run_brokers"]
 
 _LOCK = Path(__file__).parents[2] / ".tools" / "setup.lock"
 
@@ -28,10 +28,19 @@ JOBS: dict[str, tuple[str, ...]] = {
 
 def run_all(job: str = "all") -> None:
     """All steps of `job`.  Raises SetupError."""
+    _run(_steps(job))
+
+
+def run_brokers() -> None:
+    """The step that only the broker tests in full length need.  Raises SetupError."""
+    _run((erlang.install,))
+
+
+def _run(steps: Iterable[Callable[[], bool]]) -> None:
     began = time.monotonic()
     _LOCK.parent.mkdir(exist_ok=True)
     with _LOCK.open("w") as lock, _held(lock):
-        did = [step() for step in _steps(job)]
+        did = [step() for step in steps]
     if any(did):
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)
 

@@ -124,9 +124,6 @@ NEEDS = (
     ),
 )
 
-# Large, and needed by `make test-brokers` only.
-FURTHER_BROKERS = (Need("RabbitMQ", _has("rabbitmq-server"), "rabbitmq-server", "rabbitmq"),)
-
 
 def needs_of(job: str) -> tuple[Need, ...]:
     """What of `NEEDS` the job needs."""
