@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from paho.mqtt.client import Client as Paho
-from paho.mqtt.client import MQTTv31
+from paho.mqtt.client import MQTTv31, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
+from host_tests.brokers.families import Family
 from umqtt31 import MQTTClient, MQTTError
 
 _DEADLINE_S = 30
@@ -31,11 +32,19 @@ def new_name(kind: str) -> str:
 
 
 class Node:
-    """umqtt31's client, with everything that its handler saw in `received`."""
+    """umqtt31's client at the family's level, with all that its handler saw in `received`."""
 
-    def __init__(self, port: int, client_id: str | None = None, **options) -> None:
-        options = {"retry_interval": 0, "keepalive": 60} | options
-        self.client = MQTTClient(client_id or new_name("node"), "127.0.0.1", port, **options)
+    def __init__(self, port: int, family: Family, client_id: str | None = None, **options) -> None:
+        options = {
+            "retry_interval": 0,
+            "keepalive": 60,
+            "level": family.level,
+            "user": family.user,
+            "password": family.user,
+        } | options
+        self.client = MQTTClient(
+            new_name("node") if client_id is None else client_id, "127.0.0.1", port, **options
+        )
         self.client.on_message = self._keep
         self.received: list[Got] = []
 
@@ -78,10 +87,10 @@ class Node:
 
 
 class Other:
-    """paho-mqtt at level 3, in a thread of its own, with what it got in `received`."""
+    """paho-mqtt at the lowest level there is, in a thread, with what it got in `received`."""
 
     def __init__(
-        self, port: int, client_id: str | None = None, *, is_clean: bool = True, window: int = 10
+        self, port: int, family: Family, *, is_clean: bool = True, window: int = 10
     ) -> None:
         self.received: list[Got] = []
         self._changed = threading.Condition()
@@ -91,10 +100,12 @@ class Other:
         self._resubscribed: set[int] = set()
         self._paho = paho = Paho(
             CallbackAPIVersion.VERSION2,
-            client_id or new_name("other"),
+            new_name("other"),
             clean_session=is_clean,
-            protocol=MQTTv31,
+            protocol=MQTTv31 if 3 in family.levels else MQTTv311,
         )
+        if family.user is not None:
+            paho.username_pw_set(family.user, family.user)
         self._port = port
         paho.max_queued_messages_set(0)
         paho.max_inflight_messages_set(window)

@@ -1,33 +1,45 @@
-"""Every test of this folder that asks for `family` runs against each broker.
+"""Every test of this folder that asks for `family` runs against each broker and level.
 
-RabbitMQ starts slowly and has to be installed first, so its tests carry the mark
-`broker`, which `make test` leaves out and `make test-brokers` does not.
+RabbitMQ and ejabberd have to be fetched first, and all levels of all brokers take long,
+so what is not among a family's usual levels carries the mark `broker`, which `make test`
+leaves out and `make test-brokers` does not.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from host_tests.brokers.families import FAMILIES, Family
 from tools.brokers import BrokerProcess
 
-_FURTHER = {"rabbitmq"}
+
+def _one_row(family: Family) -> Iterable[tuple]:
+    return ((),)
 
 
-def _marks(name: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.xdist_group(name)]  # one process: the broker is started once
-    return [*marks, pytest.mark.broker] if name in _FURTHER else marks
+def of_families(
+    rows_of: Callable[[Family], Iterable[tuple]] = _one_row, levels: tuple[int, ...] = (3, 4, 5)
+) -> list:
+    """Rows of parameters for `family` and what `rows_of` gives, for each family and level."""
+    rows = []
+    for name, family in FAMILIES.items():
+        for level in filter(levels.__contains__, family.levels):
+            group = f"{name}-{level}"
+            marks = [pytest.mark.xdist_group(group)]  # one process: the broker is started once
+            if level not in family.usual_levels:
+                marks.append(pytest.mark.broker)
+            for row in rows_of(family):
+                row_id = "-".join([group, *map(str, row)])
+                rows.append(pytest.param((name, level), *row, marks=marks, id=row_id))
+    return rows
 
 
-def of_families(rows: Iterable[tuple]) -> list:
-    """Rows of parameters that begin with a broker's name, marked as the fixture's are."""
-    return [pytest.param(*row, marks=_marks(row[0])) for row in rows]
-
-
-@pytest.fixture(scope="session", params=of_families((name,) for name in FAMILIES))
+@pytest.fixture(scope="session", params=of_families())
 def family(request: pytest.FixtureRequest) -> Family:
-    """What to expect of the broker."""
-    return FAMILIES[request.param]
+    """What to expect of the broker, at one of its levels."""
+    name, level = request.param
+    return replace(FAMILIES[name], level=level)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Runs under MicroPython: each QoS out and back through a broker, 40 messages at a time.
 
-Arguments: port, client id, highest QoS, messages in flight.  Prints one line per
-QoS: messages received, whether in order, lowest and highest QoS seen.
+Arguments: port, client id, highest QoS, messages in flight, level, user name.  Prints
+one line per QoS: messages received, whether in order, lowest and highest QoS seen.
 """
 
 import gc
@@ -41,8 +41,17 @@ def run(client, topic, qos):
 
 
 port, client_id, highest = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-window = int(sys.argv[4])
-client = MQTTClient(client_id, "127.0.0.1", port, max_inflight=window, max_awaiting_rel=COUNT)
+window, level, user = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] or None
+client = MQTTClient(
+    client_id,
+    "127.0.0.1",
+    port,
+    user,
+    user,
+    level=level,
+    max_inflight=window,
+    max_awaiting_rel=COUNT,
+)
 client.connect()
 for qos in range(highest + 1):
     run(client, client_id + "/%d" % qos, qos)

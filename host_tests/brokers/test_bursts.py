@@ -14,8 +14,8 @@ def test_b2c_burst_of_qos2_arrives_once_in_order_on_one_connection(family, broke
     topic = new_name("burst")
     sent = [b"%d" % number for number in range(COUNT)]
     with (
-        Other(broker.port, window=family.qos2_window) as other,
-        Node(broker.port) as node,
+        Other(broker.port, family, window=family.qos2_window) as other,
+        Node(broker.port, family) as node,
     ):
         node.client.connect(is_clean)
         node.client.subscribe(topic, qos)
@@ -30,7 +30,10 @@ def test_b2c_burst_that_waited_offline_arrives_once_in_order_on_one_connection(f
     qos = min(family.offline_qos, family.granted_qos)
     topic = new_name("burst")
     sent = [b"%d" % number for number in range(COUNT)]
-    with Other(broker.port, window=family.qos2_window) as other, Node(broker.port) as node:
+    with (
+        Other(broker.port, family, window=family.qos2_window) as other,
+        Node(broker.port, family) as node,
+    ):
         node.client.connect(False)
         node.client.subscribe(topic, qos)
         node.client.disconnect()
@@ -48,8 +51,8 @@ def test_b2c_burst_of_both_qos_arrives_on_one_connection(family, broker):
     topic = new_name("burst")
     sent = [b"%d" % number for number in range(COUNT)]
     with (
-        Other(broker.port, window=family.qos2_window) as other,
-        Node(broker.port) as node,
+        Other(broker.port, family, window=family.qos2_window) as other,
+        Node(broker.port, family) as node,
     ):
         node.client.connect(True)
         node.client.subscribe(topic, qos)

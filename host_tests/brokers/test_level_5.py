@@ -1,25 +1,25 @@
-"""Level 5 with a real mosquitto: what it says and passes on."""
+"""Level 5 with real brokers: what they say and pass on."""
 
-from umqtt31 import MQTTClient
+import time
+
+import pytest
+
+from host_tests.brokers.clients import Node, Other, new_name
+from host_tests.brokers.conftest import of_families
+from umqtt31 import MQTTError
 from umqtt31.properties import encode
 from umqtt31.v5 import NO_LOCAL
 
+SESSION_TAKEN_OVER = 0x8E
 
-def new_client(broker, name):
-    return MQTTClient(name, "127.0.0.1", broker.port, level=5)
-
-
-def poll_until(client, is_true):
-    for _ in range(500):
-        if is_true():
-            return
-        client.poll(10)
-    raise AssertionError("it never came")
+pytestmark = pytest.mark.parametrize("family", of_families(levels=(5,)), indirect=True)
 
 
-def test_messages_bring_their_properties_at_each_qos(shared_mosquitto):
-    client = new_client(shared_mosquitto, b"v5-properties")
-    client.v5.topic_aliases = 1
+def test_messages_bring_their_properties_at_each_qos(family, broker):
+    qualities = tuple(range(min(family.publish_qos, family.granted_qos) + 1))
+    topic = new_name("properties").encode()
+    node = Node(broker.port, family)
+    node.client.v5.topic_aliases = 1
     seen = []
 
     def on_message(message):
@@ -29,48 +29,134 @@ def test_messages_bring_their_properties_at_each_qos(shared_mosquitto):
                 message.topic,
                 message.payload,
                 message.content_type,
+                message.response_topic,
                 message.correlation_data,
                 message.user_property,
-                message.subscription_identifier,
                 0 < message.message_expiry_interval <= 60,
             )
         )
 
-    client.on_message = on_message
-    client.connect()
-    assert client.subscribe(b"v5/properties", 2, encode(subscription_identifier=7)) == [2]
-    given = encode(content_type="c", correlation_data=b"\x00", user_property=(("k", "v"),))
-    for qos in (0, 1, 2):
-        client.publish(b"v5/properties", b"x", qos=qos, max_age=60, properties=given)
-    poll_until(client, lambda: len(seen) == 3)
-    assert client.flush(5000)
-    client.disconnect()
-    pairs = [(b"k", b"v")]
-    assert sorted(seen) == [
-        (qos, b"v5/properties", b"x", b"c", b"\x00", pairs, [7], True) for qos in (0, 1, 2)
-    ]
+    node.client.on_message = on_message
+    with node:
+        assert node.client.subscribe(topic, 2) == [qualities[-1]]
+        given = encode(
+            content_type="c",
+            response_topic="answer",
+            correlation_data=b"\x00",
+            user_property=(("k", "v"),),
+        )
+        for qos in qualities:
+            node.client.publish(topic, b"x", qos=qos, max_age=60, properties=given)
+        node.until(lambda: len(seen) == len(qualities))
+        assert node.client.flush(5000)
+    said = (topic, b"x", b"c", b"answer", b"\x00", [(b"k", b"v")], True)
+    assert sorted(seen) == [(qos, *said) for qos in qualities]
 
 
-def test_session_that_is_kept_goes_on_and_an_expired_one_does_not(shared_mosquitto):
-    client = new_client(shared_mosquitto, b"v5-session")
+def test_subscription_brings_its_identifier_where_the_broker_has_them(family, broker):
+    topic = new_name("identifier")
+    seen = []
+    node = Node(broker.port, family)
+    node.client.on_message = lambda message: seen.append(message.subscription_identifier)
+    with node:
+        if node.client.v5.connack.subscription_identifier_available == 0:
+            node.client.subscribe(topic, 1)
+            expected = []
+        else:
+            node.client.subscribe(topic, 1, encode(subscription_identifier=7))
+            expected = [7]
+        node.publish(topic, b"x", qos=1)
+        node.until(lambda: seen)
+    assert seen == [expected]
+
+
+def test_session_that_is_kept_goes_on_and_an_expired_one_does_not(family, broker):
+    topic = new_name("session")
+    client = Node(broker.port, family).client
     assert client.connect(False) is False
-    client.subscribe(b"v5/session", 1 | NO_LOCAL)
-    client.publish(b"v5/session", b"own", qos=1)
+    client.subscribe(topic, 1 | NO_LOCAL)
+    client.publish(topic, b"own", qos=1)
     assert client.flush(5000)
     client.disconnect()
     assert client.connect(False) is True
     client.v5.leave_properties = encode(session_expiry_interval=0)
     client.disconnect()
-    assert client.connect(False) is False
+    for _ in range(100):
+        is_kept = client.connect(False)
+        client.disconnect()
+        if not is_kept:
+            break
+        time.sleep(0.1)  # RabbitMQ ends it in the background
+    assert not is_kept
     assert client.stats.received == 0
-    client.disconnect()
 
 
-def test_client_without_an_id_keeps_the_one_that_it_got(shared_mosquitto):
-    client = new_client(shared_mosquitto, b"")
+def test_client_without_an_id_keeps_the_one_that_it_got(family, broker):
+    client = Node(broker.port, family, "").client
     assert client.connect(False) is False
+    client.subscribe(new_name("own"), 1)  # without one, RabbitMQ keeps no session
     name = client.v5.assigned_client_id
     client.disconnect()
     assert name and client.connect(False) is True
     assert client.v5.assigned_client_id == name
     client.disconnect()
+
+
+def test_message_that_waited_longer_than_its_age_in_the_broker_does_not_come(family, broker):
+    """The clock is the broker's, so this one takes its two seconds."""
+    topic = new_name("age")
+    node = Node(broker.port, family)
+    node.client.connect(False)
+    node.client.subscribe(topic, 1)
+    node.client.disconnect()
+    with Node(broker.port, family) as sender:
+        sender.publish(topic, b"for ever", qos=1)  # ejabberd looks at those behind the first
+        sender.publish(topic, b"short", qos=1, max_age=1)
+        sender.publish(topic, b"long", qos=1, max_age=60)
+    time.sleep(2.1)
+    node.client.connect(False)
+    node.until(lambda: b"long" in node.payloads)
+    node.client.disconnect()
+    assert node.payloads == [b"for ever", b"long"]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_message_larger_than_we_take_is_left_out_by_the_broker_or_here(family, broker, qos):
+    """A broker tells nobody, and what follows comes."""
+    topic = new_name("large")
+    with Node(broker.port, family) as node, Other(broker.port, family) as other:
+        node.client.subscribe(topic, qos)
+        other.publish(topic, bytes(100_000), qos)
+        other.publish(topic, b"small", qos)
+        node.until(lambda: node.received)
+        assert node.payloads == [b"small"]
+        assert node.client.stats.oversize == (not family.keeps_to_packet_size)
+
+
+def test_second_client_with_the_same_id_is_the_reason_that_the_first_one_is_told(family, broker):
+    client_id = new_name("twin")
+    older = Node(broker.port, family, client_id)
+    older.client.connect()
+    with Node(broker.port, family, client_id):
+        with pytest.raises(MQTTError):
+            while True:
+                older.client.poll(1000)
+    told = {SESSION_TAKEN_OVER} if family.gives_reason else {0, SESSION_TAKEN_OVER}
+    assert older.client.v5.reason in told
+
+
+def test_messages_in_flight_are_no_more_than_the_broker_takes(family, broker):
+    """MQTT-3.3.4-7, with a window of ours far above it; all of them arrive."""
+    topic = new_name("window")
+    sent = [b"%d" % number for number in range(200)]
+    node = Node(broker.port, family, max_inflight=200, max_mqueue_len=200)
+    with Other(broker.port, family) as other, node:
+        other.subscribe(topic, 1)
+        for payload in sent:
+            node.client.publish(topic, payload, qos=1)
+        most = node.client.v5.connack.receive_maximum or 65535
+        assert node.client.inflight <= most
+        node.until(lambda: not node.client.inflight + node.client.queued)
+        other.wait(len(sent))
+        assert other.payloads == sent
+        assert not node.client.stats.reconnects

@@ -14,7 +14,14 @@ def test_both_ways_each_qos_on_micropython_arrives_once_in_order(family, broker)
     done = choose(bits=32).run(
         _PROGRAM,
         heap_bytes=_HEAP_BYTES,
-        args=(broker.port, new_name("board"), highest, family.qos2_window),
+        args=(
+            broker.port,
+            new_name("board"),
+            highest,
+            family.qos2_window,
+            family.level,
+            family.user or "",
+        ),
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [f"{qos} 40 True {qos} {qos}" for qos in range(highest + 1)]

@@ -7,18 +7,22 @@ from host_tests.brokers.clients import Got, Node, Other, new_name
 from tools.proxy import Proxy
 
 
-def test_c2b_retained_message_reaches_who_subscribes_later(broker):
+def test_c2b_retained_message_reaches_who_subscribes_later(family, broker):
     topic = new_name("kept")
-    with Other(broker.port) as other, Node(broker.port) as node:
+    with Other(broker.port, family) as other, Node(broker.port, family) as node:
         node.publish(topic, b"old", retain=True, qos=1)
         node.publish(topic, b"new", retain=True, qos=1)
         other.subscribe(topic, 1)
         assert other.wait(1) == [Got(topic, b"new", 1, True)]
 
 
-def test_b2c_retained_message_carries_the_flag_only_for_a_new_subscriber(broker):
+def test_b2c_retained_message_carries_the_flag_only_for_a_new_subscriber(family, broker):
     topic = new_name("kept")
-    with Other(broker.port) as other, Node(broker.port) as early, Node(broker.port) as late:
+    with (
+        Other(broker.port, family) as other,
+        Node(broker.port, family) as early,
+        Node(broker.port, family) as late,
+    ):
         early.client.subscribe(topic, 1)
         other.publish(topic, b"x", 1, retain=True)
         early.until(lambda: early.received)
@@ -30,7 +34,7 @@ def test_b2c_retained_message_carries_the_flag_only_for_a_new_subscriber(broker)
 
 def test_b2c_retained_messages_are_found_by_a_wildcard_where_the_broker_looks(family, broker):
     root = new_name("kept")
-    with Node(broker.port) as node:
+    with Node(broker.port, family) as node:
         node.publish(root + "/a", b"x", retain=True, qos=1)
         node.client.subscribe(root + "/+", 1)
         node.publish(root + "/end", b"end", qos=1)
@@ -38,9 +42,9 @@ def test_b2c_retained_messages_are_found_by_a_wildcard_where_the_broker_looks(fa
         assert (b"x" in node.payloads) == family.retained_by_wildcard
 
 
-def test_c2b_empty_retained_message_clears_the_topic(broker):
+def test_c2b_empty_retained_message_clears_the_topic(family, broker):
     topic = new_name("kept")
-    with Other(broker.port) as other, Node(broker.port) as node:
+    with Other(broker.port, family) as other, Node(broker.port, family) as node:
         node.publish(topic, b"x", retain=True, qos=1)
         node.publish(topic, b"", retain=True, qos=1)
         other.subscribe(topic, 1)
@@ -48,24 +52,24 @@ def test_c2b_empty_retained_message_clears_the_topic(broker):
         assert [got.payload for got in other.wait(1)] == [b"end"]
 
 
-def test_will_when_the_connection_is_cut_is_published(broker):
+def test_will_when_the_connection_is_cut_is_published(family, broker):
     """31-3.1-WILL"""
     topic = new_name("will")
-    with Other(broker.port) as other, Proxy(broker.port) as proxy:
+    with Other(broker.port, family) as other, Proxy(broker.port) as proxy:
         other.subscribe(topic, 1)
-        node = Node(proxy.port)
+        node = Node(proxy.port, family)
         node.client.set_last_will(topic, b"gone", qos=1)
         node.client.connect()
         proxy.cut()
         assert other.wait(1) == [Got(topic, b"gone", 1, False)]
 
 
-def test_will_after_a_goodbye_is_not_published(broker):
+def test_will_after_a_goodbye_is_not_published(family, broker):
     """31-3.14: DISCONNECT takes the will back."""
     topic = new_name("will")
-    with Other(broker.port) as other:
+    with Other(broker.port, family) as other:
         other.subscribe(topic, 1)
-        node = Node(broker.port)
+        node = Node(broker.port, family)
         node.client.set_last_will(topic, b"gone", qos=1)
         with node:
             pass

@@ -12,8 +12,8 @@ def test_b2c_messages_while_offline_wait_in_the_broker(family, broker, qos):
     qos = min(qos, family.offline_qos)
     topic = new_name("offline")
     sent = [b"%d" % number for number in range(30)]
-    with Other(broker.port) as other:
-        node = Node(broker.port)
+    with Other(broker.port, family) as other:
+        node = Node(broker.port, family)
         node.client.connect(False)
         node.client.subscribe(topic, qos)
         node.client.disconnect()
@@ -24,10 +24,10 @@ def test_b2c_messages_while_offline_wait_in_the_broker(family, broker, qos):
     assert node.payloads == sent
 
 
-def test_b2c_clean_session_forgets_what_waited(broker):
+def test_b2c_clean_session_forgets_what_waited(family, broker):
     topic = new_name("offline")
-    with Other(broker.port) as other:
-        node = Node(broker.port)
+    with Other(broker.port, family) as other:
+        node = Node(broker.port, family)
         node.client.connect(False)
         node.client.subscribe(topic, 1)
         node.client.disconnect()
@@ -44,9 +44,9 @@ def test_c2b_messages_accepted_while_offline_go_out_in_order(family, broker, qos
     qos = min(qos, family.publish_qos)
     topic = new_name("queue")
     sent = [b"%d" % number for number in range(16)]
-    with Other(broker.port) as other:
+    with Other(broker.port, family) as other:
         other.subscribe(topic, qos)
-        node = Node(broker.port)
+        node = Node(broker.port, family)
         for payload in sent:
             node.client.publish(topic, payload, qos=qos)
         with node:
@@ -55,12 +55,12 @@ def test_c2b_messages_accepted_while_offline_go_out_in_order(family, broker, qos
         assert other.payloads == sent
 
 
-def test_second_client_with_the_same_id_takes_over(broker):
+def test_second_client_with_the_same_id_takes_over(family, broker):
     """31-3.1-CLIENTID: the broker lets the older one go; it hears of it as a lost link."""
     topic, client_id = new_name("take"), new_name("twin")
-    older = Node(broker.port, client_id)
+    older = Node(broker.port, family, client_id)
     older.client.connect()
-    with Node(broker.port, client_id) as newer:
+    with Node(broker.port, family, client_id) as newer:
         with pytest.raises(MQTTError):
             while True:
                 older.client.poll(1000)
@@ -70,9 +70,9 @@ def test_second_client_with_the_same_id_takes_over(broker):
         newer.until(lambda: newer.received)
 
 
-def test_client_id_of_23_characters_is_taken(broker):
+def test_client_id_of_23_characters_is_taken(family, broker):
     """31-3.1-CLIENTID"""
-    with Node(broker.port, "x" * 23) as node:
+    with Node(broker.port, family, "x" * 23) as node:
         assert node.client.is_connected
 
 
@@ -81,8 +81,8 @@ def test_b2c_qos2_window_of_the_broker_larger_than_ours_keeps_all_in_order(famil
     qos = family.publish_qos
     topic = new_name("window")
     sent = [b"%d" % number for number in range(60)]
-    with Other(broker.port, window=family.qos2_window) as other:
-        node = Node(broker.port, max_awaiting_rel=1)
+    with Other(broker.port, family, window=family.qos2_window) as other:
+        node = Node(broker.port, family, max_awaiting_rel=1)
         node.client.connect(False)
         node.client.subscribe(topic, qos)
         other.publish_all(topic, sent, qos)
