@@ -84,7 +84,7 @@ def test_c2b_connect_carries_version_5_and_its_properties():
 
 
 def test_c2b_connect_that_keeps_its_session_keeps_it_for_ever_unless_told():
-    """MQTT-3.1.2-25."""
+    """MQTT-3.1.2-23."""
     for given, clean, seconds in ((None, False, 0xFFFFFFFF), (60, False, 60), (60, True, 60)):
         d = Dialogue(is_connected=False)
         d.client.v5.session_expiry = given
@@ -93,7 +93,7 @@ def test_c2b_connect_that_keeps_its_session_keeps_it_for_ever_unless_told():
 
 
 def test_c2b_connect_with_everything_keeps_the_payload_order():
-    """MQTT-3.1.3-1, MQTT-3.1.2-9, MQTT-3.1.2-19, MQTT-3.1.2-21."""
+    """MQTT-3.1.3-1, MQTT-3.1.2-9, MQTT-3.1.2-17, MQTT-3.1.2-19."""
     d = Dialogue(is_connected=False, user="zoë", password="s")
     d.client.set_last_will("w/t", b"\x00\xff", retain=True, qos=1)
     d.client.v5.will_properties = encode(will_delay_interval=5, content_type="c")
@@ -118,7 +118,7 @@ def test_c2b_connect_with_everything_keeps_the_payload_order():
 
 
 def test_c2b_connect_with_a_password_alone_is_valid():
-    """MQTT-3.1.2-18, MQTT-3.1.2-21: from level 5 on a password needs no user name."""
+    """MQTT-3.1.2-16, MQTT-3.1.2-19: from level 5 on a password needs no user name."""
     d = Dialogue(is_connected=False, password=b"token")
     opened(d, connect(b"dev", 0x42, 60, b"token", level=5))
     assert isinstance(error_of(MQTTClient, b"d", "h", password=b"x", level=4), ValueError)
@@ -256,7 +256,7 @@ def test_session_that_began_clean_goes_on_while_it_has_not_expired():
 
 
 def test_b2c_server_keep_alive_takes_the_place_of_ours():
-    """MQTT-3.1.2-23, MQTT-3.2.2-21, MQTT-3.1.2-22."""
+    """MQTT-3.1.2-21, MQTT-3.2.2-21, MQTT-3.1.2-20."""
     d = allowed(server_keep_alive=10)
     assert d.client.keepalive == 10
     d.wait(7.4)
@@ -805,7 +805,7 @@ def test_b2c_message_with_many_properties_is_read_in_any_pieces():
 
 
 def test_b2c_publish_that_is_malformed_ends_the_connection_with_its_reason():
-    """MQTT-3.3.2-8, MQTT-3.1.2-30, MQTT-4.13.1-1."""
+    """MQTT-3.3.2-8, MQTT-3.1.2-27, MQTT-4.13.1-1."""
     for body, reason in (
         (b"\x00\x01t", 0x81),
         (b"\x00\x01t\x01", 0x81),
