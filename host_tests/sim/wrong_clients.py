@@ -484,6 +484,22 @@ def _any_size(refusal):
     return wrong
 
 
+def _refused_only(find_expired):
+    def wrong(protocol, now):
+        k = find_expired(protocol, now)
+        return k if k < 0 or k > 0xFFFF else -1
+
+    return wrong
+
+
+def _saying(**values):
+    # CONNECT says `values` in the place of the client's.
+    def wrap(encode):
+        return lambda **given: encode(**(given | values))
+
+    return wrap
+
+
 def _own_keepalive(limit):
     def wrong(protocol, *more):
         asked_ms = protocol.keepalive_ms
@@ -712,6 +728,19 @@ WRONG = {
         Protocol5, "refusal", _any_size,
         *_first_part(1, "up=2212 window=3 size=9 grow=6 buffer=200 level=5 most=30",
                      "MQTT-3.2.2-15"),
+    ),
+    "5: too old and sent all the same": Wrong(
+        Protocol5, "find_expired", _refused_only,
+        *_first_part(1, "up=1212 down=12 window=1 start=offline level=5 talk=1 age=300",
+                     "max_age"),
+    ),
+    "5: own receive maximum not kept": Wrong(
+        terms, "encode", _saying(receive_maximum=65535),
+        *_first_part(1, "down=222 held=2 serve=3 level=5", "connection"),
+    ),
+    "5: session expiry not said": Wrong(
+        terms, "encode", _saying(session_expiry_interval=0),
+        *_first_part(1, "up=222 window=3 level=5 receive=1", "MQTT-3.1.2-23"),
     ),
     "5: keep alive of the broker ignored": Wrong(
         terms, "_limit", _own_keepalive,
