@@ -78,33 +78,37 @@ class Answerer:
                     connection.sendall(out)
 
 
-def usual_answer(packet: bytes) -> bytes | bytearray:
-    """What the far end of a measurement says to a packet."""
+def usual_answer(packet: bytes, level: int = 4) -> bytes | bytearray:
+    """What the far end of a measurement says to a packet; `level`: 5 has properties."""
     kind = packet[0] >> 4
+    none = p.no_properties(level)
     if kind == p.CONNECT:
-        return p.connack()
+        return p.connack(properties=none)
     if kind == p.PUBLISH:
-        return _answer_publish(packet)
+        return _answer_publish(packet, level)
     if kind == p.PUBREC:
         return p.pubrel(p.read_id(packet))
     if kind == p.PUBREL:
         return p.pubcomp(p.read_id(packet))
     if kind == p.SUBSCRIBE:
-        return p.suback(p.read_id(packet), *(qos for _, qos in p.filters(packet)))
+        granted = (options & 3 for _, options in p.filters(packet, level))
+        return p.suback(p.read_id(packet), *granted, properties=none)
     if kind == p.UNSUBSCRIBE:
-        return p.unsuback(p.read_id(packet))
+        codes = [0] * len(p.names(packet, 5)) if none else []
+        return p.unsuback(p.read_id(packet), *codes, properties=none)
     return p.pingresp() if kind == p.PINGREQ else b""
 
 
-def _answer_publish(packet: bytes) -> bytearray:
-    qos, packet_id, topic, payload = p.publish_fields(packet)
+def _answer_publish(packet: bytes, level: int) -> bytearray:
+    qos, packet_id, topic, payload = p.publish_fields(packet, level)
+    none = p.no_properties(level)
     out = bytearray()
     if qos:
         out += p.puback(packet_id) if qos == 1 else p.pubrec(packet_id)
     if topic == ECHO:
-        out += p.publish(ECHO, payload, qos, packet_id)
+        out += p.publish(ECHO, payload, qos, packet_id, properties=none)
     elif topic == GIVE:
         count, given_qos, size = map(int, payload.split())
         for number in range(1, count + 1):
-            out += p.publish(GIVEN, bytes(size), given_qos, number)
+            out += p.publish(GIVEN, bytes(size), given_qos, number, properties=none)
     return out

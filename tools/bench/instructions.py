@@ -4,7 +4,8 @@
 TCP on the loopback.  The difference of a run with 2N and one with N messages is N messages
 without the start; N is so large that a peer's garbage collections count.  QoS 1
 ends when the acknowledgement was handled.  The kernel's share is not counted.
-Then the same on a used heap: one full of holes, as loading a program leaves it.
+Then the same on a used heap: one full of holes, as loading a program leaves it; and at
+level 5, without properties, beside level 4.
 """
 
 import re
@@ -13,9 +14,10 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from .answerer import Answerer
+from .answerer import Answerer, usual_answer
 from .figures import BenchError, Figure
 from .subjects import Bench, Subject, compile_mpy
 
@@ -39,11 +41,13 @@ _TIMES_OF_NATIVE = 1.2
 _PUBLISHED = {("publish", 0): 29714, ("publish", 1): 40773}
 _OF_PEER = (0, 1)  # it knows no QoS 2
 _MOST_GROWTH = 1.1  # on a used heap
+_MOST_OF_LEVEL_4 = 1.08  # at level 5
 _COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Two figures for each direction and QoS: on a clean heap, and on a used one."""
+    """Four figures for each direction and QoS: on a clean heap, on a used one, at level 5
+    and how many percent of level 4 that is."""
     for (program, qos), budget in _BUDGETS.items():
         has_peer = bench.simple and qos in _OF_PEER
         clean = _usual(bench, program, qos)
@@ -61,6 +65,10 @@ def measure(bench: Bench) -> Iterator[Figure]:
         )
         used = _usual(bench, program, qos, is_used=True)
         yield Figure("  on a used heap", used, clean * _MOST_GROWTH)
+    for program, qos in _BUDGETS:
+        older, newer = (_usual(bench, program, qos, level=level) for level in (4, 5))
+        yield Figure(f"level 5: {program} QoS {qos}", newer, older * _MOST_OF_LEVEL_4)
+        yield Figure("  % of level 4", 100 * newer / older)
     native = _usual(bench, "receive", 0)
     budgets = {("publish", 1): _MOST_OF_SIMPLE, ("receive", 0): native * _TIMES_OF_NATIVE}
     for (program, qos), most in budgets.items():
@@ -74,9 +82,14 @@ def measure(bench: Bench) -> Iterator[Figure]:
         )
 
 
-def _usual(bench: Bench, program: str, qos: int, is_used: bool = False) -> float:
+def _usual(
+    bench: Bench, program: str, qos: int, is_used: bool = False, level: int | None = None
+) -> float:
     # How many messages come in one read depends on the time: the median of three runs.
-    runs = [per_message(bench, bench.ours, program, qos, is_used=is_used) for _ in range(3)]
+    runs = (
+        per_message(bench, bench.ours, program, qos, is_used=is_used, level=level)
+        for _ in range(3)
+    )
     return statistics.median(runs)
 
 
@@ -87,14 +100,17 @@ def per_message(
     qos: int,
     count: int = _COUNT,
     is_used: bool = False,
+    level: int | None = None,
 ) -> float:
-    """Instructions for one message.  Raises BenchError."""
-    more = ["used"] if is_used else []
-    with tempfile.TemporaryDirectory() as name, Answerer(is_quick=True) as far_end:
+    """Instructions for one message; `level` None: the subject's own.  Raises BenchError."""
+    answer = partial(usual_answer, level=level or 4)
+    with tempfile.TemporaryDirectory() as name, Answerer(True, answer) as far_end:
         folder = Path(name)
         subject.compile(program, folder)
-        for name in more:
-            compile_mpy(subject.program(name), folder / f"{name}.mpy")
+        more: list[object] = [level] if level else []
+        if is_used:
+            compile_mpy(subject.program("used"), folder / "used.mpy")
+            more.append("used")
         runs = [_count(bench, folder, far_end.port, n, qos, *more) for n in (count, 2 * count)]
     return (runs[1] - runs[0]) / count
 

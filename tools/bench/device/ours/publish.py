@@ -1,4 +1,7 @@
-"""Publishes COUNT messages at one QoS with umqtt31, each acknowledged before the next."""
+"""Publishes COUNT messages at one QoS with umqtt31, each acknowledged before the next.
+
+Arguments: port, count, QoS, and if wanted the level (else 3) and "used".
+"""
 
 import select
 import socket
@@ -25,12 +28,13 @@ def run(client, stream, count, qos):
 
 
 port, count, qos = [int(arg) for arg in sys.argv[1:4]]
+levels = [int(arg) for arg in sys.argv[4:] if arg != "used"]
 stream = socket.socket()
 stream.connect(socket.getaddrinfo("127.0.0.1", port)[0][-1])
 stream.setblocking(False)
-client = MQTTClient("bench", "127.0.0.1")
+client = MQTTClient("bench", "127.0.0.1", level=levels[0] if levels else 3)
 client.connect(stream=stream)
-if sys.argv[4:]:
+if "used" in sys.argv:
     import used  # noqa: F401 - makes holes in the heap
 run(client, stream, count, qos)
 if client.inflight or client.queued:
