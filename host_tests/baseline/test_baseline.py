@@ -101,6 +101,13 @@ def test_new_rows_and_rows_gone_have_to_be_accepted(measured):
     ]
 
 
+def test_ratio_of_level_5_to_level_4_is_shown_where_both_were_counted(measured):
+    assert "level 5" not in run()[1]
+    for title, count in (("level 4: idle", 200), ("level 5: idle", 211), ("level 4: x", 1)):
+        measured[title] = count
+    assert "  level 5 to level 4: idle 1.055\n" in run()[1]
+
+
 def test_what_is_accepted_is_the_baseline(measured):
     measured["client"] *= 2
     measured["queue"] = 7

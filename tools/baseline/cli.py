@@ -27,6 +27,7 @@ def cli(accept: bool) -> None:
         rows = figures.compare(before.get(title, {}), table)
         is_accepted = is_accepted and all(row.is_accepted for row in rows)
         click.echo(figures.shown(title, rows))
+        click.echo(figures.level_ratios(table), nl=False)
     if accept:
         figures.accept(measured)
         click.echo(f"accepted: {figures.RECORDED.name}; commit it with the reason")

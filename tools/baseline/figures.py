@@ -93,6 +93,17 @@ def shown(title: str, rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def level_ratios(table: Table) -> str:
+    """What each kind of work at level 5 takes of the same at level 4; empty without any."""
+    ratios = [
+        f"{work} {now / table[f'level 4: {work}']:.3f}"
+        for title, now in table.items()
+        for level, _, work in [title.partition(": ")]
+        if level == "level 5"
+    ]
+    return f"  level 5 to level 4: {', '.join(ratios)}\n" if ratios else ""
+
+
 def accept(tables: dict[str, Table]) -> None:
     """Record `tables`.  Counts recorded elsewhere stay where none can be taken here."""
     kept = {} if can_count() else recorded()

@@ -30,6 +30,7 @@ from umqtt31.simple import MQTTClient as SimpleClient  # noqa: E402
 TOPIC = b"bench/reading"
 PAYLOAD = bytes(64)
 CONNACK = b"\x20\x02\x00\x00"
+CONNACK_5 = b"\x20\x03\x00\x00\x00"
 
 
 class Clock:
@@ -46,9 +47,9 @@ class Clock:
 
 
 class Pair:
-    """Both ends of a connection: `near` for a client, `far` to answer it."""
+    """Both ends of a connection: `near` for a client of a level, `far` to answer it."""
 
-    def __init__(self, path):
+    def __init__(self, path, level=4):
         address = b"\x01\x00" + path  # sockaddr_un
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(address)
@@ -58,7 +59,8 @@ class Pair:
         self.far = listener.accept()[0]
         self.near.setblocking(False)
         self.far.setblocking(False)
-        self.far.write(CONNACK)
+        self.far.write(CONNACK_5 if level == 5 else CONNACK)
+        self._properties = b"\x00" if level == 5 else b""
         self._answer = bytearray(4)
         self._sent = bytearray(4096)
 
@@ -75,7 +77,7 @@ class Pair:
         """Write `count` messages to the client."""
         for k in range(count):
             packet_id = bytes([1, k]) if qos else b""
-            body = bytes([0, len(TOPIC)]) + TOPIC + packet_id + PAYLOAD
+            body = bytes([0, len(TOPIC)]) + TOPIC + packet_id + self._properties + PAYLOAD
             self.far.write(bytes([0x30 | qos << 1, len(body)]) + body)
 
     def release(self):
@@ -164,6 +166,30 @@ def measure_all(client, pair):
     measure("release QoS 2", receive, client, pair)
 
 
+def measure_level(level):
+    pair = Pair(b"level %d" % level, level)
+    client = MQTTClient("bench", "", level=level, max_awaiting_rel=2 * count)
+    client.on_message = ignore
+    client.connect(stream=pair.near)
+    pair.drain()
+    for _is_warm in (False, True):
+        gc.collect()
+        measure_at_level(client, pair, level)
+    if client.inflight:
+        raise RuntimeError("not everything was acknowledged at level %d" % level)
+
+
+def measure_at_level(client, pair, level):
+    for qos in (0, 1, 2):
+        measure("level %d: publish QoS %d" % (level, qos), publish, client, pair, qos)
+    for qos in (0, 1, 2):
+        pair.give(qos)
+        measure("level %d: receive QoS %d" % (level, qos), receive, client, pair)
+    pair.release()
+    client.poll()
+    pair.drain()
+
+
 def measure_journal(client, pair):
     for qos in (1, 2):
         measure("journal: publish QoS %d" % qos, publish, client, pair, qos)
@@ -240,3 +266,6 @@ for _is_warm in (False, True):
     measure_aio(tasks, pairs[3])
 if client.inflight or journalled.inflight or simply.inflight:
     raise RuntimeError("not everything was acknowledged")
+# After all else: what these make takes places in the heap and changes what others cost.
+for level in (4, 5):
+    measure_level(level)
