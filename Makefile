@@ -117,8 +117,8 @@ advise: setup-boards ## which order receivers can count on: BOARD= [CONFIG=]
 sim: setup ## break the client in simulation, deterministically: SECONDS=600
 	@$(TOOLS) sim run $(call opt,SECONDS,seconds)
 
-soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30
-	@$(TOOLS) soak $(call opt,MINUTES,minutes)
+soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30 [LEVEL=5]
+	@$(TOOLS) soak $(call opt,MINUTES,minutes) $(call opt,LEVEL,level)
 
 audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
 	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)

@@ -12,8 +12,10 @@ from tools.soak.cli import cli
 
 
 @pytest.mark.xdist_group("simulator")
-def test_short_soak_when_everything_breaks_then_nothing_is_lost(tmp_path):
+@pytest.mark.parametrize("level", ["3", "5"])
+def test_short_soak_when_everything_breaks_then_nothing_is_lost(tmp_path, level):
     args = ["--minutes", "0.1", "--interval-ms", "30", "--out", str(tmp_path / "soak")]
+    args += ["--level", level]
     result = CliRunner().invoke(cli, args)
     assert result.exit_code == 0, result.output
     assert "Every promise held." in result.output

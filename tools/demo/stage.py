@@ -70,13 +70,13 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
         **settings: object,
     ) -> DeskNode:
         """A node called `name`, not started yet, that is gone when the stage is."""
-        settings |= {
+        place = {
             "client_id": name,
             "server": self.broker.host,
             "port": self.proxy.port,
             "prefix": PREFIX,
-            "buffer_size": 128,
         }
+        settings = {"buffer_size": 128, **settings, **place}
         node = DeskNode(self.interpreter, self.folder / name, settings, heap_bytes, extra)
         self._cleanup.callback(node.kill)
         return node

@@ -27,6 +27,7 @@ _PROBE = Path(__file__).parent / "device" / "soak_node.py"
 @click.option("--minutes", default=30.0, show_default=True, help="how long things break")
 @click.option("--seed", default=1, show_default=True, help="chooses what breaks when")
 @click.option("--bits", type=click.Choice(["32", "64"]), default="32", show_default=True)
+@click.option("--level", type=click.Choice(["3", "4", "5"]), default="3", show_default=True)
 @click.option("--interval-ms", default=100, show_default=True, help="between two samples")
 @click.option(
     "--out",
@@ -35,15 +36,15 @@ _PROBE = Path(__file__).parent / "device" / "soak_node.py"
     show_default="build/soak",
     help="folder for logs and capture; emptied first",
 )
-def cli(minutes: float, seed: int, bits: str, interval_ms: int, out: Path) -> None:
+def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out: Path) -> None:
     """Two sensor nodes for MINUTES: one is never killed and has its store in RAM, the
     other is killed again and again and has its journal on flash."""
     console = Console()
     try:
         interpreter = choose(bits=int(bits))
-        console.print(_opening(interpreter, seed), highlight=False)
+        console.print(_opening(interpreter, int(level), seed), highlight=False)
         with Stage(out, interpreter, console) as stage:
-            steady, victim = (_node(stage, name, interval_ms) for name in _STORES)
+            steady, victim = (_node(stage, name, int(level), interval_ms) for name in _STORES)
             disturber = Disturber(stage.broker, stage.proxy, victim, seed)
             outcomes = _soak(stage, steady, victim, disturber, minutes * 60)
     except (BrokerError, DeskError, MicroPythonError, TimeoutError) as error:
@@ -58,20 +59,23 @@ def cli(minutes: float, seed: int, bits: str, interval_ms: int, out: Path) -> No
     console.print("[green]Every promise held.[/green]")
 
 
-def _opening(interpreter: Interpreter, seed: int) -> str:
-    sizes = (f"{_HEAP_KB[store][interpreter.bits]} KB with {store}" for store in _STORES.values())
+def _opening(interpreter: Interpreter, level: int, seed: int) -> str:
+    bits = interpreter.bits
+    sizes = (f"{_HEAP_KB[store][bits]} KB with {store}" for store in _STORES.values())
     return (
-        f"MicroPython {interpreter.release}, {interpreter.bits} bits, heap {', '.join(sizes)},"
-        f" seed {seed}"
+        f"MicroPython {interpreter.release}, {bits} bits, MQTT level {level}, heap"
+        f" {', '.join(sizes)}, seed {seed}"
     )
 
 
-def _node(stage: Stage, name: str, interval_ms: int) -> DeskNode:
+def _node(stage: Stage, name: str, level: int, interval_ms: int) -> DeskNode:
     store = _STORES[name]
     return stage.node(
         f"soak-{name}",
         heap_bytes=_HEAP_KB[store][stage.interpreter.bits] * 1024,
         extra=_PROBE,
+        level=level,
+        buffer_size=144 if level == 5 else 128,
         streams=_QOS,
         interval_ms=interval_ms,
         max_inflight=4,
