@@ -59,6 +59,14 @@ def test_loss_is_only_likely_where_level_3_may_have_forgotten_the_session(tables
     assert losses["sure"].to_pylist() == ["likely", "likely"]
 
 
+def test_why_says_that_the_receive_maximum_was_reached(tables):
+    whys = [
+        set(_at(tables, name)["losses"]["why"].to_pylist())
+        for name in ("subscriber_is_stuck", "receive_maximum_reached")
+    ]
+    assert [["has to wait" in one for one in why] for why in whys] == [[False], [True]]
+
+
 def test_messages_allowed_to_come_again_are_no_duplicates(tables):
     """MQTT-4.3.3-10 is a statement about QoS 2."""
     violations = _at(tables, "repeated_at_qos_1")["violations"]

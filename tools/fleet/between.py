@@ -74,6 +74,7 @@ SUBSCRIPTIONS = schema(
         ("online_ends", pa.list_(TS), ""),
         ("assumed_since", TS, "level 3: since when nobody says that the session goes on"),
         ("stuck_since", TS, "first delivery that the session never acknowledged"),
+        ("full_since", TS, "since when these are as many as the client takes (level 5)"),
         ("gap_begins", pa.list_(TS), "when bytes of the client are missing"),
         ("gap_ends", pa.list_(TS), ""),
     ]

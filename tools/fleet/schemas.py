@@ -132,6 +132,8 @@ CONNECTIONS = _schema(
         ("has_user", pa.bool_(), "user name given (never stored)"),
         ("session_present", pa.bool_(), "of CONNACK; false at level 3"),
         ("return_code", pa.int16(), "of CONNACK; null when it was not captured"),
+        ("client_receive_max", pa.int32(), "level 5: unanswered messages that the client takes"),
+        ("server_receive_max", pa.int32(), "level 5: the same of the server, from CONNACK"),
         ("session", pa.int32(), "number of the client's session; grows when one is discarded"),
         ("start", TS, "first packet or TCP segment seen"),
         ("end", TS, "last packet or TCP segment seen"),

@@ -14,8 +14,8 @@ class Expected:
 
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message;
     `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
-    come of it.  `is_stuck`: the client had left earlier ones unacknowledged; `is_assumed`:
-    nobody says that its session went on.
+    come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
+    many as it takes; `is_assumed`: nobody says that its session went on.
     """
 
     def __init__(self, facts, names, spans, published, delivered, pairs):
@@ -62,8 +62,8 @@ class Expected:
             due &= size + _HEADER_BYTES < limit
         at = np.flatnonzero(due)
         due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
-        stuck, assumed = accepted > spans.stuck[own], accepted > spans.assumed[own]
-        return pair, message, spans.qos[own], inside, due, stuck, assumed
+        late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
+        return pair, message, spans.qos[own], inside, due, *late
 
     @staticmethod
     def _is_reached(spans, own, accepted, expiry_s):
@@ -93,9 +93,9 @@ class Expected:
         entry, message = self._join(pairs.place[pair], begin, end)
         nothing = np.zeros(len(entry), bool)
         granted = np.full(len(entry), 2)
-        return pair[entry], message, granted, nothing, nothing, nothing, nothing
+        return pair[entry], message, granted, *[nothing] * 5
 
-    def _merge(self, pair, message, granted, inside, due, stuck, assumed):
+    def _merge(self, pair, message, granted, inside, due, stuck, full, assumed):
         # Several filters of one client that match are one: the broker may send one copy.
         sort = np.lexsort((message, pair))
         pair, message = pair[sort], message[sort]
@@ -107,6 +107,7 @@ class Expected:
         self.is_inside = _over(np.logical_or, inside[sort], first)
         self.is_due = _over(np.logical_or, due[sort], first)
         self.is_stuck = _over(np.logical_and, stuck[sort], first)
+        self.is_full = _over(np.logical_and, full[sort], first)
         self.is_assumed = _over(np.logical_and, assumed[sort], first)
         # The broker may send one for each subscription.
         self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)

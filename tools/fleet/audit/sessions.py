@@ -31,7 +31,8 @@ class Sessions:
     beginning captured; `is_forgotten`: had the server to know a session and did not;
     `is_after_goodbye`: did all earlier connections of the client end with its DISCONNECT;
     `end` when the connection was over (or last heard of), `lapse` when a session that
-    nobody resumes is over.
+    nobody resumes is over; `receive_max` how many messages client and server (second
+    column) take unanswered, 0 where they did not say.
     """
 
     def __init__(self, rows):
@@ -48,6 +49,9 @@ class Sessions:
         codes = [(a or {}).get("return_code", 0) for a in self.answer]
         self.is_refused = np.array(codes, np.int64) != 0
         self.keep_alive_s = np.array([self._keep_alive(n) for n in range(count)], np.int64)
+        said = [[(one or {}).get("receive_maximum", 0) for one in self.hello]]
+        said.append([(one or {}).get("receive_maximum", 0) for one in self.answer])
+        self.receive_max = np.array(said, np.int64).T
         self.is_one_way = self._one_way(count)
         self.end_reason = self._end_reasons(count)
         self.end, self.lapse = self._ends(count)
@@ -178,6 +182,8 @@ class Sessions:
             "has_user": [h.get("has_user") for h in hello],
             "session_present": [a.get("session_present") for a in answer],
             "return_code": [a.get("return_code") for a in answer],
+            "client_receive_max": _known(self.receive_max[:, 0]),
+            "server_receive_max": _known(self.receive_max[:, 1]),
             "session": self.number,
             "start": rows.start_of,
             "end": np.maximum.reduceat(rows.ts, first) if count else [],
@@ -221,6 +227,10 @@ def parsed(details):
     # One call for all: most of the time would go into calling.
     texts = details.to_pylist()
     return json.loads("[%s]" % ",".join([text or "{}" for text in texts]))
+
+
+def _known(numbers):
+    return pa.array(numbers, pa.int32(), mask=numbers == 0)
 
 
 def _last_level(rows, count):

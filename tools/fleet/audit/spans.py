@@ -68,7 +68,9 @@ class Spans:
         self.place, self.span = np.array(place, np.int64), np.array(span, np.int64)
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
         self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
-        self.stuck = numbers(chosen, "stuck_since", FAR)
+        # What came shortly before had to wait as well: deliveries lag behind.
+        self.stuck = numbers(chosen, "stuck_since", FAR) - GRACE_US
+        self.full = numbers(chosen, "full_since", FAR) - GRACE_US
         self.assumed = numbers(chosen, "assumed_since", FAR)
         self.packet_bytes_max = numbers(chosen, "packet_bytes_max", FAR)
         self.is_shared = np.array([text.startswith("$share/") for text in filters], bool)

@@ -107,6 +107,7 @@ def _table(rows, sessions, gaps, flows, spans):
     client_gaps = [missing.get(one[0], ([], [])) for one in spans]
     ends = [life.end if one[7] is None else min(one[7], life.end) for one, life in zip(spans, of)]
     stuck = np.array([life.stuck_since for life in of], np.int64)
+    full = np.array([life.full_since for life in of], np.int64)
     assumed = np.array([life.assumed_since for life in of], np.int64)
     columns = {
         "site": rows.strings("site", begins),
@@ -128,6 +129,7 @@ def _table(rows, sessions, gaps, flows, spans):
         "online_ends": [life.online_ends for life in of],
         "assumed_since": pa.array(assumed, mask=assumed == FAR),
         "stuck_since": pa.array(stuck, mask=stuck == FAR),
+        "full_since": pa.array(full, mask=full == FAR),
         "gap_begins": [one[0] for one in client_gaps],
         "gap_ends": [one[1] for one in client_gaps],
     }
@@ -154,7 +156,9 @@ class _Life:
         self.online_begins, self.online_ends = [], []
         self.is_bridge = False
         self.packet_bytes_max = None
+        self.receive_max = FAR
         self.stuck_since = FAR
+        self.full_since = FAR
         self.assumed_since = FAR
 
 
@@ -194,6 +198,7 @@ class _Lives:
         life.online_ends.append(max(int(begin), int(sessions.end[one])))
         hello = sessions.hello[one] or {}
         life.is_bridge |= bool(hello.get("is_bridge"))
+        life.receive_max = min(life.receive_max, int(sessions.receive_max[one, 0]) or FAR)
         limit = hello.get("maximum_packet_bytes")
         if limit is not None:
             life.packet_bytes_max = min(limit, life.packet_bytes_max or limit)
@@ -205,6 +210,11 @@ class _Lives:
         row = row[chosen[rows.client[row]]]
         connection = rows.connection[row]
         entries = (rows.client[row], sessions.number[connection], rows.ts[row])
+        waiting: dict[tuple, list] = {}
         for client, number, ts in zip(*(entry.tolist() for entry in entries), strict=True):
-            life = self.of[client, number]
-            life.stuck_since = min(life.stuck_since, ts)
+            waiting.setdefault((client, number), []).append(ts)
+        for key, times in waiting.items():
+            life = self.of[key]
+            life.stuck_since = min(times)
+            if len(times) >= life.receive_max:
+                life.full_since = sorted(times)[life.receive_max - 1]

@@ -25,10 +25,11 @@ class Lost:
         _, before, behind = _around(grouped(route, expected.qos), found.is_got, self.at)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
         stuck = expected.is_stuck[self.at] & ~behind
+        full = stuck & expected.is_full[self.at]
         assumed = expected.is_assumed[self.at]
         self.reason = np.select(
-            [before & behind & ~assumed, stuck, some & assumed, some, any_producer],
-            [_BETWEEN, _STUCK, _ASSUMED, _SOME, _OTHERS],
+            [before & behind & ~assumed, full, stuck, some & assumed, some, any_producer],
+            [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _OTHERS],
             _NONE,
         )
         self.is_explained = self.reason < _STUCK
@@ -52,12 +53,13 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _OTHERS, _NONE = range(6)
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
     ("likely", "level 3 does not say whether the broker had kept the session"),
     ("not_knowable", "the subscriber had left earlier messages unacknowledged"),
+    ("not_knowable", "the broker has to wait: all that the subscriber takes are unacknowledged"),
     ("not_knowable", "nothing of this client reached the subscriber here: it may not be allowed"),
     ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
 )

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from .messages import PUBACK, PUBLISH, PUBREC, PUBREL
+from .quota import Quota
 from .rows import FAR, TYPES, running_max_breaks
 from .sessions import allowed_silence_us, table
 
@@ -26,6 +27,7 @@ _REQUESTS = {
 _BY_ITSELF = "the packet shows it by itself"
 _WHOLE = "the session was captured from its beginning, and no bytes are missing"
 _IN_ORDER = "TCP shows the packets of each side in the order in which they were sent"
+_TAKES = "the receiver said how many it takes, and no bytes are missing on the connection"
 _FIRST = (
     "all connections of this client until then had ended with DISCONNECT; one that broke "
     "before the capture, and took the first PUBLISH with it, looks the same"
@@ -33,6 +35,8 @@ _FIRST = (
 _WHY = {
     "31-2.1-DUP": "the same packet was there before, in the same session",
     "31-2.2-KA": "two packets of the client, and none missing between them",
+    "MQTT-3.3.4-7": _TAKES,
+    "MQTT-3.3.4-9": _TAKES,
     "31-3.2-CONNACK": "the connection was captured from its first byte",
     "MQTT-4.3.2-1": "the message before it has no acknowledgement, and no bytes are missing",
     "MQTT-4.3.3-1": "the message before it has no acknowledgement, and no bytes are missing",
@@ -60,6 +64,7 @@ def violations(rows, sessions, gaps, flows):
     found += _repeats(rows, sessions, gaps, flows)
     found += _strays(rows, sessions, gaps, flows)
     found += _orders(rows, flows)
+    found += _quotas(rows, sessions, gaps, flows)
     found += silences(rows, sessions, gaps)[1]
     return _table(rows, [entry for entry in found if len(entry[0])])
 
@@ -240,6 +245,17 @@ def _repeats(rows, sessions, gaps, flows):
             "first PUBLISH of a message with DUP",
         ),
     ]
+
+
+def _quotas(rows, sessions, gaps, flows):
+    if not sessions.receive_max.any():
+        return
+    over = Quota(rows, flows).over(rows, sessions, gaps)
+    for side, requirement in enumerate(("MQTT-3.3.4-7", "MQTT-3.3.4-9")):
+        at = over[rows.direction[over] == side]
+        limits = sessions.receive_max[rows.connection[at], 1 - side].tolist()
+        texts = ["more than %d unanswered, the receive maximum" % limit for limit in limits]
+        yield at, requirement, texts
 
 
 def _released(flows):

@@ -231,6 +231,7 @@ def _connack(cursor, level, fields):
     fields["return_code"] = cursor.number(1)
     if level == 5 and not cursor.is_done:
         properties = cursor.properties()
+        fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
         if _CLIENT_ID in properties:
             fields["client_id"] = text(properties[_CLIENT_ID])
         if _SERVER_KEEP_ALIVE in properties:

@@ -187,6 +187,7 @@ class Client:
         keep_alive_s=60,
         expiry_s=None,
         packet_bytes_max=None,
+        receive_max=None,
         will=None,
         user=None,
         manual_ack=False,
@@ -210,6 +211,8 @@ class Client:
                 self._properties.SessionExpiryInterval = expiry_s
             if packet_bytes_max is not None:
                 self._properties.MaximumPacketSize = packet_bytes_max
+            if receive_max is not None:
+                self._properties.ReceiveMaximum = receive_max
         if will:
             self.paho.will_set(*will)
         if user:

@@ -315,6 +315,15 @@ def subscriber_is_stuck(stage):
     sub.wait(20)
 
 
+@situation(Truth(unexplained={("sub", TOPIC): [3, 4]}))
+def receive_maximum_reached(stage):
+    """The same, and the client has said how many it takes."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", level=5, manual_ack=True, receive_max=3).subscribe("site/#")
+    pub.publish(TOPIC, *(b"%d" % number for number in range(5)))
+    sub.wait(3)
+
+
 @situation(Truth(findings=["session_not_kept"]), persistence=False)
 def session_forgotten(stage):
     """The broker starts anew and has forgotten everybody."""

@@ -1,0 +1,65 @@
+"""How many messages were under way at once, and how many the receiver had said it takes.
+
+At level 5 CONNECT says how many messages above QoS 0 the client takes unanswered, CONNACK
+the server (receive maximum, §3.1.2.11.3, §3.2.2.3.3); 65,535 where they do not say.  Each
+connection begins with the whole of it.
+"""
+
+import numpy as np
+
+from .messages import PUBLISH, SWAPPED_US
+from .rows import FAR
+
+
+def at_once(who, begin, end):
+    """Of how many entries with the same `who` has the time begun and not ended, at the
+    `begin` of each (itself included)?"""
+    count = len(who)
+    when = np.concatenate((begin, end))
+    step = np.repeat(np.array([1, -1]), count)
+    order = np.lexsort((step, when, np.tile(who, 2)))
+    level = np.empty(2 * count, np.int64)
+    level[order] = np.cumsum(step[order])
+    # Whatever has begun has ended behind the last entry of its group.
+    return level[:count]
+
+
+class Quota:
+    """Messages as one connection after the other saw them.
+
+    `row` is the PUBLISH that began it there, `end` the time of its last answer there (FAR
+    without one): a little earlier, as the capture may show the two in the wrong order.
+    """
+
+    def __init__(self, rows, flows):
+        sent = np.flatnonzero((flows.kind == PUBLISH) & (flows.flow >= 0))
+        flow, connection = flows.flow[sent], rows.connection[flows.row[sent]]
+        is_first = np.ones(len(sent), bool)
+        is_first[1:] = (flow[1:] != flow[:-1]) | (connection[1:] != connection[:-1])
+        flow, self.connection = flow[is_first], connection[is_first]
+        self.row = flows.row[sent[is_first]]
+        self.direction = rows.direction[self.row]
+        self.begin = rows.ts[self.row]
+        # An id that is used anew ends what it was used for before.
+        end = np.minimum(flows.done_row, _next_rows(flows))[flow]
+        known = np.flatnonzero(end < FAR)
+        known = known[rows.connection[end[known]] == self.connection[known]]
+        self.end = np.full(len(flow), FAR)
+        self.end[known] = np.maximum(rows.ts[end[known]] - SWAPPED_US, self.begin[known] + 1)
+
+    def over(self, rows, sessions, gaps):
+        """Rows of PUBLISHes beyond what the receiver takes, where no bytes are missing."""
+        limit = sessions.receive_max[self.connection, 1 - self.direction]
+        count = at_once(self.connection * 2 + self.direction, self.begin, self.end)
+        at = np.flatnonzero((limit > 0) & (count > limit) & ~sessions.is_one_way[self.connection])
+        row, connection = self.row[at], self.connection[at]
+        return row[~gaps.any_since(rows.first_of[connection], row)]
+
+
+def _next_rows(flows):
+    # The PUBLISH that begins the next message of the same id; FAR behind the last.
+    key = flows.key[flows.first]
+    result = np.full(len(key), FAR)
+    same = np.flatnonzero(key[1:] == key[:-1])
+    result[same] = flows.publish_row[same + 1]
+    return result
