@@ -12,8 +12,9 @@ from pyspark.errors import StreamingQueryException
 from host_tests.fleet.captures import simulated
 from tools.fleet import schemas
 from tools.fleet.live.spool import spool_files
+from tools.fleet.report import timeline
 from tools.fleet.simulate.run import Plan, write
-from tools.fleet.spark import job, stream
+from tools.fleet.spark import job, sites, stream
 
 _BUCKETS = 2
 _PLAN = Plan(devices=6, readings=150, seed=11, fault_rate=0.2, wire_rate=0.2, gap_rate=0.03)
@@ -122,15 +123,88 @@ def test_merge_when_parts_are_put_together_then_rows_stay_in_their_buckets():
     from tools.fleet.spark import pack
 
     one, two = pa.table({"a": [1, 2]}), pa.table({"a": [3]})
+
+    def kept(site, *entries):
+        return pack.rows(entries).add_column(0, "site", pa.array([site] * len(entries)))
+
     batches = [
-        pack.rows([("events", 1, one), ("captures", 0, two)]),
-        pack.rows([("events", 1, two), ("events", 3, one)]),
+        kept("s", ("events", 1, one), ("captures", 0, two)),
+        kept("s", ("events", 1, two), ("events", 3, one)),
+        kept("t", ("events", 1, one)),
     ]
     found = {}
     for batch in stream.merge(batches):
         for row in batch.to_pylist():
-            found[row["name"], row["bucket"]] = pack.load([row["part"]])["a"].to_pylist()
-    assert found == {("events", 1): [1, 2, 3], ("events", 3): [1, 2], ("captures", 0): [3]}
+            key = row["site"], row["name"], row["bucket"]
+            found[key] = pack.load([row["part"]])["a"].to_pylist()
+    assert found == {
+        ("s", "events", 1): [1, 2, 3],
+        ("s", "events", 3): [1, 2],
+        ("s", "captures", 0): [3],
+        ("t", "events", 1): [1, 2],
+    }
+
+
+def _files(out):
+    return {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+
+
+def test_refresh_judges_only_sites_with_news_and_gives_the_tables_of_a_full_run(
+    streaming, tmp_path
+):
+    folder, out = tmp_path / "captures", tmp_path / "out"
+    names = ("north", "south/gate=1", "west")
+    for seed, site in enumerate(names):
+        (folder / site).mkdir(parents=True)
+        plan = Plan(devices=3, readings=40, seed=seed, fault_rate=0.3, gap_rate=0.05)
+        (folder / site / "a.pcap").write_bytes(simulated(plan)[0])
+    asked = []
+
+    def refreshed():
+        target = stream.Stream(streaming, out, _BUCKETS)
+        query = _query(streaming, target, out, "mqtt_growing", path=str(folder), settle=0)
+        query.processAllAvailable()
+        query.stop()
+        judge = target._judge
+        target._judge = lambda behind, *rest: (asked.append(sorted(behind)), judge(behind, *rest))
+        return target.refresh()
+
+    refreshed()
+    before = _files(out / "flows" / "site=north")
+    data = simulated(Plan(devices=3, readings=40, seed=9, fault_rate=0.3))[0]
+    (folder / "west" / "b.pcap").write_bytes(data)
+    result = refreshed()
+    assert refreshed().findings == result.findings
+    assert asked == [sorted(names), ["west"]]
+    assert before and _files(out / "flows" / "site=north") == before
+    full = job.run(streaming, folder, tmp_path / "batch", job.Options(buckets=_BUCKETS))
+    for name in schemas.TABLES:
+        assert _rows(out, name) == _rows(tmp_path / "batch", name), name
+    assert (result.rows, result.findings) == (full.rows, full.findings)
+    assert any(result.findings.values())
+    for name, rows in full.facts.items():
+        assert _shown(name, result.facts[name]) == _shown(name, rows), name
+
+
+def test_site_is_judged_again_when_it_has_news_or_the_rules_are_others(tmp_path):
+    folder = tmp_path / "judged"
+    assert sites.Judged(folder, "a").behind({"s": 3, "t": 1}) == ["s", "t"]
+    for name, batch in (("s", 3), ("t", 4)):
+        sites.Judged(folder, "a").add(name, batch, {"flows": 2}, {"lost": 1}, {})
+    again = sites.Judged(folder, "a")
+    assert again.behind({"s": 3, "t": 1}) == []
+    assert again.behind({"s": 4, "t": 4, "u": 0}) == ["s", "u"]
+    assert sites.Judged(folder, "b").behind({"s": 3}) == ["s"]
+    result = again.result()
+    assert (result.rows["flows"], result.findings["lost messages"]) == (4, 2)
+    assert sites.rules(("a/#",)) != sites.rules(()) == sites.rules([])
+
+
+def _shown(name, rows):
+    if name == "timeline":
+        _, moments = timeline.shown(rows)
+        return {what: sum(one.get(what, 0) for one in moments) for what in ("packets", "losses")}
+    return sorted(rows.to_pylist(), key=repr)
 
 
 def _numbers(folder):

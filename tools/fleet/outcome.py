@@ -15,11 +15,15 @@ _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 
 @dataclass
 class Result:
-    """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told."""
+    """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told.
+
+    `sites`: {site: {"rows": …, "counts": …}}, where it was asked for.
+    """
 
     rows: dict = field(default_factory=dict)
     findings: dict = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
+    sites: dict = field(default_factory=dict)
 
 
 def count(name, table):

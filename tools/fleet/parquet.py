@@ -16,6 +16,7 @@ from . import places
 from .places import place
 
 _DAY_US = 86_400_000_000
+EMPTY = "empty.parquet"
 _PENDING = "_pending"  # Spark, pandas and pyarrow pass over names with an underscore
 _HOLD_ROWS = 1_000_000
 # As Spark's ExternalCatalogUtils: what cannot stand in the name of a folder.
@@ -99,7 +100,7 @@ def write_empty(folder, schema, has_day):
     """A file without rows, so that the folder shows the table's columns."""
     schema = schema.append(pa.field("day", pa.date32())) if has_day else schema
     place(folder).mkdir(parents=True, exist_ok=True)
-    with places.made_here(place(folder) / "empty.parquet") as path:
+    with places.made_here(place(folder) / EMPTY) as path:
         pq.write_table(schema.empty_table(), path, store_schema=False)
 
 

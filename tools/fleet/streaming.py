@@ -22,11 +22,15 @@ from .places import java, place
 
 @dataclass(frozen=True)
 class Settings:
-    """What a stream keeps from start to start; `buckets`: parts of the work."""
+    """What a stream keeps from start to start; `buckets`: parts of the work.
+
+    `state`: number of the form in which it is kept.
+    """
 
     source: str
     ports: str = "1883"
     buckets: int = 16
+    state: int = 2
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,9 @@ def keep(settings, folder):
     if path.exists():
         saved = json.loads(path.read_text())
         for name, value in asdict(settings).items():
-            if saved[name] != value:
+            if saved.get(name, 1) != value:
                 text = "this folder belongs to a stream with %s %s: take another --out"
-                raise BadInput(text % (name, saved[name]))
+                raise BadInput(text % (name, saved.get(name, 1)))
         return
     folder.mkdir(parents=True, exist_ok=True)
     places.replace_text(path, json.dumps(asdict(settings)))

@@ -3,11 +3,48 @@
 devices    partial rows of module `devices`, by client
 timeline   of module `timeline`
 examples   of module `examples`
+
+Told of each site by itself, they have a column `site`.
 """
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import devices, examples, timeline
 
 MERGED = {"timeline": timeline.merge, "examples": examples.merge}
+
+
+def merged(name, parts):
+    """One table of several that were told, each site by itself where they have sites."""
+    if not all("site" in part.column_names for part in parts):
+        return MERGED[name](parts)
+    found = []
+    for site in sorted({site for part in parts for site in pc.unique(part["site"]).to_pylist()}):
+        own = [of_site(part, site).drop_columns(["site"]) for part in parts]
+        found.append(_named(MERGED[name]([one for one in own if one.num_rows]), site))
+    return pa.concat_tables(found)
+
+
+def of_site(table, site):
+    """The rows of one site."""
+    return table.filter(pc.equal(table["site"].cast(pa.string()), site))
+
+
+def each_site(function, tables, *rest):
+    """What `function`, one of the two below, tells of each site by itself."""
+    every = [*tables.values(), *rest]
+    found = {site for table in every for site in pc.unique(table["site"]).to_pylist()}
+    for site in sorted(found):
+        own = [table if len(found) == 1 else of_site(table, site) for table in every]
+        some = dict(zip(tables, own, strict=False))
+        for name, table in function(some, *own[len(tables) :]):
+            if table is not None and table.num_rows:
+                yield name, table if name == "devices" else _named(table, site)
+
+
+def _named(table, site):
+    return table.append_column("site", pa.array([site] * len(table), pa.string()))
 
 
 def of_clients(tables, packets, messages):

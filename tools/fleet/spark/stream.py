@@ -6,24 +6,27 @@ found into a folder named by its number, over whatever an earlier try left there
 Only then `manifest.json` is replaced, which says which folders count; a batch that
 stands in it already is passed over.  So a kill at any moment loses and repeats
 nothing, and what the manifest counts is on the disk before it.  `refresh` runs the
-audit of the batch job over all events so far, beside the batches that go on; its tables
-are those a batch over the same input would give.
+audit of the batch job over all events so far of the sites with news, beside the batches
+that go on; the tables are those a batch over the same input would give.
 """
 
 import json
 import threading
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from .. import parquet, places, schemas
 from ..places import place
-from . import job, pack, tables, transforms
+from ..report import facts
+from . import job, pack, sites, tables, transforms
 from .growing import MqttGrowingSource
 from .live import MqttSource
 
 _FEW_PARTS = 32  # more folders than that are put together
 # Events that only hold if nothing more comes, as a part of the table `packets`.
 _OPEN = "open"
+_KEPT = "site string, " + pack.PACKED
 
 
 class Stream:
@@ -39,6 +42,7 @@ class Stream:
         self._exempt = exempt
         self._parts = state_folder(out) / "parts"
         self._manifest = _Manifest(state_folder(out) / "manifest.json")
+        self._judged = sites.Judged(state_folder(out) / "judged", sites.rules(exempt))
         self._refreshed = None
 
     @property
@@ -53,25 +57,33 @@ class Stream:
         name = "b-%08d" % number
         frame = self._with_state(frame)
         decoded = transforms.decode(frame, self._buckets, goes_on=True)
-        kind = F.substring_index("name", ":", 1)
-        decoded = decoded.withColumn("kind", kind)
+        decoded = decoded.mapInArrow(sites.by_site, "kind string, " + _KEPT)
         decoded.write.mode("overwrite").partitionBy("kind").parquet(places.uri(self._parts / name))
         self._write_packets(self._read([name], "events"), "%08d" % number)
         parquet.sync(self._parts / name)
         parquet.sync(self._packets("%08d" % number))
-        self._manifest.add(number, name)
+        self._manifest.add(number, name, self._sites_of(name))
+
+    def _sites_of(self, name):
+        rows = self._kept([name], ["events", "captures"]).select("site").distinct().collect()
+        return sorted(row.site for row in rows)
 
     def _with_state(self, frame):
         if not self._manifest.state:
             return frame
         return frame.unionByName(self._read([self._manifest.state], "decoder"))
 
-    def _read(self, names, *kinds):
+    def _read(self, names, *kinds, of=None):
+        found = self._kept(names, kinds)
+        found = found if of is None else found.where(F.col("site").isin(list(of)))
+        return found.drop("site")
+
+    def _kept(self, names, kinds):
         folders = [self._parts / name / ("kind=" + kind) for name in names for kind in kinds]
         paths = [places.uri(folder) for folder in folders if folder.is_dir()]
         if not paths:
-            return self._session.createDataFrame([], pack.PACKED)
-        return self._session.read.schema(pack.PACKED).parquet(*paths)
+            return self._session.createDataFrame([], _KEPT)
+        return self._session.read.schema(_KEPT).parquet(*paths)
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
@@ -86,27 +98,41 @@ class Stream:
         return self._out / "packets" / ("part=" + part)
 
     def refresh(self):
-        """Write all tables anew -> `outcome.Result`."""
-        batch, parts, state = self._manifest.snapshot()
-        tail = self._read([state], "tail").withColumn("name", F.lit("events"))
-        events = self._read(parts, "events", "captures").unionByName(tail)
-        names = tuple(name for name in schemas.TABLES if name != "packets")
-        sink = tables.Sink(str(self._out), names)
-        self._write_packets(tail, _OPEN)
-        with job.shelf(self._session) as shelf:
-            result = job.audit(events, self._buckets, self._exempt, sink, shelf)
+        """Bring all tables up to date -> `outcome.Result`."""
+        batch, parts, state, changed = self._manifest.snapshot()
+        behind = self._judged.behind(changed)
+        if behind:
+            self._write_packets(self._tail(state), _OPEN)
+            self._judge(behind, batch, parts, state)
+        result = self._judged.result()
         result.rows["packets"] = job.load(self._session, self._out, "packets").count()
         self._refreshed = batch
         self._merge(parts)
         return result
+
+    def _tail(self, state, of=None):
+        return self._read([state], "tail", of=of).withColumn("name", F.lit("events"))
+
+    def _judge(self, behind, batch, parts, state):
+        events = self._read(parts, "events", "captures", of=behind)
+        events = events.unionByName(self._tail(state, behind))
+        names = tuple(name for name in schemas.TABLES if name != "packets")
+        sink = tables.Sink(str(self._out), names, tuple(behind))
+        with job.shelf(self._session) as shelf:
+            found = job.audit(events, self._buckets, self._exempt, sink, shelf)
+        for site in behind:
+            own = found.sites.get(site, {"rows": {}, "counts": {}})
+            told = {name: facts.of_site(table, site) for name, table in found.facts.items()}
+            told = {name: table.drop_columns(["site"]) for name, table in told.items()}
+            self._judged.add(site, batch, own["rows"], own["counts"], told)
 
     def _merge(self, parts):
         # Few large folders are read faster than many small ones.
         small = [name for name in parts if name.startswith("b-")]
         if len(small) > _FEW_PARTS:
             name = "m-" + small[-1].removeprefix("b-")
-            packed = self._read(small, "events", "captures")
-            packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, pack.PACKED)
+            packed = self._kept(small, ["events", "captures"])
+            packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, _KEPT)
             packed = packed.withColumn("kind", F.col("name"))
             packed.write.mode("overwrite").partitionBy("kind").parquet(
                 places.uri(self._parts / name)
@@ -118,13 +144,14 @@ class Stream:
 
 
 def merge(batches):
-    """Packed rows of one name and bucket put together, one bucket after the other."""
+    """Packed rows of one site, name and bucket put together, one bucket after the other."""
     found = {}
     for batch in batches:
-        for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
-            found.setdefault((name, bucket), []).append(part)
-    for (name, bucket), parts in sorted(found.items()):
-        yield pack.rows([(name, bucket, pack.load(parts))])
+        for *key, part in zip(*(column.to_pylist() for column in batch), strict=True):
+            found.setdefault(tuple(key), []).append(part)
+    for (site, name, bucket), parts in sorted(found.items()):
+        packed = pack.rows([(name, bucket, pack.load(parts))])
+        yield packed.add_column(0, "site", pa.array([site]))
 
 
 def sources():
@@ -139,22 +166,25 @@ def state_folder(out):
 
 class _Manifest:
     # `batch`: the last that counts; `parts`: folders with its and all earlier events;
-    # `state`: the folder with what it left open.  Batches and `refresh` are two threads.
+    # `state`: the folder with what it left open; `changed`: {site: its last batch}.
+    # Batches and `refresh` are two threads.
     def __init__(self, path):
         self._path = path
         self._lock = threading.Lock()
-        self.batch, self.parts, self.state = -1, [], None
+        self.batch, self.parts, self.state, self.changed = -1, [], None, {}
         if path.exists():
             saved = json.loads(path.read_text())
             self.batch, self.parts, self.state = saved["batch"], saved["parts"], saved["state"]
+            self.changed = saved["changed"]
 
     def snapshot(self):
         with self._lock:
-            return self.batch, list(self.parts), self.state
+            return self.batch, list(self.parts), self.state, dict(self.changed)
 
-    def add(self, batch, name):
+    def add(self, batch, name, changed):
         with self._lock:
             self.batch, self.state = batch, name
+            self.changed.update(dict.fromkeys(changed, batch))
             self.parts.append(name)
             self._save()
 
@@ -171,4 +201,5 @@ class _Manifest:
 
     def _save(self):
         saved = {"batch": self.batch, "parts": self.parts, "state": self.state}
+        saved["changed"] = self.changed
         places.replace_text(self._path, json.dumps(saved))

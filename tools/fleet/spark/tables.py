@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .. import outcome, parquet, places, schemas
 from ..places import place
-from . import pack
+from . import pack, sites
 
 WRITTEN = "written"  # name of the rows that tell of files
 _FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
@@ -23,10 +23,14 @@ DAY_COLUMNS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the tasks of one audit write: `out`, and the `names` of the tables."""
+    """Where the tasks of one audit write: `out`, and the `names` of the tables.
+
+    `sites`: only these are written, each counted by itself; what is there of others stays.
+    """
 
     out: str
     names: tuple = tuple(schemas.TABLES)
+    sites: tuple | None = None
 
     @property
     def fresh(self):
@@ -40,6 +44,7 @@ class Outbox:
     def __init__(self, sink):
         self._sink = sink
         self._writers, self._rows, self._counts = {}, Counter(), Counter()
+        self._sites = {}
         self.packed = []
         self.taken = {}
 
@@ -55,6 +60,14 @@ class Outbox:
             self._writer(name, schema).add(table)
             self._rows[name] += table.num_rows
             self._counts.update(outcome.count(name, table))
+            if self._sink.sites is not None:
+                self._count_sites(name, table)
+
+    def _count_sites(self, name, table):
+        for site, some in sites.split(table):
+            own = self._sites.setdefault(site, {"rows": Counter(), "counts": Counter()})
+            own["rows"][name] += some.num_rows
+            own["counts"].update(outcome.count(name, some))
 
     def tables(self):
         """{name: all rows taken so far}."""
@@ -71,7 +84,7 @@ class Outbox:
         if not self._writers:
             return self.packed
         files = {name: writer.finish() for name, writer in self._writers.items()}
-        told = {"files": files, "rows": self._rows, "counts": self._counts}
+        told = {"files": files, "rows": self._rows, "counts": self._counts, "sites": self._sites}
         return [(WRITTEN, 0, pa.table({"told": [json.dumps(told)]}))]
 
 
@@ -105,19 +118,42 @@ def publish(sink, packed, shows_empty=True):
         one = json.loads(found["told"][0].as_py())
         rows.update(one["rows"])
         counts.update(one["counts"])
+        for site, own in one["sites"].items():
+            sums = result.sites.setdefault(site, {"rows": Counter(), "counts": Counter()})
+            for what in sums:
+                sums[what].update(own[what])
         for name, written in one["files"].items():
             files[name] += written
     for name, written in files.items():
         folder = sink.fresh / name
         parquet.publish(folder, written)
-        if shows_empty and not written:
+        if sink.sites is None and shows_empty and not written:
             parquet.write_empty(folder, schemas.TABLES[name], name in DAY_COLUMNS)
     for name in files:
-        replace(sink.fresh / name, place(sink.out) / name)
+        if sink.sites is None:
+            replace(sink.fresh / name, place(sink.out) / name)
+        else:
+            _replace_sites(sink, name)
     discard(sink)
     result.rows = {name: rows[name] for name in sink.names}
     result.findings = outcome.findings(counts)
     return result
+
+
+def _replace_sites(sink, name):
+    # A site without rows has no folder; a table without rows has a file that shows columns.
+    target = place(sink.out) / name
+    target.mkdir(parents=True, exist_ok=True)
+    for site in sink.sites:
+        own = parquet.folder_name("site", site)
+        if (sink.fresh / name / own).exists():
+            replace(sink.fresh / name / own, target / own)
+        else:
+            places.remove(target / own)
+    if any(one.name.startswith("site=") for one in target.iterdir()):
+        places.remove(target / parquet.EMPTY)
+    else:
+        parquet.write_empty(target, schemas.TABLES[name], name in DAY_COLUMNS)
 
 
 def discard(sink):

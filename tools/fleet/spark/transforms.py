@@ -154,7 +154,7 @@ def _judged(events, buckets, outbox, sink, shelf):
     outbox.add("flows", messages.filter(pc.greater(messages["qos"], 0)))
     if sink:
         tables = outbox.tables() | {"messages": messages}
-        told = facts.of_clients(tables, packets, messages)
+        told = _facts(sink, facts.of_clients, tables, packets, messages)
         yield pack.rows(_told(told, buckets), shelf)
     yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
     yield pack.rows(_by_device(messages, buckets), shelf)
@@ -209,7 +209,7 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
             for name, table in collect(of_devices).items():
                 outbox.add(name, table)
         if sink:
-            told = facts.of_topics(outbox.tables(), messages)
+            told = _facts(sink, facts.of_topics, outbox.tables(), messages)
             yield pack.rows(_told(told, buckets), shelf)
         yield pack.rows(outbox.finish(), shelf)
 
@@ -250,6 +250,13 @@ def _named(batches, name):
     return pack.load(parts) if parts else None
 
 
+def _facts(sink, function, tables, *rest):
+    # What the report needs; site by site where the sink keeps sites apart.
+    if sink.sites is None:
+        return function(tables, *rest)
+    return facts.each_site(function, tables, *(one for one in rest if one is not None))
+
+
 def _told(found, buckets):
     # Rows by client go to the client's bucket, all others to the first.
     for name, table in found:
@@ -272,10 +279,10 @@ def sum_up(related, buckets, sink, shelf=None):
         if parts:
             outbox.add("devices", devices.merge(parts))
         merged = []
-        for name, merge in facts.MERGED.items():
+        for name in facts.MERGED:
             parts = [pack.load([part]) for part in tasks.parts_named(batches, name)]
             if parts:
-                merged.append((name, 0, merge(parts)))
+                merged.append((name, 0, facts.merged(name, parts)))
         yield pack.rows([*outbox.finish(), *merged], shelf)
 
     return _each(related.repartitionById(buckets, "bucket"), run)
