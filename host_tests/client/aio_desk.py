@@ -50,6 +50,34 @@ def pass_messages(port, level):
     return asyncio.run(_pass_messages(port, level))
 
 
+async def _refuse(port, level):
+    # Every other message is refused; each comes once, on one connection.
+    topic = b"refuse%d/%d" % (level, sys.maxsize & 0xFFFF)
+    payloads = []
+    async with _new_client(b"refuse", port, level) as client:
+        await client.subscribe(topic, 2)
+        for k in range(20):
+            await client.publish(topic, b"%d" % k, qos=1 + k // 2 % 2)
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) % 2:
+                message.refuse(0x97)
+            if len(payloads) == 20:
+                message.done()
+                break
+        await client.publish(topic, b"last", qos=1)
+        async for message in client.messages():
+            payloads.append(message.payload)
+            message.done()
+            break
+        return payloads, client._link
+
+
+def refuse(port, level):
+    """-> payloads as they came, connections."""
+    return asyncio.run(_refuse(port, level))
+
+
 async def _share(port, level):
     # Two clients in one loop; two tasks of one share its messages by filter.
     topic = b"share%d/%d" % (level, sys.maxsize & 0xFFFF)

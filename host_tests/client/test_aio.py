@@ -39,6 +39,13 @@ def test_messages_pass_both_ways_while_bodies_publish(desk, level):
     assert not is_connected
 
 
+def test_messages_that_bodies_refuse_come_once_and_the_next_ones_too(desk):
+    payloads, connections = desk("refuse", 5)
+    assert sorted(payloads[:20]) == sorted(b"%d" % k for k in range(20))
+    assert payloads[20:] == [b"last"]
+    assert connections == 1
+
+
 @pytest.mark.parametrize("level", [3, 4, 5])
 def test_two_tasks_share_the_messages_of_one_client_by_filter(desk, level):
     odd, even = desk("share", level)

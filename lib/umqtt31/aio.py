@@ -69,6 +69,7 @@ class Message:
 
     # What stays so needs no place in the message's own table of attributes.
     qos = packet_id = 0
+    _reason = 0  # for which the program refused it
     retain = False
     properties = None  # at level 5 `properties.Properties`
     _turn = _NOBODY
@@ -89,6 +90,13 @@ class Message:
     def done(self):
         """Let it be acknowledged before its body ends: what a `break` needs."""
         self._turn = _BROKER
+
+    def refuse(self, reason):
+        """At level 5: have it answered with this reason code, 0x80 or more, when its body
+        ends: the broker gives it up.  At QoS 0 nobody is told."""
+        if self.properties is None or not 0x80 <= reason <= 0xFF:
+            raise ValueError("refuse(): level 5, 0x80 to 0xFF")
+        self._reason = reason
 
 
 class _Messages:
@@ -328,8 +336,10 @@ class MQTTClient(_client.MQTTClient):
                 if one.qos == 2 and not protocol.held.has_room(packet_id):
                     return
                 if one._link == self._link:
+                    if one._reason:
+                        protocol.message.reason = one._reason
                     protocol.acknowledge(one.qos, packet_id, now)
-                elif one.qos == 2:
+                elif one.qos == 2 and not one._reason:
                     # Its connection is gone: what this one repeats is a repetition.
                     protocol.store.hold(packet_id)
                     protocol.held.add(packet_id, now)

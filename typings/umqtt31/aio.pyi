@@ -28,6 +28,9 @@ class Message:
         """Does the topic match the filter `pattern`, such as b"home/+/led"?"""
     def done(self) -> None:
         """Let it be acknowledged before its body ends: what a `break` needs."""
+    def refuse(self, reason: int) -> None:
+        """At level 5: have it answered with this reason code, 0x80 or more, when its body
+        ends: the broker gives it up.  At QoS 0 nobody is told."""
 
 class MQTTClient(_client.MQTTClient):
     """`umqtt31.MQTTClient` for asyncio, with the same arguments, attributes and hooks.
