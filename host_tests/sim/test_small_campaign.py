@@ -20,6 +20,9 @@ SCRIPTS = (
     "down=222 serve=2",
     "down=2222 serve=3 held=1 await_rel=300",
     "up=12 down=2 store=journal",
+    "up=222 window=3 level=5 receive=1",
+    "down=222 held=2 serve=3 level=5",
+    "up=11111 window=4 pace=1 level=5 aliases=1 expiry=20",
 )
 # Of the first faults of one script, of which one is tried; 40 where nothing is said.
 PARTS = {"down=2222 serve=3 held=1 await_rel=300": 150, "up=12 down=2 store=journal": 150}
