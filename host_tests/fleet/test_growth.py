@@ -4,11 +4,13 @@ import gzip
 import json
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from host_tests.fleet.captures import simulated
 from tools.fleet.capture import files, growth, jsonl
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate.run import Plan
+from tools.fleet.spark import growing
 
 _NEVER, _NOW = float("inf"), 0
 _ALL = 1 << 40
@@ -105,3 +107,22 @@ def test_ranges_of_json_lines_when_read_then_every_line_once(tmp_path):
         for batch in jsonl.read_events(source, Tally(), begin, until):
             rows += batch["packet_id"].to_pylist()
     assert rows == list(range(50))
+
+
+def test_capture_when_a_shorter_one_takes_its_name_then_it_is_read_from_its_beginning(
+    capture, tmp_path
+):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(capture)
+    reader = growing.GrowingReader({"path": str(tmp_path), "settle": "0"})
+    first = reader.latestOffset({}, ReadAllAvailable())
+    assert first == {"a.pcap": len(capture)}
+    shorter = capture[: _records(capture)[5]]
+    path.write_bytes(shorter)
+    second = reader.latestOffset(first, ReadAllAvailable())
+    assert second == {"a.pcap": len(shorter)}
+    assert [(part.begin, part.until) for part in reader.partitions(first, second)] == [
+        (0, len(shorter))
+    ]
+    assert reader.latestOffset(second, ReadAllAvailable()) == second
+    assert reader.partitions(second, second) == []

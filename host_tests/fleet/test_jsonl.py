@@ -13,6 +13,7 @@ from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate.envelope import reading
+from tools.fleet.spark import tasks
 
 _HEX = '{"tst":%U,"topic":"%t","qos":%q,"retain":%r,"payloadlen":%l,"payload":"%x"}'
 
@@ -127,7 +128,7 @@ def test_packet_ids_that_come_again_in_lines_are_no_finding(tmp_path):
     assert rows(found["sequences"], *columns) == [(15, 0, 0, 0)]
 
 
-@pytest.mark.parametrize("names", [("a.jsonl",), ("a.jsonl", "b.jsonl")])
+@pytest.mark.parametrize("names", [("a.jsonl",), ("a-1.jsonl", "a-2.jsonl")])
 def test_reading_sent_again_with_dup_is_delivered_once(names, tmp_path):
     """As the live subscriber's spool tells it, which may begin a new file in between."""
     envelope = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
@@ -139,3 +140,27 @@ def test_reading_sent_again_with_dup_is_delivered_once(names, tmp_path):
     found = audit(pa.concat_tables(tables))
     columns = ("sequence", "times_delivered", "redelivered")
     assert rows(found["readings"], *columns) == [(5, 1, True)]
+
+
+@pytest.mark.parametrize(
+    ("names", "delivered"),
+    [
+        (("north.jsonl", "south.jsonl"), 1),
+        (("north1.jsonl", "north2.jsonl"), 1),
+        (("north-1.jsonl", "north-2.jsonl.gz"), 2),
+        (("0000.jsonl", "0012.jsonl"), 2),
+        (("n-2026-01-01T10:00:00Z.jsonl", "n-2026-01-01T11:00:00Z.jsonl"), 2),
+    ],
+)
+def test_subscriber_is_who_the_file_is_named_after(names, delivered, tmp_path):
+    """Two subscribers get a message once each; one who gets it twice has it twice."""
+    line = _message(0, reading(257, 1, 5, 60, 1, b"dev", (2100, 3300)), qos=2) + "\n"
+    found = []
+    for name in names:
+        data = line.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+        found.append(_events(tmp_path / name)[0])
+    events = pa.concat_tables(found)
+    assert rows(audit(events)["readings"], "times_delivered") == [(delivered,)]
+    buckets = [bucket for bucket, _ in tasks.events_by_client(events, 4096)]
+    assert len(buckets) == 3 - delivered

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..capture.files import JSON_SUFFIXES
+from ..capture.files import JSON_SUFFIXES, subscriber
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
@@ -132,7 +132,7 @@ def clients(table):
     """-> (number of each row's client, their ids) of a table with `client_id` and `connection`.
 
     A client without a known id is its connection; its id stays null or empty.  JSON lines
-    are all of one subscriber, in however many files.
+    are of the `subscriber` that their file is named after, in however many files.
     """
     codes, values = dictionary(table["client_id"])
     names = [*values.to_pylist(), None]
@@ -140,13 +140,19 @@ def clients(table):
     nameless = np.array([not name for name in names])[codes]
     if nameless.any():
         where, connections = dictionary(table["connection"])
-        is_json = [name.lower().endswith(JSON_SUFFIXES) for name in connections.to_pylist()]
-        nameless &= ~np.array(is_json)[where]
+        who = [nameless_client(name) for name in connections.to_pylist()]
+        where = pd.factorize(np.array(who, object))[0][where]
         of = np.full(len(connections), len(names) - 1)
         of[where[nameless]] = codes[nameless]
         codes = np.where(nameless, len(names) + where, codes)
         names += [names[one] for one in of.tolist()]
     return codes, names
+
+
+def nameless_client(connection):
+    """What tells clients without an id apart: the connection, or whose JSON lines they are."""
+    is_json = connection.lower().endswith(JSON_SUFFIXES)
+    return subscriber(connection) if is_json else connection
 
 
 def _ranks(strings):

@@ -4,6 +4,7 @@ The only place in `capture` that looks for files.  A file is known by its name u
 the folder that is audited (`capture`), and by the sub-folder it lies in (`site`).
 """
 
+import re
 from dataclasses import dataclass, replace
 
 from .. import places
@@ -16,6 +17,7 @@ CAPTURE_SUFFIXES = tuple(
     one + more for one in (".pcap", ".pcapng", ".cap") for more in _PACKED_SUFFIXES
 )
 NO_SITE = "default"
+_ROTATED = re.compile(r"([-_.][-_.:+\dtz]*\d[tz\d]*)+$")
 _ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
 
 
@@ -50,7 +52,7 @@ def survey(folder):
 def listed(folder):
     """All files under `folder`, or the one that it names; none of them is opened.
 
-    Names that begin with a dot or an underscore are other programs' own.
+    Files and folders that begin with a dot or an underscore are other programs' own.
     """
     root = places.place(folder)
     if root.is_file():
@@ -59,7 +61,7 @@ def listed(folder):
     found = []
     for path, name, size_bytes in places.files(root):
         *folders, own = name.split("/")
-        if not own.startswith((".", "_")):
+        if not any(one.startswith((".", "_")) for one in (*folders, own)):
             site = "/".join(folders) or NO_SITE
             found.append(Source(str(path), name, site, None, size_bytes))
     return found
@@ -75,6 +77,18 @@ def checked(source):
 def is_json(source):
     """Is this `Source` a file of JSON lines?"""
     return source.capture.lower().endswith(JSON_SUFFIXES)
+
+
+def subscriber(capture):
+    """Whose JSON lines they are, by the file's name: rotated files are of one subscriber.
+
+    Numbers, dates and times at the end are left out: `gate-1.jsonl` and `gate.2.jsonl.gz` are
+    of `gate`, `gate1.jsonl` is of another one.
+    """
+    folder, _, name = capture.rpartition("/")
+    name = name.lower()
+    ending = next(one for one in sorted(JSON_SUFFIXES, key=len)[::-1] if name.endswith(one))
+    return folder + "/" + _ROTATED.sub("", "-" + name.removesuffix(ending))
 
 
 def is_packed(path):

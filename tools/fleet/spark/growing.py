@@ -7,7 +7,7 @@ what was counted; `stream` decodes them.  The options, in any case:
     maxbytes  about how much a micro-batch takes
     settle    seconds after which a file counts as complete that can only be read whole
 
-An offset is {file: byte up to which it was read}.
+An offset is {file: byte up to which it was read}; a file that is shorter now is another.
 """
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
@@ -63,6 +63,9 @@ class GrowingReader(DataSourceStreamReader):
         end = {}
         for source in sorted(self._sources(), key=self._order):
             begin = start.get(source.capture, 0)
+            if source.size_bytes < begin:  # another file of the same name: from its beginning
+                begin = 0
+                self._first_ts.pop(source.path, None)
             end[source.capture] = begin
             if left > 0:
                 end[source.capture] = self.end_of(growth, source, begin, left)
@@ -82,6 +85,7 @@ class GrowingReader(DataSourceStreamReader):
         parts = []
         for source in self._sources():
             begin, until = start.get(source.capture, 0), end.get(source.capture, 0)
+            begin = begin if begin <= until else 0
             if until > begin:
                 first_ts, _ = self._order(source)
                 for one in growth.ranges(source, begin, until, self._range_bytes):

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
-from ..audit.rows import dictionary
+from ..audit.rows import dictionary, nameless_client
 from ..capture import files, jsonl, link
 from ..capture.frames import Tally
 from ..decode.decoder import Decoder
@@ -184,7 +184,8 @@ def events_by_client(table, count):
     unknown = [value is None for value in texts]
     bucket = by_client[client]
     if any(unknown):
-        by_connection = pack.text_buckets(connections.to_pylist(), count)
+        names = [nameless_client(name) for name in connections.to_pylist()]
+        by_connection = pack.text_buckets(names, count)
         bucket = np.where(np.array(unknown)[client], by_connection[connection], bucket)
     bucket = (bucket + pack.text_buckets(sites.to_pylist(), count)[site]) % count
     return pack.split(table, bucket)
