@@ -25,6 +25,7 @@ from tools.brokers import Mosquitto
 # Which test reads this block from the page and runs it: it has to name the page.
 ELSEWHERE = {
     "README.md-python": "host_tests/test_readme.py",
+    "docs/guides/fleet-kafka.md-python": "host_tests/docs/test_kafka.py",
     "docs/guides/new-board.md-python": "host_tests/boards/test_new_board.py",
     "docs/guides/new-board.md-toml": "host_tests/boards/test_new_board.py",
     "docs/guides/tls.md-sh": "host_tests/tls/test_documentation.py",

@@ -1,0 +1,112 @@
+"""The program of docs/guides/fleet-kafka.md, against librdkafka's cluster in miniature."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from host_tests.docs import blocks
+from host_tests.fleet.captures import simulated
+from tools.fleet.capture import files, jsonl
+from tools.fleet.capture.frames import Tally
+from tools.fleet.simulate.run import Plan
+
+_LIFE_S = 120
+
+
+@pytest.fixture
+def kafka():
+    """-> a producer, in whose process the cluster is; `address` of its only broker."""
+    settings = {"test.mock.num.brokers": 1, "log_level": 0}
+    producer = Producer(settings)
+    (broker,) = producer.list_topics(timeout=30).brokers.values()
+    yield producer, "%s:%d" % (broker.host, broker.port)
+    producer.flush(30)
+
+
+class _Program:
+    """The page's program in a process of its own."""
+
+    def __init__(self, folder, address, group):
+        (code,) = [one for one in blocks.of_kind("python") if one.page.endswith("fleet-kafka.md")]
+        text = code.text.replace("kafka.local:9092", address)
+        text = text.replace("EVERY_S = 30", "EVERY_S = 0.2")
+        text = text.replace('"group.id": "fleet"', '"group.id": "%s"' % group)
+        assert len({code.text, text}) == 2
+        (folder / "program.py").write_text(text)
+        self._folder = folder
+        self._process = subprocess.Popen([sys.executable, "program.py"], cwd=folder)
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + _LIFE_S
+        while not condition():
+            assert self._process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def end(self, number):
+        self._process.send_signal(number)
+        self._process.wait(_LIFE_S)
+
+
+def _payloads(folder):
+    lines = [line for path in folder.glob("[!.]*.jsonl") for line in path.read_text().splitlines()]
+    return sorted(int(bytes.fromhex(json.loads(line)["payload"])) for line in lines)
+
+
+def _committed(address, group):
+    """How many messages Kafka knows the group to have."""
+    places = [TopicPartition("mqtt", partition) for partition in range(2)]
+    consumer = Consumer({"bootstrap.servers": address, "group.id": group})
+    try:
+        return sum(one.offset for one in consumer.committed(places, timeout=30))
+    finally:
+        consumer.close()
+
+
+def test_fleet_kafka_md_program_when_killed_lands_each_record_once(kafka, tmp_path):
+    producer, address = kafka
+    folder, capture = tmp_path / "captures", simulated(Plan(devices=1, readings=5))[0]
+    producer.produce("captures", capture, b"somewhere/gate.pcap")
+
+    def publish(numbers):
+        for number in numbers:
+            producer.produce("mqtt", b"%d" % number, b"a/%d" % (number % 3), number % 2)
+        producer.flush(30)
+
+    def landed(group, count, number):
+        program = _Program(tmp_path, address, group)
+        try:
+            program.wait_for(lambda: len(_payloads(folder)) >= count)
+            if number == signal.SIGINT:
+                program.wait_for(lambda: _committed(address, group) >= 80)
+        finally:
+            program.end(number)
+
+    publish(range(40))
+    landed("one", 40, signal.SIGKILL)
+    publish(range(40, 80))
+    # Another group: all that it knows is what stands in the folder.
+    landed("two", 80, signal.SIGINT)
+    assert _payloads(folder) == list(range(80))
+    for path in folder.glob("*.jsonl"):
+        path.rename(tmp_path / path.name)
+    publish(range(80, 90))
+    # The folder is empty now: Kafka knows where it was.
+    landed("two", 10, signal.SIGKILL)
+    assert _payloads(folder) == list(range(80, 90))
+    for path in tmp_path.glob("[!.]*.jsonl"):
+        path.rename(folder / path.name)
+    found = files.survey(folder)
+    assert {source.problem for source in found} == {None}
+    assert {files.subscriber(one.capture) for one in found if files.is_json(one)} == {"/-mqtt"}
+    assert (folder / "gate.pcap").read_bytes() == capture
+    tally = Tally()
+    sources = [source for source in found if files.is_json(source)]
+    batches = [batch for source in sources for batch in jsonl.read_events(source, tally)]
+    assert sum(batch.num_rows for batch in batches) == 90 and not tally.errors
+    topics = {topic for batch in batches for topic in batch["topic"].to_pylist()}
+    assert topics == {"a/0", "a/1", "a/2"}
