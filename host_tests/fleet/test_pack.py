@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tools.fleet import schemas
 from tools.fleet.spark import pack
 
 
@@ -51,6 +52,17 @@ def test_parts_on_a_shelf_are_the_table_again(tmp_path):
     loaded = pack.load([parts[0], parts[2]])
     assert loaded["name"].to_pylist() == ["a", "b", None, "c"]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_rows_say_what_they_were_read_from_in_columns_of_their_own():
+    batch = pack.rows([("segments", 2, _table(["a"]))], site="x\0y", capture="one.pcap", begin=24)
+    assert batch.schema.names == schemas.FRAMES.names
+    row = batch.to_pylist()[0]
+    assert pack.load([row.pop("part")])["name"].to_pylist() == ["a"]
+    assert row == {
+        **{"kind": "segments", "bucket": 2, "site": "x\0y", "capture": "one.pcap"},
+        **{"first_ts": None, "begin": 24},
+    }
 
 
 def test_rows_of_one_table_for_several_buckets_lie_on_the_shelf_once(tmp_path):

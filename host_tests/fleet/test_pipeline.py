@@ -12,8 +12,10 @@ import pytest
 from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import schemas
+from tools.fleet.capture import files
 from tools.fleet.simulate.run import Plan, json_lines
-from tools.fleet.spark import job, transforms
+from tools.fleet.spark import job, pack, transforms
+from tools.fleet.spark.source import ranges
 
 PLAN = Plan(devices=8, readings=300, seed=5, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5))
 _KEYS = {
@@ -154,6 +156,44 @@ def test_packets_table_read_back_gives_the_same_flows(spark, audited):
     judged = transforms.judge(transforms.by_client(events, 2), 2)
     flows = transforms.table(judged, "flows", schemas.FLOWS)
     assert flows.count() == _written(out, "flows").num_rows
+
+
+def test_tables_are_joined_in_sql(spark, audited):
+    out, _ = audited
+    job.register(spark, out)
+    query = """
+        SELECT d.client_id, d.state, count(v.requirement) AS broken
+        FROM devices d JOIN violations v ON v.site = d.site AND v.client_id = d.client_id
+        JOIN connections c ON c.site = v.site AND c.connection = v.connection
+        WHERE v.by = 'client' GROUP BY d.client_id, d.state
+    """
+    found = {row.client_id: row.broken for row in spark.sql(query).collect()}
+    devices = _written(out, "devices").to_pylist()
+    assert found
+    assert found == {row["client_id"]: row["violations"] for row in devices if row["violations"]}
+
+
+def test_rows_between_the_steps_say_what_they_were_read_from(spark, capture, tmp_path):
+    """They are joined with tables by columns, and the payload is the only binary one."""
+    _split(capture[0], tmp_path, 3)
+    found = files.survey(tmp_path)
+    read = transforms.read(spark, ranges(found, True, 1 << 20), "segments", {1883}, 2)
+    assert read.schema == spark.createDataFrame([], pack.PACKED).schema
+    assert [name for name, kind in read.dtypes if kind == "binary"] == ["part"]
+    read.createOrReplaceTempView("frames")
+    transforms.table(read, "captures", schemas.CAPTURES).createOrReplaceTempView("counted")
+    query = """
+        SELECT f.site, f.capture, f.first_ts, max(c.count) AS segments
+        FROM frames f JOIN counted c ON c.site = f.site AND c.capture = f.capture
+        WHERE f.kind = 'segments' AND f.begin >= 0 AND c.counter = 'segments'
+        GROUP BY f.site, f.capture, f.first_ts
+    """
+    rows = spark.sql(query).collect()
+    assert {row.capture for row in rows} == {one.capture for one in found}
+    assert {row.site for row in rows} == {"default"}
+    assert all(row.segments for row in rows)
+    by_time = [row.capture for row in sorted(rows, key=lambda row: row.first_ts)]
+    assert by_time == ["m.pcap", "a.pcap.gz", "z.cap"]
 
 
 def test_json_lines_give_readings_and_their_losses(spark, tmp_path):

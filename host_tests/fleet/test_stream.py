@@ -124,18 +124,15 @@ def test_merge_when_parts_are_put_together_then_rows_stay_in_their_buckets():
 
     one, two = pa.table({"a": [1, 2]}), pa.table({"a": [3]})
 
-    def kept(site, *entries):
-        return pack.rows(entries).add_column(0, "site", pa.array([site] * len(entries)))
-
     batches = [
-        kept("s", ("events", 1, one), ("captures", 0, two)),
-        kept("s", ("events", 1, two), ("events", 3, one)),
-        kept("t", ("events", 1, one)),
+        pack.rows([("events", 1, one), ("captures", 0, two)], site="s"),
+        pack.rows([("events", 1, two), ("events", 3, one)], site="s"),
+        pack.rows([("events", 1, one)], site="t"),
     ]
     found = {}
     for batch in stream.merge(batches):
         for row in batch.to_pylist():
-            key = row["site"], row["name"], row["bucket"]
+            key = row["site"], row["kind"], row["bucket"]
             found[key] = pack.load([row["part"]])["a"].to_pylist()
     assert found == {
         ("s", "events", 1): [1, 2, 3],

@@ -70,3 +70,9 @@ def test_settings_when_others_at_the_second_start_then_they_are_refused(tmp_path
     streaming.keep(streaming.Settings("a", buckets=4), tmp_path)
     with pytest.raises(BadInput, match="buckets 4"):
         streaming.keep(streaming.Settings("a", buckets=5), tmp_path)
+
+
+def test_state_that_another_version_wrote_is_refused(tmp_path):
+    (tmp_path / "settings.json").write_text('{"source": "a", "ports": "1883", "buckets": 16}')
+    with pytest.raises(BadInput, match="state 1"):
+        streaming.keep(streaming.Settings("a"), tmp_path)

@@ -107,3 +107,17 @@ ROUTES = schema(
         ("overtaking", pa.int64(), "as in `sequences`"),
     ]
 )
+
+# A row of Spark between two steps written in Python: a whole Arrow table as one value, as a
+# row costs much and a large one little more (module `pack`).
+FRAMES = schema(
+    [
+        ("kind", pa.string(), "what it holds: `segments`, `events`, …, or the name of a table"),
+        ("bucket", pa.int32(), "the task of the next step that gets it"),
+        ("site", pa.string(), "as in `packets`, where it is of one site"),
+        ("capture", pa.string(), "as in `packets`, where it is of one file"),
+        ("first_ts", TS, "of the file: when it begins"),
+        ("begin", pa.int64(), "byte of the file where the part that was read begins"),
+        ("part", pa.binary(), "the rows"),
+    ]
+)

@@ -30,7 +30,7 @@ class Settings:
     source: str
     ports: str = "1883"
     buckets: int = 16
-    state: int = 2
+    state: int = 3
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,12 @@ def load(session, out, name):
     return session.read.schema(schema).parquet(places.uri(place(out) / name))
 
 
+def register(session, out):
+    """Each written table as a view of its name, for `session.sql`."""
+    for name in schemas.TABLES:
+        load(session, out, name).createOrReplaceTempView(name)
+
+
 @contextmanager
 def shelf(session):
     """A folder for what goes from task to task, where all tasks see it; else None.

@@ -1,6 +1,6 @@
 """Arrow tables as single values, so that a shuffle moves few large rows.
 
-Between two Python stages a row of Spark is (name, bucket, part): thousands of packets
+Between two Python stages a row of Spark is one of `schemas.FRAMES`: thousands of packets
 cost one row in the JVM.  Buckets are chosen so that what belongs together (a connection,
 a client, a topic, a device) meets in one partition.
 
@@ -17,11 +17,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-PACKED = "name string, bucket int, part binary"
-_ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("part", pa.binary())])
+from .. import schemas
+
+_SQL_TYPES = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.binary(): "binary",
+    schemas.TS: "timestamp",
+}
+# The columns as Spark's SQL writes them.
+PACKED = ", ".join("%s %s" % (one.name, _SQL_TYPES[one.type]) for one in schemas.FRAMES)
+# What a part was read from: the columns of `schemas.FRAMES` that say so.
+ORIGIN = ("site", "capture", "first_ts", "begin")
 # The JVM copies each part several times, so making them smaller pays at once.
 _PACKED_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
+_PLAIN = schemas.FRAMES.remove_metadata()
 _ON_SHELF = b"@"
 
 
@@ -72,16 +84,16 @@ class _Shelf:
             self._file.close()
 
 
-def rows(entries, shelf=None):
-    """A record batch of Spark's for entries of (name, bucket, table).
+def rows(entries, shelf=None, **origin):
+    """A record batch of `schemas.FRAMES` for entries of (kind, bucket, table).
 
     `shelf` is a folder that all tasks see, or None.  One table for several buckets in a row
-    is packed once.
+    is packed once.  `origin`: those of `ORIGIN` that are known, the same for all.
     """
-    names, buckets, parts, last = [], [], [], None
+    kinds, buckets, parts, last = [], [], [], None
     file = _Shelf(shelf) if shelf else None
-    for name, bucket, table in entries:
-        names.append(name)
+    for kind, bucket, table in entries:
+        kinds.append(kind)
         buckets.append(bucket)
         if table is not last:
             part = file.put(table) if file else dump(table)
@@ -90,12 +102,10 @@ def rows(entries, shelf=None):
     if file:
         file.close()
     # A bytes column of Arrow ends at 2 GB, and so does a row of Spark.
-    columns = [
-        pa.array(names, pa.string()),
-        pa.array(buckets, pa.int32()),
-        pa.array(parts, pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    columns = {"kind": kinds, "bucket": buckets, "part": parts}
+    columns |= {name: [origin.get(name)] * len(kinds) for name in ORIGIN}
+    arrays = [pa.array(columns[field.name], field.type) for field in schemas.FRAMES]
+    return pa.RecordBatch.from_arrays(arrays, schema=_PLAIN)
 
 
 def split(table, buckets):

@@ -88,29 +88,16 @@ def rules(exempt):
 
 
 def by_site(batches):
-    """Packed rows with their kind and site, those of several sites as several rows."""
+    """Packed rows of one site each, those of several sites as several rows."""
     for batch in batches:
         found = []
-        for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
-            kind, _, site = name.partition(":")
-            if kind == "decoder":
-                found.append((kind, site, name, bucket, part))
+        for row in batch.to_pylist():
+            if row["kind"] == "decoder":
+                found.append(row)
                 continue
-            some = split(pack.load([part]))
+            some = split(pack.load([row["part"]]))
             for site, rows in some:
-                data = part if len(some) == 1 else pack.dump(rows)
-                found.append((kind, site, name, bucket, data))
-        arrays = [pa.array(one) for one in zip(*found, strict=True)] if found else []
-        if arrays:
-            yield pa.RecordBatch.from_arrays(arrays, schema=_KEPT)
-
-
-_KEPT = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("site", pa.string()),
-        ("name", pa.string()),
-        ("bucket", pa.int32()),
-        ("part", pa.binary()),
-    ]
-)
+                part = row["part"] if len(some) == 1 else pack.dump(rows)
+                found.append(row | {"site": site, "part": part})
+        if found:
+            yield pa.RecordBatch.from_pylist(found, batch.schema)

@@ -13,7 +13,6 @@ that go on; the tables are those a batch over the same input would give.
 import json
 import threading
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
 from .. import parquet, places, schemas
@@ -26,7 +25,6 @@ from .live import MqttSource
 _FEW_PARTS = 32  # more folders than that are put together
 # Events that only hold if nothing more comes, as a part of the table `packets`.
 _OPEN = "open"
-_KEPT = "site string, " + pack.PACKED
 
 
 class Stream:
@@ -57,7 +55,7 @@ class Stream:
         name = "b-%08d" % number
         frame = self._with_state(frame)
         decoded = transforms.decode(frame, self._buckets, goes_on=True)
-        decoded = decoded.mapInArrow(sites.by_site, "kind string, " + _KEPT)
+        decoded = decoded.mapInArrow(sites.by_site, pack.PACKED)
         decoded.write.mode("overwrite").partitionBy("kind").parquet(places.uri(self._parts / name))
         self._write_packets(self._read([name], "events"), "%08d" % number)
         parquet.sync(self._parts / name)
@@ -75,15 +73,17 @@ class Stream:
 
     def _read(self, names, *kinds, of=None):
         found = self._kept(names, kinds)
-        found = found if of is None else found.where(F.col("site").isin(list(of)))
-        return found.drop("site")
+        return found if of is None else found.where(F.col("site").isin(list(of)))
 
     def _kept(self, names, kinds):
-        folders = [self._parts / name / ("kind=" + kind) for name in names for kind in kinds]
-        paths = [places.uri(folder) for folder in folders if folder.is_dir()]
-        if not paths:
-            return self._session.createDataFrame([], _KEPT)
-        return self._session.read.schema(_KEPT).parquet(*paths)
+        found = self._session.createDataFrame([], pack.PACKED)
+        for kind in kinds:
+            folders = [self._parts / name / ("kind=" + kind) for name in names]
+            paths = [places.uri(folder) for folder in folders if folder.is_dir()]
+            if paths:  # the kind is in the folders' names only
+                rows = self._session.read.schema(pack.PACKED).parquet(*paths)
+                found = found.unionByName(rows.withColumn("kind", F.lit(kind)))
+        return found
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
@@ -111,7 +111,7 @@ class Stream:
         return result
 
     def _tail(self, state, of=None):
-        return self._read([state], "tail", of=of).withColumn("name", F.lit("events"))
+        return self._read([state], "tail", of=of).withColumn("kind", F.lit("events"))
 
     def _judge(self, behind, batch, parts, state):
         events = self._read(parts, "events", "captures", of=behind)
@@ -132,8 +132,7 @@ class Stream:
         if len(small) > _FEW_PARTS:
             name = "m-" + small[-1].removeprefix("b-")
             packed = self._kept(small, ["events", "captures"])
-            packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, _KEPT)
-            packed = packed.withColumn("kind", F.col("name"))
+            packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, pack.PACKED)
             packed.write.mode("overwrite").partitionBy("kind").parquet(
                 places.uri(self._parts / name)
             )
@@ -144,14 +143,14 @@ class Stream:
 
 
 def merge(batches):
-    """Packed rows of one site, name and bucket put together, one bucket after the other."""
+    """Packed rows of one site, kind and bucket put together, one bucket after the other."""
     found = {}
     for batch in batches:
-        for *key, part in zip(*(column.to_pylist() for column in batch), strict=True):
-            found.setdefault(tuple(key), []).append(part)
-    for (site, name, bucket), parts in sorted(found.items()):
-        packed = pack.rows([(name, bucket, pack.load(parts))])
-        yield packed.add_column(0, "site", pa.array([site]))
+        for row in batch.to_pylist():
+            key = row["site"], row["kind"], row["bucket"]
+            found.setdefault(key, []).append(row["part"])
+    for (site, kind, bucket), parts in sorted(found.items()):
+        yield pack.rows([(kind, bucket, pack.load(parts))], site=site)
 
 
 def sources():

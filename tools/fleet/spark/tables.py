@@ -15,7 +15,7 @@ from .. import outcome, parquet, places, schemas
 from ..places import place
 from . import pack, sites
 
-WRITTEN = "written"  # name of the rows that tell of files
+WRITTEN = "written"  # kind of the rows that tell of files
 _FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
 # Large tables are parted by the day of a time stamp.
 DAY_COLUMNS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
@@ -80,7 +80,7 @@ class Outbox:
         return self._writers[name]
 
     def finish(self):
-        """-> [(name, bucket, table)] for `pack.rows`: what was written, or the tables."""
+        """-> [(kind, bucket, table)] for `pack.rows`: what was written, or the tables."""
         if not self._writers:
             return self.packed
         files = {name: writer.finish() for name, writer in self._writers.items()}
@@ -104,16 +104,16 @@ def _plain(table):
 def publish(sink, packed, shows_empty=True):
     """Show what all tasks wrote -> `outcome.Result`.
 
-    `packed` are the rows that came out, as one Arrow table (name, bucket, part).
+    `packed` are the rows that came out, an Arrow table of `schemas.FRAMES`.
     `shows_empty`: a table without rows still shows its columns.
     """
     result, counts = outcome.Result(), Counter()
     files = {name: [] for name in sink.names}
     rows = Counter()
-    for name, part in zip(packed["name"].to_pylist(), packed["part"].to_pylist(), strict=True):
+    for kind, part in zip(packed["kind"].to_pylist(), packed["part"].to_pylist(), strict=True):
         found = pack.load([part])
-        if name != WRITTEN:
-            result.facts[name] = found
+        if kind != WRITTEN:
+            result.facts[kind] = found
             continue
         one = json.loads(found["told"][0].as_py())
         rows.update(one["rows"])

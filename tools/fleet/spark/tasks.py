@@ -1,6 +1,6 @@
 """What tasks of Spark do with captures: read, decode, pack.  No Spark in here.
 
-Names of packed parts: `segments:SITE\\0CAPTURE\\0FIRST_TS\\0BEGIN`, `events`, `captures`.
+All give rows of `schemas.FRAMES`, of the kinds `segments`, `events`, `captures`.
 """
 
 import itertools
@@ -35,44 +35,47 @@ def read_segments(source, part, ports, buckets, shelf=None):
     if source.problem:
         tally.not_read(source.problem)
     elif files.is_json(source):
-        gathered = _Gathered(buckets, shelf=shelf)
+        gathered = _Gathered(buckets, shelf=shelf, **_origin(source))
         yield from gathered.add(jsonl.read_events(source, tally, part.begin, part.until))
         yield from gathered.flush()
     else:
-        name = "\0".join(
-            (source.site, source.capture, "%020d" % part.first_ts, "%020d" % part.begin)
-        )
+        origin = _origin(source, first_ts=part.first_ts, begin=part.begin)
         site_bucket = int(pack.text_buckets([source.site], buckets)[0])
         for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
             found = link.segments(frames, ports, tally)
             if len(found.ts):
                 yield pack.rows(
                     (
-                        ("segments:" + name, bucket, segments.to_table(some))
+                        ("segments", bucket, segments.to_table(some))
                         for bucket, some in segments.bucketed(found, site_bucket, buckets)
                     ),
                     shelf,
+                    **origin,
                 )
-    yield pack.rows([("captures", 0, tally_table(source, tally))])
+    yield pack.rows([("captures", 0, tally_table(source, tally))], **_origin(source))
+
+
+def _origin(source, **more):
+    return {"site": source.site, "capture": source.capture, **more}
 
 
 def decode_segments(batches, buckets, goes_on=False, shelf=None):
     """Packed segments of whole connections -> packed events; everything else as it is.
 
-    With `goes_on` more segments will come: the rows `decoder:SITE` hold what is open
-    and are taken back the next time; `tail` rows are the events if nothing came.
+    With `goes_on` more segments will come: the rows `decoder`, one for each site, hold what
+    is open and are taken back the next time; `tail` rows are the events if nothing came.
     """
     parts, rest, decoders, own = [], [], {}, 0
     for batch in batches:
-        for name, bucket, part in zip(*(column.to_pylist() for column in batch), strict=True):
-            if name.startswith("segments:"):
-                parts.append(_Part(name, part))
-                own = bucket
-            elif name.startswith("decoder:"):
-                decoders[name.removeprefix("decoder:")] = pickle.loads(part)
-                own = bucket
+        for row in batch.to_pylist():
+            if row["kind"] == "segments":
+                parts.append(_Part(row))
+                own = row["bucket"]
+            elif row["kind"] == "decoder":
+                decoders[row["site"]] = pickle.loads(row["part"])
+                own = row["bucket"]
             else:
-                rest.append((name, bucket, part))
+                rest.append(row)
     yield from _as_they_are(rest)
     gathered = _Gathered(buckets, shelf=shelf)
     for site, capture, found in _runs(sorted(parts, key=lambda part: part.order)):
@@ -81,8 +84,10 @@ def decode_segments(batches, buckets, goes_on=False, shelf=None):
     if goes_on:
         yield from gathered.flush()
         gathered = _Gathered(buckets, "tail", shelf)
-        kept = [("decoder:" + site, own, pickle.dumps(one)) for site, one in decoders.items()]
-        yield from _as_they_are(kept)
+        kept = {"kind": "decoder", "bucket": own}
+        yield from _as_they_are(
+            [kept | {"site": site, "part": pickle.dumps(one)} for site, one in decoders.items()]
+        )
     for decoder in decoders.values():
         yield from gathered.add(decoder.finish())
     yield from gathered.flush()
@@ -90,11 +95,11 @@ def decode_segments(batches, buckets, goes_on=False, shelf=None):
 
 class _Part:
     # In order: by the time a capture begins, then by capture, then by place.
-    def __init__(self, name, data):
-        self.site, self.capture, first_ts, begin = name[len("segments:") :].split("\0")
-        self.table = pack.load([data])
+    def __init__(self, row):
+        self.site, self.capture = row["site"], row["capture"]
+        self.table = pack.load([row["part"]])
         offset = self.table["offset"][0].as_py()
-        self.order = self.site, first_ts, self.capture, begin, offset
+        self.order = self.site, row["first_ts"], self.capture, row["begin"], offset
 
 
 def _runs(parts):
@@ -113,8 +118,8 @@ def _runs(parts):
 
 class _Gathered:
     # Events of several batches, split by client when there are enough of them.
-    def __init__(self, buckets, name="events", shelf=None):
-        self._buckets, self._name, self._shelf = buckets, name, shelf
+    def __init__(self, buckets, kind="events", shelf=None, **origin):
+        self._buckets, self._kind, self._shelf, self._origin = buckets, kind, shelf, origin
         self._tables, self._count = [], 0
 
     def add(self, batches):
@@ -129,20 +134,13 @@ class _Gathered:
             table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
             self._tables, self._count = [], 0
             entries = events_by_client(table, self._buckets)
-            yield pack.rows(((self._name, bucket, some) for bucket, some in entries), self._shelf)
+            packed = ((self._kind, bucket, some) for bucket, some in entries)
+            yield pack.rows(packed, self._shelf, **self._origin)
 
 
 def _as_they_are(rest):
     if rest:
-        names, buckets, parts = zip(*rest, strict=True)
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array(names, pa.string()),
-                pa.array(buckets, pa.int32()),
-                pa.array(parts, pa.binary()),
-            ],
-            names=["name", "bucket", "part"],
-        )
+        yield pa.RecordBatch.from_pylist(rest, schemas.FRAMES.remove_metadata())
 
 
 def _decoded(source, ports, tally):
@@ -162,10 +160,10 @@ def read_events(source, ports, buckets, shelf=None):
     if source.problem:
         tally.not_read(source.problem)
     else:
-        gathered = _Gathered(buckets, shelf=shelf)
+        gathered = _Gathered(buckets, shelf=shelf, **_origin(source))
         yield from gathered.add(_decoded(source, ports, tally))
         yield from gathered.flush()
-    yield pack.rows([("captures", 0, tally_table(source, tally))])
+    yield pack.rows([("captures", 0, tally_table(source, tally))], **_origin(source))
 
 
 def read_packets(source, ports):
@@ -207,20 +205,20 @@ def tally_table(source, tally):
     return pa.table(arrays, schema=schemas.CAPTURES)
 
 
-def parts_named(batches, name):
-    """The packed parts of this name, as buffers."""
+def parts_of(batches, kind):
+    """The packed parts of this kind, as buffers."""
     return [
         part.as_buffer()
         for batch in batches
-        for one, part in zip(batch["name"].to_pylist(), batch["part"], strict=True)
-        if one == name
+        for one, part in zip(batch["kind"].to_pylist(), batch["part"], strict=True)
+        if one == kind
     ]
 
 
-def others(batches, names):
-    """All rows of other names, as they are."""
+def others(batches, kinds):
+    """All rows of other kinds, as they are."""
     for batch in batches:
-        keep = [one not in names for one in batch["name"].to_pylist()]
+        keep = [one not in kinds for one in batch["kind"].to_pylist()]
         if any(keep):
             yield batch.filter(pa.array(keep))
 

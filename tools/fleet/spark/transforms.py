@@ -129,15 +129,15 @@ def judge(events, buckets, sink=None, shelf=None):
     def run(batches):
         batches = list(batches)
         outbox = Outbox(sink)
-        counted = tasks.parts_named(batches, "captures")
+        counted = tasks.parts_of(batches, "captures")
         if counted:
             outbox.add("captures", tasks.summed(pack.load(counted)))
-        parts = tasks.parts_named(batches, "events")
+        parts = tasks.parts_of(batches, "events")
         if parts:
             yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
         yield pack.rows(outbox.finish(), shelf)
 
-    chosen = events.where(F.col("name").isin("events", "captures"))
+    chosen = events.where(F.col("kind").isin("events", "captures"))
     return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
@@ -238,15 +238,15 @@ def _wanted(batches, messages):
     exact = _named(batches, "subscriptions")
     found = [exact] if exact else []
     topics = [name for name in dictionary(messages["topic"])[1].to_pylist() if name]
-    for part in tasks.parts_named(batches, "wild"):
+    for part in tasks.parts_of(batches, "wild"):
         found.append(candidates(pack.load([part]), topics))
     found = [plain for plain in found if plain.num_rows]
     return pack.joined(found) if found else schemas.SUBSCRIPTIONS.empty_table()
 
 
-def _named(batches, name):
-    # One table of all parts of this name; None when there is none.
-    parts = tasks.parts_named(batches, name)
+def _named(batches, kind):
+    # One table of all parts of this kind; None when there is none.
+    parts = tasks.parts_of(batches, kind)
     return pack.load(parts) if parts else None
 
 
@@ -275,12 +275,12 @@ def sum_up(related, buckets, sink, shelf=None):
         batches = list(batches)
         outbox = Outbox(sink)
         yield from tasks.others(batches, ("devices", *facts.MERGED))
-        parts = [pack.load([part]) for part in tasks.parts_named(batches, "devices")]
+        parts = [pack.load([part]) for part in tasks.parts_of(batches, "devices")]
         if parts:
             outbox.add("devices", devices.merge(parts))
         merged = []
         for name in facts.MERGED:
-            parts = [pack.load([part]) for part in tasks.parts_named(batches, name)]
+            parts = [pack.load([part]) for part in tasks.parts_of(batches, name)]
             if parts:
                 merged.append((name, 0, facts.merged(name, parts)))
         yield pack.rows([*outbox.finish(), *merged], shelf)
@@ -294,15 +294,15 @@ def packets(events, sink):
     def run(batches):
         outbox = Outbox(sink)
         for batch in batches:
-            for part in tasks.parts_named([batch], "events"):
+            for part in tasks.parts_of([batch], "events"):
                 outbox.add("packets", only_packets(pack.load([part])))
         yield pack.rows(outbox.finish())
 
-    return _each(events.where(F.col("name") == "events"), run)
+    return _each(events.where(F.col("kind") == "events"), run)
 
 
-def table(packed, name, schema):
-    """Plain rows of all packed parts of this name."""
+def table(packed, kind, schema):
+    """Plain rows of all packed parts of this kind."""
 
     def run(batches):
         for batch in batches:
@@ -311,4 +311,4 @@ def table(packed, name, schema):
                 yield from pack.plain(found, schema).to_batches(max_chunksize=50_000)
 
     spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-    return _each(packed.where(F.col("name") == name), run, spark_schema)
+    return _each(packed.where(F.col("kind") == kind), run, spark_schema)
