@@ -96,6 +96,32 @@ def test_ours_goes_there_and_back_through_its_adapter(client, tmp_path):
     assert found[client.title] > 10_000
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Far fewer messages than a figure needs."""
+    kinds = {"at once": (1, None), "under way": (1, 4), "QoS 0": (0, None)}
+    monkeypatch.setattr(measures, "_RECEIVING", kinds)
+    monkeypatch.setattr(measures, "_MOST_AT_ONCE", 20)
+    monkeypatch.setattr(measures, "_ROUND_TRIPS", 5)
+    return kinds
+
+
+def test_every_client_of_ours_and_the_bare_socket_receive_all_that_is_given(few, tmp_path):
+    rows = measures.measure_receiving(OURS, tmp_path, 1)
+    titles = {*(client.title for client in OURS), catalogue.BARE.title}
+    assert {row: set(found) for row, found in rows.items()} == dict.fromkeys(few, titles)
+    # A message is under way for 20 ms, four at a time: no client can be handed more.
+    assert all(0 < rate <= 400 for rate in rows["under way"].values())
+
+
+def test_giver_has_as_many_under_way_as_was_asked():
+    giver = answerer.Giver(5, 1, 2)
+    order = packets.publish(answerer.GIVE, b"all", 0, 0)
+    given = [giver.answer(packet) for packet in [order, *map(packets.puback, range(1, 6))]]
+    ids = [[packets.read_id(one) for one in packets.split(data)] for data in given]
+    assert [len(one) for one in ids] == [2, 1, 1, 1, 0, 0]
+
+
 def test_client_that_fails_is_named(peers):
     with pytest.raises(BenchError, match="umqtt.simple: AttributeError"):
         measures.measure_heap([SIMPLE], peers)
@@ -142,9 +168,9 @@ def test_ids_of_ours_begin_anew_in_the_trial(monkeypatch, tmp_path):
 
 
 def test_page_says_first_where_a_peer_is_better(written):
-    less = Measured("Bytecode", {"bytecode": {"umqtt31": 9000, "umqtt.simple": 3000}}, "bytes", "")
+    less = Measured("Bytecode", "bytes", "", {"bytecode": {"umqtt31": 9000, "umqtt.simple": 3000}})
     more = Measured(
-        "Rate", {"window 1": {"umqtt31": 45, "umqtt.simple": 44}}, "messages/s", "", True
+        "Rate", "messages/s", "", {"window 1": {"umqtt31": 45, "umqtt.simple": 44}}, True
     )
     text = written([less, more])
     better = text.partition("## Where a peer is better")[2].partition("\n## ")[0]
@@ -155,9 +181,20 @@ def test_page_says_first_where_a_peer_is_better(written):
     assert "| umqtt.simple | 44 (0.98×) |" in text
 
 
+def test_page_shows_ratios_to_the_bare_socket_where_that_is_the_limit(written):
+    rows = {"QoS 0": {"umqtt31": 50, "umqtt.simple": 40, "bare socket": 100}}
+    text = written(
+        [Measured("Receive ratio", "messages/s", "", rows, True, beside=catalogue.BARE.title)]
+    )
+    table = text.partition("## Receive ratio")[2].partition("\n## ")[0]
+    assert "| umqtt31 | 50 (0.50×) |" in table
+    assert "| umqtt.simple | 40 (0.40×) |" in table
+    assert "| bare socket | 100 |" in table
+
+
 def test_page_names_no_defeat_where_there_is_none(written):
     rows = {"window 1": {"umqtt31": 45, "umqtt.simple": 44}, "window 10": {"umqtt31": 450}}
-    text = written([Measured("Rate", rows, "messages/s", "", True)])
+    text = written([Measured("Rate", "messages/s", "", rows, True)])
     assert "In none of the figures below." in text
     assert "| umqtt.simple | 44 (0.98×) | – |" in text
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.bench.answerer import Answerer
+from tools.bench.answerer import Answerer, Giver
 from tools.bench.figures import BenchError
 from tools.bench.link import DelayedLink
 from tools.bench.smallest import bisect
@@ -30,6 +30,15 @@ _BACK_COUNT = 200
 _BACK_S = 30  # some do not end when memory does
 _ROUND_TRIP_S = 0.02
 _SECONDS = 1
+_MOST_AT_ONCE = 20_000
+_ROUND_TRIPS = 30
+# Row -> QoS, and how many messages the far end sends before it waits for answers, over 20 ms.
+_RECEIVING = {
+    "QoS 0, at once": (0, None),
+    "QoS 1, at once": (1, None),
+    "QoS 1, 100 under way": (1, 100),
+    "QoS 1, 10 under way": (1, 10),
+}
 _RUN_S = 300
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _LOADED = "\nimport sys\nprint('loaded', ' '.join(sys.modules))\n"
@@ -171,4 +180,36 @@ def _rate(client: Client, folder: Path, window: int, no_delay: int) -> float:
     count = round(window * _SECONDS / _ROUND_TRIP_S)
     with Answerer() as far_end, DelayedLink(far_end.port, _ROUND_TRIP_S) as link:
         command = _command(choose(bits=64), client, link.port, count, window, no_delay)
+        return float(_run(client, command, folder))
+
+
+def measure_receiving(clients: Sequence[Client], peers: Path, rounds: int) -> Rows:
+    """Messages a second that a program is handed: the median of `rounds`."""
+    samples: dict[str, dict[str, list[float]]] = {row: {} for row in _RECEIVING}
+    for _ in range(rounds):
+        for client in (*clients, BARE):
+            with compiled(client, peers, "receiving") as folder:
+                for row, (qos, under_way) in _RECEIVING.items():
+                    rate = _receiving(client, folder, qos, under_way)
+                    samples[row].setdefault(client.title, []).append(rate)
+    return {
+        row: {title: statistics.median(rates) for title, rates in found.items()}
+        for row, found in samples.items()
+    }
+
+
+def _receiving(client: Client, folder: Path, qos: int, under_way: int | None) -> float:
+    if under_way is None:
+        count = min(_MOST_AT_ONCE, 20 * client.count)
+        giver = Giver(count, qos, count)
+        with Answerer(answer=giver.answer) as far_end:
+            command = _command(choose(bits=64), client, far_end.port, count)
+            return float(_run(client, command, folder))
+    count = under_way * _ROUND_TRIPS
+    giver = Giver(count, qos, under_way)
+    with (
+        Answerer(answer=giver.answer) as far_end,
+        DelayedLink(far_end.port, _ROUND_TRIP_S) as link,
+    ):
+        command = _command(choose(bits=64), client, link.port, count)
         return float(_run(client, command, folder))

@@ -5,7 +5,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -64,14 +64,15 @@ The others are copied from their repositories. None is kept in this one. A line
 @dataclass(frozen=True)
 class Measured:
     """One table: `rows` by title; `unit` of its figures; which direction is better; by how
-    much figures `scatter` from run to run."""
+    much figures `scatter` from run to run; `beside` whose figures the ratios are."""
 
     title: str
-    rows: Rows
     unit: str
     about: str
+    rows: Rows = field(default_factory=dict)
     is_more_better: bool = False
     scatter: float = 0.005
+    beside: str = _OURS
 
 
 def make_table(measured: Measured, clients: Sequence[Client]) -> Table:
@@ -106,18 +107,19 @@ def _lines(measured: Measured, clients: Sequence[Client]) -> list[list[str]]:
     if any(BARE.title in found for found in measured.rows.values()):
         titles.append(BARE.title)
     return [
-        [title, *(_cell(found, title) for found in measured.rows.values())] for title in titles
+        [title, *(_cell(found, title, measured.beside) for found in measured.rows.values())]
+        for title in titles
     ]
 
 
-def _cell(found: dict[str, float], title: str) -> str:
-    # A figure, and how many times that of umqtt31 it is.
+def _cell(found: dict[str, float], title: str, beside: str) -> str:
+    # A figure, and how many times that of `beside` it is.
     if title not in found:
         return "–"
     text = f"{found[title]:,.0f}"
-    if title == _OURS or not found[_OURS]:
+    if title == beside or not found[beside]:
         return text
-    ratio = found[title] / found[_OURS]
+    ratio = found[title] / found[beside]
     return f"{text} ({ratio:.2f}×)" if ratio < 9.95 else f"{text} ({ratio:.0f}×)"
 
 

@@ -1,60 +1,85 @@
 """All measures of all clients, one after the other, onto the terminal and the page."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from . import measures, page
-from .catalogue import CLIENTS, present
+from .catalogue import BARE, CLIENTS, present
 from .page import Measured
 from .situations import measure_outcomes
 
-# Title, what takes the figures, unit, what it says, is more better?
-_RATES_SCATTER = 0.05
-_TABLES: tuple[tuple[str, Callable, str, str, bool], ...] = (
+# By how much rates differ from run to run.
+_SCATTER = 0.05
+_IN_ROUNDS = (measures.measure_rates, measures.measure_receiving)
+# What takes the figures, and the table without them.
+_TABLES: tuple[tuple[Callable, Measured], ...] = (
     (
-        "Heap",
         measures.measure_heap,
-        "bytes",
-        "Bytes that one operation allocates, on 32 bits, without the collector, a payload of 64"
-        " bytes. At QoS 1 and 2 to the last acknowledgement.",
-        False,
+        Measured(
+            "Heap",
+            "bytes",
+            "Bytes that one operation allocates, on 32 bits, without the collector, a payload of"
+            " 64 bytes. At QoS 1 and 2 to the last acknowledgement.",
+        ),
     ),
     (
-        "Bytecode",
         measures.measure_bytecode,
-        "bytes",
-        "Bytes of `.mpy` of all modules that are loaded to publish and to receive at QoS 1;"
-        " umqtt31 as `make build` makes it for boards, here and in all that follows.",
-        False,
+        Measured(
+            "Bytecode",
+            "bytes",
+            "Bytes of `.mpy` of all modules that are loaded to publish and to receive at QoS 1;"
+            " umqtt31 as `make build` makes it for boards, here and in all that follows.",
+        ),
     ),
     (
-        "Smallest heap",
         measures.measure_smallest,
-        "bytes",
-        "In which 200 messages at QoS 1 go there and back, window 4 where there is one, all of it"
-        " loaded from `.mpy`, 32 bits, to within 256 bytes.",
-        False,
+        Measured(
+            "Smallest heap",
+            "bytes",
+            "In which 200 messages at QoS 1 go there and back, window 4 where there is one, all"
+            " of it loaded from `.mpy`, 32 bits, to within 256 bytes.",
+        ),
     ),
     (
-        "Instructions",
         measures.measure_instructions,
-        "instructions",
-        "Of the processor for one message and its answers, 64 bits, a topic of 13 and a payload of"
-        " 64 bytes, the garbage collector's part included.",
-        False,
+        Measured(
+            "Instructions",
+            "instructions",
+            "Of the processor for one message and its answers, 64 bits, a topic of 13 and a"
+            " payload of 64 bytes, the garbage collector's part included.",
+        ),
     ),
     (
-        "Rate",
         measures.measure_rates,
-        "messages/s",
-        "Messages a second that are acknowledged at QoS 1 over a link with 20 ms round trip, with"
-        " TCP_NODELAY and with Nagle's algorithm. A client that waits for each answer has window 1"
-        " only. *Bare socket*: prebuilt packets, no client; nothing can be faster. On a busy"
-        " computer all of them scatter by a tenth.",
-        True,
+        Measured(
+            "Rate",
+            "messages/s",
+            "Messages a second that are acknowledged at QoS 1 over a link with 20 ms round trip,"
+            " with TCP_NODELAY and with Nagle's algorithm. A client that waits for each answer has"
+            " window 1 only. *Bare socket*: prebuilt packets, no client; nothing can be faster."
+            " On a busy computer all of them scatter by a tenth.",
+            is_more_better=True,
+            scatter=_SCATTER,
+        ),
+    ),
+    (
+        measures.measure_receiving,
+        Measured(
+            "Receive ratio",
+            "messages/s",
+            "Messages a second that a program is handed, and what part that is of what a bare"
+            " socket takes: it reads what there is, finds where each packet ends, and sends the"
+            " answers together. *At once*: up to 20,000 messages that nothing delays, so that the"
+            " client is the limit. *Under way*: over 20 ms the far end waits for answers when so"
+            " many messages lack one: the link is the limit, unless a client answers late.",
+            is_more_better=True,
+            scatter=_SCATTER,
+            beside=BARE.title,
+        ),
     ),
 )
 
@@ -69,12 +94,10 @@ def run(peers: Path, rounds: int, console: Console) -> Path:
     about |= {one.title: one.release(peers) for one in clients}
     about["load at the start"] = page.load()
     tables = []
-    for title, measure, unit, text, is_more_better in _TABLES:
-        work = partial(measure, rounds=rounds) if measure is measures.measure_rates else measure
-        with console.status(f"measuring {title.lower()}"):
-            scatter = _RATES_SCATTER if measure is measures.measure_rates else 0.005
-            rows = work(clients, peers)
-            tables.append(Measured(title, rows, unit, text, is_more_better, scatter))
+    for measure, table in _TABLES:
+        work = partial(measure, rounds=rounds) if measure in _IN_ROUNDS else measure
+        with console.status(f"measuring {table.title.lower()}"):
+            tables.append(replace(table, rows=work(clients, peers)))
         console.print(page.make_table(tables[-1], clients))
     with console.status("trying what goes wrong"):
         outcomes = measure_outcomes(clients, peers)
