@@ -189,6 +189,8 @@ def _stage(file, size, board, name, feed):
         feed()
         _make_parents(path)
         old = _size(path) if _is_there(path) else None
+        if length == old and length is not None and _has_next(file, path, feed):
+            continue  # it is as the bundle wants it: flash may have no room for it twice more
         if old is not None:
             with open(path, "rb") as source:
                 _copy(source, "%s/%d" % (update.PREVIOUS, number), old, feed)
@@ -266,6 +268,18 @@ def _read_into(digest, file, left, feed):
         digest.update(data)
         left -= len(data)
         feed()
+
+
+def _has_next(file, path, feed):
+    # Are the next bytes of the bundle those of this file?  If not, they are still to be read.
+    start = file.tell()
+    with open(path, "rb") as there:
+        while data := there.read(_PIECE):
+            feed()
+            if file.read(len(data)) != data:
+                file.seek(start)
+                return False
+    return True
 
 
 def _copy(source, target, left, feed):

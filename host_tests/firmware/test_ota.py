@@ -124,6 +124,21 @@ def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
     assert node.receive(bundle)
 
 
+def test_bundle_without_a_base_moves_only_what_is_different(board):
+    """A Pico W has no room for all files three times."""
+    node, new = Node(), NEW | {"a.mpy": OLD["a.mpy"]}
+    same = Path("a.mpy").stat().st_ino
+    assert node.receive(bundle_of(new, base={path: BASE[path] for path in ("boot.py",)}))
+    paths = [line.partition(" ")[2] for line in Path(update.READY).read_text().split("\n")]
+    assert set(paths) == {"lib/b.mpy", "sub/c.mpy", "release.txt", "deployed.txt"}
+    assert update.finish()
+    assert all(Path(path).read_bytes() == data for path, data in new.items())
+    assert Path("a.mpy").stat().st_ino == same
+    update.go_back()
+    update.finish()
+    assert is_old(files())
+
+
 def test_offer_between_staging_and_reset_changes_nothing(board):
     """The rollout asks again when a slow flash keeps a device busy; it was refused for want
     of room, which the staged files had taken."""
