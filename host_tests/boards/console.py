@@ -1,5 +1,7 @@
-"""Reads what a virtual board prints, up to a line that a test waits for."""
+"""Reads what a virtual board prints: up to a line that a test waits for, or all of it."""
 
+import contextlib
+import threading
 import time
 
 from tools.boards.monitor import monitor
@@ -16,3 +18,22 @@ def read_until(port, text, restart=False, seconds=20, patience_s=10):
 
     monitor(port, restart, write=got.extend, until=has_seen, patience_s=patience_s)
     return got.decode()
+
+
+@contextlib.contextmanager
+def drained(*ports):
+    """Meanwhile what boards print is read, as a person's monitor does; a full terminal holds
+    a board up."""
+    stop = threading.Event()
+    readers = [
+        threading.Thread(target=monitor, args=(port, False, lambda data: None, stop.is_set))
+        for port in ports
+    ]
+    for reader in readers:
+        reader.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()

@@ -7,18 +7,16 @@ loses its power at every flash operation of an update.
 import contextlib
 import hashlib
 import re
-import threading
 
 import pytest
 
-from host_tests.boards.console import read_until
+from host_tests.boards.console import drained, read_until
 from tools.boards import fleetwatch, release
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
 from tools.boards.deploy import with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
-from tools.boards.monitor import monitor
 from tools.boards.profile import load_profile
 from tools.boards.release import make_bundle, make_key, manifest_of, read_base, read_key
 from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet, run
@@ -235,11 +233,7 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         config = device_toml(tmp_path / f"{device}.toml", shared_mosquitto, device, prefix)
         boards[device] = make_board(profile, with_list(files) | device_files(config, profile))
         boards[device].power_on()
-    stop = threading.Event()
-    readers = [threading.Thread(target=drain, args=(one.port, stop)) for one in boards.values()]
-    for reader in readers:
-        reader.start()
-    try:
+    with drained(*(board.port for board in boards.values())):
         client = fleetwatch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
@@ -250,10 +244,6 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         fleet = [Device("good-1", f"{prefix}/good-1")]
         run(client, Rollout(bundle, fleet, 20, 60), prefix, lambda device: None)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
-    finally:
-        stop.set()
-        for thread in readers:
-            thread.join()
     for board in boards.values():
         board.cut_power()
         start = profile.filesystem.offset
@@ -261,11 +251,6 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         on_board = Filesystem(profile.filesystem, area).files()
         assert on_board["news.mpy"] == newer(files)["news.mpy"]
         assert on_board["start.mpy"] == files["start.mpy"]
-
-
-def drain(port, stop):
-    """Read what a board prints, as a person's monitor does; a full terminal holds it up."""
-    monitor(port, write=lambda data: None, until=stop.is_set)
 
 
 def hashes(files):

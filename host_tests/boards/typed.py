@@ -1,0 +1,116 @@
+"""A project folder in which lines of the documentation are typed as they stand there.
+
+What they print has to be what the page shows: figures may differ, and `…` stands for
+anything.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+
+from host_tests.docs import blocks
+from tools.boards.places import ROOT
+
+_FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
+_FILES = ("Makefile", "README.md", "pyproject.toml")
+_INSTALLED = (".venv", ".tools")
+_SECONDS = 60  # for any of them, on a busy computer
+_FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
+
+
+class Project:
+    """A copy of the project in `folder`, its programs on the path.
+
+    `own` says what of the page's words is another one here, such as the name of a port.
+    """
+
+    def __init__(self, folder, own):
+        self.folder = folder
+        self.own = own
+        ignore = shutil.ignore_patterns("__pycache__", "node_modules", "corpus", "situations")
+        for name in _FOLDERS:
+            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        for name in _FILES:
+            shutil.copyfile(ROOT / name, folder / name)
+        for name in _INSTALLED:
+            (folder / name).symlink_to((ROOT / name).resolve())
+        # Without what `make test` and its pytest were given.
+        theirs = ("M", "PYTEST")
+        kept = {key: text for key, text in os.environ.items() if not key.startswith(theirs)}
+        self._environment = kept
+        kept["PATH"] = f"{ROOT / '.venv' / 'bin'}:{kept['PATH']}"
+
+    def _here(self, text):
+        for theirs, own in self.own.items():
+            text = text.replace(theirs, str(own))
+        return text
+
+    def write(self, name, text):
+        """A file of the page's."""
+        (self.folder / name).write_text(self._here(text))
+
+    def type(self, page, begin, *more, ctrl_c=False, then=None):
+        """Run the page's line that begins so, with `more` words at its end -> what it printed.
+
+        It has to print what the page shows, and to end well; with `ctrl_c` it is stopped
+        as soon as it has printed that.  `then`: a word, and what is done when it has
+        printed that.
+        """
+        line, shown = _entered(page, begin)
+        words = [*shlex.split(self._here(line), comments=True), *more]
+        pattern = _pattern(self._here(shown))
+        printed, is_stopped = "", False
+        with self._started(words) as process:
+            for text in process.stdout:
+                printed += text
+                if then and then[0] in text:
+                    then[1]()
+                    then = None
+                if ctrl_c and not is_stopped and pattern.search(printed):
+                    is_stopped = True
+                    os.killpg(process.pid, signal.SIGINT)
+        assert pattern.search(printed), f"{words} printed, instead of {shown}:\n{printed[-3000:]}"
+        assert is_stopped or process.returncode == 0, f"{words}: {printed}"
+        return printed
+
+    @contextlib.contextmanager
+    def _started(self, words):
+        process = subprocess.Popen(
+            words,
+            cwd=self.folder,
+            env=self._environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that Ctrl-C goes to all of it, and not to the tests
+        )
+        alarm = threading.Timer(_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        alarm.start()
+        try:
+            with process:
+                yield process
+        finally:
+            alarm.cancel()
+
+
+def _entered(page, begin):
+    # The line of a console block, and what the page shows below it.
+    found = []
+    for block in blocks.of_kind("console"):
+        if block.page == page:
+            entries = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+            found += [entry for entry in entries if entry.startswith(begin)]
+    (entry,) = found
+    line, _, shown = entry.partition("\n")
+    return line, shown
+
+
+def _pattern(shown):
+    parts = [re.escape(part) for part in shown.rstrip().split("…")]
+    return re.compile(_FIGURE.sub(r"[\\d,.]+", ".*".join(parts)), re.DOTALL)
