@@ -1,26 +1,34 @@
 """What `make dist` hands out, each installed into an empty place and used there."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
 import venv
 
 import pytest
 from click.testing import CliRunner
 
 from host_tests.boards.test_virtual_board import serve
+from host_tests.docs import blocks
 from tools import __main__ as command_line
 from tools import command
 from tools.boards.compile import compile_file
 from tools.boards.packaging import everything, version
 from tools.boards.places import ROOT
+from tools.boards.profile import load_profile
+from tools.brokers import free_port
 from tools.dist import make, mip
 
+GUIDE = "docs/guides/packages.md"
 USE = "import umqtt31; umqtt31.MQTTClient('a', 'b'); print(umqtt31.__version__, umqtt31.__file__)"
 USE_ALL = "import umqtt31.aio, umqtt31.simple; from umqtt31 import Journal; " + USE
 
@@ -31,6 +39,15 @@ def dist(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
     assert len(list(make.make_all(out))) == 7
     return out
+
+
+def wait_for(port):
+    """Until somebody listens there."""
+    for _ in range(500):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"nobody listens on {port}")
 
 
 def run(*words, **options):
@@ -50,7 +67,7 @@ def run(*words, **options):
         (["--no-mpy", "umqtt31"], USE, ".py"),
         (["umqtt31-full@" + version()], USE_ALL, ".mpy"),
     ],
-    ids=["client", "source", "full"],
+    ids=["client", "source", "version"],
 )
 def test_mpremote_installs_from_the_index_on_an_empty_board(
     dist, make_board, desk, options, program, suffix
@@ -74,6 +91,30 @@ def test_mip_of_micropython_installs_from_the_index(dist, micropython, tmp_path,
     assert "Done" in done.stdout, done.stdout + done.stderr
     used = micropython.run(program, micropypath=[tmp_path])
     assert used.stdout.split() == [version(), f"{tmp_path}/umqtt31/__init__.mpy"]
+
+
+def line_of_the_guide(begin, **own):
+    """The words of a line of docs/guides/packages.md, `own` in place of the page's."""
+    lines = [x for b in blocks.of_kind("sh") if b.page == GUIDE for x in b.text.splitlines()]
+    (line,) = (line for line in lines if line.startswith(begin))
+    for theirs, mine in own.items():
+        line = line.replace(theirs, str(mine))
+    return shlex.split(line)
+
+
+def test_lines_of_the_guide_serve_the_index_and_install_from_it(dist, make_board, desk):
+    board = make_board(desk)
+    board.power_on()
+    port = free_port()
+    words = line_of_the_guide("python3 -m http.server", **{"dist/": f"{dist}/", "8000": port})
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        try:
+            wait_for(port)
+            begin = f"{sys.executable} -m mpremote connect {board.port}"
+            own = {"mpremote": begin, "8000": port}
+            run(*line_of_the_guide("mpremote mip install", **own), "+", "exec", USE_ALL)
+        finally:
+            server.kill()
 
 
 def test_index_names_what_is_there(dist):
@@ -156,7 +197,8 @@ def test_wheel_brings_the_library_and_its_types(installed, tmp_path):
 def test_installed_command_knows_version_and_boards(umqtt31):
     assert umqtt31("--version").split()[-1] == version()
     assert "RPI_PICO_W" in umqtt31("boards")
-    assert set(re.findall(r"^  ([a-z]+) ", umqtt31("--help"), re.M)) >= set(command.COMMANDS)
+    _, *words = line_of_the_guide("umqtt31 --help")
+    assert set(re.findall(r"^  ([a-z]+) ", umqtt31(*words), re.M)) >= set(command.COMMANDS)
 
 
 def test_installed_command_builds_by_the_words_of_make_and_by_options(umqtt31, tmp_path):
@@ -166,11 +208,12 @@ def test_installed_command_builds_by_the_words_of_make_and_by_options(umqtt31, t
     assert "order" in umqtt31("advise", "BOARD=RPI_PICO_W")
 
 
-def test_installed_command_deploys_to_a_board(umqtt31, make_board, desk, device_toml):
-    board = make_board(desk)
+def test_installed_command_deploys_to_a_board_as_the_guide_says(umqtt31, make_board, device_toml):
+    board = make_board(load_profile("RPI_PICO_W"))
     board.power_on()
-    words = ["BOARD=desk", f"PORT={board.port}", f"CONFIG={device_toml}", "ARGS=--no-start"]
-    assert "files copied" in umqtt31("deploy", *words)
+    own = {"/dev/ttyACM0": board.port, "device.toml": device_toml}
+    _, *words = line_of_the_guide("umqtt31 deploy", **own)
+    assert "files copied" in umqtt31(*words)
 
 
 def test_installed_command_says_what_it_cannot_judge(umqtt31, installed, tmp_path):

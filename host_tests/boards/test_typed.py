@@ -12,8 +12,8 @@ from host_tests.boards.console import drained, read_until
 from host_tests.boards.esp_rom import EspRom
 from host_tests.boards.test_flash import drive_of
 from host_tests.boards.test_image import flash_content
-from host_tests.boards.typed import Project
 from host_tests.docs import blocks
+from host_tests.docs.typed import Project
 from tools.boards import profile as profiles
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
@@ -32,7 +32,6 @@ def on_page(page, kind):
 
 @pytest.fixture
 def project(tmp_path, mosquitto):
-    (tmp_path / "project").mkdir()
     own = {"192.168.1.10": mosquitto.host, "/media/you": tmp_path}
     own |= {f"{name}-….": f"{name}-1.27." for name in ("ESP32_GENERIC", "RPI_PICO_W")}
     made = Project(tmp_path / "project", own)
@@ -101,7 +100,9 @@ def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, make_bo
     }
     project.type(page, "mpremote exec")
     assert "LILYGO TTGO LoRa32" in project.type(page, "python -m tools boards show")
-    assert " passed" in project.type(page, "make test", "PYTEST_ARGS=-q -n 0")
+    assert " passed" in project.type(
+        page, "make test TESTS=host_tests/boards", "PYTEST_ARGS=-q -n 0"
+    )
     assert f"board        {name}" in project.type(page, "make deploy")
 
 

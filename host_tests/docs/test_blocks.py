@@ -1,8 +1,8 @@
 """Every block of code in README and docs/ is run, or checked in a stated way.
 
 A block's label says which: `python` is a program, run under CPython and MicroPython;
-`sh` and `console` are commands, checked as the program itself would; settings, tables and
-outputs have a check below.  A block that a test elsewhere runs is named in ELSEWHERE.
+`sh` and `console` are commands, checked as the program itself would, and most are run
+(RUN, CHECKED); settings, tables and outputs have a check below.  A block that a test elsewhere runs is named in ELSEWHERE.
 """
 
 import os
@@ -89,6 +89,84 @@ def test_program_runs_and_prints_what_the_page_says(
     for done in results:
         assert done.returncode == 0, done.stderr
         assert printed_below(block) in (None, done.stdout)
+
+
+# Which test runs a line: its file has the page's name, or these words, with which
+# the line begins.
+RUN = {
+    "mpremote cp": "host_tests/boards/test_virtual_board.py",
+    "make image BOARD=ESP32": "host_tests/boards/test_typed.py",
+    "make image BOARD=RPI": "host_tests/boards/test_typed.py",
+    "make flash BOARD=ESP32": "host_tests/boards/test_typed.py",
+    "make flash BOARD=RPI": "host_tests/boards/test_typed.py",
+    "make monitor": "host_tests/boards/test_typed.py",
+    "make watch": "host_tests/boards/test_typed.py",
+    "make deploy": "host_tests/boards/test_typed.py",
+    "make provision": "host_tests/boards/test_typed.py",
+    "mpremote exec": "host_tests/boards/test_typed.py",
+    "python -m tools boards show": "host_tests/boards/test_typed.py",
+    "make test TESTS=host_tests/boards": "host_tests/boards/test_typed.py",
+    "python -m tools boards key": "host_tests/boards/test_typed.py",
+    "make release": "host_tests/boards/test_typed.py",
+    "make rollout": "host_tests/boards/test_typed.py",
+    "python3 -m http.server": "host_tests/boards/test_dist.py",
+    "mpremote mip install": "host_tests/boards/test_dist.py",
+    "umqtt31 --help": "host_tests/boards/test_dist.py",
+    "umqtt31 deploy": "host_tests/boards/test_dist.py",
+    "openssl": "host_tests/tls/test_documentation.py",
+    "printf": "host_tests/tls/test_documentation.py",
+    "mosquitto -c": "host_tests/docs/test_start.py",
+    "mosquitto_sub -i desk": "host_tests/docs/test_start.py",
+    "PYTHONPATH": "host_tests/docs/test_start.py",
+    "MICROPYPATH": "host_tests/docs/test_start.py",
+    "mosquitto_pub": "host_tests/docs/test_start.py",
+    "make setup": "host_tests/docs/test_typed.py",
+    ".venv/bin/pytest -n 0": "host_tests/docs/test_typed.py",
+    "python -m tools fleet simulate": "host_tests/docs/test_typed.py",
+    "python -m tools fleet package": "host_tests/docs/test_typed.py",
+    "python -m tools sim replay": "host_tests/docs/test_typed.py",
+    "spark-class": "host_tests/fleet/cluster.py",
+}
+# What is only checked, as the program itself would take it, and why.
+CHECKED = {
+    "make test": "is this",
+    "make lint": "host_tests/lint runs its parts",
+    "make demo": "a minute of one story; host_tests/demo runs its acts",
+    "make baseline": "host_tests/baseline compares; accepting changes the project",
+    "make bench": "a quarter of an hour; host_tests/bench runs its parts",
+    "make sim": "runs as long as it is told; host_tests/sim runs it for less",
+    "make fuzz": "runs as long as it is told; host_tests/client runs its inputs",
+    "make powercut": "minutes; host_tests/journal runs it for less",
+    "make audit": "starts Spark once more; host_tests/fleet audits in the one it has",
+    "umqtt31 audit": "the same",
+    "python -m tools fleet audit": "the same",
+    "python -m tools fleet stream": "the same",
+    "spark-submit": "needs a cluster; make test-cluster starts one",
+    "pyspark": "fetches packages of Java, for storage that is somebody's own",
+    "dumpcap": "needs the right to listen to a network",
+    "mosquitto_sub -q": "runs for ever; host_tests/fleet reads what it writes",
+    "mosquitto_sub -t": "the same",
+    "pip install": "fetches dependencies; host_tests/boards/test_dist.py installs without",
+    "rm": "takes back what the lines above it made",
+}
+
+
+def lines():
+    """(page, line) of all blocks of commands."""
+    for one in blocks.ALL:
+        read = {"sh": commands.lines_of, "console": commands.entered}.get(one.kind)
+        for words in read(one.text) if read else []:
+            yield one.page, " ".join(words)
+
+
+def test_each_line_is_run_or_it_is_said_why_not():
+    known = (*RUN, *CHECKED)
+    assert [line for _, line in lines() if not line.startswith(known)] == []
+    assert [begin for begin in known if not any(x.startswith(begin) for _, x in lines())] == []
+    for begin, test in RUN.items():
+        text = (ROOT / test).read_text()
+        pages = [page for page, line in lines() if line.startswith(begin)]
+        assert begin in text or any(page in text for page in pages), (begin, test)
 
 
 @here("sh")

@@ -19,7 +19,7 @@ from tools.boards.places import ROOT
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")
 _INSTALLED = (".venv", ".tools")
-_SECONDS = 60  # for any of them, on a busy computer
+_SECONDS = 120  # for any of them, on a busy computer
 _FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
 
 
@@ -33,6 +33,7 @@ class Project:
         self.folder = folder
         self.own = own
         ignore = shutil.ignore_patterns("__pycache__", "node_modules", "corpus", "situations")
+        folder.mkdir()
         for name in _FOLDERS:
             shutil.copytree(ROOT / name, folder / name, ignore=ignore)
         for name in _FILES:
@@ -54,11 +55,11 @@ class Project:
         """A file of the page's."""
         (self.folder / name).write_text(self._here(text))
 
-    def type(self, page, begin, *more, ctrl_c=False, then=None):
+    def type(self, page, begin, *more, status=0, ctrl_c=False, then=None):
         """Run the page's line that begins so, with `more` words at its end -> what it printed.
 
-        It has to print what the page shows, and to end well; with `ctrl_c` it is stopped
-        as soon as it has printed that.  `then`: a word, and what is done when it has
+        It has to print what the page shows, and to end with `status`; with `ctrl_c` it is
+        stopped as soon as it has printed that.  `then`: a word, and what is done when it has
         printed that.
         """
         line, shown = _entered(page, begin)
@@ -75,7 +76,7 @@ class Project:
                     is_stopped = True
                     os.killpg(process.pid, signal.SIGINT)
         assert pattern.search(printed), f"{words} printed, instead of {shown}:\n{printed[-3000:]}"
-        assert is_stopped or process.returncode == 0, f"{words}: {printed}"
+        assert is_stopped or process.returncode == status, f"{words}: {printed}"
         return printed
 
     @contextlib.contextmanager
@@ -100,13 +101,14 @@ class Project:
 
 
 def _entered(page, begin):
-    # The line of a console block, and what the page shows below it.
+    # The line of a block, and what the page shows below it.
     found = []
-    for block in blocks.of_kind("console"):
-        if block.page == page:
-            entries = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
-            found += [entry for entry in entries if entry.startswith(begin)]
-    (entry,) = found
+    for block in blocks.ALL:
+        if block.page == page and block.kind == "console":
+            found += re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+        elif block.page == page and block.kind == "sh":
+            found += block.text.replace("\\\n", " ").splitlines()
+    (entry,) = (one for one in found if one.startswith(begin))
     line, _, shown = entry.partition("\n")
     return line, shown
 
