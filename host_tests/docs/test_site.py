@@ -88,6 +88,13 @@ def test_every_document_is_in_the_menu(pages, site):
     assert built - links == set()
 
 
+@pytest.mark.parametrize("folder", ["start", "guides", "reference", "reasons"])
+def test_first_page_of_a_folder_leads_to_all_others(folder):
+    text = (DOCS / folder / "index.md").read_text()
+    names = {path.name for path in (DOCS / folder).glob("*.md")} - {"index.md"}
+    assert {name for name in names if f"({name}" not in text} == set()
+
+
 def test_pages_that_code_and_settings_name_are_there():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     files = [ROOT / name for name in tracked.stdout.splitlines() if name.endswith(SOURCES)]
