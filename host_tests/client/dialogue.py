@@ -10,8 +10,10 @@ import sys
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.scripted import ScriptedStream
 from tools.standin.clock import Clock
+from tools.standin.dice import Dice
+from tools.standin.sockets import Sockets
+from tools.standin.stream import ScriptedStream
 
 # What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
 # run the dialogues at levels 3, 4 and 5.  Tests whose packets are those of level 3 alone
@@ -49,33 +51,11 @@ def clocked_modules():
     return modules_with("time")
 
 
-class Sockets:
-    """Stands in for the module `socket`: `open_socket(address)` gives each stream."""
-
-    SOCK_STREAM = 1
-
-    def __init__(self, open_socket):
-        self._open_socket = open_socket
-
-    def getaddrinfo(self, server, port, *more):
-        self._address = server, port
-        return [(2, 1, 0, "", self._address)]
-
-    def socket(self, *more):
-        return self._open_socket(*self._address)
-
-
-class _Dice:
-    # Stands in for the module `random` where packet ids have to begin at 1.
-    def getrandbits(self, bits):
-        return 0
-
-
 def with_ids_from_1(make, *args, **options):
     """-> the client `make(*args, **options)`; in RAM its packet ids begin at 1."""
     diced = modules_with("random")
     for module in diced:
-        module.random = _Dice()
+        module.random = Dice()
     try:
         return make(*args, **options)
     finally:

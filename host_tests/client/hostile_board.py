@@ -8,9 +8,9 @@ bytes, here fed whole and one by one.  Prints what went wrong, and the count.
 import sys
 
 from host_tests.client.dialogue import clocked_modules
-from host_tests.client.scripted import ScriptedStream
 from tools.standin.clock import Clock
 from tools.standin.packets import connack, no_properties
+from tools.standin.stream import ScriptedStream
 from umqtt31 import MQTTClient, MQTTError
 
 

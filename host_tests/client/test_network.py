@@ -114,7 +114,7 @@ def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
     (tmp_path / "socket.py").write_text('raise ImportError("no module named socket")\n')
     program = (
         "from tools.standin import packets as wire\n"
-        "from host_tests.client.scripted import ScriptedStream\n"
+        "from tools.standin.stream import ScriptedStream\n"
         "from umqtt31 import MQTTClient, MQTTError\n"
         "client = MQTTClient('dev', 'broker')\n"
         "stream = ScriptedStream()\n"

@@ -2,7 +2,8 @@
 
 A block's label says which: `python` is a program, run under CPython and MicroPython;
 `sh` and `console` are commands, checked as the program itself would, and most are run
-(RUN, CHECKED); settings, tables and outputs have a check below.  A block that a test elsewhere runs is named in ELSEWHERE.
+(RUN, CHECKED); settings, tables and outputs have a check below.  A block that a test
+elsewhere runs is named in ELSEWHERE.
 """
 
 import os

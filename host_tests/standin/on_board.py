@@ -1,8 +1,10 @@
-"""Runs under CPython and MicroPython: packets of all three levels, a clock, a flash."""
+"""Runs under CPython and MicroPython: packets of all three levels, clock, flash, streams."""
 
 from tools.standin import packets as p
 from tools.standin.clock import Clock
 from tools.standin.ramflash import RamFlash
+from tools.standin.sockets import Sockets
+from tools.standin.stream import FixedStream, Misuse, ScriptedStream, WatchfulStream
 
 some = p.properties(message_expiry=7, user_property=[(b"k", b"v"), (b"k", b"w")])
 stream = bytearray(p.publish(b"t", b"x" * 300, 1, 5, 1, 0, some) + p.pubrec(7, 0x97) + b"\x30")
@@ -30,3 +32,23 @@ except OSError as error:
 flash.writeblocks(1, bytes(8))
 flash.ioctl(6, 0)
 print(bytes(flash.data), flash.erased, flash.ioctl(4, 0), flash.ioctl(5, 0))
+
+buf = bytearray(8)
+scripted = ScriptedStream(read_most=2, write_most=3)
+scripted.answer(b"hello", b"yes")
+print(scripted.write(b"hello", 0, 5), scripted.write(b"hello", 3, 2), scripted.readinto(buf, 8))
+print(scripted.write(b"hello", 3, 2), scripted.readinto(buf, 8), bytes(buf[:2]), scripted.take())
+
+fixed = FixedStream(8)
+fixed.feed(b"abc")
+print(fixed.readinto(buf, 2), bytes(buf[:2]), fixed.write(b"0123456789", 0, 10), fixed.take())
+
+watchful = WatchfulStream(b"abc", 2, True, True)
+print([watchful.readinto(buf, 8) for _ in range(4)], watchful.write(b"0123456789", 0, 10))
+try:
+    watchful.readinto(buf, 9)
+except Misuse as error:
+    print(error)
+
+sockets = Sockets(lambda host, port: (host, port))
+print(sockets.getaddrinfo("broker", 1883)[0][-1], sockets.socket())

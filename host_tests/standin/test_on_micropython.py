@@ -16,6 +16,12 @@ SAID = [
     "5",
     r"5 b'\xff\xff\xff\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff'",
     r"b'\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00' 2 2 8",
+    "3 None None",
+    "2 2 b'ye' b''",
+    "2 b'ab' 8 b'01234567'",
+    "[2, None, 1, 0] 5",
+    "reads 9 bytes into a buffer of 8",
+    "('broker', 1883) ('broker', 1883)",
 ]
 
 

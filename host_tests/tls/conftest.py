@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from host_tests.tls import device
+from host_tests.tls import steps
 from host_tests.tls.certificates import make_all
 from tools.brokers import TLSMosquitto
 from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 
 _ROOT = Path(__file__).parents[2]
-_SCRIPT = Path(__file__).parent / "device.py"
+_SCRIPT = Path(__file__).parent / "steps.py"
 _RUNNERS = [None, *interpreters()]
 
 
@@ -75,13 +75,13 @@ def brokers_1_3(certificates: Certificates) -> Iterator[Brokers]:
 
 @pytest.fixture(scope="session", params=_RUNNERS, ids=lambda one: one.id if one else "cpython")
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable:
-    """Call a function of device.py under CPython or a MicroPython: run(name, *arguments)."""
+    """Call a function of steps.py under CPython or a MicroPython: run(name, *arguments)."""
     # MicroPython takes no argument of more than 255 bytes from the command line.
     path = tmp_path_factory.mktemp("arguments") / "arguments.json"
 
     def call(name: str, *arguments: object) -> object:
         if request.param is None:
-            return getattr(device, name)(*json.loads(json.dumps(arguments)))
+            return getattr(steps, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
         done = request.param.run(
             _SCRIPT, args=[name, path], micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=8_000_000

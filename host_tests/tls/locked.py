@@ -10,7 +10,7 @@ import time
 
 from micropython import heap_lock, heap_unlock
 
-from host_tests.tls.device import client_on
+from host_tests.tls.steps import client_on
 
 COUNT = 20
 TOPICS = (b"locked/0", b"locked/1", b"locked/2")

@@ -9,7 +9,7 @@ import sys
 
 import ffi
 
-from host_tests.tls.device import open_stream, shake
+from host_tests.tls.steps import open_stream, shake
 from umqtt31.tls import context_of, text_of
 
 _RLIMIT_AS = 9

@@ -1,6 +1,6 @@
 """What a program does with TLS, one function each; runs under CPython and MicroPython.
 
-Under MicroPython as a script: device.py FUNCTION FILE, with the arguments as JSON in
+Under MicroPython as a script: steps.py FUNCTION FILE, with the arguments as JSON in
 FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
 """
 
@@ -10,7 +10,9 @@ import sys
 import time
 
 from host_tests.client.dialogue import clocked_modules
+from tools.standin import packets
 from tools.standin.clock import Clock
+from tools.standin.dice import Dice
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.tls import context_of, text_of, wrap
@@ -25,7 +27,7 @@ else:
     import tls
 
 _MOST_MS = 20000
-_CONNECT = b"\x10\x11\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x03tls"
+_CONNECT = packets.connect(b"tls")
 
 
 def loaded(ssl):
@@ -110,14 +112,6 @@ def client_on(port, ssl, **options):
     return client
 
 
-class _AtOnce:
-    """In place of the module random: no pause before reconnecting."""
-
-    @staticmethod
-    def getrandbits(n):
-        return 0
-
-
 def refusals(cases):
     """For each [port, server, ssl] connect() and reconnect() -> [code, text] of both.
 
@@ -125,7 +119,7 @@ def refusals(cases):
     """
     for name, module in sys.modules.items():
         if name.startswith("umqtt31.") and hasattr(module, "random"):
-            module.random = _AtOnce
+            module.random = Dice()
     return [_refusals(*case) for case in cases]
 
 
@@ -252,19 +246,13 @@ def flood(port, control, ssl, count, length):
     stream, sock = open_stream(port, "localhost", context_of(loaded(ssl)))
     sock.setsockopt(1, 7, 4096)  # SO_SNDBUF, so that room ends soon
     shake(stream)
-    subscribe = b"\x82\x0a\x00\x01\x00\x05flood\x00"
+    subscribe = packets.subscribe(1, (b"flood", 0))
     until(lambda: stream.write(subscribe, 0, len(subscribe)))
     answer = bytearray(5)
     until(lambda: stream.readinto(answer, 5))
     order(control)
-    size = length + 7
-    packets = [
-        bytes([0x30, size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
-        + b"\x00\x05flood"
-        + bytes([k]) * length
-        for k in range(count)
-    ]
-    received = bytearray(count * len(packets[0]))
+    messages = [packets.publish(b"flood", bytes([k]) * length) for k in range(count)]
+    received = bytearray(count * len(messages[0]))
     buf = bytearray(4096)
     pos = waits = 0
 
@@ -273,7 +261,7 @@ def flood(port, control, ssl, count, length):
         received[pos : pos + (n or 0)] = buf[: n or 0]
         return n
 
-    for packet in packets:
+    for packet in messages:
         done = 0
         while done < len(packet):
             n = stream.write(packet, done, len(packet) - done)
@@ -290,7 +278,7 @@ def flood(port, control, ssl, count, length):
     while pos < len(received):
         pos += until(read) or len(received)
     stream.close()
-    return [k for k in range(count) if received.find(packets[k]) == k * len(packets[0])]
+    return [k for k in range(count) if received.find(messages[k]) == k * len(messages[0])]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from host_tests.tls import device
+from host_tests.tls import steps
 from host_tests.tls.relay import Relay
 from tools.brokers.process import free_port
 from umqtt31.tls import context_of
@@ -85,8 +85,8 @@ def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_stri
     port = brokers.port("server", is_strict)
     resumed = []
     for _ in range(3):
-        stream, _ = device.open_stream(port, "localhost", context)
-        device.shake(stream)
+        stream, _ = steps.open_stream(port, "localhost", context)
+        steps.shake(stream)
         resumed.append(stream.raw.session_reused)
         stream.close()
     assert resumed == [False, True, True]
@@ -96,7 +96,7 @@ def test_session_of_another_server_is_not_resumed(brokers, pair):
     context = context_of(pair)
     port = brokers.port()
     for server in ("localhost", "127.0.0.1"):
-        stream, _ = device.open_stream(port, server, context)
-        device.shake(stream)
+        stream, _ = steps.open_stream(port, server, context)
+        steps.shake(stream)
         assert not stream.raw.session_reused
         stream.close()

@@ -17,10 +17,11 @@ from typing import Any
 from tools import library  # noqa: F401 - makes umqtt31 importable
 from tools.sim.clock import injected
 from tools.standin import packets
+from tools.standin.stream import Misuse, WatchfulStream
 from umqtt31 import MQTTClient, MQTTError
 
 from .inputs import LEVELS
-from .stream import Finding, Stream, World
+from .world import Finding, World
 
 BUFFER_BYTES = 64
 
@@ -70,7 +71,7 @@ class Run:
         self.client.on_message = self._on_message
         self.client.on_oversize = lambda *lengths: self.oversize.append(lengths)
         start = b"" if situation & BEFORE_CONNACK else self._connack
-        world.stream = self.stream = Stream(start, 0, False, bool(situation & STALLS))
+        world.stream = self.stream = WatchfulStream(start, 0, False, bool(situation & STALLS))
         self._feed = data
         self._size = size
 
@@ -143,7 +144,7 @@ class Run:
             self.client.disconnect()
         first = bytes(self.stream.sent)
         accepted = self.client.inflight + self.client.queued
-        stream = Stream(self._connack, 0, False, False)
+        stream = WatchfulStream(self._connack, 0, False, False)
         self.client.connect(False, stream=stream)
         for _ in range(3):
             self.client.poll()
@@ -201,6 +202,8 @@ def _run(world: World, situation: int, level: int, size: int, data: bytes) -> Ru
         run.recover()
     except Finding:
         raise
+    except Misuse as error:
+        raise Finding(str(error)) from error
     except Exception as error:
         raise Finding(f"raised {error!r}") from error
     if [len(one) for one in buffers] != before:

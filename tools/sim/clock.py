@@ -2,13 +2,14 @@
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 from tools.standin import clock as standin
+from tools.standin.sockets import Sockets
 
 PERIOD = 1 << 30
 FIRST_TICKS = PERIOD - 150
@@ -40,21 +41,6 @@ class Clock(standin.Clock):
 
     def time(self) -> int:
         return (self._world.now + self.offset - FIRST_TICKS) // 1000
-
-
-class Sockets:
-    """`socket` for `umqtt31.transport`: every connection leads into the simulated network."""
-
-    SOCK_STREAM = 1
-
-    def __init__(self, open_link: Callable[[], Any]):
-        self._open_link = open_link
-
-    def getaddrinfo(self, server, port, *_):
-        return [(2, 1, 0, "", (server, port))]
-
-    def socket(self, *_):
-        return self._open_link()
 
 
 class Dice(random.Random):

@@ -163,7 +163,7 @@ class World:
         self.rules.incoming.on_sent(topic + b"\0" + payload, qos)
         self.broker.send(topic, payload, qos)
 
-    def open_link(self) -> Link:
+    def open_link(self, *address: object) -> Link:
         """The client opens a connection; raises OSError when there is no way."""
         if self.is_dead:
             raise DeviceReset

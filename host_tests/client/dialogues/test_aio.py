@@ -5,8 +5,8 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
-from host_tests.client.scripted import ScriptedStream
 from tools.standin.clock import Clock
+from tools.standin.stream import ScriptedStream
 from umqtt31 import MQTTError
 from umqtt31.properties import encode
 

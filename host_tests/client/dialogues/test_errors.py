@@ -3,8 +3,8 @@
 import errno
 
 from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import connack, read_id, suback, subscribe
+from tools.standin.stream import ScriptedStream
 from umqtt31 import (
     FULL,
     NETWORK,

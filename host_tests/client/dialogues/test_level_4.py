@@ -2,7 +2,6 @@
 
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import (
     connack,
     connect,
@@ -15,6 +14,7 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
+from tools.standin.stream import ScriptedStream
 from umqtt31 import PROTOCOL, REFUSED_VERSION, MQTTClient, MQTTError
 
 LEVELS = (4,)

@@ -2,7 +2,6 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import (
     asked,
     connack,
@@ -21,6 +20,7 @@ from host_tests.client.wire import (
     unsuback,
     unsubscribe,
 )
+from tools.standin.stream import ScriptedStream
 from umqtt31 import (
     AWAITING_REL,
     CLOSED,

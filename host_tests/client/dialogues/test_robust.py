@@ -4,15 +4,15 @@ import sys
 
 from host_tests.client import wire
 from host_tests.client.dialogue import (
-    Sockets,
     clocked_modules,
     error_of,
     modules_with,
     with_ids_from_1,
 )
-from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import puback, publish, suback, subscribe
 from tools.standin.clock import Clock
+from tools.standin.sockets import Sockets
+from tools.standin.stream import ScriptedStream
 from umqtt31.robust import MQTTClient, MQTTException
 
 LEVELS = (4,)

@@ -2,7 +2,6 @@
 
 from host_tests.client import dialogue
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
-from host_tests.client.scripted import ScriptedStream
 from host_tests.client.wire import (
     connack,
     connect,
@@ -19,6 +18,7 @@ from host_tests.client.wire import (
     subscribe,
 )
 from tools.standin.clock import Clock
+from tools.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, TIMEOUT
 from umqtt31.simple import MQTTClient, MQTTException
 

@@ -8,7 +8,7 @@ from micropython import heap_lock, heap_unlock
 
 from host_tests.client import dialogue, wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
-from host_tests.client.locked.fixed_stream import FixedStream
+from tools.standin.stream import FixedStream
 
 BELOW_5 = ("test_retry_of_publish_and_pubrel",)  # where time-outs repeat
 CONNECT = (19, 31)  # bytes of it, below level 5 and at it
