@@ -182,14 +182,14 @@ def test_page_says_first_where_a_peer_is_better(written):
 
 
 def test_page_shows_ratios_to_the_bare_socket_where_that_is_the_limit(written):
-    rows = {"QoS 0": {"umqtt31": 50, "umqtt.simple": 40, "bare socket": 100}}
+    rows = {"QoS 0": {"umqtt31": 5000, "umqtt.simple": 2, "bare socket": 10_000}}
     text = written(
         [Measured("Receive ratio", "messages/s", "", rows, True, beside=catalogue.BARE.title)]
     )
     table = text.partition("## Receive ratio")[2].partition("\n## ")[0]
-    assert "| umqtt31 | 50 (0.50×) |" in table
-    assert "| umqtt.simple | 40 (0.40×) |" in table
-    assert "| bare socket | 100 |" in table
+    assert "| umqtt31 | 5,000 (0.50×) |" in table
+    assert "| umqtt.simple | 2 (0.0002×) |" in table
+    assert "| bare socket | 10,000 |" in table
 
 
 def test_page_names_no_defeat_where_there_is_none(written):
@@ -197,6 +197,43 @@ def test_page_names_no_defeat_where_there_is_none(written):
     text = written([Measured("Rate", "messages/s", "", rows, True)])
     assert "In none of the figures below." in text
     assert "| umqtt.simple | 44 (0.98×) | – |" in text
+
+
+README = """\
+| | umqtt31 | umqtt.simple |
+|---|---|---|
+| MQTT 5 | yes | no |
+| bytecode, bytes | 1 | 2 |
+| instructions, publish at QoS 1 | 1 | 2 |
+| messages/s over 20 ms, window 1 / 10 / 100 | 1 | 2 |
+| what goes wrong on purpose, and it cannot live with | 1 | 2 |
+"""
+
+
+def test_readme_gets_the_figures_and_keeps_the_rest(monkeypatch, tmp_path):
+    monkeypatch.setattr(page, "README", tmp_path / "README.md")
+    page.README.write_text(README)
+    ours, theirs = "umqtt31", "umqtt.simple"
+    rows = {"publish QoS 1": {ours: 40000, theirs: 35000}, "receive QoS 1": {ours: 0, theirs: 9}}
+    rates = {"window 1": {ours: 47.6, theirs: 48.2}, "window 10": {ours: 470}}
+    rates["window 100"] = {ours: 4700}
+    tables = [
+        Measured("Bytecode", "", "", {"bytecode": {ours: 18000, theirs: 2500}}),
+        Measured("Smallest heap", "", "", {"smallest heap": {ours: 40000, theirs: 8600}}),
+        Measured("Heap", "", "", rows),
+        Measured("Instructions", "", "", rows),
+        Measured("Rate", "", "", rates, True),
+    ]
+    outcomes = {"no CONNACK": {ours: Outcome("told", True), theirs: Outcome("hangs", False)}}
+    page.write_readme(tables, outcomes)
+    assert page.README.read_text().splitlines()[2:] == [
+        "| MQTT 5 | yes | no |",
+        "| bytecode, bytes | 18,000 | **2,500** |",
+        "| instructions, publish at QoS 1 | 40,000 | **35,000** |",
+        "| messages/s over 20 ms, window 1 / 10 / 100 | **48** / **470** / **4,700** "
+        "| **48** / – / – |",
+        "| what goes wrong on purpose, and it cannot live with | **0** of 1 | 1 |",
+    ]
 
 
 def test_page_marks_what_a_program_cannot_live_with_and_names_what_was_not_there(written):

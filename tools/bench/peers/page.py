@@ -19,7 +19,27 @@ from .measures import Rows
 from .situations import Outcome
 
 PAGE = ROOT / "docs" / "reasons" / "benchmarks.md"
+README = ROOT / "README.md"
 _OURS = "umqtt31"
+# Lines of the README's table: how each begins, its figures, what stands between two.
+_README_LINES = (
+    ("bytecode, bytes", "Bytecode", ("bytecode",), ""),
+    ("smallest heap, bytes, QoS 1 both ways, from .mpy", "Smallest heap", ("smallest heap",), ""),
+    (
+        "heap for a publish and a received message at QoS 1, bytes",
+        "Heap",
+        ("publish QoS 1", "receive QoS 1"),
+        ", ",
+    ),
+    ("instructions, publish at QoS 1", "Instructions", ("publish QoS 1",), ""),
+    (
+        "messages/s over 20 ms, window 1 / 10 / 100",
+        "Rate",
+        ("window 1", "window 10", "window 100"),
+        " / ",
+    ),
+)
+_README_OUTCOMES = "what goes wrong on purpose, and it cannot live with"
 _INTRODUCTION = """\
 # Beside other clients
 
@@ -120,7 +140,8 @@ def _cell(found: dict[str, float], title: str, beside: str) -> str:
     if title == beside or not found[beside]:
         return text
     ratio = found[title] / found[beside]
-    return f"{text} ({ratio:.2f}×)" if ratio < 9.95 else f"{text} ({ratio:.0f}×)"
+    digits = ".1g" if ratio < 0.095 else ".2f" if ratio < 9.95 else ".0f"
+    return f"{text} ({ratio:{digits}}×)"
 
 
 def _better_peers(tables: Sequence[Measured], clients: Sequence[Client]) -> list[str]:
@@ -168,6 +189,36 @@ def write_page(
         _HOW.format(layout="\n".join(f"| {title} | {names} |" for title, names in layout.items())),
     ]
     PAGE.write_text("\n".join(parts))
+
+
+def write_readme(tables: Sequence[Measured], outcomes: dict[str, dict[str, Outcome]]) -> None:
+    """Put the figures into the README's table, for the clients that it has; the best is bold."""
+    text = README.read_text()
+    (header,) = re.findall(r"^\| (\| umqtt31 \|.*)$", text, re.MULTILINE)
+    clients = [cell.strip() for cell in header.strip("|").split("|")]
+    named = {table.title: table for table in tables}
+    lines = {}
+    for begin, title, rows, between in _README_LINES:
+        table = named[title]
+        columns = [
+            _bold([table.rows[row].get(client) for client in clients], table.is_more_better)
+            for row in rows
+        ]
+        lines[begin] = [between.join(cells) for cells in zip(*columns)]
+    bad = [sum(not found[client].is_good for found in outcomes.values()) for client in clients]
+    lines[_README_OUTCOMES] = _bold(bad, False)
+    lines[_README_OUTCOMES][0] += f" of {len(outcomes)}"
+    for begin, cells in lines.items():
+        row = f"| {begin} | " + " | ".join(cells) + " |"
+        text = re.sub(rf"^\| {re.escape(begin)} \|.*$", row, text, flags=re.MULTILINE)
+    README.write_text(text)
+
+
+def _bold(figures: Sequence[float | None], is_more_better: bool) -> list[str]:
+    there = [round(figure) for figure in figures if figure is not None]
+    best = max(there) if is_more_better else min(there)
+    cells = ["–" if figure is None else f"{figure:,.0f}" for figure in figures]
+    return [f"**{cell}**" if cell == f"{best:,}" else cell for cell in cells]
 
 
 def _section(table: Measured, clients: Sequence[Client]) -> str:
