@@ -567,6 +567,13 @@ def test_b2c_disconnect_in_all_its_forms():
     assert d.client.v5.disconnect.reason_string == b"r" * 200
 
 
+def test_b2c_disconnect_without_a_reason_has_none_of_the_packet_before():
+    d = Dialogue()
+    d.stream.feed(pubrel(0x8700), b"\xe0\x00")
+    assert code_of(d.work) == CLOSED
+    assert d.client.v5.reason == 0
+
+
 def test_b2c_auth_is_refused():
     """MQTT-4.12.0-6, MQTT-4.12.0-7."""
     d = Dialogue()
@@ -653,6 +660,15 @@ def test_b2c_suback_with_reasons_refuses_filters_by_their_place():
     d.c2b(subscribe(2, (b"a", 1)))
 
 
+def test_b2c_suback_of_0x80_is_a_reason_and_of_a_qos_none():
+    d = Dialogue()
+    d.subscribe(subscribe(1, (b"a", 2)), suback(1, 2), b"a", 2)
+    assert d.client.v5.reason == 0
+    d.stream.answer(subscribe(2, (b"b", 1)), suback(2, 0x80))
+    assert code_of(d.client.subscribe, b"b", 1) == REFUSED_FILTER
+    assert d.client.v5.reason == 0x80
+
+
 def test_b2c_unsuback_with_reasons():
     """MQTT-3.11.3-1: a filter that was not there is fine, one that stays is told."""
     d = Dialogue()
@@ -732,6 +748,14 @@ def test_b2c_refusal_that_was_not_written_when_the_link_is_lost_changes_nothing(
     d.lose()
     d.connect(False)
     d.c2b(pubrel(1))
+
+
+def test_b2c_message_is_refused_with_the_least_and_the_largest_reason():
+    for reason in (0x80, 0xFF):
+        d = Dialogue()
+        refusing(d, {b"bad": reason})
+        d.b2c(publish(b"t", b"bad", 1, 6), publish(b"t", b"bad", 2, 7))
+        d.c2b(refused(puback, 6, reason), refused(pubrec, 7, reason))
 
 
 def test_reason_that_refuses_nothing_is_no_reason():
@@ -936,6 +960,52 @@ def test_c2b_message_behind_the_window_says_what_is_left():
         d.c2b(publish(b"t", b"2", 1, 2, properties=properties(message_expiry=40)))
 
 
+def test_c2b_age_is_counted_from_publish_whatever_the_clock_says_then():
+    """And whatever message without an age was accepted behind it."""
+    for since_start_ms in (0, 2500, 100_000, 500_000_000):
+        d = Dialogue(is_connected=False, max_mqueue_len=4)
+        d.clock.sleep_ms(since_start_ms)
+        for age in (3, 86_400, 65_538):
+            d.publish(b"%d" % age, 1, max_age=age)
+        d.publish(b"0", 1, properties=encode(content_type="c"))
+        d.clock.sleep_ms(1800)
+        d.connect(False)
+        left = [properties(message_expiry=age - 1) for age in (3, 86_400, 65_538)]
+        d.c2b(
+            publish(b"t", b"3", 1, 1, properties=left[0]),
+            publish(b"t", b"86400", 1, 2, properties=left[1]),
+            publish(b"t", b"65538", 1, 3, properties=left[2]),
+            publish(b"t", b"0", 1, 4, properties=properties(content_type=b"c")),
+        )
+
+
+def test_c2b_age_is_where_it_belongs_in_messages_of_any_length():
+    said = properties(message_expiry=9)
+    for topic in (b"t", b"t" * 130, b"t" * 300):
+        for size in (1, 100, 300):
+            d = Dialogue(is_connected=False, buffer_size=700, mqueue_store_qos0=True)
+            payload = b"x" * size
+            d.publish(payload, 1, topic, max_age=10)
+            d.publish(payload, 2, topic, max_age=10, retain=True)
+            d.publish(payload, 0, topic, max_age=10, retain=True)
+            d.clock.sleep_ms(1000)
+            d.connect(False)
+            d.c2b(
+                publish(topic, payload, 1, 1, properties=said),
+                publish(topic, payload, 2, 2, retain=1, properties=said),
+                publish(topic, payload, retain=1, properties=said),
+            )
+
+
+def test_c2b_message_sent_again_when_its_age_is_over_says_1_second():
+    d = Dialogue()
+    d.publish(b"1", 1, max_age=60)
+    d.lose()
+    d.clock.sleep_ms(100_000)
+    d.connect(False)
+    d.c2b(publish(b"t", b"1", 1, 1, 1, properties=properties(message_expiry=1)))
+
+
 def test_c2b_message_sent_again_after_any_number_of_days_says_1_second():
     """MQTT-4.3.3-7: it was sent, so it is sent again, however old."""
     d = Dialogue()
@@ -1042,6 +1112,28 @@ def test_c2b_what_is_sent_again_or_waited_has_its_topic():
     )
     d.publish(b"4", 1)
     d.c2b(publish(b"t", b"4", 1, 4, properties=with_alias(1)))
+
+
+def test_c2b_first_alias_of_a_topic_makes_no_packet_larger_than_the_broker_takes():
+    """MQTT-3.2.2-15: it waits for a shorter message; what is known is shorter with it."""
+    for size in range(10, 40):
+        d = Dialogue(is_connected=False)
+        d.client.v5.topic_aliases = 1
+        said = properties(topic_alias_maximum=1, maximum_packet_size=40)
+        opened(d, d.connect_packet(False), connack(0, 0, said), False)
+        whole = publish(b"topic", b"x" * size)
+        if len(whole) > 40:
+            continue
+        d.publish(b"x" * size, 0, b"topic")
+        d.publish(b"y", 0, b"topic")
+        first, second = d.take_packets()
+        named = publish(b"topic", b"x" * size, properties=with_alias(1))
+        assert first == (named if len(whole) + 5 <= 40 else whole)
+        assert len(first) <= 40
+        known = publish(b"", b"y", properties=with_alias(1))
+        assert second == (
+            known if first == named else publish(b"topic", b"y", properties=with_alias(1))
+        )
 
 
 def test_c2b_nothing_in_a_journal_has_an_alias():
