@@ -7,6 +7,8 @@ examples   of module `examples`
 Told of each site by itself, they have a column `site`.
 """
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,15 +34,24 @@ def of_site(table, site):
 
 
 def each_site(function, tables, *rest):
-    """What `function`, one of the two below, tells of each site by itself."""
-    every = [*tables.values(), *rest]
-    found = {site for table in every for site in pc.unique(table["site"]).to_pylist()}
+    """What `function`, one of the two below, tells, with the sites that it tells it of.
+
+    Of examples there are as many as of one site; what is left out came later.
+    """
+    for name, table in function(tables, *rest):
+        if table is None or not table.num_rows or name == "timeline":
+            continue
+        if name == "examples":
+            sites = [json.loads(text)["site"] for text in table["text"].to_pylist()]
+            table = table.append_column("site", pa.array(sites, pa.string()))
+        yield name, table
+    counted = timeline.needed(tables)
+    found = {site for table in counted.values() for site in pc.unique(table["site"]).to_pylist()}
     for site in sorted(found):
-        own = [table if len(found) == 1 else of_site(table, site) for table in every]
-        some = dict(zip(tables, own, strict=False))
-        for name, table in function(some, *own[len(tables) :]):
-            if table is not None and table.num_rows:
-                yield name, table if name == "devices" else _named(table, site)
+        own = {name: of_site(table, site) for name, table in counted.items()}
+        table = timeline.partial({name: some for name, some in own.items() if some.num_rows})
+        if table is not None and table.num_rows:
+            yield "timeline", _named(table, site)
 
 
 def _named(table, site):

@@ -33,6 +33,17 @@ _COUNTED = {
 }
 
 
+def needed(tables):
+    """The columns of these tables that `partial` reads, and their sites."""
+    found = {}
+    for name, (time, number) in _COUNTED.items():
+        if name in tables:
+            more = {"losses": ("sure", "qos"), "readings": ("latency_ms",)}.get(name, ())
+            columns = dict.fromkeys(("site", time, *more, *([number] if number else [])))
+            found[name] = tables[name].select(list(columns))
+    return found
+
+
 def partial(tables):
     """What these tables of one task tell -> rows of `SCHEMA`, or None."""
     found = [rows for name in _COUNTED if name in tables for rows in _counted(name, tables[name])]
