@@ -22,6 +22,7 @@ from host_tests.fleet.cluster import (
     executors,
     submit,
 )
+from host_tests.fleet.webhdfs import webhdfs
 from tools.fleet import package, schemas
 from tools.fleet.simulate.envelope import reading
 from tools.fleet.simulate.run import Plan
@@ -66,6 +67,25 @@ def test_spark_submit_to_a_master_and_two_workers_gives_the_tables_of_local_1(au
         assert status == 1, text
     assert len(log.tasks()) == 2, "both executors finished tasks"
     _assert_same(out, one)
+
+
+def test_audit_through_hadoop_gives_the_same_tables_from_machines_that_share_nothing(
+    audited, tmp_path
+):
+    """Captures and tables are in WebHDFS, which each executor reaches by a Java of its own."""
+    captures, code, one = audited
+    with webhdfs() as store, cluster(tmp_path) as master:
+        store.put("/captures/a.pcap", (captures / "a.pcap").read_bytes())
+        audit = ("audit", store.address + "/captures", "--out", store.address + "/tables")
+        status, text = submit(master, code, *audit)
+        assert status == 1, text
+        for path, (data, _) in store.files.items():
+            if path.startswith("/tables/"):
+                local = tmp_path / path[1:]
+                local.parent.mkdir(parents=True, exist_ok=True)
+                local.write_bytes(data)
+    _assert_same(tmp_path / "tables", one)
+    assert (tmp_path / "tables" / "report.html").exists()
 
 
 def test_audit_when_an_executor_is_killed_in_the_middle_gives_the_same_tables(audited, tmp_path):
