@@ -254,7 +254,7 @@ def _facts(sink, function, tables, *rest):
     # What the report needs; site by site where the sink keeps sites apart.
     if sink.sites is None:
         return function(tables, *rest)
-    return facts.each_site(function, tables, *(one for one in rest if one is not None))
+    return facts.each_site(function, tables, *rest)
 
 
 def _told(found, buckets):
