@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import TS
 from .messages import PUBACK, PUBREC
 from .rows import FAR, TYPES
 from .sessions import parsed, table
@@ -29,16 +30,19 @@ def subscriptions(rows, sessions, gaps, flows):
     # Asked and answered, in whatever order the capture shows the two.
     waiting: dict[tuple, tuple] = {}
     refused: list[tuple] = []
-    for row, detail in zip(at.tolist(), details, strict=True):
-        connection = int(rows.connection[row])
-        kind = int(rows.kind[row])
-        session = (int(rows.client[row]), int(sessions.number[connection]))
+    where = rows.connection[at]
+    who = (rows.client[at], sessions.number[where], rows.packet_id[at])
+    columns = [one.tolist() for one in (at, where, rows.kind[at], *who, rows.ts[at])]
+    for row, connection, kind, client, number, packet_id, ts, detail in zip(
+        *columns, details, strict=True
+    ):
+        session = (client, number)
         is_about = kind in (_SUBSCRIBE, _SUBACK)
-        key = (connection, int(rows.packet_id[row]), is_about)
+        key = (connection, packet_id, is_about)
         other = waiting.pop(key, None)
         if kind == _UNSUBSCRIBE:
             # Nothing has to be passed on from here on, unless the broker says that it refuses.
-            found.end(session, detail.get("filters", []), int(rows.ts[row]))
+            found.end(session, detail.get("filters", []), ts)
         if other is None or other[0] == kind:
             waiting[key] = (kind, row, detail)
             continue
@@ -100,40 +104,51 @@ class _Spans:
 
 
 def _table(rows, sessions, gaps, flows, spans):
-    lives = _Lives(rows, sessions, flows, {one[0] for one in spans})
-    begins = np.array([one[3] for one in spans], np.int64)
-    missing = _holes(rows, gaps, flows)
-    of = [lives.of[one[:2]] for one in spans]
-    client_gaps = [missing.get(one[0], ([], [])) for one in spans]
-    ends = [life.end if one[7] is None else min(one[7], life.end) for one, life in zip(spans, of)]
-    stuck = np.array([life.stuck_since for life in of], np.int64)
-    full = np.array([life.full_since for life in of], np.int64)
-    assumed = np.array([life.assumed_since for life in of], np.int64)
+    # One entry for each span; what is the session's own comes from `_Lives`, in columns.
+    client, number, filters, row, qos, bits, begin, end = (
+        zip(*spans, strict=True) if spans else ((),) * 8
+    )
+    begins, options = np.array(row, np.int64), np.array(bits, np.int64)
+    lives = _Lives(rows, sessions, flows)
+    of = lives.places(np.array(client, np.int64), np.array(number, np.int64))
+    is_bridge = lives.is_bridge[of]
+    until = np.array([FAR if one is None else one for one in end], np.int64)
     columns = {
         "site": rows.strings("site", begins),
         "client_id": rows.strings("client_id", begins),
         "connection": rows.strings("connection", begins),
-        "filter": [one[2] for one in spans],
-        "prefix": [prefix(one[2]) for one in spans],
-        "qos": [one[4] for one in spans],
-        "session": [one[1] for one in spans],
-        "begin": np.array([one[6] for one in spans], np.int64),
-        "end": np.array(ends, np.int64),
-        "last_seen": np.array([lives.last_seen[one[0]] for one in spans], np.int64),
-        "no_local": [bool(one[5] & _NO_LOCAL) or life.is_bridge for one, life in zip(spans, of)],
-        "as_published": [
-            bool(one[5] & _AS_PUBLISHED) or life.is_bridge for one, life in zip(spans, of)
-        ],
-        "packet_bytes_max": pa.array([life.packet_bytes_max for life in of], pa.int64()),
-        "online_begins": [life.online_begins for life in of],
-        "online_ends": [life.online_ends for life in of],
-        "assumed_since": pa.array(assumed, mask=assumed == FAR),
-        "stuck_since": pa.array(stuck, mask=stuck == FAR),
-        "full_since": pa.array(full, mask=full == FAR),
-        "gap_begins": [one[0] for one in client_gaps],
-        "gap_ends": [one[1] for one in client_gaps],
+        "filter": list(filters),
+        "prefix": [prefix(one) for one in filters],
+        "qos": np.array(qos, np.int64),
+        "session": np.array(number, np.int64),
+        "begin": np.array(begin, np.int64),
+        "end": np.minimum(until, lives.end[of]),
+        "last_seen": lives.last_seen[np.array(client, np.int64)],
+        "no_local": (options & _NO_LOCAL > 0) | is_bridge,
+        "as_published": (options & _AS_PUBLISHED > 0) | is_bridge,
+        "online_begins": lives.online_begins.take(pa.array(of)),
+        "online_ends": lives.online_ends.take(pa.array(of)),
     }
+    for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
+        values = getattr(lives, name)[of]
+        columns[name] = pa.array(values, mask=values == FAR)
+    missing = _holes(rows, gaps, flows)
+    for place, name in enumerate(("gap_begins", "gap_ends")):
+        columns[name] = _of_clients({one: both[place] for one, both in missing.items()}, client)
     return table(columns, schemas.SUBSCRIPTIONS)
+
+
+def _of_clients(times, clients):
+    # A list of times for each of these clients; most captures miss nothing.
+    found = [times.get(one, ()) for one in clients] if times else []
+    sizes = [len(one) for one in found] or [0] * len(clients)
+    return _lists(sizes, np.array([ts for one in found for ts in one], np.int64))
+
+
+def _lists(sizes, times):
+    # A column of lists of so many times.
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(times, pa.int64()).cast(TS))
 
 
 def _holes(rows, gaps, flows):
@@ -149,72 +164,80 @@ def _holes(rows, gaps, flows):
     return found
 
 
-class _Life:
-    # One session: until when it lasted, when its client was there.
-    def __init__(self):
-        self.end = FAR
-        self.online_begins, self.online_ends = [], []
-        self.is_bridge = False
-        self.packet_bytes_max = None
-        self.receive_max = FAR
-        self.stuck_since = FAR
-        self.full_since = FAR
-        self.assumed_since = FAR
-
-
 class _Lives:
-    """All sessions of these clients: `of[client, number]`; `last_seen[client]` is its last
-    packet."""
+    """All sessions of these clients, in columns: until when they lasted (`end`), when their
+    client was there, what it takes.  FAR: never, or any number.
 
-    def __init__(self, rows, sessions, flows, clients):
-        self.of = {}
-        chosen = np.zeros(int(rows.client.max(initial=-1)) + 1, bool)
-        chosen[list(clients)] = True
-        mine = np.flatnonzero(chosen[rows.client_of])
-        last = np.zeros(int(rows.client.max(initial=-1)) + 1, np.int64)
-        np.maximum.at(last, rows.client, rows.ts)
-        self.last_seen = last.tolist()
-        lapse = sessions.lapse.tolist()
-        client_of, number = rows.client_of.tolist(), sessions.number.tolist()
-        for one in mine[~sessions.is_refused[mine]].tolist():
-            life = self.of.setdefault((client_of[one], number[one]), _Life())
-            # The session's last connection decides when it is over.
-            life.end = min(lapse[one], self.last_seen[client_of[one]])
-            before = self.of.get((client_of[one], number[one] - 1))
-            if before is not None:
-                before.end = min(before.end, int(rows.start_of[one]))
-            self._connect(life, one, rows, sessions)
-        for one in mine.tolist():
-            self.of.setdefault((client_of[one], number[one]), _Life())
-        self._stuck(rows, sessions, flows, chosen)
+    Of a session all connections that were not refused follow each other; the last entry is
+    for those that have none.  `last_seen[client]` is its last packet.
+    """
 
-    @staticmethod
-    def _connect(life, one, rows, sessions):
-        if life.online_ends and sessions.level[one] == 3:
-            life.assumed_since = min(life.assumed_since, life.online_ends[-1])
-        begin = sessions.answer_row[one]
-        begin = rows.ts[begin] if begin >= 0 else rows.start_of[one]
-        life.online_begins.append(int(begin))
-        life.online_ends.append(max(int(begin), int(sessions.end[one])))
-        hello = sessions.hello[one] or {}
-        life.is_bridge |= bool(hello.get("is_bridge"))
-        life.receive_max = min(life.receive_max, int(sessions.receive_max[one, 0]) or FAR)
-        limit = hello.get("maximum_packet_bytes")
-        if limit is not None:
-            life.packet_bytes_max = min(limit, life.packet_bytes_max or limit)
+    def __init__(self, rows, sessions, flows):
+        self._keep = keep = np.flatnonzero(~sessions.is_refused)
+        client, number = rows.client_of[keep], sessions.number[keep]
+        self._width = int(number.max(initial=0)) + 2
+        key = client * self._width + number
+        self._is_first = np.diff(key, prepend=-1) != 0
+        self._first = np.flatnonzero(self._is_first)
+        self._keys = key[self._first]
+        begins = np.flatnonzero(np.diff(rows.client, prepend=-1))
+        self.last_seen = np.maximum.reduceat(rows.ts, begins) if len(begins) else rows.ts
+        self.end = self._ends(rows, sessions, client)
+        self._times(rows, sessions)
+        hello = [sessions.hello[one] or {} for one in keep.tolist()]
+        bridges = np.array([bool(one.get("is_bridge")) for one in hello], bool)
+        self.is_bridge = self._over(np.logical_or, bridges, False)
+        limits = np.array([one.get("maximum_packet_bytes") or FAR for one in hello], np.int64)
+        self.packet_bytes_max = self._over(np.minimum, limits)
+        takes = sessions.receive_max[keep, 0]
+        self._receive_max = self._over(np.minimum, np.where(takes > 0, takes, FAR))
+        self._stuck(rows, sessions, flows)
 
-    def _stuck(self, rows, sessions, flows, chosen):
+    def places(self, client, number):
+        """The entries of these sessions."""
+        key = client * self._width + number
+        place = np.searchsorted(self._keys, key)
+        is_there = np.append(self._keys, -1)[place] == key
+        return np.where(is_there, place, len(self._keys))
+
+    def _over(self, function, values, none=FAR):
+        # Over the connections of each session.
+        found = function.reduceat(values, self._first) if len(values) else values
+        return np.append(found, none).astype(values.dtype)
+
+    def _ends(self, rows, sessions, client):
+        first = self._first
+        last = np.append(first[1:], len(self._keep))[: len(first)] - 1
+        # The session's last connection decides when it is over, or the next session does.
+        end = np.minimum(sessions.lapse[self._keep[last]], self.last_seen[client[last]])
+        follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
+        start = rows.start_of[self._keep[first[follows + 1]]]
+        end[follows] = np.minimum(end[follows], start)
+        return np.append(end, FAR)
+
+    def _times(self, rows, sessions):
+        answer = sessions.answer_row[self._keep]
+        begin = rows.start_of[self._keep].copy()
+        begin[answer >= 0] = rows.ts[answer[answer >= 0]]
+        end = np.maximum(begin, sessions.end[self._keep])
+        sizes = np.append(np.diff(self._first, append=len(begin)), 0)
+        self.online_begins, self.online_ends = _lists(sizes, begin), _lists(sizes, end)
+        again = ~self._is_first & (sessions.level[self._keep] == 3)
+        before = np.where(again, np.concatenate(([FAR], end[:-1]))[: len(end)], FAR)
+        self.assumed_since = self._over(np.minimum, before)
+
+    def _stuck(self, rows, sessions, flows):
         # Deliveries without their last acknowledgement: what comes behind may have to wait.
         sent = (rows.direction[flows.publish_row] == 1) & ~flows.is_complete & flows.is_known
         row = flows.publish_row[sent]
-        row = row[chosen[rows.client[row]]]
-        connection = rows.connection[row]
-        entries = (rows.client[row], sessions.number[connection], rows.ts[row])
-        waiting: dict[tuple, list] = {}
-        for client, number, ts in zip(*(entry.tolist() for entry in entries), strict=True):
-            waiting.setdefault((client, number), []).append(ts)
-        for key, times in waiting.items():
-            life = self.of[key]
-            life.stuck_since = min(times)
-            if len(times) >= life.receive_max:
-                life.full_since = sorted(times)[life.receive_max - 1]
+        of = self.places(rows.client[row], sessions.number[rows.connection[row]])
+        order = np.lexsort((rows.ts[row], of))
+        of, ts = of[order], rows.ts[row][order]
+        begins = np.diff(of, prepend=-1) != 0
+        first = np.flatnonzero(begins)
+        rank = np.arange(1, len(of) + 1) - first[np.cumsum(begins) - 1] if len(of) else of
+        self.stuck_since = np.full(len(self._receive_max), FAR)
+        self.full_since = self.stuck_since.copy()
+        self.stuck_since[of[first]] = ts[first]
+        is_last = rank == self._receive_max[of]
+        self.full_since[of[is_last]] = ts[is_last]

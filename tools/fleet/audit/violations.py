@@ -5,6 +5,8 @@ text).  What a capture does not show (a session that began before it, bytes that
 missing) is never held against anyone.  Ids are those of docs/requirements.tsv.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -168,24 +170,33 @@ def _errors(rows, sessions, gaps):
 def _connects(rows, sessions):
     at, ids, texts = [], [], []
     for row, hello in zip(sessions.hello_row.tolist(), sessions.hello, strict=True):
-        for requirement, text in _connect_faults(hello) if hello else ():
+        for requirement, text in _faults_of(hello) if hello else ():
             at.append(row)
             ids.append(requirement)
             texts.append(text)
     return [(at, ids, texts)]
 
 
-def _connect_faults(hello):
-    flags, level = hello.get("flags", 2), hello.get("level", 3)
-    size = len(hello.get("client_id", "x"))
+def _faults_of(hello):
+    level = hello.get("level", 3)
+    size = len(hello.get("client_id", "x")) if level == 3 else 0
+    return _connect_faults(level, hello.get("flags", 2), hello.get("protocol"), size)
+
+
+@lru_cache(4096)  # the CONNECTs of a fleet are alike
+def _connect_faults(level, flags, protocol, size):
+    return list(_find_connect_faults(level, flags, protocol, size))
+
+
+def _find_connect_faults(level, flags, protocol, size):
     if level == 3 and not 1 <= size <= 23:
         yield "31-3.1-CLIENTID", "client id of %d characters" % size
     if flags & 1 or (flags & 0x38 and not flags & 4) or flags & 0x18 == 0x18:
         yield "31-2.2-FLAGS", "connect flags 0x%02X" % flags
     if flags & 0xC0 == 0x40 and level < 5:
         yield "31-2.2-USER", "password without a user name"
-    if (hello.get("protocol") == "MQIsdp") != (level == 3):
-        yield "31-2.2-PROTO", "protocol %s with level %d" % (hello.get("protocol"), level)
+    if (protocol == "MQIsdp") != (level == 3):
+        yield "31-2.2-PROTO", "protocol %s with level %d" % (protocol, level)
 
 
 def _connacks(rows, sessions):
