@@ -34,6 +34,17 @@ _TOO_WIDE = """() => {
     .filter((node) => !scrolls(node))
     .map((node) => node.tagName + " " + node.textContent.slice(0, 40));
 }"""
+# Of the table of outcomes, the widest, scrolled to its end: are its first cells to be seen?
+_SCROLLED_CELLS = """() => {
+  const table = [...document.querySelectorAll("table")].find((one) =>
+    one.querySelector("th:nth-child(10)"));
+  const scroller = table.closest(".md-typeset__scrollwrap");
+  scroller.scrollLeft = scroller.scrollWidth;
+  const left = scroller.getBoundingClientRect().left;
+  const isSeen = (cell) => cell.getBoundingClientRect().left >= left - 1;
+  const [first, second] = table.querySelectorAll("td");
+  return {first: isSeen(first), second: isSeen(second)};
+}"""
 # Material draws each picture into a shadow tree that scripts cannot see into; text stays a
 # `pre` until then.
 _UNDRAWN = "document.querySelectorAll('pre.mermaid').length"
@@ -82,6 +93,11 @@ if _BROWSER:
             if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 wrong[path.name, "page"] = "scrolls sideways"
         assert wrong == {}
+        assert tab.complaints == []
+
+    def test_wide_table_keeps_what_its_rows_are_about_in_sight(site, tab):
+        tab.goto((site / "reasons" / "benchmarks.html").as_uri())
+        assert tab.evaluate(_SCROLLED_CELLS) == {"first": True, "second": False}
         assert tab.complaints == []
 
     def test_pictures_are_drawn(site, tab):
