@@ -47,6 +47,7 @@ else:
 
 _NETWORK = const(256)
 _CLOSED = const(258)
+_TOO_LARGE = const(260)
 _FULL = const(261)
 
 _ONLINE = const(2)
@@ -117,7 +118,7 @@ class _Messages:
             self._last = None
             client._turn(0)  # acknowledged before the next body begins
         pattern = self._pattern
-        while client._keeper:
+        while not client._is_over:
             taken = client._taken
             for k in range(len(taken)):
                 one = taken[k]
@@ -141,7 +142,8 @@ class MQTTClient(_client.MQTTClient):
     connection.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not for programs.
     """
 
-    _keeper = None  # the task that keeps the client connected, from connect() on
+    _keeper = None  # the task that keeps the client connected, once it is
+    _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -176,6 +178,7 @@ class MQTTClient(_client.MQTTClient):
         `last_error` says why it is not connected yet.
         """
         await self.disconnect()
+        self._is_over = False
         if stream:
             self._opener = stream
         if clean_session:
@@ -188,8 +191,11 @@ class MQTTClient(_client.MQTTClient):
         try:
             while not self._step():
                 await self._pace()
+                if self._is_over:
+                    raise MQTTError(_CLOSED)
         except BaseException:
             self._close()
+            self._end()
             raise
         self._keeper = asyncio.create_task(self._keep())
         return self._protocol.is_present
@@ -226,7 +232,7 @@ class MQTTClient(_client.MQTTClient):
                 await self._moved.wait()  # _drop() and _next_turn() say when
             elif self._opener or protocol.left:
                 await sleep_ms(_GLANCE_MS)
-            else:
+            elif self._raw is raw:
                 await readable(raw)
 
     def _turn(self, most=_MOST_TAKEN):
@@ -252,8 +258,12 @@ class MQTTClient(_client.MQTTClient):
             elif self._keeper:
                 self._step()
         except Exception as error:
-            # The connection heals most; what it does not comes again, and is told again.
-            self._close()
+            # A new connection heals most; what it does not comes again, and is told again.
+            # A message too large for the buffer was acknowledged, and others come after it.
+            if getattr(error, "code", 0) == _TOO_LARGE:
+                handled = 1
+            else:
+                self._close()
             self.last_error = error
         self._wake()
         return handled
@@ -262,6 +272,10 @@ class MQTTClient(_client.MQTTClient):
         # Who waits for anything looks for it.
         self._moved.set()
         self._moved.clear()
+
+    def _end(self):
+        self._is_over = True
+        self._wake()
 
     def _close(self):
         if self._raw:
@@ -283,7 +297,7 @@ class MQTTClient(_client.MQTTClient):
             if self._protocol.left:
                 self._close()  # the stream takes nothing
             super().disconnect()
-            self._wake()
+            self._end()
 
     # --- messages ------------------------------------------------------------------------
 
@@ -363,7 +377,7 @@ class MQTTClient(_client.MQTTClient):
             await self._next_turn()
 
     async def _next_turn(self, readers=1):
-        if not self._keeper:
+        if self._is_over:
             raise MQTTError(_CLOSED)
         if self._protocol.left:
             release(self._raw)  # the reader looks after what is half written

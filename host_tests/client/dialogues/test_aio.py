@@ -4,7 +4,7 @@ import asyncio
 
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
-from host_tests.client.dialogue import clocked_modules, with_ids_from_1
+from host_tests.client.dialogue import clocked_modules, modules_with, with_ids_from_1
 from tools.standin.clock import Clock
 from tools.standin.stream import ScriptedStream
 from umqtt31 import MQTTError
@@ -287,6 +287,126 @@ def test_connect_waits_until_there_is_a_network():
         assert await client.connect(True, open_late) is False
         assert client.is_connected and not streams
         await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_tasks_begun_before_connect_wait_for_the_connection():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        handed_over = []
+
+        async def loop():
+            async for message in client.messages():
+                handed_over.append(message.payload)
+
+        looping = asyncio.create_task(loop())
+        waiting = [
+            asyncio.create_task(one)
+            for one in (client.publish(b"t", b"now"), client.subscribe(b"f"), client.reconnected())
+        ]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await client.connect(True, desk.open)
+        await desk.until(lambda: wire.subscribe(1, (b"f", 0)) in stream.sent)
+        stream.feed(wire.suback(1, 0), qos1())
+        await desk.until(lambda: handed_over)
+        assert await waiting[0] == 0
+        assert await waiting[1] == [0]
+        assert await waiting[2] is False
+        assert wire.publish(b"t", b"now") in stream.take()
+        await client.disconnect()
+        await looping
+        assert handed_over == [b"a"]
+
+    Desk().run(main)
+
+
+def test_who_waits_is_told_when_connect_is_refused_or_given_up():
+    async def main(desk):
+        client = desk.client
+
+        def no_network():
+            raise OSError(113)
+
+        for give_up in ("cancel", "disconnect"):
+            connecting = asyncio.create_task(client.connect(True, no_network))
+            await asyncio.sleep(0)
+            waiting = asyncio.create_task(client.publish(b"t", b"a"))
+            await asyncio.sleep(0)
+            if give_up == "cancel":
+                connecting.cancel()
+            else:
+                await client.disconnect()
+            codes = []
+            for task in (connecting, waiting):
+                try:
+                    await task
+                except MQTTError as error:
+                    codes.append(error.code)
+                except asyncio.CancelledError:
+                    codes.append(give_up)
+            assert codes == [give_up if give_up == "cancel" else 258, 258]
+        await client.connect(True, desk.open)
+        assert await client.publish(b"t", b"b") == 0
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_message_too_large_without_a_hook_is_told_and_the_next_is_handed_over():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        await client.connect(True, desk.open)
+        stream.take()
+        stream.feed(wire.publish(b"t", b"x" * 100, 1, 7), wire.publish(b"t", b"b", 1, 8))
+        async for message in client.messages():
+            assert message.payload == b"b"
+            break
+        assert stream.take() == b"\x40\x02\x00\x07"
+        assert client.stats.oversize == 1 and client.last_error.code == 260
+        assert client.is_connected and client.stats.reconnects == 0
+        await client.disconnect()
+
+    Desk(buffer_size=64).run(main)
+
+
+class SocketOpener:
+    """Opens the desk's stream, which to the client looks as if it had opened a socket."""
+
+    def __init__(self, desk):
+        self._open = desk.open
+        self._stream = None
+
+    def __call__(self):
+        self._stream = self._open()
+        return self._stream
+
+    def __bool__(self):
+        return not self._stream
+
+
+def test_reader_that_found_its_connection_lost_waits_for_it_no_more():
+    async def main(desk):
+        client, stream = desk.client, desk.streams[0]
+        were_closed = []
+
+        async def readable(raw):
+            were_closed.append(raw.is_closed)
+            await asyncio.sleep(0)
+            stream.feed(b"")
+
+        for module in modules_with("socket"):
+            module.socket = None  # no network: the next connection has to fail
+        real, aio.readable = aio.readable, readable
+        try:
+            await client.connect(True, SocketOpener(desk))
+            await desk.until(lambda: stream.is_closed)
+            await asyncio.sleep(0)
+            await client.disconnect()
+        finally:
+            aio.readable = real
+        assert were_closed == [False]
 
     Desk().run(main)
 
