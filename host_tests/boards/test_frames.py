@@ -32,7 +32,6 @@ MAY_BE_LARGE = {
     "errors.MQTTError.__init__": RAISES,
     "fileblockdevice.FileBlockDevice.__init__": CONSTRUCTS,
     "fileblockdevice._is_on_fat": CONSTRUCTS,
-    "journal.Journal.__init__": CONSTRUCTS,
     "journal.Journal.open": CONSTRUCTS,
     "ordered.Ordered.publish": "one message at a time is not for speed",
     "packet._copied": "copies an array, which allocates",

@@ -49,7 +49,9 @@ _CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
 def check_range(name, value, least, most):
-    """Raise ValueError unless `least <= value <= most`."""
+    """Raise TypeError unless `value` is an int, ValueError unless `least <= value <= most`."""
+    if not isinstance(value, int):
+        raise TypeError("%s must be an int, not %r" % (name, value))
     if not least <= value <= most:
         raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
 
@@ -118,13 +120,17 @@ class MQTTClient:
         if retry_interval is None:
             retry_interval = LEVELS[level][3]
         check_range("keepalive", keepalive, 0, 65535)
+        check_range("port", port, 0, 65535)
         check_range("buffer_size", buffer_size, 16, 65535)
         check_range("max_inflight", max_inflight, 1, 65535)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
         check_range("retry_interval", retry_interval, 0, 3600)
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
+        check_range("max_subscriptions", max_subscriptions, 0, 65535)
         check_range("connect_timeout", connect_timeout, 1, 3600)
+        if store and not hasattr(store, "recover"):
+            raise TypeError("store must be a Journal")
         if overflow != "refuse":
             from .giveup import POLICIES
 
@@ -602,7 +608,10 @@ class MQTTClient:
         self._fit(len(packet) - len(client_id))
         self._clean = clean
         self._error = None
-        self._raw = stream or open_stream(self._opener, self._address)
+        stream = stream or open_stream(self._opener, self._address)
+        if not hasattr(stream, "readinto"):
+            raise TypeError("stream has no readinto()")
+        self._raw = stream
         self._began_at = now = time.ticks_ms()
         self._protocol.keepalive_ms = keepalive * 1000
         self._protocol.begin(clean, packet, now)
@@ -746,7 +755,10 @@ class MQTTClient:
         for name in topic:
             qos = 0
             if first == _PACKET_SUBSCRIBE:
-                name, qos = name
+                try:
+                    name, qos = name
+                except (TypeError, ValueError):
+                    raise TypeError("topic must be a list of (filter, QoS)")
                 length += 1
             check_range("qos", qos, 0, 2 if self._identity[0] < 5 else 47)
             name = bytes(as_bytes("topic", name))
@@ -755,7 +767,7 @@ class MQTTClient:
             names.append(name)
             levels.append(qos)
         if not names:
-            raise ValueError("no filter given")
+            raise ValueError("topic: no filter given")
         self._fit(size_of(length))
         return first, names, levels + properties if first == _PACKET_SUBSCRIBE else bytearray()
 

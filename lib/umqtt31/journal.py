@@ -69,7 +69,7 @@ class Journal:
         erase_foreign=False,
     ):
         self._ring = Ring()
-        self._layout = (block_device, program_bytes, min(cell_bytes, program_bytes), erase_bytes)
+        self._layout = (block_device, program_bytes, cell_bytes, erase_bytes)
         self.is_deferred = group_commit
         self._erase_foreign = erase_foreign
 

@@ -83,9 +83,15 @@ def hand_over(journal, session):
 def _make_ring(ring, layout, client_id, slot_bytes):
     # Everything that the ring keeps is allocated here.
     device, page_bytes, cell_bytes, erase_bytes = layout
+    if not hasattr(device, "ioctl"):
+        raise TypeError("block_device has no ioctl()")
     device_bytes = device.ioctl(5, 0)
-    whole = not (erase_bytes % device_bytes or erase_bytes % page_bytes)
-    if not whole or page_bytes % cell_bytes or cell_bytes < _LEAST_BYTES:
+    whole = True
+    for value in layout[1:]:
+        whole = whole and isinstance(value, int) and value >= _LEAST_BYTES
+    whole = whole and not (erase_bytes % device_bytes or erase_bytes % page_bytes)
+    cell_bytes = whole and min(cell_bytes, page_bytes)
+    if not whole or page_bytes % cell_bytes:
         text = "cell_bytes (32 or more), program_bytes and erase_bytes, and the"
         raise ValueError(text + " device's %d, must divide each other" % device_bytes)
     ring.device = device

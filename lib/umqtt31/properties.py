@@ -137,7 +137,7 @@ def given(properties, kind):
     heap_lock()
     fault = fault_of(SENT, properties, 0, len(properties), kind)
     if fault:
-        raise ValueError("not valid here: %r" % properties)
+        raise ValueError("properties not valid here: %r" % properties)
     return properties
 
 

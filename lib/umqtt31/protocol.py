@@ -330,10 +330,10 @@ class Protocol:
 
     def prepare(self, properties, max_age):
         """The next message has these -> what to add to its flags for accept()."""
-        if max_age and not 0 < max_age <= 86400:
-            raise ValueError("max_age must be 0 to 86400, not %r" % max_age)
+        if max_age and not (isinstance(max_age, int) and 0 < max_age <= 86400):
+            raise ValueError("max_age must be 0 to 86400, not %r" % (max_age,))
         if properties:
-            raise ValueError("needs level=5")
+            raise ValueError("properties need level=5")
         return 0
 
     def accept(self, topic, msg, flags):

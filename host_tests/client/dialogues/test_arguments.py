@@ -1,7 +1,9 @@
 """Wrong arguments: ValueError or TypeError before anything is sent or stored."""
 
 from host_tests.client.dialogue import Dialogue, error_of
-from umqtt31 import MQTTClient
+from host_tests.client.wire import connack
+from tools.standin.stream import ScriptedStream
+from umqtt31 import Journal, MQTTClient
 
 BAD_OPTIONS = [
     ("level", 2),
@@ -21,7 +23,11 @@ BAD_OPTIONS = [
     ("overflow", "drop"),
     ("overflow", None),
     ("keepalive", 65536),
+    ("port", -1),
+    ("port", 65536),
+    ("max_subscriptions", -1),
 ]
+NUMBERS = {name for name, _ in BAD_OPTIONS if name != "overflow"}
 
 
 def test_options_out_of_range_are_refused_by_name():
@@ -29,6 +35,25 @@ def test_options_out_of_range_are_refused_by_name():
         error = error_of(MQTTClient, "dev", "broker", **{name: value})
         assert isinstance(error, (ValueError, TypeError)), (name, value)
         assert isinstance(error, TypeError) or name in str(error), (name, value, error)
+
+
+def test_options_of_another_type_are_refused_by_name():
+    for name in sorted(NUMBERS):
+        for bad in ("4", 4.5, [4]):
+            error = error_of(MQTTClient, "dev", "broker", **{name: bad})
+            assert isinstance(error, TypeError) and name in str(error), (name, bad, error)
+
+
+def test_block_device_in_place_of_a_journal_is_refused_by_name():
+    for bad in (object(), "journal.bin", 16):
+        error = error_of(MQTTClient, "dev", "broker", store=bad)
+        assert isinstance(error, TypeError) and "store" in str(error), (bad, error)
+
+
+def test_journal_over_what_is_no_block_device_is_refused_by_name():
+    for bad in (None, "journal.bin", 16):
+        error = error_of(MQTTClient, "dev", "broker", store=Journal(bad))
+        assert isinstance(error, TypeError) and "block_device" in str(error), (bad, error)
 
 
 def test_options_at_their_limits_are_taken():
@@ -58,10 +83,36 @@ def test_will_without_keepalive_is_refused():
 
 def test_max_age_out_of_range_is_refused():
     d = Dialogue()
-    for bad in (-1, 86401):
-        assert isinstance(error_of(d.publish, max_age=bad), ValueError)
+    for qos in (1, 2):
+        for bad in (-1, 86401, 1.5, "5"):
+            error = error_of(d.publish, qos=qos, max_age=bad)
+            assert isinstance(error, ValueError) and "max_age" in str(error), (bad, error)
     d.c2b()
-    assert d.client.inflight == 0
+    assert d.client.inflight + d.client.queued == 0
+
+
+def test_list_of_filters_without_their_qos_is_refused_by_name():
+    d = Dialogue()
+    for bad in (["a"], ["abc"], [("a",)], [("a", 0, 1)], [None], [("a", 0), "b"], []):
+        error = error_of(d.client.subscribe, bad)
+        assert isinstance(error, (TypeError, ValueError)), (bad, error)
+        assert "topic" in str(error), (bad, error)
+    for bad in ("1", None, 1.5):
+        error = error_of(d.client.subscribe, "a", bad)
+        assert isinstance(error, TypeError) and "qos" in str(error), (bad, error)
+    d.c2b()
+
+
+def test_stream_that_is_none_is_refused_by_name_and_the_next_one_taken():
+    d = Dialogue(is_connected=False)
+    for bad in (object(), 16, lambda: None, lambda: "stream"):
+        error = error_of(d.client.connect, stream=bad)
+        assert isinstance(error, TypeError) and "stream" in str(error), (bad, error)
+        assert not d.client.is_connected
+    stream = ScriptedStream()
+    stream.feed(connack(0))
+    d.client.connect(stream=stream)
+    assert d.client.is_connected
 
 
 def test_stats_can_be_read_by_name_and_by_attribute():
