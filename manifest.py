@@ -28,6 +28,7 @@ package(
         "properties.py",
         "protocol.py",
         "ram.py",
+        "reasons.py",
         "recovery.py",
         "ring.py",
         "robust.py",

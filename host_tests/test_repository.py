@@ -28,7 +28,8 @@ MOST_BYTES_TRACKED = 2_000_000
 MAY_IMPORT = {
     # what all may use
     "errors": {"codes"},
-    "codes": set(),
+    "reasons": set(),
+    "codes": {"reasons"},
     "cpython": set(),
     "topic": set(),
     "levels": set(),

@@ -5,14 +5,17 @@ import re
 import pytest
 
 from host_tests.client.runner import ROOT
-from umqtt31 import MQTTError, codes
+from umqtt31 import MQTTError, codes, reasons
 
 PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ")
-][1:]
+
+
+def rows_of(part):
+    lines = [line for line in part.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+ROWS, REASONS = map(rows_of, PAGE.read_text(encoding="utf-8").split("\n## ")[:2])
 CODES = {name: value for name, value in vars(codes).items() if name.isupper() and name[0] != "_"}
 CODES.pop("NAMES")
 
@@ -41,3 +44,9 @@ def test_line_begins_as_the_message_does(value):
 def test_refusal_names_host_and_port(code):
     error = codes.refusal(code, 4, ("broker.example", 1883, None))
     assert "(broker.example port 1883)" in str(error)
+
+
+def test_reason_codes_of_level_5_are_listed_with_what_is_said():
+    listed = {int(row[0][1:5], 16): row[1].strip("`") for row in REASONS}
+    assert listed == {code: str(MQTTError(code)) for code in reasons.TEXTS}
+    assert str(MQTTError(0x91)) == "broker refused: reason 0x91"

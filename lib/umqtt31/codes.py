@@ -43,6 +43,10 @@ _TEXTS = {
 
 def text_of(code):
     """-> the text of an error code."""
+    if 127 < code < 256:
+        from .reasons import TEXTS
+
+        return TEXTS.get(code) or "broker refused: reason 0x%02X" % code
     return _TEXTS.get(code) or "broker refused: %d" % code
 
 

@@ -372,7 +372,8 @@ def test_c2b_packet_larger_than_the_broker_takes_is_not_sent():
 def test_c2b_qos_above_the_maximum_is_not_sent():
     """MQTT-3.2.2-11."""
     d = allowed(maximum_qos=1)
-    assert code_of(d.publish, b"x", 2) == 0x9B
+    error = error_of(d.publish, b"x", 2)
+    assert error.code == 0x9B and "publish with a lower one" in str(error)
     d.publish(b"x", 1)
     d.c2b(publish(b"t", b"x", 1, 1))
     d = allowed(maximum_qos=0)
