@@ -43,11 +43,12 @@ _TEXTS = {
 
 def text_of(code):
     """-> the text of an error code."""
-    if 127 < code < 256:
+    text = _TEXTS.get(code)
+    if not text and 127 < code < 256:
         from .reasons import TEXTS
 
-        return TEXTS.get(code) or "broker refused: reason 0x%02X" % code
-    return _TEXTS.get(code) or "broker refused: %d" % code
+        text = code in TEXTS and "%s (reason %d)" % (TEXTS[code], code)
+    return text or "broker refused: %d" % code
 
 
 def refusal(code, level, address):
