@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-from host_tests.client.dialogue import clocked_modules
+from host_tests.client.dialogue import clocked_modules, modules_with
 from tools.standin import packets
 from tools.standin.clock import Clock
 from tools.standin.dice import Dice
@@ -117,10 +117,15 @@ def refusals(cases):
 
     Anything but an MQTTError ends it.
     """
-    for name, module in sys.modules.items():
-        if name.startswith("umqtt31.") and hasattr(module, "random"):
-            module.random = Dice()
-    return [_refusals(*case) for case in cases]
+    diced = modules_with("random")
+    before = [module.random for module in diced]
+    for module in diced:
+        module.random = Dice()
+    try:
+        return [_refusals(*case) for case in cases]
+    finally:
+        for module, random in zip(diced, before):
+            module.random = random
 
 
 def _refusals(port, server, ssl):
