@@ -5,10 +5,10 @@ micropython aio_desk.py FUNCTION PORT LEVEL); each returns numbers and bytes.
 """
 
 import asyncio
-import random
 import sys
 
 import umqtt31
+from tools.standin.dice import Thrown
 from umqtt31 import FileBlockDevice, Journal
 from umqtt31 import client as waiting
 from umqtt31.aio import MQTTClient
@@ -105,12 +105,6 @@ def share(port, level):
     return asyncio.run(_share(port, level))
 
 
-class _Dice:
-    # In place of the module `random`: no pause before an attempt to connect.
-    def getrandbits(self, bits):
-        return 0
-
-
 async def _lose(port, level):
     topic = b"lose%d/%d" % (level, sys.maxsize & 0xFFFF)
     async with _new_client(b"lose", port, level) as client:
@@ -131,11 +125,8 @@ async def _lose(port, level):
 
 def lose(port, level):
     """-> payload of what was published without a connection, reconnects."""
-    waiting.random = _Dice()
-    try:
+    with Thrown([waiting]):  # no pause before an attempt to connect
         return asyncio.run(_lose(port, level))
-    finally:
-        waiting.random = random
 
 
 async def _cancel(port, level):

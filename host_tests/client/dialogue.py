@@ -5,13 +5,12 @@ written with it.  It changes the names `time`, `socket` and, while a client is m
 `random` in the client's modules; under pytest `conftest.py` puts them back.
 """
 
-import random
 import sys
 
 import umqtt31
 from host_tests.client import wire
 from tools.standin.clock import Clock
-from tools.standin.dice import Dice
+from tools.standin.dice import Thrown
 from tools.standin.sockets import Sockets
 from tools.standin.stream import ScriptedStream
 
@@ -53,14 +52,8 @@ def clocked_modules():
 
 def with_ids_from_1(make, *args, **options):
     """-> the client `make(*args, **options)`; in RAM its packet ids begin at 1."""
-    diced = modules_with("random")
-    for module in diced:
-        module.random = Dice()
-    try:
+    with Thrown(modules_with("random")):
         return make(*args, **options)
-    finally:
-        for module in diced:
-            module.random = random
 
 
 def error_of(function, *args, **options):

@@ -12,7 +12,7 @@ import time
 from host_tests.client.dialogue import clocked_modules, modules_with
 from tools.standin import packets
 from tools.standin.clock import Clock
-from tools.standin.dice import Dice
+from tools.standin.dice import Thrown
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.tls import context_of, text_of, wrap
@@ -117,15 +117,8 @@ def refusals(cases):
 
     Anything but an MQTTError ends it.
     """
-    diced = modules_with("random")
-    before = [module.random for module in diced]
-    for module in diced:
-        module.random = Dice()
-    try:
+    with Thrown(modules_with("random")):
         return [_refusals(*case) for case in cases]
-    finally:
-        for module, random in zip(diced, before):
-            module.random = random
 
 
 def _refusals(port, server, ssl):
