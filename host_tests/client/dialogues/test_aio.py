@@ -55,6 +55,12 @@ class Desk:
             raise OSError(113)
         return stream
 
+    async def connected(self):
+        """-> the client, in a clean session, and its first stream, CONNECT taken from it."""
+        await self.client.connect(True, self.open)
+        self.streams[0].take()
+        return self.client, self.streams[0]
+
     async def sleep_ms(self, ms):
         """In place of asyncio's: it turns the clock and lets the others go on."""
         self.clock.sleep_ms(ms)
@@ -80,9 +86,7 @@ class Desk:
 
 def test_message_is_acknowledged_when_its_body_is_done():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(qos1())
         async for message in client.messages():
             assert (message.topic, message.payload, message.qos) == (b"t", b"a", 1)
@@ -100,9 +104,7 @@ def test_message_is_acknowledged_when_its_body_is_done():
 
 def test_next_message_acknowledges_the_one_before():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(qos1(), wire.publish(b"t", b"b", 1, 8))
         payloads = []
         async for message in client.messages():
@@ -119,9 +121,7 @@ def test_next_message_acknowledges_the_one_before():
 def test_acknowledgements_are_read_while_a_body_waits_for_room():
     # The window and the queue have room for two: the third publish() needs a PUBACK.
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(*[wire.publish(b"t", b"a")] * 100)  # more than are copied out
         async for _ in client.messages():
             for k in range(2):
@@ -221,9 +221,7 @@ def test_publish_of_qos0_waits_for_the_connection():
 
 def test_publish_goes_on_when_a_full_stream_takes_more():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.is_blocked = True
         client.publish_nowait(b"t", b"a")
         waiting = asyncio.create_task(client.publish(b"t", b"b"))
@@ -356,9 +354,7 @@ def test_who_waits_is_told_when_connect_is_refused_or_given_up():
 
 def test_message_too_large_without_a_hook_is_told_and_the_next_is_handed_over():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(wire.publish(b"t", b"x" * 100, 1, 7), wire.publish(b"t", b"b", 1, 8))
         async for message in client.messages():
             assert message.payload == b"b"
@@ -485,9 +481,7 @@ def test_cancelled_publish_is_absent():
 
 def test_ordered_publishes_one_at_a_time():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         for payload in (b"a", b"b"):
             await client.publish(b"t", payload, qos=1)
         assert stream.take() == wire.publish(b"t", b"a", 1, 1)
@@ -507,9 +501,7 @@ def test_ordered_publishes_one_at_a_time():
 
 def test_message_whose_body_was_left_comes_again_in_the_next_loop():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(qos1(), qos2_next())
         payloads = []
         for _ in range(2):
@@ -727,9 +719,7 @@ def test_queue_that_is_full_discards_nothing_at_qos0_or_1():
 
 def test_message_has_a_copy_of_its_properties():
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         said = wire.properties(content_type=b"c", correlation_data=b"d")
         stream.feed(wire.publish(b"t", b"a", 1, 7, properties=said))
         stream.feed(wire.publish(b"t", b"b", 1, 8))
@@ -757,9 +747,7 @@ def test_message_that_a_body_refuses_is_answered_with_its_reason():
     """MQTT-4.3.2-4, MQTT-4.3.3-8: in the order of arrival, and the next ones as usual."""
 
     async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.take()
+        client, stream = await desk.connected()
         stream.feed(qos1(), qos2_next(), wire.publish(b"t", b"c", 2, 9), wire.publish(b"t", b"d"))
         async for message in client.messages():
             if message.payload == b"d":
