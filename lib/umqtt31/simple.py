@@ -16,7 +16,6 @@ _ONLINE = const(2)
 
 _MESSAGE = const(2)  # what received() says
 
-
 _TIMEOUT = const(257)
 _CLOSED = const(258)
 _TOO_LARGE = const(260)
