@@ -63,7 +63,7 @@ class Stream:
         self._manifest.add(number, name, self._sites_of(name))
 
     def _sites_of(self, name):
-        rows = self._kept([name], ["events", "captures"]).select("site").distinct().collect()
+        rows = self._read([name], "events", "captures").select("site").distinct().collect()
         return sorted(row.site for row in rows)
 
     def _with_state(self, frame):
@@ -72,10 +72,7 @@ class Stream:
         return frame.unionByName(self._read([self._manifest.state], "decoder"))
 
     def _read(self, names, *kinds, of=None):
-        found = self._kept(names, kinds)
-        return found if of is None else found.where(F.col("site").isin(list(of)))
-
-    def _kept(self, names, kinds):
+        # What these folders hold of these kinds, of all sites or of some.
         found = self._session.createDataFrame([], pack.PACKED)
         for kind in kinds:
             folders = [self._parts / name / ("kind=" + kind) for name in names]
@@ -83,7 +80,7 @@ class Stream:
             if paths:  # the kind is in the folders' names only
                 rows = self._session.read.schema(pack.PACKED).parquet(*paths)
                 found = found.unionByName(rows.withColumn("kind", F.lit(kind)))
-        return found
+        return found if of is None else found.where(F.col("site").isin(list(of)))
 
     def _write_packets(self, events, part):
         cores = self._session.sparkContext.defaultParallelism
@@ -131,7 +128,7 @@ class Stream:
         small = [name for name in parts if name.startswith("b-")]
         if len(small) > _FEW_PARTS:
             name = "m-" + small[-1].removeprefix("b-")
-            packed = self._kept(small, ["events", "captures"])
+            packed = self._read(small, "events", "captures")
             packed = packed.repartitionById(self._buckets, "bucket").mapInArrow(merge, pack.PACKED)
             packed.write.mode("overwrite").partitionBy("kind").parquet(
                 places.uri(self._parts / name)
