@@ -23,24 +23,14 @@ from host_tests.fleet.cluster import (
     submit,
 )
 from host_tests.fleet.webhdfs import webhdfs
-from tools.fleet import package, schemas
+from host_tests.fleet.written import assert_same
+from tools.fleet import package
 from tools.fleet.simulate.envelope import reading
 from tools.fleet.simulate.run import Plan
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
 _PLAN = Plan(devices=8, readings=400, seed=4, fault_rate=0.1, wire_rate=0.1)
 _LIFE_S = 1200
-
-
-def _rows(out, name):
-    table = pq.read_table(out / name)
-    columns = sorted(one for one in table.column_names if one != "part")
-    return sorted(table.select(columns).to_pylist(), key=repr)
-
-
-def _assert_same(one, other):
-    for name in schemas.TABLES:
-        assert _rows(one, name) == _rows(other, name), name
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +56,7 @@ def test_spark_submit_to_a_master_and_two_workers_gives_the_tables_of_local_1(au
         status, text = submit(master, code, *audit, settings=log.settings)
         assert status == 1, text
     assert len(log.tasks()) == 2, "both executors finished tasks"
-    _assert_same(out, one)
+    assert_same(out, one)
 
 
 def test_audit_through_hadoop_gives_the_same_tables_from_machines_that_share_nothing(
@@ -84,7 +74,7 @@ def test_audit_through_hadoop_gives_the_same_tables_from_machines_that_share_not
                 local = tmp_path / path[1:]
                 local.parent.mkdir(parents=True, exist_ok=True)
                 local.write_bytes(data)
-    _assert_same(tmp_path / "tables", one)
+    assert_same(tmp_path / "tables", one)
     assert (tmp_path / "tables" / "report.html").exists()
 
 
@@ -109,7 +99,7 @@ def test_audit_when_an_executor_is_killed_in_the_middle_gives_the_same_tables(au
     removed = {event["Executor ID"] for event in log.events("SparkListenerExecutorRemoved")}
     assert killed in removed
     assert len(log.tasks()) >= 2, "tasks ran on several executors"
-    _assert_same(out, one)
+    assert_same(out, one)
 
 
 def _stream(captures, out, *arguments):
@@ -143,7 +133,7 @@ def test_stream_when_killed_with_java_and_all_then_started_again_has_the_tables_
         life.wait()
     (growing / "a.pcap").write_bytes(data)
     assert _stream(growing, out, "--once").wait(_LIFE_S) == 1
-    _assert_same(out, one)
+    assert_same(out, one)
 
 
 def test_live_stream_when_killed_with_java_and_all_then_each_reading_is_a_row_once(

@@ -8,11 +8,11 @@ import gzip
 import io
 import json
 
-import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.captures import simulated
 from host_tests.fleet.webhdfs import webhdfs
+from host_tests.fleet.written import assert_same, rows
 from tools.fleet import batch, places, schemas
 from tools.fleet.places import place
 from tools.fleet.simulate.run import Plan
@@ -49,18 +49,6 @@ def _put(store, folder, files, to):
         (folder / name).write_bytes(data)
 
 
-def _rows(out, name):
-    with places.copied_here(place(out) / name) as folder:
-        table = pq.read_table(folder)
-    columns = sorted(one for one in table.column_names if one != "part")
-    return sorted(table.select(columns).to_pylist(), key=repr)
-
-
-def _assert_same(one, other):
-    for name in schemas.TABLES:
-        assert _rows(one, name) == _rows(other, name), name
-
-
 @pytest.fixture(scope="module")
 def local(spark, captures, store, tmp_path_factory):
     """-> the tables of a run over local files; the same files are in the store, too."""
@@ -76,12 +64,12 @@ def test_audit_through_hadoop_gives_the_tables_of_local_files(spark, store, loca
     folder, out = place(store.address + "/captures"), place(store.address + "/out/tables")
     options = {"buckets": 2, "range_bytes": 20_000}
     assert batch.run(folder, out, options, since=place(str(local))) == batch.FINDINGS
-    _assert_same(out, local)
+    assert_same(out, local)
     names = {path.split("/")[3] for path in store.files if path.startswith("/out/")}
     assert names == {*schemas.TABLES, "report.html", "metrics.prom"}
     assert "<html" in (out / "report.html").read_text()
     assert "mqtt_fleet_findings" in (out / "metrics.prom").read_text()
-    assert job.load(spark, out, "packets").count() == len(_rows(local, "packets"))
+    assert job.load(spark, out, "packets").count() == len(rows(local, "packets"))
 
 
 def test_audit_through_hadoop_when_used_wrongly_says_so(store, captures, local):
@@ -112,11 +100,11 @@ def test_stream_through_hadoop_when_started_again_gives_the_tables_of_local_file
         query.processAllAvailable()
         query.stop()
     target.refresh()
-    told = [row for row in _rows(local, "captures") if row["counter"] != "not_read"]
-    assert [row for row in _rows(out, "captures") if row["counter"] != "not_read"] == told
+    told = [row for row in rows(local, "captures") if row["counter"] != "not_read"]
+    assert [row for row in rows(out, "captures") if row["counter"] != "not_read"] == told
     for name in schemas.TABLES:
         if name != "captures":
-            assert _rows(out, name) == _rows(local, name), name
+            assert rows(out, name) == rows(local, name), name
     assert any(path.startswith("/stream/_stream/checkpoint/offsets/") for path in store.files)
     assert not target.is_behind
 

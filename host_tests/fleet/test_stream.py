@@ -5,12 +5,11 @@ import json
 import time
 
 import paho.mqtt.client as paho
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from host_tests.fleet.captures import simulated
-from tools.fleet import schemas
+from host_tests.fleet.written import assert_same, rows
 from tools.fleet.live.spool import spool_files
 from tools.fleet.report import timeline
 from tools.fleet.simulate.run import Plan, write
@@ -36,12 +35,6 @@ def _query(spark, target, out, name, take=None, **options):
     reader = spark.readStream.format(name).options(**{"buckets": _BUCKETS, **options})
     writer = reader.load().writeStream.foreachBatch(take or target.take)
     return writer.option("checkpointLocation", str(out / "_stream" / "checkpoint")).start()
-
-
-def _rows(out, name):
-    table = pq.read_table(out / name)
-    columns = [one for one in table.column_names if one != "part"]
-    return sorted(table.select(sorted(columns)).to_pylist(), key=repr)
 
 
 def _batch(spark, folder, out):
@@ -110,10 +103,9 @@ def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
     target.refresh()
     growing.write_bytes(data[:end])
     _batch(streaming, folder, tmp_path / "batch")
-    for name in schemas.TABLES:
-        assert _rows(out, name) == _rows(tmp_path / "batch", name), name
-    assert len(_rows(out, "packets")) > 500
-    assert _rows(out, "gaps") and _rows(out, "losses")
+    assert_same(out, tmp_path / "batch")
+    assert len(rows(out, "packets")) > 500
+    assert rows(out, "gaps") and rows(out, "losses")
     assert not target.is_behind
 
 
@@ -178,12 +170,11 @@ def test_refresh_judges_only_sites_with_news_and_gives_the_tables_of_a_full_run(
     assert asked == [sorted(names), ["west"]]
     assert before and _files(out / "flows" / "site=north") == before
     full = job.run(streaming, folder, tmp_path / "batch", job.Options(buckets=buckets))
-    for name in schemas.TABLES:
-        assert _rows(out, name) == _rows(tmp_path / "batch", name), name
+    assert_same(out, tmp_path / "batch")
     assert (result.rows, result.findings) == (full.rows, full.findings)
     assert any(result.findings.values())
-    for name, rows in full.facts.items():
-        assert _shown(name, result.facts[name]) == _shown(name, rows), name
+    for name, facts in full.facts.items():
+        assert _shown(name, result.facts[name]) == _shown(name, facts), name
 
 
 def test_site_is_judged_again_when_it_has_news_or_the_rules_are_others(tmp_path):
@@ -255,6 +246,6 @@ def test_live_broker_when_query_stops_and_starts_then_each_message_is_a_row_once
     query.stop()
     client.disconnect()
     client.loop_stop()
-    packets = [row for row in _rows(out, "packets") if row["packet_type"] == "PUBLISH"]
+    packets = [row for row in rows(out, "packets") if row["packet_type"] == "PUBLISH"]
     assert len(packets) == len(sent)
     assert sorted(_numbers(spool)) == sorted(sent)
