@@ -37,6 +37,15 @@ def capture():
     return simulated(PLAN)
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "cores", "wanted"),
+    [(0, 2, 2), (60, 2, 2), (100, 2, 4), (100, 8, 8), (300, 8, 16), (1 << 20, 12, 4092)],
+)
+def test_all_cores_judge_as_many_buckets(megabytes, cores, wanted):
+    sources = [files.Source("a.pcap", "a.pcap", "", size_bytes=megabytes << 20)]
+    assert job.count_buckets(sources, cores) == wanted
+
+
 def _split(data, folder, parts):
     pos, starts = 24, []
     while pos < len(data):

@@ -15,7 +15,7 @@ from ..capture import files
 from ..places import place
 from . import tables, transforms
 
-_BUCKET_BYTES = 32 << 20
+_BUCKET_BYTES, _MOST_BUCKETS = 32 << 20, 4096
 _LOOK_S = 0.25  # between two looks at how far the tasks are
 SHELF = "spark.fleet.shelf"  # setting: a folder that all machines see
 
@@ -56,9 +56,10 @@ def read(session, folder, options, shelf=None):
 
 
 def count_buckets(sources, cores):
-    """How many parts the traffic of these files is judged in."""
+    """How many parts the traffic of these files is judged in: as many for each core."""
     size = sum(source.size_bytes for source in sources)
-    return int(max(cores, min(4096, size // _BUCKET_BYTES)))
+    rounds = -(-size // (_BUCKET_BYTES * cores))
+    return int(cores * max(1, min(_MOST_BUCKETS // cores, rounds)))
 
 
 def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None):
