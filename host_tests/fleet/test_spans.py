@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tools.fleet.audit.spans import candidates, prefix
+from tools.fleet.audit.spans import beginnings, candidates, matched, prefix
 from tools.fleet.mqtt import matches
 
 
@@ -27,7 +27,7 @@ def test_prefix_is_what_stands_before_the_first_wildcard(pattern, wanted):
 
 def _kept(patterns, topics):
     rows = {"filter": patterns, "prefix": [prefix(one) for one in patterns]}
-    return candidates(pa.table(rows), topics)["filter"].to_pylist()
+    return candidates(pa.table(rows), beginnings(topics))["filter"].to_pylist()
 
 
 def test_filter_that_begins_like_no_topic_is_left_out():
@@ -38,14 +38,27 @@ def test_filter_that_begins_like_no_topic_is_left_out():
     ]
 
 
-def test_filter_that_matches_is_never_left_out():
+def _worlds():
+    # Filters with and without wildcards, and topics, of few names.
     rng = random.Random(1)
     names = ["a", "b", "", "c"]
     for _ in range(300):
         topics = ["/".join(rng.choices(names, k=rng.randint(1, 4))) for _ in range(4)]
         levels = [rng.choices([*names, "+"], k=rng.randint(0, 3)) for _ in range(8)]
-        patterns = ["/".join([*some, rng.choice(["#", "+", "+/a"])]) for some in levels]
+        yield ["/".join([*some, rng.choice(["#", "+", "+/a"])]) for some in levels], topics
+
+
+def test_filter_that_matches_is_never_left_out():
+    for patterns, topics in _worlds():
         kept = _kept(patterns, topics)
         for pattern in patterns:
             if any(matches(pattern, topic) for topic in topics):
                 assert pattern in kept, (pattern, topics)
+
+
+def test_filters_are_told_all_topics_that_they_match():
+    for patterns, topics in _worlds():
+        found = matched({*patterns, *topics}, topics)
+        for pattern in (*patterns, *topics):
+            wanted = {name for name in topics if matches(pattern, name)}
+            assert set(found[pattern]) == wanted, (pattern, topics)

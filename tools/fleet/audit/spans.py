@@ -32,11 +32,8 @@ def _unshared(pattern):
     return pattern.split("/", 2)[-1] if pattern.startswith("$share/") else pattern
 
 
-def candidates(subscriptions, topics):
-    """Those of `subscriptions` (with wildcards) that begin like one of some topics.
-
-    There may be many of them, for each of which nothing but this is done.
-    """
+def beginnings(topics):
+    """What a filter with wildcards begins with if it matches one of some topics."""
     begins = {""}
     for name in topics:
         place = name.find("/")
@@ -45,7 +42,14 @@ def candidates(subscriptions, topics):
             place = name.find("/", place + 1)
         begins.add(name + "/")  # "a/#" matches "a" too
     begins.update(topics)  # of shared subscriptions without a wildcard
-    known = pa.array(sorted(begins), pa.string())
+    return pa.array(list(begins), pa.string())
+
+
+def candidates(subscriptions, known):
+    """Those of `subscriptions` (with wildcards) that begin with one of the `beginnings`.
+
+    There may be many of them, for each of which nothing but this is done.
+    """
     return subscriptions.filter(pc.is_in(subscriptions["prefix"].cast(pa.string()), known))
 
 
@@ -55,14 +59,14 @@ class Spans:
     def __init__(self, subscriptions, names):
         filters = subscriptions["filter"].to_pylist()
         topics = [name for name in names.topics[:-1] if name]
-        matched = _matched(set(filters), topics)
-        rows = np.flatnonzero([bool(matched[text]) for text in filters])
+        found = matched(set(filters), topics)
+        rows = np.flatnonzero([bool(found[text]) for text in filters])
         chosen = subscriptions.take(pa.array(rows))
         filters = [filters[row] for row in rows.tolist()]
         sites = [names.site_numbers.get(one) for one in chosen["site"].to_pylist()]
         place, span = [], []
         for number, (text, site) in enumerate(zip(filters, sites, strict=True)):
-            for name in matched[text] if site is not None else ():
+            for name in found[text] if site is not None else ():
                 place.append(site * len(names.topics) + names.topic_numbers[name])
                 span.append(number)
         self.place, self.span = np.array(place, np.int64), np.array(span, np.int64)
@@ -130,9 +134,9 @@ def _lists(table, name):
     return values, np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _matched(filters, topics):
-    # {filter: the topics that it matches}.  Topics that begin like a filter are
-    # neighbours in order, so each filter is compared with few.
+def matched(filters, topics):
+    """{filter: the topics that it matches}."""
+    # Topics that begin like a filter are neighbours in order, so each is compared with few.
     topics = sorted(topics)
     known = set(topics)
     found = {}
@@ -147,5 +151,6 @@ def _matched(filters, topics):
         near = topics[begin:end]
         if start.endswith("/") and start[:-1] in known:
             near.append(start[:-1])  # "a/#" matches "a" too
-        found[text] = [name for name in near if matches(pattern, name)]
+        is_plain = bool(start) and pattern == start + "#"  # then all of them match
+        found[text] = near if is_plain else [name for name in near if matches(pattern, name)]
     return found

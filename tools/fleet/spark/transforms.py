@@ -25,7 +25,7 @@ from ..audit.readings import readings as collect
 from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import routes
 from ..audit.rows import dictionary
-from ..audit.spans import candidates
+from ..audit.spans import beginnings, candidates
 from ..decode.decoder import only_gaps, only_packets
 from ..places import java
 from ..report import devices, facts
@@ -237,9 +237,9 @@ def _wanted(batches, messages):
     # The subscriptions that can match these messages.
     exact = _named(batches, "subscriptions")
     found = [exact] if exact else []
-    topics = [name for name in dictionary(messages["topic"])[1].to_pylist() if name]
+    known = beginnings([name for name in dictionary(messages["topic"])[1].to_pylist() if name])
     for part in tasks.parts_of(batches, "wild"):
-        found.append(candidates(pack.load([part]), topics))
+        found.append(candidates(pack.load([part]), known))
     found = [plain for plain in found if plain.num_rows]
     return pack.joined(found) if found else schemas.SUBSCRIPTIONS.empty_table()
 
