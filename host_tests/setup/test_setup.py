@@ -8,12 +8,13 @@ import sys
 import tarfile
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools.setup import debian, environment, erlang, interpreters, source, steps, system
+from tools.setup import classes, debian, environment, erlang, interpreters, source, steps, system
 from tools.setup.errors import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +140,7 @@ def venv_box(monkeypatch, tmp_path):
     python.touch()
     asked = []
     monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(environment, "_PYTHON", python)
+    monkeypatch.setattr(environment, "PYTHON", python)
     monkeypatch.setattr(environment, "_tell_downloads", lambda command: asked.append(command) or 0)
     monkeypatch.setattr(environment.subprocess, "call", lambda command: asked.append(command) or 0)
     return tmp_path / ".venv", asked
@@ -297,6 +298,35 @@ def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypat
     monkeypatch.setattr(debian, "mirror", lambda: None)
     assert source.install() is False
     assert capsys.readouterr().out == ""
+
+
+@pytest.fixture
+def classes_box(monkeypatch, tmp_path):
+    """A machine of which Java and the run that keeps Spark's classes are made up."""
+    box = SimpleNamespace(java="Java 17.0.1", runs=0, code=0)
+
+    def run(command, **_):
+        box.runs += 1
+        return subprocess.CompletedProcess(command, box.code, "", "java.Error\nno room\n")
+
+    monkeypatch.setattr(classes, "_MADE_FOR", tmp_path / "spark" / "made-for.txt")
+    monkeypatch.setattr(system, "java_version", lambda: box.java)
+    monkeypatch.setattr(classes.subprocess, "run", run)
+    return box
+
+
+def test_classes_of_spark_are_kept_once_for_each_java(classes_box):
+    assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 1]
+    classes_box.java = "Java 21.0.1"
+    assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 2]
+    classes_box.java = ""
+    assert not classes.install()
+
+
+def test_classes_that_cannot_be_kept_are_told_once(classes_box, capsys):
+    classes_box.code = 1
+    assert [classes.install(), classes.install()] == [True, False]
+    assert "setup: no room (audits start slower; all else works)" in capsys.readouterr().out
 
 
 def test_interpreter_lacking_a_module_is_refused(tmp_path):

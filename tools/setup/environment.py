@@ -20,7 +20,7 @@ _ROOT = Path(__file__).parents[2]
 _PYPROJECT = _ROOT / "pyproject.toml"
 VENV = _ROOT / ".venv"
 STUBS = _ROOT / ".tools" / "stubs"
-_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 _INSTALLED = "installed.txt"
 
 
@@ -44,9 +44,9 @@ def _read(pyproject: Path) -> dict[str, Any]:
 def install(groups: Collection[str] = ()) -> bool:
     """Make `.venv` hold what `groups`, or all of them, want; returns whether it did not yet."""
     pins = wanted(groups=groups)
-    if _PYTHON.exists() and _holds(VENV, pins):
+    if PYTHON.exists() and _holds(VENV, pins):
         return False
-    if not _PYTHON.exists():
+    if not PYTHON.exists():
         print("setup: making the virtual environment .venv", flush=True)
         venv.create(VENV, with_pip=True, clear=True, symlinks=True)
     print(f"setup: installing {', '.join(groups) or 'all'} Python packages", flush=True)
@@ -85,7 +85,7 @@ def _pip_install(
 ) -> None:
     # PEP 517: pyspark comes as source, and older versions of pip would call its setup.py.
     options = ("--disable-pip-version-check", "--use-pep517", *options)
-    command = [str(_PYTHON), "-m", "pip", "install", *options, *pins]
+    command = [str(PYTHON), "-m", "pip", "install", *options, *pins]
     run = subprocess.call if sys.stdout.isatty() else _tell_downloads
     if run(command):
         raise SetupError("pip could not install the packages above; mend that, `make setup` again")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from . import environment, erlang, interpreters, nodejs, source, system
+from . import classes, environment, erlang, interpreters, nodejs, source, system
 from .errors import SetupError
 
 __all__ = ["JOBS", "SetupError", "run_all", "run_brokers"]
@@ -50,6 +50,8 @@ def _steps(job: str) -> Iterator[Callable[[], bool]]:
         raise SetupError(f"no job {job!r}; there are {', '.join(JOBS)}")
     yield lambda: system.install_missing(system.needs_of(job))
     yield lambda: environment.install(JOBS[job])
+    if job in ("fleet", "all"):
+        yield classes.install
     if job == "all":
         yield from (environment.install_stubs, interpreters.install)
         yield from (source.install, nodejs.install)

@@ -75,14 +75,19 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=SEARCH_PATH)
 
 
-def java_major() -> int:
-    """The major version of the Java that Spark would start, 0 when there is none."""
+def java_version() -> str:
+    """What the Java that Spark would start says that it is; nothing when there is none."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin")) if home else find("java")
     if java is None:
-        return 0
+        return ""
     shown = subprocess.run([java, "-version"], capture_output=True, text=True)
-    match = re.search(r'version "(\d+)', shown.stderr + shown.stdout)
+    return shown.stderr + shown.stdout
+
+
+def java_major() -> int:
+    """The major version of it, 0 when there is none."""
+    match = re.search(r'version "(\d+)', java_version())
     return int(match[1]) if match else 0
 
 

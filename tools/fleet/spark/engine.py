@@ -16,6 +16,9 @@ _JAVA_OPTIONS = (
     "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 ) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
+# What `classes` keeps.  Java says nothing when it cannot use it.
+CLASSES = ROOT / ".tools" / "spark" / "classes.jsa"
+_KEPT_CLASSES = '"-XX:SharedArchiveFile=%s" -Xlog:disable -Xlog:all=error:stderr'
 
 # Workers make and free the same large arrays task after task.  Given back to the system
 # each time, every page of them would be new each time: a third of all work.  The last is for
@@ -52,10 +55,11 @@ def _quiet():
             os.close(kept)
 
 
-def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
+def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet", java_options=None):
     """A session; `master` None is `local[*]`, or what `spark-submit` was told.
 
-    `memory` is the driver's (in local mode everything's).  Raises NoJava with what
+    `memory` is the driver's (in local mode everything's), `java_options` are more options
+    for Java; by default it uses the classes that are kept, if they are.  Raises NoJava with what
     to do when Java is missing.
     """
     from pyspark.sql import SparkSession
@@ -65,6 +69,8 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if java_options is None:
+        java_options = _KEPT_CLASSES % CLASSES if CLASSES.exists() else ""
     builder = SparkSession.builder.appName(name)
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master or not is_submitted:
@@ -73,7 +79,7 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": "%s %s" % (_JAVA_OPTIONS, java_options),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
         "spark.sql.adaptive.enabled": "false",
