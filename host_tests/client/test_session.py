@@ -455,7 +455,8 @@ def test_held_ids_are_a_set(most, steps):
             # As many ids as there are places always find one.
             assert len(model) == most or len(model) >= held.places
         assert held.count == len(model) <= most
-        assert {k for k in range(600) if held.find(k) >= 0} == model
+        assert (held.find(packet_id) >= 0) == (packet_id in model)
+    assert {k for k in range(600) if held.find(k) >= 0} == model
 
 
 @settings(max_examples=300)
