@@ -9,7 +9,7 @@ import pytest
 from host_tests.client import moving
 from host_tests.client.runner import FOLDER, ROOT
 from tools.micropython import interpreters
-from umqtt31 import simple
+from umqtt31 import robust, simple, sslparams
 from umqtt31.sslparams import context_of
 
 EXPECTED = [20000, 300] + [200] * 50
@@ -42,6 +42,25 @@ def test_ssl_params_become_a_context():
     assert unchecked.verify_mode == ssl.CERT_NONE and not unchecked.check_hostname
     with pytest.raises(ValueError, match="nonsense"):
         context_of({"nonsense": 1})
+
+
+def test_ssl_params_take_certificates_as_text_bytes_or_files(monkeypatch):
+    given = []
+    monkeypatch.setattr(sslparams, "_context_of", lambda *args: given.append(args))
+    pem = "-----BEGIN CERTIFICATE-----"
+    context_of({"cadata": pem, "cert": b"DER", "key": "/key.pem", "cert_reqs": 2})
+    context_of({"cadata": None, "cert_reqs": 0})
+    assert given == [({"ca": pem.encode(), "cert": b"DER", "key": "/key.pem"}, True), ({}, False)]
+
+
+def test_robust_prints_failures_only_where_debug_is_on(capsys):
+    client = robust.MQTTClient("dev", "broker")
+    client.log(False, OSError(104))
+    assert capsys.readouterr().out == ""
+    client.DEBUG = True
+    client.log(False, OSError(104))
+    client.log(True, OSError(111))
+    assert capsys.readouterr().out == "mqtt: OSError(104)\nmqtt reconnect: OSError(111)\n"
 
 
 def test_ssl_params_with_a_server_hostname_check_that_name():

@@ -12,6 +12,8 @@ from host_tests.client.dialogue import Dialogue
 from host_tests.client.wire import puback, publish
 from umqtt31 import FileBlockDevice, MQTTError, packet
 from umqtt31.errors import NETWORK
+from umqtt31.tls import context_of
+from umqtt31.tlserror import text_of
 from umqtt31.transport import open_tcp
 
 
@@ -150,6 +152,49 @@ def test_file_when_port_has_no_fsync_then_writes_all_the_same(monkeypatch, tmp_p
     device.writeblocks(1, b"kept", 5)
     device.close()
     assert (tmp_path / "journal.bin").read_bytes()[4096 + 5 :][:4] == b"kept"
+
+
+@pytest.mark.parametrize(("number", "is_fat"), [(22, True), (2, False)])
+def test_file_when_the_port_has_no_fsync_then_fat_is_refused(
+    monkeypatch, tmp_path, number, is_fat
+):
+    monkeypatch.delattr(os, "fsync")
+
+    def stat(path):
+        assert path.endswith("?")  # a name that FAT alone calls invalid
+        raise OSError(number)
+
+    monkeypatch.setattr("umqtt31.fileblockdevice.os.stat", stat)
+    path = str(tmp_path / "journal.bin")
+    if is_fat:
+        with pytest.raises(ValueError, match="would lie on FAT"):
+            FileBlockDevice(path, 2)
+    else:
+        FileBlockDevice(path, 2).close()
+
+
+def test_roots_when_the_port_has_none_then_they_are_asked_for(monkeypatch):
+    class Context:
+        """Of MicroPython: it has no roots, and looks at no names before a connection."""
+
+        def __init__(self, *_):
+            self.verify_mode = None
+
+    monkeypatch.setattr("umqtt31.tls.tls.SSLContext", Context)
+    with pytest.raises(ValueError, match="no roots in this port"):
+        context_of(True)
+    assert context_of({}, False).verify_mode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("The certificate is not correctly signed by the trusted CA"), "not trusted"),
+        (ValueError("some other\n reason"), "TLS: some other reason"),
+    ],
+)
+def test_errors_that_mbed_tls_tells_in_words_are_told_to_people(error, text):
+    assert text_of(error, "broker").endswith(text)
 
 
 def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_path):

@@ -7,7 +7,7 @@ from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, modules_with, with_ids_from_1
 from tools.standin.clock import Clock
 from tools.standin.stream import ScriptedStream
-from umqtt31 import MQTTError
+from umqtt31 import TOO_LARGE, MQTTError
 from umqtt31.properties import encode
 
 
@@ -82,6 +82,16 @@ class Desk:
                 return
             await asyncio.sleep(0)
         raise AssertionError("it never came")
+
+    async def grant(self, stream, asked):
+        """Answer each SUBSCRIBE to t at QoS 1 until the task `asked` is done: the client asks
+        itself first, then for the caller."""
+        request = wire.subscribe(0, (b"t", 1))[:2]
+        while not asked.done():
+            await self.until(lambda: asked.done() or request in stream.sent)
+            if request in stream.sent:
+                at = stream.sent.rindex(request)
+                stream.feed(wire.suback(wire.read_id(stream.take()[at:]), 1))
 
 
 def test_message_is_acknowledged_when_its_body_is_done():
@@ -243,14 +253,7 @@ def test_subscribe_goes_on_after_a_lost_connection():
         first.feed(b"")
         second.feed(None, None, None)
         asked = asyncio.create_task(client.subscribe(b"t", 1))
-        request = wire.subscribe(0, (b"t", 1))[:2]
-        await desk.until(lambda: client.is_connected and request in second.sent)
-        at = second.sent.index(request)
-        second.feed(wire.suback(wire.read_id(second.sent[at:]), 1))
-        await desk.until(lambda: asked.done() or second.sent.count(request) > 1)
-        if not asked.done():  # the client asks itself first, then for the caller
-            at = second.sent.rindex(request)
-            second.feed(wire.suback(wire.read_id(second.sent[at:]), 1))
+        await desk.grant(second, asked)
         assert await asked == [1]
         await client.disconnect()
 
@@ -816,3 +819,58 @@ def test_message_cannot_be_refused_below_level_5():
         await client.disconnect()
 
     Desk().run(main)
+
+
+def test_message_says_that_it_was_retained():
+    async def main(desk):
+        client, stream = await desk.connected()
+        stream.feed(wire.publish(b"t", b"a", retain=1), wire.publish(b"t", b"b"))
+        seen = []
+        async for message in client.messages():
+            seen.append((message.payload, message.retain))
+            if len(seen) == 2:
+                break
+        assert seen == [(b"a", True), (b"b", False)]
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_publish_that_no_room_would_help_raises_at_once():
+    async def main(desk):
+        client, stream = await desk.connected()
+        try:
+            await client.publish(b"t", bytes(300), qos=1)
+        except MQTTError as error:
+            assert error.code == TOO_LARGE
+        else:
+            raise AssertionError("nothing raised")
+        assert client.is_connected and stream.take() == b""
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_disconnect_from_a_stream_that_takes_nothing_closes_it():
+    async def main(desk):
+        client, stream = await desk.connected()
+        stream.is_blocked = True
+        client.publish_nowait(b"t", b"a", qos=1)
+        await client.disconnect()
+        assert stream.is_closed and stream.take() == b""
+        assert client.queued + client.inflight == 1  # for the next connection
+
+    Desk().run(main)
+
+
+def test_subscribe_that_is_not_answered_is_sent_on_the_next_connection():
+    async def main(desk):
+        client = desk.client
+        await client.connect(False, desk.open)
+        first, second = desk.streams
+        asked = asyncio.create_task(client.subscribe(b"t", 1))
+        await desk.grant(second, asked)
+        assert first.is_closed and await asked == [1]
+        await client.disconnect()
+
+    Desk(streams=2, connect_timeout=3, keepalive=0).run(main)

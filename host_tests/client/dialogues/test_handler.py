@@ -1,7 +1,7 @@
 """What a handler may do and see, and what becomes of its message.  The design's §4, §5."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, publish, pubrec
+from host_tests.client.wire import disconnect, puback, publish, pubrec
 from umqtt31 import BUSY, CLOSED
 
 
@@ -170,6 +170,25 @@ def test_b2c_handler_that_disconnects_ends_the_poll():
     d.client.poll()
     assert d.stream.is_closed and not d.client.is_connected
     assert code_of(d.client.poll) == CLOSED
+
+
+def test_b2c_handler_that_disconnects_and_raises_is_heard():
+    """B: PUBLISH QoS 1 id 5; the handler disconnects and raises.  C: DISCONNECT alone."""
+    d = Dialogue()
+
+    def handler(message):
+        d.client.disconnect()
+        raise HandlerError("application")
+
+    d.client.on_message = handler
+    stream = d.stream
+    stream.feed(publish(b"t", b"x", 1, 5))
+    assert isinstance(error_of(d.client.poll), HandlerError)
+    assert stream.is_closed and stream.take() == disconnect()
+    d.connect(False)
+    d.client.on_message = d.keep
+    d.b2c(publish(b"t", b"x", 1, 5, 1))
+    d.c2b(puback(5))
 
 
 # 311-4.5.0-2.

@@ -204,3 +204,17 @@ def test_c2b_ping_by_hand_more_often_than_keepalive_then_answers_keep_the_connec
         d.b2c(*[pingresp()] * (len(d.stream.take()) // 2))
         d.wait(2.4)
     assert d.client.is_connected
+
+
+def test_c2b_ping_by_hand_behind_a_packet_that_is_stuck_is_not_sent():
+    """It would stand in the middle of that packet.  After connect_timeout poll() says so."""
+    d = Dialogue(connect_timeout=5)
+    d.stream.is_blocked = True
+    d.publish()
+    before = d.clock.now_ms
+    d.client.ping()
+    assert d.clock.now_ms - before >= 5000 and d.client.stats.pings == 0
+    d.client.poll()
+    d.clock.sleep_ms(5000)
+    assert code_of(d.client.poll) == TIMEOUT
+    assert d.stream.take() == b""

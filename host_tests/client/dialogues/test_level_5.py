@@ -1182,3 +1182,19 @@ def test_c2b_qos0_with_properties_when_the_link_is_dead_says_so():
     d = Dialogue(level=5)
     d.stream.write_error = OSError(104)
     assert code_of(d.publish, b"lost", 0, properties=encode(content_type="text")) == NETWORK
+
+
+def test_c2b_topic_that_may_change_gets_no_alias():
+    d = aliased(2, 10)
+    topic = bytearray(b"long/a")
+    for _ in range(2):
+        d.client.publish(topic, b"x", False, 0)
+    assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
+
+
+def test_b2c_message_has_no_property_of_another_name():
+    d = Dialogue()
+    errors = []
+    d.client.on_message = lambda message: errors.append(error_of(getattr, message, "nosuch"))
+    d.b2c(publish(b"t", b"x", properties=properties(content_type=b"c")))
+    assert [isinstance(error, AttributeError) for error in errors] == [True]

@@ -18,6 +18,7 @@ from umqtt31 import CLOSED, NETWORK, TIMEOUT
 # What level 5 does in their place is in test_level_5.py.
 BELOW_5 = (
     "test_c2b_qos1_retry_time_out_is_settable_and_grows",
+    "test_c2b_retry_time_out_stops_growing_at_64_times",
     "test_c2b_message_still_being_sent_is_not_timed_out",
 )
 
@@ -77,6 +78,20 @@ def test_c2b_qos1_retry_time_out_is_settable_and_grows():
     d.stream.take()
     d.wait(5)
     d.c2b(publish(b"t", b"x", 1, 2, dup=1))
+
+
+def test_c2b_retry_time_out_stops_growing_at_64_times():
+    """RT-INTERVAL: after (1 + 2 + … + 32) s each further pause has 64 s."""
+    d = Dialogue(keepalive=0, retry_interval=1)
+    d.publish()
+    for pause in (1, 2, 4, 8, 16, 32):
+        d.wait(pause)
+    d.stream.take()
+    for _ in range(3):
+        d.wait(63.999)
+        d.c2b()
+        d.wait(0.001)
+        d.c2b(publish(b"t", b"x", 1, 1, dup=1))
 
 
 def test_c2b_qos2_retry_time_out_begins_anew_with_pubrel():

@@ -135,6 +135,16 @@ def test_reconnect_when_refused_then_raises_but_not_when_unavailable():
     assert isinstance(error, MQTTException) and error.args[0] == 5
 
 
+def test_publish_when_the_connection_is_refused_for_good_then_raises():
+    """The link is lost, and with the next connection a person has to help."""
+    first = Stream(wire.connack())
+    net = Network(first, Stream(wire.connack(5)))
+    net.client.connect(False)
+    lost(first)
+    error = error_of(net.client.publish, b"t", b"x", False, 1)
+    assert isinstance(error, MQTTException) and error.args[0] == 5
+
+
 def test_reconnect_when_a_subclass_has_a_connect_then_it_is_called():
     calls = []
 

@@ -140,6 +140,38 @@ def test_wait_msg_waits_until_something_comes():
     assert error_of(client.wait_msg).code == CLOSED
 
 
+def test_check_msg_and_wait_msg_after_disconnect_say_that_it_is_closed():
+    client, stream = new_client()
+    client.disconnect()
+    for call in (client.check_msg, client.wait_msg):
+        assert error_of(call).code == CLOSED
+
+
+def test_b2c_message_without_a_callback_is_acknowledged():
+    client, stream = new_client()
+    stream.take()
+    stream.feed(publish(b"t", b"x", 1, 7))
+    client.check_msg()
+    assert stream.take() == puback(7)
+
+
+def test_c2b_subscribe_without_answer_raises_in_time():
+    client, _ = new_client(connect_timeout=3)
+    client.set_callback(lambda topic, msg: None)
+    error = error_of(client.subscribe, b"t")
+    assert error.code == TIMEOUT and not isinstance(error, MQTTException)
+
+
+def test_c2b_ping_without_answer_ends_the_waiting():
+    client, _ = new_client()
+    client.keepalive = 10
+    stream = ScriptedStream()
+    stream.answer(asked(10), connack())
+    client.connect(stream=stream)
+    assert error_of(client.wait_msg).code == TIMEOUT
+    assert pingreq() in stream.take()
+
+
 def test_b2c_refused_message_raises_its_reason():
     """MQTT-4.4.0-2: it is not sent again, and the client goes on."""
     for qos, answer in ((1, puback(1, 0x97)), (2, pubrec(1, 0x97))):
