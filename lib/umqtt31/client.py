@@ -800,4 +800,5 @@ class MQTTClient:
         while self._protocol.state != _ONLINE or self._protocol.request:
             if self._since(start) >= self._protocol.timeout_ms:
                 self._fail(_TIMEOUT)
-            self.poll(1)
+            heap_lock()
+            self._poll(1)  # a subclass may have a poll() of its own

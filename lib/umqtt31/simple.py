@@ -27,16 +27,26 @@ _SLICE_MS = const(1000)
 
 
 class MQTTException(MQTTError):
-    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it."""
+    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it.  A program may
+    raise it, too, with anything in the place of the code."""
 
-    def __init__(self, code, text=None):
-        super().__init__(code, text, code)
+    def __init__(self, code=0, text=None):
+        if isinstance(code, int):
+            super().__init__(code, text, code)
+        else:
+            super().__init__(0, code)
 
 
 class MQTTClient(_client.MQTTClient):
     """As umqtt.simple's; the attributes that it calls by these names may be changed
     between two connections.  `buffer_size`: of the buffers that are always there; larger
-    ones are made when they are needed and given back."""
+    ones are made when they are needed and given back.  One thread may wait for messages
+    while another publishes at QoS 0."""
+
+    # The will, as umqtt.simple names it.
+    lw_topic = lw_msg = None
+    lw_qos = 0
+    lw_retain = False
 
     def __init__(
         self,
@@ -82,6 +92,7 @@ class MQTTClient(_client.MQTTClient):
         self.pswd = password
         self.keepalive = keepalive
         self._op = None  # first byte of the last message
+        self._is_pushing = False  # is a thread writing?
         self._refused = 0
         self._size = buffer_size
         self._rx = self._protocol.framing.rx
@@ -104,6 +115,10 @@ class MQTTClient(_client.MQTTClient):
         """What the broker publishes when the connection is lost; any bytes, and without
         keep alive, too (then the broker notices late)."""
         self._set_will(topic, msg, retain, qos)
+        self.lw_topic = topic
+        self.lw_msg = msg
+        self.lw_retain = retain
+        self.lw_qos = qos
 
     def connect(self, clean_session=True, timeout=None, stream=None):
         """-> session present; `timeout` in seconds, `connect_timeout` if None.
@@ -117,6 +132,9 @@ class MQTTClient(_client.MQTTClient):
         level = self._identity[0]
         self._identity = level, client_id, user, self.pswd if user else None, self.keepalive
         self._address = self.server, self.port, self.ssl
+        self._will = None
+        if self.lw_topic:
+            self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
         self._close()
         # Whose publish() raised will publish again.
         while self._protocol.count:
@@ -137,9 +155,9 @@ class MQTTClient(_client.MQTTClient):
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
         heap_lock()  # see umqtt31.client: so the frame lies on the stack
-        self._publish(topic, msg, retain, qos)
+        self._publish_now(topic, msg, retain, qos)
 
-    def _publish(self, topic, msg, retain, qos):
+    def _publish_now(self, topic, msg, retain, qos):
         heap_unlock()
         protocol = self._protocol
         if protocol.state != _ONLINE:
@@ -157,6 +175,28 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTException(self._refused)
         if self._is_large and not protocol.count:
             self._restore()
+
+    def _push(self):
+        # As the client's, but that what one thread has begun to write is its own: a second
+        # one would write it again.
+        is_pushing = self._is_pushing
+        self._is_pushing = True  # no jump between: threads change only there
+        heap_unlock()
+        if is_pushing:
+            return
+        protocol = self._protocol
+        try:
+            while protocol.left or protocol.is_due and protocol.next():
+                n = protocol.left
+                n = self._raw.write(protocol.out, protocol.end - n, n)
+                if not n:
+                    protocol.now = _client.time.ticks_ms()
+                    break
+                protocol.left -= n
+        except BaseException as error:  # KeyboardInterrupt, too
+            self._is_pushing = False
+            self._on_failure(error)
+        self._is_pushing = False
 
     def _give_up(self, k, reason):
         # At level 5 the broker may refuse a message.

@@ -8,16 +8,18 @@ from ._types import Data, OpenStream, Stream
 from .errors import MQTTError
 
 class MQTTException(MQTTError):
-    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it."""
+    """The broker's refusal: `args[0]` is its code, as umqtt.simple has it.  A program may
+    raise it, too, with anything in the place of the code."""
 
-    def __init__(self, code: int, text: str | None = None) -> None: ...
+    def __init__(self, code: Any = 0, text: str | None = None) -> None: ...
 
 class MQTTClient(_client.MQTTClient):
     """umqtt.simple's client: `publish()` at QoS 1 and 2 returns when it is acknowledged,
     messages come as `f(topic, msg)`, keep alive is off unless asked for.
 
     Its attributes may be changed between two connections.  No wait for an answer is
-    endless: after `connect_timeout` seconds OSError is raised.
+    endless: after `connect_timeout` seconds OSError is raised.  One thread may wait for
+    messages while another publishes at QoS 0.
     """
 
     client_id: Data
@@ -36,6 +38,14 @@ class MQTTClient(_client.MQTTClient):
     """Seconds, 0 for none."""
     cb: Callable[[bytes, bytes], object] | None
     """Set by set_callback()."""
+    lw_topic: Data | None
+    """The will, as set_last_will() or the program has set it; None for none."""
+    lw_msg: Data | None
+    """Its message."""
+    lw_qos: int
+    """Its QoS."""
+    lw_retain: bool
+    """Is it retained?"""
     sock: Any
     """What select.poll() takes; None without a connection."""
 

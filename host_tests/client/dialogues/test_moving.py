@@ -330,3 +330,86 @@ def test_wrong_types_are_named():
         error = error_of(call)
         assert isinstance(error, TypeError) and name in str(error)
     assert p.stream.take() == b""
+
+
+def test_exception_raised_by_a_program_takes_what_it_gives():
+    """Own copies of umqtt.robust give up with MQTTException(e)."""
+    lost = OSError(104)
+    for given in (lost, "too many attempts", 5):
+        error = MQTTException(given)
+        assert error.args[0] == given and isinstance(error, OSError)
+    assert MQTTException(5).code == 5
+    assert MQTTException().args
+
+
+def test_will_may_be_given_by_its_attributes():
+    """C: CONNECT with a will of lw_topic, lw_msg, lw_qos, lw_retain; without, when taken back."""
+    p = Program()
+    client = p.client
+    assert (client.lw_topic, client.lw_msg, client.lw_qos, client.lw_retain) == (None, None, 0, 0)
+    client.lw_topic = "w"
+    client.lw_msg = b"gone"
+    client.lw_qos = 1
+    client.lw_retain = True
+    p.connect(wire.connect(b"dev", 2 | 4 | 8 | 32, 0, b"w", b"gone", level=4))
+    client.set_last_will(b"w2", "off", qos=2)
+    assert (client.lw_topic, client.lw_msg, client.lw_qos, client.lw_retain) == (
+        b"w2",
+        "off",
+        2,
+        0,
+    )
+    p.connect(wire.connect(b"dev", 2 | 4 | 16, 0, b"w2", b"off", level=4))
+    client.lw_topic = None
+    p.connect()
+
+
+def test_subclass_may_have_names_of_its_own():
+    """What umqtt.simple has no name for is the program's: poll(), flush(), _publish() …"""
+
+    class Node(MQTTClient):
+        def poll(self):
+            return self.check_msg()
+
+        def flush(self):
+            raise RuntimeError
+
+        def _publish(self, key, value):
+            self.publish("s/" + key, str(value), qos=1)
+
+        is_connected = next_due_ms = stats = inflight = queued = flush
+
+    p = Program()
+    node = p.client = with_ids_from_1(Node, b"dev", "broker")
+    node.set_callback(lambda topic, msg: p.seen.append((topic, msg)))
+    p.connect()
+    p.stream.answer(subscribe(1, (b"n/#", 0)), suback(1, 0))
+    node.subscribe(b"n/#")
+    p.stream.answer(publish(b"s/t", b"21", 1, 2), puback(2))
+    node._publish("t", 21)
+    p.stream.feed(publish(b"n/1", b"x"))
+    node.poll()
+    p.stream.answer(unsubscribe(3, b"n/#"), unsuback(3))
+    node.unsubscribe(b"n/#")
+    assert p.seen == [(b"n/1", b"x")] and p.stream.has_answered()
+    node.disconnect()
+
+
+def test_c2b_publish_while_another_thread_waits_is_written_once():
+    """In the middle of each write() the other thread's check_msg() has its turn."""
+
+    class Shared(ScriptedStream):
+        def write(self, buf, off, n):
+            n = super().write(buf, off, n)
+            if client.is_connected:
+                client.check_msg()
+            return n
+
+    client = Program().client
+    stream = Shared()
+    stream.answer(wire.connect(b"dev", 2, 0, level=4), wire.connack())
+    client.connect(stream=stream)
+    stream.write_most = 7
+    for k in range(3):
+        client.publish(b"topic", b"message %d" % k)
+    assert stream.take() == b"".join([publish(b"topic", b"message %d" % k) for k in range(3)])
