@@ -8,6 +8,7 @@ import pytest
 
 from host_tests.client import moving
 from host_tests.client.runner import FOLDER, ROOT
+from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 from umqtt31 import robust, simple, sslparams
 from umqtt31.sslparams import context_of
@@ -40,8 +41,26 @@ def test_ssl_params_become_a_context():
         assert client.ssl.verify_mode == ssl.CERT_REQUIRED and client.ssl.check_hostname
     unchecked = context_of({"cert_reqs": ssl.CERT_NONE})
     assert unchecked.verify_mode == ssl.CERT_NONE and not unchecked.check_hostname
-    with pytest.raises(ValueError, match="nonsense"):
-        context_of({"nonsense": 1})
+    for wrong in ({"nonsense": 1}, {"server_side": True}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            context_of(wrong)
+
+
+def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
+    """Programs for AWS IoT give PEM and server_side, and no roots."""
+    certificates = Certificates(tmp_path)
+    certificates.make("ca", is_authority=True)
+    certificates.make("device", "ca")
+    params = {"cert": "device.crt", "key": "device.key", "cadata": "ca.crt"}
+    params = {name: (tmp_path / file).read_text() for name, file in params.items()}
+    assert context_of({**params, "server_side": False})
+
+
+@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
+def test_ssl_params_without_roots_name_the_key_that_is_missing(interpreter):
+    program = "from umqtt31.sslparams import context_of\ncontext_of({'server_side': False})\n"
+    done = interpreter.run(program, micropypath=[ROOT / "lib"])
+    assert "ValueError: ssl_params, where ca is cadata: no roots" in done.stderr
 
 
 def test_ssl_params_take_certificates_as_text_bytes_or_files(monkeypatch):

@@ -6,6 +6,7 @@ Loaded only when a program gives them.  Unchecked only if it says `cert_reqs` no
 from .tls import context_of as _context_of
 
 _NAMES = {"cadata": "ca", "cert": "cert", "key": "key"}
+_OTHERS = "server_hostname", "do_handshake", "server_side"
 
 
 class _Named:
@@ -20,7 +21,8 @@ class _Named:
 
 def context_of(params):
     """-> what `ssl` may be, for the `params` of ssl.wrap_socket(): key, cert, cadata,
-    cert_reqs, server_hostname.  Raises ValueError."""
+    cert_reqs, server_hostname, of no effect do_handshake and server_side=False.  Raises
+    ValueError."""
     given = {}
     is_checked = True
     for name in params:
@@ -32,8 +34,11 @@ def context_of(params):
                 given[_NAMES[name]] = value
         elif name == "cert_reqs":
             is_checked = value != 0  # CERT_NONE, by all ports
-        elif name not in ("server_hostname", "do_handshake"):
+        elif name == "server_side" and value or name not in _OTHERS:
             raise ValueError("ssl_params: %r is not known" % name)
-    context = _context_of(given, is_checked)
+    try:
+        context = _context_of(given, is_checked)
+    except ValueError as error:
+        raise ValueError("ssl_params, where ca is cadata: %s" % str(error)[5:])
     name = params.get("server_hostname")
     return _Named(context, name) if name else context
