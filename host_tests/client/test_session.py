@@ -430,6 +430,17 @@ def test_held_ids_are_given_up_oldest_first(kind, beside):
     assert held.count == 0 and held.find(40) < 0
 
 
+def test_held_ids_find_room_in_a_set_that_is_there_when_all_are_used():
+    held = Held(64)
+    for k in range(held.places):
+        assert held.has_room(30 * k)
+        held.add(30 * k, 0)
+    assert held.has_room(1) and held.has_room(30 * (held.places - 1) + 29)
+    assert not held.has_room(30 * held.places)
+    held.add(1, 0)
+    assert held.find(1) >= 0 and held.count == held.places + 1
+
+
 @settings(max_examples=300)
 @given(
     st.integers(1, 60),

@@ -317,3 +317,19 @@ def test_b2c_refused_filter_raises_and_is_not_remembered():
     d.lose()
     d.connect(False, is_present=False)
     d.c2b()
+
+
+def test_b2c_refused_filter_between_others_leaves_the_others():
+    """311-3.9.3-1: where the session goes on nothing is asked again, else what was granted."""
+    d = Dialogue()
+    pairs = [(b"a", 1), (b"secret", 1), (b"c", 0)]
+    error = error_of(d.subscribe, subscribe(1, *pairs), suback(1, 1, 0x80, 0), pairs)
+    assert isinstance(error, MQTTError) and "secret" in str(error)
+    d.stream.take()
+    d.connect(False)
+    d.c2b()
+    d.connect(False, is_present=False)
+    first = read_id(d.stream.sent)
+    d.c2b(subscribe(first, (b"a", 1)))
+    d.b2c(suback(first, 1))
+    d.c2b(subscribe(first + 1, (b"c", 0)))

@@ -8,6 +8,7 @@ from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE
 LEVEL_3 = (
     "test_c2b_subscriptions_are_sent_again_on_every_connect",
     "test_c2b_resubscribe_lost_is_sent_again_with_dup",
+    "test_c2b_subscribe_is_timed_from_when_it_went_out_until_its_answer",
 )
 
 
@@ -170,6 +171,30 @@ def test_c2b_resubscribe_lost_is_sent_again_with_dup():
     d.lose()
     d.connect()
     d.c2b(subscribe(3, (b"a", 1)))
+
+
+def test_c2b_subscribe_is_timed_from_when_it_went_out_until_its_answer():
+    """RT-INTERVAL: not from what came long before it, and not behind SUBACK.
+
+       (100 s)
+    C: SUBSCRIBE 1
+       (5 s)
+    C: SUBSCRIBE 1 DUP
+    B: SUBACK 1
+       (a day)
+    C: nothing
+    """
+    d = Dialogue(keepalive=0, retry_interval=5, connect_timeout=8)
+    d.wait(100)
+    before = d.clock.now_ms
+    request, again = subscribe(1, (b"a", 1)), subscribe(1, (b"a", 1), dup=1)
+    d.stream.answer(request + again, suback(1, 1))
+    assert d.client.subscribe(b"a", 1) == [1]
+    assert 5000 <= d.clock.now_ms - before <= 5010
+    assert d.client.next_due_ms() == 86400000
+    d.stream.take()
+    d.wait(86400)
+    d.c2b()
 
 
 def test_c2b_subscribe_again_replaces_the_remembered_qos():
