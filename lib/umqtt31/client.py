@@ -27,6 +27,8 @@ _MESSAGE = const(2)
 _OVERSIZE = const(3)
 _ACCEPTED = const(4)
 
+_DROPPING = const(2)  # busy inside on_drop
+
 _PACKET_SUBSCRIBE = const(0x82)
 _PACKET_UNSUBSCRIBE = const(0xA2)
 _DISCONNECT = b"\xe0\x00"
@@ -267,6 +269,8 @@ class MQTTClient:
 
     def _make_room(self, topic, msg):
         # publish() was refused: by its own fault, or for want of room.
+        if self._is_busy == _DROPPING:
+            raise MQTTError(_BUSY)  # nor is anything else given up meanwhile
         protocol = self._protocol
         flags = self._flags
         self._expire(time.ticks_ms())
@@ -302,7 +306,7 @@ class MQTTClient:
         if self.on_drop:
             # Inside, nothing may change the queue that the caller is about to use.
             was_busy = self._is_busy
-            self._is_busy = True
+            self._is_busy = _DROPPING
             protocol.lock(True)
             try:
                 self.on_drop(packet_id, reason)

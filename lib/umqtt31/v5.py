@@ -314,6 +314,8 @@ class Protocol5(Protocol):
         super().prepare(None, max_age)
         if max_age is None:
             return block(given(properties or b"", _TO_SUBSCRIBE))
+        if self._is_locked:
+            return 0x100  # will be refused; what is prepared is the message that waits for room
         if properties is not self._prepared:
             self._prepared = given(properties or b"", _IN_PUBLISH)
         self._prepared_age = max_age

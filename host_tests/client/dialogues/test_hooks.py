@@ -3,9 +3,12 @@
 Only MQTTError, ValueError and TypeError may come out, and all goes on afterwards.
 """
 
-from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import puback, publish
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.wire import properties, puback, publish
 from umqtt31 import BUSY, MQTTError
+from umqtt31.properties import encode
+
+LEVEL_5 = ("test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room",)
 
 CALLS = (
     ("disconnect", lambda client: client.disconnect()),
@@ -166,6 +169,38 @@ def test_publish_inside_on_drop_with_any_max_age_is_refused():
         else:
             assert error.code == BUSY
         assert d.client.queued == 1
+
+
+# Nor is a message that is too old given up for it, which would end in the hook again.
+def test_publish_inside_on_drop_again_and_again_is_refused():
+    d = Dialogue(is_connected=False, max_inflight=1, max_mqueue_len=3, overflow="drop_oldest")
+    codes = []
+    depths = [0]
+
+    def hook(packet_id, reason):
+        depths.append(depths[-1] + 1)
+        codes.extend([code_of(d.publish, b"in hook") for _ in range(2)])
+        depths.append(depths[-1] - 1)
+
+    for payload in (b"1", b"2", b"3"):
+        d.publish(payload, max_age=5)
+    d.clock.sleep_ms(5000)
+    d.client.on_drop = hook
+    d.publish(b"4")
+    assert codes == [BUSY] * 6 and max(depths) == 1
+    assert d.client.queued == 1
+
+
+def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room():
+    d = Dialogue(is_connected=False, max_mqueue_len=1, overflow="drop_oldest")
+    d.publish(b"1")
+    d.client.on_drop = lambda packet_id, reason: error_of(
+        d.publish, b"in hook", max_age=9, properties=encode(content_type="hook")
+    )
+    d.publish(b"2", properties=encode(content_type="c"), max_age=60)
+    d.client.on_drop = None
+    d.connect(False)
+    d.c2b(publish(b"t", b"2", 1, 2, properties=properties(message_expiry=60, content_type=b"c")))
 
 
 # SIB-RELIABILITY, SIB-NOEXC: no value of max_age opens a way past the rules.
