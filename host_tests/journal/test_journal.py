@@ -347,8 +347,9 @@ def fail(*_):
     raise OSError(5)
 
 
+@pytest.mark.parametrize("fail", [fail, lambda *_: 5, lambda *_: -5])
 @pytest.mark.parametrize("operation", ["writeblocks", "readblocks"])
-def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation):
+def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation, fail):
     flash = board_flash()
     journal = opened(flash)
     put(journal, 0, 1)
@@ -362,6 +363,26 @@ def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation)
         journal.remove(1)
     assert put(journal, 1, 3)
     assert [m[1] for m in recovered(opened(flash)).messages] == [1, 3]
+
+
+def test_erase_that_answers_a_number_has_failed(monkeypatch):
+    flash = board_flash()
+    journal = opened(flash)
+    ioctl = flash.ioctl
+    with monkeypatch.context() as patch:
+        patch.setattr(flash, "ioctl", lambda op, arg: 5 if op == 6 else ioctl(op, arg))
+        with pytest.raises(MQTTError) as caught:
+            put(journal, 0, 1)
+        assert caught.value.code == JOURNAL
+    assert flash.operations == 0
+    assert put(journal, 0, 1)
+
+
+def test_device_that_answers_a_number_cannot_be_read(monkeypatch):
+    flash = board_flash()
+    monkeypatch.setattr(flash, "readblocks", lambda *_: 5)
+    with pytest.raises(OSError):
+        opened(flash)
 
 
 def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch):

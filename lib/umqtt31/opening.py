@@ -240,9 +240,10 @@ class _Log:
 
     def load(self, page, first, view):
         at = (page + first) % self.ring.pages * self.ring.page_bytes
-        self.ring.device.readblocks(
+        if self.ring.device.readblocks(
             at // self.ring.device_bytes, view, at % self.ring.device_bytes
-        )
+        ):
+            raise OSError
 
     def group_at(self, page, at, stop):
         # -> length of the group there, 0 if there is none that is whole and of this turn.

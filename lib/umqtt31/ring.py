@@ -119,22 +119,33 @@ class Ring:
 
     def _erase(self, i):
         try:
-            self.device.ioctl(6, i)
+            if not self.device.ioctl(6, i):
+                return
         except OSError:
-            raise MQTTError(_JOURNAL)
+            pass
+        raise MQTTError(_JOURNAL)
 
     def _write(self, at):
         try:
-            self.device.writeblocks(at // self.device_bytes, self._view, at % self.device_bytes)
+            # A device fails by an error or, as MicroPython's filesystems ask it, by a number.
+            if not self.device.writeblocks(
+                at // self.device_bytes, self._view, at % self.device_bytes
+            ):
+                return
         except OSError:
-            raise MQTTError(_JOURNAL)
+            pass
+        raise MQTTError(_JOURNAL)
 
     def read(self, at):
         """Fill `packet` from the address `at` on.  Raises MQTTError (JOURNAL)."""
         try:
-            self.device.readblocks(at // self.device_bytes, self.packet, at % self.device_bytes)
+            if not self.device.readblocks(
+                at // self.device_bytes, self.packet, at % self.device_bytes
+            ):
+                return
         except OSError:
-            raise MQTTError(_JOURNAL)
+            pass
+        raise MQTTError(_JOURNAL)
 
     def _seal(self, tail_bytes):
         # Then `_view` shows what to program: `_pages` at the place `_page`.
