@@ -22,7 +22,7 @@ class Ordered:
         self._qos = waits and (1 if waits == 0x40 else 2)
         self._accept = accept
 
-    def publish(self, topic, msg, retain=False, qos=0, max_age=0):
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=None):
         """`client.publish()` under the rules."""
         # SIB-SINGLE: a second task inside publish() would make the order a guess.
         if self._is_publishing:
@@ -32,7 +32,7 @@ class Ordered:
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
             if not qos or max_age or 0 < self._qos != qos:
                 raise ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
-            packet_id = self._accept(topic, msg, retain, qos)
+            packet_id = self._accept(topic, msg, retain, qos, 0, properties)
             self._qos = qos
             return packet_id
         finally:

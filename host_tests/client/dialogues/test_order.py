@@ -1,9 +1,12 @@
 """Order as a promise: ordered=True.  MQTT 5 §4.6; the message-ordering note."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import properties, puback, pubcomp, publish, pubrec, pubrel
 from tools.standin.store import KeepingStore
 from umqtt31 import BUSY, FULL, MQTTClient, MQTTError
+from umqtt31.properties import encode
+
+LEVEL_5 = ("test_c2b_ordered_message_takes_its_properties_along",)
 
 
 def test_c2b_ordered_refuses_qos_0_and_mixed_qos():
@@ -44,6 +47,12 @@ def test_c2b_ordered_full_queue_refuses_the_new_message():
         d.b2c(puback(k))
         d.c2b(publish(b"t", b"%d" % (k + 1), 1, k + 1))
     assert d.client.stats.dropped == 0
+
+
+def test_c2b_ordered_message_takes_its_properties_along():
+    d = Dialogue(ordered=True)
+    d.publish(properties=encode(content_type="c"))
+    d.c2b(publish(b"t", b"x", 1, 1, properties=properties(content_type=b"c")))
 
 
 def test_ordered_second_task_inside_publish_gets_a_clear_error():
