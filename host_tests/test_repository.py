@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "recovery": set(),
     "protocol": {"framing", "held", "levels", "message", "packet", "topic"},
     # the protocol of level 5
-    "properties": {"topic"},
+    "properties": {"packet", "topic"},
     "alias": set(),
     "terms": {"alias", "giveup", "packet", "properties"},
     "v5": {"message", "packet", "properties", "protocol", "terms"},

@@ -10,6 +10,7 @@ reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2
 
 from micropython import const, heap_lock, heap_unlock
 
+from .packet import as_bytes
 from .topic import check as check_topic
 
 # How a value is written: a number in so many bytes, or one of these.
@@ -104,20 +105,21 @@ def encode(**values):
 
 
 def _value(name, form, value):
-    if form == _PAIR:
+    if form == _PAIR and isinstance(value, (tuple, list)) and len(value) == 2:
         return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
-    if form >= _BINARY:
-        if isinstance(value, str):
-            value = value.encode()
-        value = bytes(value)
+    if form == _BINARY or form == _TEXT:
+        value = bytes(as_bytes(name, value))
         if len(value) > 65535 or form == _TEXT and not is_text(value, 0, len(value)):
             raise ValueError("%s: not valid" % name)
         if name == "response_topic":
             check_topic(value)  # MQTT-3.3.2-14
         return len(value).to_bytes(2, "big") + value
+    if form == _PAIR or not isinstance(value, int):
+        raise TypeError("%s cannot be %r" % (name, value))
     most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
-    if not (name == "subscription_identifier") <= value <= most:
-        raise ValueError("%s must be at most %d, not %r" % (name, most, value))
+    least = name == "subscription_identifier"
+    if not least <= value <= most:
+        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
     return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
 
 

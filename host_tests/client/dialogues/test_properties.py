@@ -204,8 +204,19 @@ def test_values_that_cannot_be_encoded_are_refused():
     ):
         assert isinstance(error_of(encode, **bad), ValueError), bad
     assert encode(subscription_identifier=268435455) == b"\x0b\xff\xff\xff\x7f"
-    for bad in ({"content_type": 5}, {"will_delay_interval": "5"}, {"user_property": [5]}):
-        assert isinstance(error_of(encode, **bad), (TypeError, ValueError)), bad
+
+
+def test_values_of_another_type_are_refused_by_name():
+    for name, values in (
+        ("content_type", (5, None, 1.5, [65])),
+        ("correlation_data", (5, None, [1])),
+        ("session_expiry_interval", ("5", 43200.0, None)),
+        ("subscription_identifier", (2.0, "2")),
+        ("user_property", ([5], {"unit": "C"}, ("unit", "C"), [("k",)], ["kv"], [("k", 1)])),
+    ):
+        for bad in values:
+            error = error_of(encode, **{name: bad})
+            assert isinstance(error, TypeError) and name in str(error), (name, bad, error)
 
 
 def test_response_topic_without_wildcards_only():
