@@ -72,7 +72,7 @@ class Message:
             return False
         buf = self._buf
         for i in range(n):
-            if buf[i] != name[i]:
+            if buf[i] - name[i]:  # where a str is a TypeError
                 return False
         return True
 

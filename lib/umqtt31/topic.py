@@ -55,7 +55,7 @@ def matches(pattern, name, start=0, end=None):
         if c == 43:
             while start < end and name[start] != 47:
                 start += 1
-        elif start < end and name[start] == c:
+        elif start < end and not name[start] - c:  # where a str is a TypeError
             start += 1
         else:
             # 31-A-HASH: a/# matches a itself.

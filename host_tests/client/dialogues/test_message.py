@@ -30,6 +30,16 @@ def test_message_topic_is_compares_the_whole_topic():
         assert handled(lambda m, name=name: m.topic_is(name)) is False
 
 
+def test_text_in_place_of_bytes_is_a_type_error():
+    for call in (
+        lambda m: m.topic_is("home/room 1/temp"),
+        lambda m: m.matches("home/#"),
+        lambda m: m.matches("#"),
+        lambda m: m.matches("+/room 1/temp"),
+    ):
+        assert isinstance(error_of(handled, call), TypeError)
+
+
 def test_message_matches_filters_in_place():
     """31-A-HASH, 31-A-PLUS."""
     for pattern in (b"#", b"home/#", b"home/+/temp", b"+/+/+", b"home/room 1/temp/#"):
