@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.powercut.life import Collector
-from umqtt31 import FileBlockDevice, Journal
+from umqtt31 import FileBlockDevice, Journal, fileblockdevice
 
 LIBRARY = Path(__file__).parents[2] / "lib"
 
@@ -62,6 +62,22 @@ def test_file_cut_short_while_it_was_made_is_filled_up_and_kept(tmp_path):
     (tmp_path / "f").write_bytes(b"begun")
     FileBlockDevice(str(tmp_path / "f"), 2, 512).close()
     assert (tmp_path / "f").read_bytes() == b"begun" + b"\xff" * 1019
+
+
+def test_file_that_cannot_be_opened_just_now_is_not_made_anew(tmp_path, monkeypatch):
+    path = tmp_path / "f"
+    FileBlockDevice(str(path), 1, 512).close()
+    path.write_bytes(b"\x01" * 512)
+    modes = []
+
+    def open_none(name, mode):
+        modes.append(mode)
+        raise OSError(23, "too many open files")
+
+    monkeypatch.setattr(fileblockdevice, "open", open_none, raising=False)
+    with pytest.raises(OSError, match="too many"):
+        FileBlockDevice(str(path), 1, 512)
+    assert modes == ["r+b"]
 
 
 def test_larger_file_is_refused_untouched(tmp_path):

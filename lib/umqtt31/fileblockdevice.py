@@ -16,6 +16,7 @@ _BLOCK_COUNT = const(4)
 _BLOCK_BYTES = const(5)
 _ERASE = const(6)
 _BLANK = b"\xff" * 256
+_ENOENT = const(2)
 _EINVAL = const(22)
 
 
@@ -45,7 +46,9 @@ class FileBlockDevice:
         self._block_bytes = block_size
         try:
             self._file = open(path, "r+b")
-        except OSError:
+        except OSError as error:
+            if error.args[0] != _ENOENT:
+                raise  # what is there may be a journal
             self._file = open(path, "w+b")
         size = self._file.seek(0, 2)
         if size > block_count * block_size:
