@@ -391,7 +391,7 @@ class MQTTClient(_client.MQTTClient):
 
     async def flush(self):
         """Wait until nothing is in flight or queued: it is safe to switch off."""
-        while self._protocol.count:
+        while self._protocol.count or self._protocol.left:
             await self._next_turn()
         self._protocol.store.sync()
 

@@ -317,7 +317,7 @@ class MQTTClient:
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""
         start = time.ticks_ms()
-        while self._protocol.count:
+        while self._protocol.count or self._protocol.left:
             left_ms = timeout_ms - self._since(start)
             if left_ms <= 0 or self._protocol.state != _ONLINE:
                 return False

@@ -287,3 +287,13 @@ def test_flush_says_whether_it_is_safe_to_switch_off():
     d.publish(b"3")
     d.lose()
     assert d.client.flush(500) is False
+
+
+def test_flush_waits_for_a_qos0_message_that_the_stream_has_not_taken():
+    d = Dialogue()
+    d.stream.is_blocked = True
+    d.publish(qos=0)
+    assert d.client.flush(500) is False
+    d.stream.is_blocked = False
+    assert d.client.flush(500) is True
+    d.c2b(publish(b"t", b"x"))
