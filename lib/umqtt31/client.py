@@ -514,7 +514,8 @@ class MQTTClient:
         if state == _ONLINE:
             return self._protocol.due_in(now)
         if self._attempt_at is not None and not state:
-            return max(0, time.ticks_diff(self._attempt_at, now))
+            now = self._protocol.expires_in(now, time.ticks_diff(self._attempt_at, now))
+            return max(0, now)
         return 0
 
     # --- connecting ---------------------------------------------------------------------------

@@ -53,6 +53,19 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
         assert d.clock.now_ms - start <= 130000, days
 
 
+def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
+    d = Dialogue(is_connected=False)
+    dropped = watch_drops(d)
+    for _ in range(50):  # so that the next pauses are long
+        d.client.reconnect(1000)
+    packet_id = d.publish(max_age=5)
+    start = d.clock.now_ms
+    while not dropped:
+        d.clock.sleep_ms(max(1, d.client.next_due_ms()))
+        d.client.reconnect()
+    assert dropped == [(packet_id, TIMEOUT)] and d.clock.now_ms - start == 5000
+
+
 # RT-AWAITREL-T: a held id that nobody released for so long means nothing any more.
 def test_b2c_held_id_when_offline_for_days_then_is_a_new_message():
     for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
