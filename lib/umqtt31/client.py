@@ -34,6 +34,7 @@ _PACKET_UNSUBSCRIBE = const(0xA2)
 _DISCONNECT = b"\xe0\x00"
 
 _REFUSED_UNAVAILABLE = const(3)
+_PACKET_TOO_LARGE = const(0x95)
 _NETWORK = const(256)
 _TIMEOUT = const(257)
 _CLOSED = const(258)
@@ -773,7 +774,10 @@ class MQTTClient:
             levels.append(qos)
         if not names:
             raise ValueError("topic: no filter given")
-        self._fit(size_of(length))
+        length = size_of(length)
+        self._fit(length)
+        if self._identity[0] == 5 and self._protocol.refusal(length, 0):
+            raise MQTTError(_PACKET_TOO_LARGE)
         return first, names, levels + properties if first == _PACKET_SUBSCRIBE else bytearray()
 
     def _ask(self, request):

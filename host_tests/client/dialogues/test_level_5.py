@@ -369,6 +369,16 @@ def test_c2b_packet_larger_than_the_broker_takes_is_not_sent():
     d.c2b(publish(b"t", b"x" * 22, 1, 1), publish(b"t", b"y" * 24))
 
 
+def test_c2b_subscribe_larger_than_the_broker_takes_is_not_sent():
+    """MQTT-3.2.2-15."""
+    d = allowed(maximum_packet_size=30)
+    for call in (d.client.subscribe, d.client.unsubscribe):
+        assert code_of(call, b"f" * 24) == 0x95
+        assert code_of(call, b"f" * 300) == TOO_LARGE
+    d.c2b()
+    d.subscribe(subscribe(1, (b"f" * 22, 0)), suback(1, 0), b"f" * 22)
+
+
 def test_c2b_qos_above_the_maximum_is_not_sent():
     """MQTT-3.2.2-11."""
     d = allowed(maximum_qos=1)
