@@ -77,7 +77,7 @@ MAY_IMPORT = {
     "simple": {"client", "packet", "sslparams"},
     "robust": {"simple"},
     "sslparams": {"tls"},
-    "aio": {"client", "cpython", "giveup", "ordered", "topic"},
+    "aio": {"client", "cpython", "giveup", "ordered", "packet", "topic"},
 }
 NETWORK = {"socket", "tls", "ssl", "asyncio"}
 MAY_USE_NETWORK = {"transport", "tls", "cpython", "aio"}

@@ -22,6 +22,7 @@ from micropython import const, heap_lock
 
 from . import client as _client
 from .errors import MQTTError
+from .packet import as_bytes
 from .topic import matches
 
 if sys.implementation.name == "cpython":
@@ -177,6 +178,8 @@ class MQTTClient(_client.MQTTClient):
         as `reconnect()` does.  Raises MQTTError only if the broker refuses for good;
         `last_error` says why it is not connected yet.
         """
+        if stream and not callable(stream):
+            raise TypeError("stream must be a function that opens one")
         await self.disconnect()
         self._is_over = False
         if stream:
@@ -305,11 +308,13 @@ class MQTTClient(_client.MQTTClient):
         """`async for message in client.messages()`: each message is acknowledged when its
         body is done.
 
-        `pattern`: only those whose topic matches this filter (bytes), so that several tasks
+        `pattern`: only those whose topic matches this filter, so that several tasks
         share the messages; what nobody takes waits, and all acknowledgements after it.
         A message whose body was left comes again in the next loop with the same filter.
         Ends with `disconnect()`.
         """
+        if pattern is not None:
+            pattern = as_bytes("pattern", pattern)
         for one in self._taken:
             if one._turn == _LOOP and one._pattern == pattern:
                 one._turn = _NOBODY

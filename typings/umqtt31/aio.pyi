@@ -53,9 +53,7 @@ class MQTTClient(_client.MQTTClient):
     async def disconnect(self) -> None:  # type: ignore[override]  # to be awaited
         """Say goodbye and close.  Loops over `messages()` end, who waits for something gets
         MQTTError (CLOSED)."""
-    def messages(
-        self, pattern: bytes | bytearray | memoryview | None = None
-    ) -> AsyncIterator[Message]:
+    def messages(self, pattern: Data | None = None) -> AsyncIterator[Message]:
         """`async for message in client.messages()`: each message is acknowledged when its
         body is done.
 

@@ -292,6 +292,54 @@ def test_connect_waits_until_there_is_a_network():
     Desk().run(main)
 
 
+def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_name():
+    async def main(desk):
+        try:
+            await desk.client.connect(True, desk.streams[0])
+        except TypeError as error:
+            assert "stream" in str(error)
+        else:
+            raise AssertionError("nothing raised")
+        client, _ = await desk.connected()
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_filter_of_a_loop_may_be_text():
+    async def main(desk):
+        client, stream = await desk.connected()
+        stream.feed(wire.publish(b"other", b"b"), qos1())
+        async for message in client.messages("t/#"):
+            assert message.payload == b"a"
+            break
+        try:
+            client.messages(5)
+        except TypeError as error:
+            assert "pattern" in str(error)
+        else:
+            raise AssertionError("nothing raised")
+        await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_flush_waits_for_a_qos0_message_that_the_stream_has_not_taken():
+    async def main(desk):
+        client, stream = await desk.connected()
+        stream.is_blocked = True
+        client.publish_nowait(b"t", b"a")
+        flushing = asyncio.create_task(client.flush())
+        await aio.sleep_ms(1000)
+        assert not flushing.done()
+        stream.is_blocked = False
+        await flushing
+        assert stream.take() == wire.publish(b"t", b"a")
+        await client.disconnect()
+
+    Desk().run(main)
+
+
 def test_tasks_begun_before_connect_wait_for_the_connection():
     async def main(desk):
         client, stream = desk.client, desk.streams[0]
