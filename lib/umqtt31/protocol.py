@@ -628,8 +628,6 @@ class Protocol:
             self.unsent -= 1
             if waits & _AGED:
                 self.aged -= 1
-        elif waits & _WAITS == _OWE_PUBREL:
-            self._owed -= 1
         # Its slot becomes the first one behind the ring, and those before it move up.
         while k:
             i = (self.first + k) % self._n

@@ -4,10 +4,10 @@ A broker sends nothing again within a connection, so whatever is not taken is lo
 the next one.  mosquitto 2.0.11 sends 20 and, with the first answer, up to 280 more.
 """
 
-from host_tests.client.dialogue import Dialogue
+from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import publish, pubrel, read_id
-from umqtt31 import FULL, MQTTError
+from host_tests.client.wire import pubcomp, publish, pubrec, pubrel, read_id
+from umqtt31 import AWAITING_REL, FULL, MQTTError
 
 
 class Broker:
@@ -118,6 +118,26 @@ def test_b2c_qos2_burst_with_a_journal_when_reset_then_each_is_handed_over_once(
         third = Dialogue(store=flash.journal())
         third.b2c(publish(b"t", b"new", 2, 2))
         assert [message[1] for message in third.messages] == [b"new"]
+
+
+# MQTT-4.3.3-11, MQTT-4.3.3-12: a PUBREL that finds no place for what is left is not answered.
+def test_b2c_pubrels_from_the_middle_of_runs_when_no_place_is_left_then_nothing_is_lost():
+    d = Dialogue(store=FailingFlash(64).journal())
+    ids = [10 * run + k for run in range(1, 8) for k in range(3)]
+    d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in ids])
+    assert len(d.messages) == len(ids)
+    d.take_packets()
+    d.b2c(pubrel(11))
+    d.c2b(pubcomp(11))
+    d.stream.feed(pubrel(21))
+    assert code_of(d.work) == AWAITING_REL
+    d.connect(False)
+    d.b2c(publish(b"t", b"again", 2, 21, 1))
+    d.c2b(pubrec(21))
+    rest = [k for k in ids if k != 11]
+    d.b2c(*[pubrel(k) for k in rest])
+    d.c2b(*[pubcomp(k) for k in rest])
+    assert len(d.messages) == len(ids) and d.client.stats.duplicates == 1
 
 
 # 31-4.1-Q1: ids that a burst left behind take no room from messages for ever.
