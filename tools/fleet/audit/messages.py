@@ -332,7 +332,7 @@ def messages(rows, sessions, gaps, flows):
         "position": at,
         "after_gap": _after_gap(rows, gaps, at),
         "is_early": _is_early(rows, sessions, at),
-        "expiry_s": _expiries(rows, at),
+        "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
     accepted = np.append(flows.accepted_row(), plain)
@@ -347,8 +347,8 @@ def messages(rows, sessions, gaps, flows):
     return table(columns, schemas.MESSAGES)
 
 
-def _expiries(rows, at):
-    # Message expiry of level 5, which few messages have: null without.
+def expiries(rows, at):
+    """Message expiry of the PUBLISHes at these rows, as Arrow; few have one, null without."""
     if not (rows.level[at] == 5).any():
         return pa.nulls(len(at), pa.int64())
     detail = rows.strings("detail", at)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from .messages import PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
+from .resumed import not_repeated
 from .rows import FAR, TYPES, running_max_breaks
 from .sessions import allowed_silence_us, table
 
@@ -35,11 +36,15 @@ _FIRST = (
     "before the capture, and took the first PUBLISH with it, looks the same"
 )
 _WHY = {
+    "311-3.1.0-1": "the connection was captured from its first byte",
+    "311-3.1.0-2": "no bytes are missing on the connection, so it is still the same one",
+    "311-3.14.4-2": _IN_ORDER,
     "31-2.1-DUP": "the same packet was there before, in the same session",
     "31-2.2-KA": "two packets of the client, and none missing between them",
     "MQTT-3.3.4-7": _TAKES,
     "MQTT-3.3.4-9": _TAKES,
     "31-3.2-CONNACK": "the connection was captured from its first byte",
+    "MQTT-4.4.0-1": "the server said that it kept the session, and no bytes are missing",
     "MQTT-4.3.2-1": "the message before it has no acknowledgement, and no bytes are missing",
     "MQTT-4.3.3-1": "the message before it has no acknowledgement, and no bytes are missing",
     "MQTT-4.3.2-2": _FIRST,
@@ -52,6 +57,7 @@ _WHY = {
     "MQTT-4.6.0-3": _IN_ORDER,
     "MQTT-4.6.0-4": _IN_ORDER,
 }
+_NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
 _LIKELY = ("MQTT-4.3.2-2", "MQTT-4.3.3-2")
 
 
@@ -63,10 +69,13 @@ def violations(rows, sessions, gaps, flows):
     found += _errors(rows, sessions, gaps)
     found += _connects(rows, sessions)
     found += _connacks(rows, sessions)
+    found += _first_and_last(rows, gaps)
     found += _repeats(rows, sessions, gaps, flows)
     found += _strays(rows, sessions, gaps, flows)
     found += _orders(rows, flows)
     found += _quotas(rows, sessions, gaps, flows)
+    open_again = not_repeated(rows, sessions, gaps, flows)
+    found.append((open_again, "MQTT-4.4.0-1", "not sent again when the session went on"))
     found += silences(rows, sessions, gaps)[1]
     return _table(rows, [entry for entry in found if len(entry[0])])
 
@@ -202,7 +211,10 @@ def _find_connect_faults(level, flags, protocol, size):
 def _connacks(rows, sessions):
     # The first packet of the server, where the beginning of the connection was captured.
     is_packet = rows.kind < len(schemas.PACKET_TYPES)
-    at = np.flatnonzero((rows.direction == 1) & (is_packet | (rows.kind == TYPES["GAP"])))
+    # At level 5 the two may first settle by AUTH who the client is.
+    is_auth = (rows.kind == TYPES["AUTH"]) & (rows.level == 5)
+    is_packet = (is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
+    at = np.flatnonzero((rows.direction == 1) & is_packet)
     connection = rows.connection[at]
     first = at[np.diff(connection, prepend=-1) != 0]
     is_opened = np.zeros(len(rows.client_of), bool)
@@ -219,6 +231,32 @@ def _connacks(rows, sessions):
     return [
         (bad, "31-3.2-CONNACK", "the server's first packet is no CONNACK"),
         (long, "31-3.2-CONNACK", "CONNACK of another length than 4 bytes"),
+    ]
+
+
+def _first_and_last(rows, gaps):
+    # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
+    kind, connection = rows.kind, rows.connection
+    is_packet = kind < len(schemas.PACKET_TYPES)
+    is_bytes = is_packet | np.isin(kind, [TYPES[name] for name in _NO_PACKETS])
+    at = np.flatnonzero((rows.direction == 0) & is_bytes)
+    first = at[np.diff(connection[at], prepend=-1) != 0]
+    is_opened = np.zeros(len(rows.client_of), bool)
+    opens = (kind == TYPES["TCP_OPEN"]) & (rows.direction == 0)
+    is_opened[connection[opens]] = True
+    bad = first[is_opened[connection[first]] & is_packet[first]]
+    bad = bad[kind[bad] != TYPES["CONNECT"]]
+    again = at[kind[at] == TYPES["CONNECT"]]
+    again = again[np.diff(connection[again], prepend=-1) == 0]
+    again = again[~gaps.any_since(rows.first_of[connection[again]], again)]
+    goodbye = np.full(len(rows.client_of), FAR)
+    byes = at[kind[at] == TYPES["DISCONNECT"]]
+    np.minimum.at(goodbye, connection[byes], byes)
+    behind = at[is_packet[at] & (at > goodbye[connection[at]])]
+    return [
+        (bad, "311-3.1.0-1", "the client's first packet is no CONNECT"),
+        (again, "311-3.1.0-2", "a second CONNECT on the same connection"),
+        (behind, "311-3.14.4-2", "sent behind DISCONNECT"),
     ]
 
 

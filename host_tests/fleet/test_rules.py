@@ -1,0 +1,181 @@
+"""Rules of a connection's first and last packets, and of what a kept session repeats.
+
+Shows for captures: 311-3.1.0-1 311-3.1.0-2 311-3.14.4-2 31-3.2-CONNACK MQTT-4.4.0-1
+"""
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.fleet.simulate import tcp
+from tools.standin import packets
+
+_PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
+
+
+def _broken(capture, tmp_path):
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    return rows(tables["violations"], "requirement", "by", "packet_id", "sure")
+
+
+def _opened(capture, level=4):
+    talk = capture.middle(b"dev", level=level)
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+    return talk
+
+
+def _message(talk, direction, packet_id, after_ms=1):
+    talk.publish(direction, b"t", b"%d" % packet_id, 1, packet_id, after_ms=after_ms)
+    talk.ack(1 - direction, _PUBACK, packet_id)
+
+
+@pytest.mark.parametrize(("level", "broken"), [(5, []), (4, ["31-3.2-CONNACK"])])
+def test_at_level_5_auth_may_come_before_connack(level, broken, tmp_path):
+    capture = Capture()
+    talk = _opened(capture, level)
+    talk.send(C2S, packets.connect(b"dev", level=level))
+    for side in (S2C, C2S):
+        talk.send(side, packets.auth(0x18, packets.properties(authentication_method=b"x")))
+    talk.send(S2C, packets.connack(properties=packets.no_properties(level)))
+    _message(talk, C2S, 1)
+    assert [one[0] for one in _broken(capture, tmp_path)] == broken
+
+
+def test_first_packet_that_is_no_connect_is_named(tmp_path):
+    """311-3.1.0-1"""
+    capture = Capture()
+    talk = _opened(capture)
+    talk.send(C2S, packets.subscribe(1, (b"some/topic/#", 1)))
+    talk.send(C2S, packets.connect(b"dev", level=4))
+    talk.send(S2C, packets.connack())
+    assert _broken(capture, tmp_path) == [("311-3.1.0-1", "client", 1, "proved")]
+
+
+def test_connection_from_before_the_capture_needs_no_connect(tmp_path):
+    capture = Capture()
+    _message(capture.middle(b"dev"), C2S, 1)
+    assert _broken(capture, tmp_path) == []
+
+
+def test_second_connect_on_one_connection_is_named_once(tmp_path):
+    """311-3.1.0-2"""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    _message(talk, C2S, 1)
+    talk.send(C2S, packets.connect(b"dev", level=4))
+    talk.segment(S2C, b"", tcp.FIN | tcp.ACK)
+    assert _broken(capture, tmp_path) == [("311-3.1.0-2", "client", None, "proved")]
+
+
+def test_second_connect_behind_missing_bytes_may_be_of_another_connection(tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.segment(C2S, packets.publish(b"t", b"1"))
+    del capture.frames[-1]
+    talk.send(C2S, packets.connect(b"dev", level=4))
+    talk.send(S2C, packets.connack())
+    assert _broken(capture, tmp_path) == []
+
+
+def test_what_the_client_sends_behind_its_disconnect_is_named(tmp_path):
+    """311-3.14.4-2"""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.send(C2S, packets.disconnect())
+    talk.publish(S2C, b"t", b"on its way")
+    talk.publish(C2S, b"t", b"1", 1, 7)
+    assert _broken(capture, tmp_path) == [("311-3.14.4-2", "client", 7, "proved")]
+
+
+def _resumed(capture, side, level, begin):
+    """A message that a break leaves open, and a second connection of the session."""
+    for number in range(2):
+        kept = packets.properties(session_expiry=1000) if level == 5 else b""
+        talk = _opened(capture, level)
+        talk.send(C2S, packets.connect(b"dev", 0, 60, level=level, properties=kept))
+        present = packets.connack(0, number, packets.no_properties(level))
+        talk.send(S2C, present)
+        if not number:
+            begin(talk, side)
+            talk.reset()
+            capture.now += 1_000_000
+    return talk
+
+
+def _open_at_qos_1(talk, side):
+    talk.publish(side, b"t", b"7", 1, 7)
+
+
+def _open_at_qos_2(talk, side):
+    talk.publish(side, b"t", b"7", 2, 7)
+
+
+def _open_at_pubrel(talk, side):
+    talk.publish(side, b"t", b"7", 2, 7)
+    talk.ack(1 - side, _PUBREC, 7)
+    talk.ack(side, _PUBREL, 7)
+
+
+_OPEN = [_open_at_qos_1, _open_at_qos_2, _open_at_pubrel]
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("side", [C2S, S2C])
+@pytest.mark.parametrize("begin", _OPEN)
+def test_message_that_a_kept_session_does_not_send_again_is_named(begin, side, level, tmp_path):
+    """MQTT-4.4.0-1"""
+    capture = Capture()
+    talk = _resumed(capture, side, level, begin)
+    _message(talk, side, 8, after_ms=6000)
+    by = ("client", "broker")[side]
+    assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "proved")]
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("side", [C2S, S2C])
+@pytest.mark.parametrize("begin", _OPEN)
+def test_message_that_is_sent_again_breaks_nothing(begin, side, level, tmp_path):
+    capture = Capture()
+    talk = _resumed(capture, side, level, begin)
+    if begin is _open_at_pubrel:
+        talk.ack(side, _PUBREL, 7)
+        talk.ack(1 - side, _PUBCOMP, 7)
+    else:
+        talk.publish(side, b"t", b"7", 1 + (begin is _open_at_qos_2), 7, 1)
+    _message(talk, side, 8, after_ms=6000)
+    assert _broken(capture, tmp_path) == []
+
+
+def test_there_is_time_to_send_it_again(tmp_path):
+    capture = Capture()
+    _message(_resumed(capture, C2S, 4, _open_at_qos_1), C2S, 8, after_ms=4000)
+    assert _broken(capture, tmp_path) == []
+
+
+def test_answer_that_comes_late_may_have_been_under_way(tmp_path):
+    """The broker took it on; the client, which got no PUBACK, has to send it again."""
+    capture = Capture()
+
+    def begin(talk, side):
+        _open_at_qos_1(talk, side)
+        talk.ack(1 - side, _PUBACK, 7)
+
+    _message(_resumed(capture, C2S, 4, begin), C2S, 8, after_ms=6000)
+    assert _broken(capture, tmp_path) == []
+
+
+def test_level_3_does_not_say_that_the_session_was_kept(tmp_path):
+    capture = Capture()
+    _message(_resumed(capture, C2S, 3, _open_at_qos_1), C2S, 8, after_ms=6000)
+    assert _broken(capture, tmp_path) == []
+
+
+def test_message_of_the_broker_may_expire_before_it_is_sent_again(tmp_path):
+    capture = Capture()
+
+    def begin(talk, side):
+        expires = packets.properties(message_expiry=1)
+        talk.send(side, packets.publish(b"t", b"7", 1, 7, properties=expires))
+
+    _message(_resumed(capture, S2C, 5, begin), S2C, 8, after_ms=6000)
+    assert _broken(capture, tmp_path) == []

@@ -1,0 +1,70 @@
+"""What a session that goes on has to send again, and did not.
+
+At levels 4 and 5 both sides send again what has no answer when the server says that it kept
+the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
+"""
+
+import numpy as np
+
+from .messages import GRACE_US, PUBLISH, PUBREL, expiries
+from .rows import FAR
+
+
+def not_repeated(rows, sessions, gaps, flows):
+    """Rows of PUBLISHes whose message was open when their connection ended, and of which the
+    sender says nothing in five seconds and more of the next one."""
+    if not len(flows.publish_row):
+        return flows.publish_row
+    last = _last_sent(flows)
+    ended = rows.connection[last]
+    behind = _next_of_session(rows, sessions)[ended]
+    direction = rows.direction[flows.publish_row]
+    missing = ~flows.is_complete & flows.is_known & (behind >= 0)
+    # Another message took its id, which is a breach of its own.
+    missing &= ~flows.is_reused
+    missing &= _is_heard(rows, sessions)[behind]
+    # Whoever acknowledges nothing gets nothing more.
+    missing &= ~_is_stuck(rows, flows, missing)[direction, behind]
+    # A broker that closes may have refused what it was sent.
+    is_closed = np.array([one == "closed_by_server" for one in sessions.end_reason], bool)
+    missing &= (direction == 1) | ~is_closed[ended]
+    at = flows.publish_row[missing]
+    expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
+    return at[(rows.direction[at] == 0) | ~expires]
+
+
+def _last_sent(flows):
+    # The last PUBLISH or PUBREL of each message.
+    mine = (flows.flow >= 0) & ((flows.kind == PUBLISH) | (flows.kind == PUBREL))
+    last = flows.publish_row.copy()
+    np.maximum.at(last, flows.flow[mine], flows.row[mine])
+    return last
+
+
+def _next_of_session(rows, sessions):
+    # For each connection the one on which its session goes on, as the server says; else -1.
+    found = np.full(len(rows.client_of), -1)
+    keep = np.flatnonzero(~sessions.is_refused)
+    same = np.diff(rows.client_of[keep]) == 0
+    same &= np.diff(sessions.number[keep]) == 0
+    present = [bool((one or {}).get("session_present")) for one in sessions.answer]
+    is_present = np.array(present, bool) & (sessions.level > 3) & ~sessions.is_one_way
+    at = np.flatnonzero(same & is_present[keep[1:]])
+    found[keep[at]] = keep[at + 1]
+    return found
+
+
+def _is_heard(rows, sessions):
+    # Connections long enough to send again what is open.
+    answer = np.append(rows.ts, FAR)[sessions.answer_row]
+    return (sessions.answer_row >= 0) & (sessions.end - answer >= GRACE_US)
+
+
+def _is_stuck(rows, flows, missing):
+    # [direction, connection]: was something sent there that was never answered?
+    found = np.zeros((2, len(rows.client_of)), bool)
+    open_here = (flows.flow >= 0) & (flows.kind == PUBLISH)
+    open_here &= ~flows.is_complete[flows.flow] & ~missing[flows.flow]
+    row = flows.row[open_here]
+    found[rows.direction[row], rows.connection[row]] = True
+    return found
