@@ -40,11 +40,11 @@ class Capture:
         talk.send(S2C, packets.connack(0, present, packets.no_properties(level)))
         return talk
 
-    def middle(self, name=b"c1", level=4, port=None, isn=1000):
+    def middle(self, name=b"c1", level=4, port=None, isn=1000, server=SERVER):
         """A connection of which the capture did not see the beginning."""
         self.ports += 1
         client = bytes((10, 1, 0, sum(name) % 250 + 1))
-        connection = tcp.Connection(client, SERVER, port or self.ports, isn, 7000)
+        connection = tcp.Connection(client, server, port or self.ports, isn, 7000)
         return Talk(self, connection, level)
 
     def write(self, path):

@@ -5,12 +5,17 @@ A session is what makes a message sent on one connection go on with the next.  A
 3, or no CONNACK in the capture) a session ends with clean session on either of two
 neighbouring connections, or when its expiry time has passed.  A refused connection
 touches no session.  What came before the first known beginning is not judged.
+
+A client may go to another server when its own does not answer.  That server knows nothing
+of its session and need not; when the client is back, the session there is one that began
+before.
 """
 
 import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from .rows import FAR, TYPES, dictionary
@@ -22,6 +27,7 @@ _MUST_BE_ANSWERED = [TYPES[name] for name in ("CONNECT", "SUBSCRIBE", "UNSUBSCRI
 _ANSWERS = [
     TYPES[name] for name in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "PUBACK", "PUBREC")
 ]
+_SERVER = r"^.*-(.*):\d+@.*$"  # in the name of a connection
 
 
 class Sessions:
@@ -117,10 +123,12 @@ class Sessions:
         self.number = np.zeros(count, np.int64)
         self.is_known = np.zeros(count, bool)
         self.is_forgotten = np.zeros(count, bool)
+        server = self._servers(count)
         before = -1  # the client's last connection that was not refused
+        is_apart = False  # has it been to servers that know nothing of each other?
         for one in range(count):
             is_first = one == 0 or client[one] != client[one - 1]
-            before = -1 if is_first else before
+            before, is_apart = (-1, False) if is_first else (before, is_apart)
             if self.is_refused[one]:
                 if not is_first:
                     self.number[one] = self.number[one - 1]
@@ -131,13 +139,23 @@ class Sessions:
             if before < 0:
                 self.is_known[one] = begins
             else:
-                self.number[one] = self.number[before] + begins
-                self.is_known[one] = begins or self.is_known[before]
+                is_elsewhere = server[one] != server[before]
+                is_back = is_elsewhere and is_apart and not begins
+                self.number[one] = self.number[before] + (begins or is_back)
+                self.is_known[one] = begins or (self.is_known[before] and not is_back)
                 is_kept = self.hello[before] is not None and self.answer[before] is not None
                 is_kept &= not is_over and not self.clean[one]
-                self.is_forgotten[one] = begins and is_kept and self.level[one] > 3
+                is_kept &= begins and self.level[one] > 3
+                self.is_forgotten[one] = is_kept and not is_elsewhere
+                is_apart |= is_kept and is_elsewhere
             before = one
         self.is_after_goodbye = self._after_goodbye(count)
+
+    def _servers(self, count):
+        # A number for each server's address, whatever its port, by connection.
+        names = self.rows.strings("connection", self.rows.first_of[:count])
+        names = names.cast(pa.string())
+        return dictionary(pc.replace_substring_regex(names, _SERVER, r"\1"))[0]
 
     def _after_goodbye(self, count):
         # At least one connection before, and none that may have taken anything with it.
