@@ -179,3 +179,13 @@ def test_message_of_the_broker_may_expire_before_it_is_sent_again(tmp_path):
 
     _message(_resumed(capture, S2C, 5, begin), S2C, 8, after_ms=6000)
     assert _broken(capture, tmp_path) == []
+
+
+@pytest.mark.parametrize(("level", "sure"), [(3, "likely"), (4, "proved")])
+def test_id_used_again_on_a_new_connection_is_likely_where_the_session_may_be_new(
+    level, sure, tmp_path
+):
+    """MQTT-4.3.2-1"""
+    capture = Capture()
+    _resumed(capture, S2C, level, _open_at_qos_1).publish(S2C, b"t", b"another", 1, 7)
+    assert _broken(capture, tmp_path) == [("MQTT-4.3.2-1", "broker", 7, sure)]

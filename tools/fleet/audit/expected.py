@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .alignment import EARLY_US
 from .messages import GRACE_US
 from .rows import FAR
 
@@ -54,6 +55,8 @@ class Expected:
         inside &= ~spans.is_shared[own]
         # Without the level nobody knows where the payload begins.
         due = inside & facts.has_level[row] & (row >= 0)
+        # Where the clock was set back meanwhile, nobody knows what came first.
+        due &= accepted > sent - EARLY_US
         limit = spans.packet_bytes_max[own]
         if (limit < FAR).any():
             size = facts.payload_bytes[row] + self._names.topic_bytes(pairs.place[pair])

@@ -65,10 +65,11 @@ _ABOUT = {
     "one_direction": "capture",
     "began_before": "capture",
     "bytes_missing": "capture",
+    "clock_set": "capture",
 }
 
 
-def findings(rows, sessions, flows, refused, copies):
+def findings(rows, sessions, flows, clock, refused, copies):
     """The `findings` table of all that one client's packets show.
 
     `refused` are (row, filter, code) of subscriptions, `copies` (connection, text) of
@@ -85,6 +86,7 @@ def findings(rows, sessions, flows, refused, copies):
     _refused_publishes(rows, flows, found)
     _refused_subscriptions(rows, refused, found)
     _capture(rows, sessions, ends, found)
+    _clock_set(rows, clock, found)
     for connection, text in copies:
         first, last = ends.begin[connection], ends.last[connection]
         why = "every packet of another connection of this client is there a second time"
@@ -310,3 +312,19 @@ def _capture(rows, sessions, ends, found):
         first, last = ends.begin[one], ends.last[one]
         number = int(places[one])
         found.add("bytes_missing", one, first, last, "proved", why, text, number)
+
+
+def _clock_set(rows, clock, found):
+    why = "TCP tells in which order packets came, and their times go back"
+    for before, row in zip(clock.before.tolist(), clock.back.tolist(), strict=True):
+        times = int(rows.ts[row]), int(rows.ts[before])
+        text = "set back by %.1f s" % ((times[1] - times[0]) / 1e6)
+        found.add("clock_set", rows.connection[row], *times, "proved", why, text)
+    why = (
+        "nobody minded a silence far beyond keep alive: the clock was set forward, or the "
+        "broker lets its clients be silent"
+    )
+    for row, silence in zip(clock.forward.tolist(), clock.forward_us.tolist(), strict=True):
+        text = "%.0f s passed without a packet" % (silence / 1e6)
+        times = int(rows.ts[row]) - silence, int(rows.ts[row])
+        found.add("clock_set", rows.connection[row], *times, "not_knowable", why, text)

@@ -1,6 +1,7 @@
 """One pass over the packets of some clients: all tables that need only these."""
 
 from . import levels
+from .clock import Clock
 from .copies import Copies
 from .findings import findings
 from .keepalive import keepalive
@@ -23,15 +24,16 @@ def judge(table):
     levels.infer(rows)
     sessions = Sessions(rows)
     gaps = Gaps(rows)
+    clock = Clock(rows, sessions)
     flows = Flows(rows, sessions, gaps)
-    subscribed, refused = subscriptions(rows, sessions, gaps, flows)
+    subscribed, refused = subscriptions(rows, sessions, gaps, flows, clock)
     return {
         "connections": sessions.tables(),
-        "messages": messages(rows, sessions, gaps, flows),
+        "messages": messages(rows, sessions, gaps, flows, clock),
         "sequences": sequences(rows, sessions, flows),
-        "violations": violations(rows, sessions, gaps, flows),
-        "findings": findings(rows, sessions, flows, refused, told),
-        "keepalive": keepalive(rows, sessions, gaps),
+        "violations": violations(rows, sessions, gaps, flows, clock),
+        "findings": findings(rows, sessions, flows, clock, refused, told),
+        "keepalive": keepalive(rows, sessions, gaps, clock),
         "subscriptions": subscribed,
         "wills": wills(rows, sessions),
     }

@@ -9,10 +9,10 @@ from .sessions import table
 from .violations import silences
 
 
-def keepalive(rows, sessions, gaps):
+def keepalive(rows, sessions, gaps, clock):
     """The `keepalive` table: one row for each connection."""
     count = len(rows.client_of)
-    (longest, late), _ = silences(rows, sessions, gaps)
+    (longest, late), _ = silences(rows, sessions, gaps, clock)
     pings, unanswered, median = _pings(rows, count)
     unanswered = np.where(sessions.is_one_way, 0, unanswered)
     first = rows.first_of[:-1]

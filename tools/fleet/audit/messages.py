@@ -293,7 +293,7 @@ def _last_rows(rows):
     return np.flatnonzero(np.diff(rows.client, append=-1))
 
 
-def messages(rows, sessions, gaps, flows):
+def messages(rows, sessions, gaps, flows, clock):
     """The `schemas.MESSAGES` table: `flows`, behind them every PUBLISH at QoS 0."""
     plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
     at = np.concatenate((flows.publish_row, plain))
@@ -331,7 +331,7 @@ def messages(rows, sessions, gaps, flows):
         "session": sessions.number[rows.connection[at]],
         "position": at,
         "after_gap": _after_gap(rows, gaps, at),
-        "is_early": _is_early(rows, sessions, at),
+        "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.

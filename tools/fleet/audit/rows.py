@@ -15,6 +15,7 @@ from ..capture.files import JSON_SUFFIXES, subscriber
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
+SET_US = 1_000_000  # a clock that goes back by more was set
 
 # What `judge` reads of `packets`.
 COLUMNS = [field.name for field in schemas.EVENTS]
@@ -88,10 +89,37 @@ class Rows:
         )
         codes, values = dictionary(who)
         client = _ranks(values)[codes]
-        order = np.lexsort((_ranks(names), start, client))
+        begin = self._in_file_order(connection, client, start)
+        order = np.lexsort((_ranks(names), begin, client))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         return client[order], start[order], rank
+
+    def _in_file_order(self, connection, client, start):
+        # What connections are sorted by: when they began, unless their places in the one file
+        # that they are in tell that its clock was set back.
+        offset, held = np.full((2, len(start)), FAR)
+        at = np.flatnonzero(self.table["offset"].is_valid().to_numpy())
+        np.minimum.at(offset, connection[at], _numbers(self.table["offset"], -1)[at])
+        capture, _ = dictionary(self.table["capture"])
+        np.minimum.at(held, connection, capture)
+        last = np.zeros(len(start), np.int64)
+        np.maximum.at(last, connection, capture)
+        order = np.lexsort((start, client))
+        one, other = order[:-1], order[1:]
+        is_back = (client[one] == client[other]) & (offset[other] < offset[one])
+        is_back &= (start[other] - start[one] > SET_US) & (held[one] == held[other])
+        if not is_back.any():
+            return start
+        # All connections of the client lie in that file alone.
+        is_set = np.zeros(int(client.max()) + 1, bool)
+        is_set[client[one[is_back]]] = True
+        is_set[client[held != last]] = False
+        low, high = np.full(len(is_set), FAR), np.zeros(len(is_set), np.int64)
+        np.minimum.at(low, client, held)
+        np.maximum.at(high, client, held)
+        is_set &= low == high
+        return np.where(is_set[client], offset, start)
 
     def numbers(self, name, index):
         """Column `name` of the rows at `index`, -1 for null."""

@@ -19,7 +19,7 @@ _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
 _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
 
 
-def subscriptions(rows, sessions, gaps, flows):
+def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     kinds = [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]
     # The fields were read as those of level 4 where the level was not captured.
@@ -60,7 +60,8 @@ def subscriptions(rows, sessions, gaps, flows):
         else:
             kept = [one for one, code in zip(filters, codes, strict=False) if code >= 128]
             found.restore(session, kept)
-    return _table(rows, sessions, gaps, flows, found.all()), refused
+    missing = _holes(rows, gaps, flows, clock)
+    return _table(rows, sessions, flows, missing, found.all()), refused
 
 
 class _Spans:
@@ -103,7 +104,7 @@ class _Spans:
         return [(*session, name, *span) for (session, name), span in entries]
 
 
-def _table(rows, sessions, gaps, flows, spans):
+def _table(rows, sessions, flows, missing, spans):
     # One entry for each span; what is the session's own comes from `_Lives`, in columns.
     client, number, filters, row, qos, bits, begin, end = (
         zip(*spans, strict=True) if spans else ((),) * 8
@@ -132,7 +133,6 @@ def _table(rows, sessions, gaps, flows, spans):
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
         columns[name] = pa.array(values, mask=values == FAR)
-    missing = _holes(rows, gaps, flows)
     for place, name in enumerate(("gap_begins", "gap_ends")):
         columns[name] = _of_clients({one: both[place] for one, both in missing.items()}, client)
     return table(columns, schemas.SUBSCRIPTIONS)
@@ -151,10 +151,14 @@ def _lists(sizes, times):
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(times, pa.int64()).cast(TS))
 
 
-def _holes(rows, gaps, flows):
+def _holes(rows, gaps, flows, clock):
     # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
-    # was not seen was missed as well.
+    # was not seen was missed as well.  Times that were there twice say as little.
     found = gaps.times(rows)
+    for client, (begins, ends) in clock.holes().items():
+        known = found.setdefault(client, ([], []))
+        known[0].extend(begins)
+        known[1].extend(ends)
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
     for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):

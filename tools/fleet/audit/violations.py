@@ -58,10 +58,11 @@ _WHY = {
     "MQTT-4.6.0-4": _IN_ORDER,
 }
 _NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
-_LIKELY = ("MQTT-4.3.2-2", "MQTT-4.3.3-2")
+_ASSUMED = "level 3 does not say whether the broker had kept the session"
+_LIKELY = (_FIRST, _ASSUMED)
 
 
-def violations(rows, sessions, gaps, flows):
+def violations(rows, sessions, gaps, flows, clock):
     """The `violations` table of all checks that need only one client's packets."""
     found = []
     for check in (_packet_flags, _packet_ids, _publishes):
@@ -76,7 +77,7 @@ def violations(rows, sessions, gaps, flows):
     found += _quotas(rows, sessions, gaps, flows)
     open_again = not_repeated(rows, sessions, gaps, flows)
     found.append((open_again, "MQTT-4.4.0-1", "not sent again when the session went on"))
-    found += silences(rows, sessions, gaps)[1]
+    found += silences(rows, sessions, gaps, clock)[1]
     return _table(rows, [entry for entry in found if len(entry[0])])
 
 
@@ -86,10 +87,11 @@ def _table(rows, found):
     )
     at = at.astype(np.int64)
     sizes = [len(entry[0]) for entry in found]
-    requirement, text = [], []
-    for (_, ids, texts), size in zip(found, sizes, strict=True):
+    requirement, text, why = [], [], []
+    for (_, ids, texts, *reason), size in zip(found, sizes, strict=True):
         requirement += [ids] * size if isinstance(ids, str) else list(ids)
         text += [texts] * size if isinstance(texts, str) else list(texts)
+        why += reason * size or [_WHY.get(one, _BY_ITSELF) for one in requirement[len(why) :]]
     by = np.where(rows.direction[at] == 0, "client", "broker")
     columns = {
         "requirement": requirement,
@@ -98,8 +100,8 @@ def _table(rows, found):
         "number": rows.number[at],
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 0),
         "detail": text,
-        "sure": ["likely" if one in _LIKELY else "proved" for one in requirement],
-        "why": [_WHY.get(one, _BY_ITSELF) for one in requirement],
+        "sure": ["likely" if one in _LIKELY else "proved" for one in why],
+        "why": why,
     }
     for name in ("site", "client_id", "connection", "capture", "offset", "topic"):
         columns[name] = rows.strings(name, at)
@@ -277,17 +279,23 @@ def _repeats(rows, sessions, gaps, flows):
         flows.is_reused[:-1] & ~flows.is_complete[:-1] & flows.is_known[:-1]
     )
     reuse = first[later]
+    # At level 3 a new connection may be a new session, with all ids free again.
+    moved = rows.connection[row[reuse]] != rows.connection[row[first[later - 1]]]
+    assumed = reuse[moved & (rows.level[row[reuse]] == 3)]
+    reuse = np.setdiff1d(reuse, assumed)
     is_reuse = np.zeros(len(first), bool)
     is_reuse[later] = True
     marked = first[rows.dup[flows.publish_row] & clear & ~is_reuse]
+    in_use = "packet id of a message that is not acknowledged yet"
+    reuse_id, assumed_id = (
+        np.where(qos[some] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1").tolist()
+        for some in (reuse, assumed)
+    )
     return [
         (row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"),
         (row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"),
-        (
-            row[reuse],
-            np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1").tolist(),
-            "packet id of a message that is not acknowledged yet",
-        ),
+        (row[reuse], reuse_id, in_use),
+        (row[assumed], assumed_id, in_use, _ASSUMED),
         (
             row[marked],
             np.where(qos[marked] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
@@ -400,7 +408,7 @@ def _order(rows, mask, cause, effect, requirement, text):
     return effect[running_max_breaks(rows.connection[effect], effect)], requirement, text
 
 
-def silences(rows, sessions, gaps):
+def silences(rows, sessions, gaps, clock):
     """-> (longest silence and late count of each connection, violations)."""
     count = len(rows.client_of)
     is_packet = rows.kind < len(schemas.PACKET_TYPES)
@@ -416,6 +424,7 @@ def silences(rows, sessions, gaps):
     np.maximum.at(longest, connection, silence)
     allowed = allowed_silence_us(sessions.keep_alive_s[connection])
     is_late = (sessions.keep_alive_s[connection] > 0) & (silence > allowed)
+    is_late &= ~np.isin(row, clock.forward)
     late = np.bincount(connection[is_late], minlength=count)
     texts = [
         "silent for %.1f s, keep alive %d s" % (us / 1e6, limit)

@@ -1,0 +1,113 @@
+"""The clock of a capture that is set while it runs accuses nobody."""
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.standin import packets
+
+_VALUES = [b"30", b"31", b"30", b"30", b"32", b"31"] * 3
+
+
+def _found(capture, tmp_path):
+    """-> (violations, losses, findings about clients and brokers, those about the capture)."""
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    findings = rows(tables["findings"], "finding", "about", "sure", "detail")
+    known = [one for one in findings if one[1] != "capture" and one[2] != "not_knowable"]
+    told = [one[:1] + one[2:] for one in findings if one[1] == "capture"]
+    violations = rows(tables["violations"], "requirement", "client_id")
+    return violations, rows(tables["losses"], "client_id", "kind"), known, told
+
+
+def _both(publisher, subscriber, packet_id, payload, set_s=0):
+    """A message and its delivery; the clock is set between the two."""
+    capture = publisher.capture
+    publisher.publish(C2S, b"t", payload, 1, packet_id, after_ms=5000)
+    capture.now += set_s * 1_000_000
+    publisher.ack(S2C, 0x40, packet_id)
+    subscriber.publish(S2C, b"t", payload, 1, packet_id)
+    subscriber.ack(C2S, 0x40, packet_id)
+
+
+def _traffic(capture, set_s):
+    publisher, subscriber = (capture.connection(name, clean=False) for name in (b"pub", b"sub"))
+    subscriber.subscribe(b"#")
+    for number, payload in enumerate(_VALUES, 1):
+        _both(publisher, subscriber, number, payload, set_s if number % 7 == 0 else 0)
+    return publisher, subscriber
+
+
+@pytest.mark.parametrize("set_s", [-2, -30, -3600, 3600])
+def test_clock_that_is_set_is_told_and_nothing_else_is(set_s, tmp_path):
+    capture = Capture()
+    for talk in _traffic(capture, set_s):
+        talk.send(C2S, b"\xc0\0", after_ms=10_000)
+        talk.send(S2C, b"\xd0\0")
+    violations, losses, findings, told = _found(capture, tmp_path)
+    assert (violations, losses, findings) == ([], [], [])
+    assert {one[:2] for one in told} == {
+        ("clock_set", "proved" if set_s < 0 else "not_knowable"),
+    }
+
+
+def test_clock_set_back_tells_by_how_much(tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.send(C2S, b"\xc0\0")
+    capture.now -= 90_000_000
+    talk.send(S2C, b"\xd0\0")
+    assert _found(capture, tmp_path)[3] == [("clock_set", "proved", "set back by 90.0 s")]
+
+
+def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(tmp_path):
+    """By the times alone the session would seem to be forgotten."""
+    capture = Capture()
+    first = capture.connection(b"dev", clean=False)
+    first.send(C2S, packets.disconnect())
+    capture.now -= 3600_000_000
+    capture.connection(b"dev", clean=False, present=True).send(C2S, packets.disconnect())
+    assert _found(capture, tmp_path)[:3] == ([], [], [])
+
+
+def test_loss_long_after_the_clock_was_set_is_one(tmp_path):
+    capture = Capture()
+    publisher, subscriber = _traffic(capture, -30)
+    capture.now += 100_000_000
+    for number, payload in ((101, b"a"), (102, b"b"), (103, b"c")):
+        publisher.publish(C2S, b"t", payload, 1, number, after_ms=5000)
+        publisher.ack(S2C, 0x40, number)
+        if payload != b"b":
+            subscriber.publish(S2C, b"t", payload, 1, number)
+            subscriber.ack(C2S, 0x40, number)
+    subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
+    assert _found(capture, tmp_path)[1] == [("sub", "not_delivered")]
+
+
+def _silence(capture, silent_s):
+    talk = capture.connection(b"dev", keep_alive_s=10)
+    for after_ms in (1, silent_s * 1000):
+        talk.send(C2S, b"\xc0\0", after_ms=after_ms)
+        talk.send(S2C, b"\xd0\0")
+    return talk
+
+
+@pytest.mark.parametrize(("silent_s", "broken"), [(20, 1), (30, 0)])
+def test_silence_that_a_broker_bears_for_longer_than_it_may_is_not_known(
+    silent_s, broken, tmp_path
+):
+    """31-2.2-KA"""
+    capture = Capture()
+    _silence(capture, silent_s)
+    violations, _, _, told = _found(capture, tmp_path)
+    assert violations == [("31-2.2-KA", "dev")] * broken
+    assert len(told) == 1 - broken
+
+
+def test_silence_in_which_the_broker_spoke_was_one(tmp_path):
+    """31-2.2-KA"""
+    capture = Capture()
+    talk = _silence(capture, 1)
+    for _ in range(8):
+        talk.publish(S2C, b"t", b"1", after_ms=10_000)
+    talk.send(C2S, b"\xc0\0")
+    talk.send(S2C, b"\xd0\0")
+    assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]

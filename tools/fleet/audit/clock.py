@@ -1,0 +1,77 @@
+"""Where the clock of a capture was set while it ran.
+
+A small computer that records may begin with the time of its last shutdown, until a time
+server tells it better.  Set back, its packets show it: TCP knows their order.  Set forward,
+it looks like a silence, and only that nobody minded tells that it may be none: a broker
+closes after one and a half keep alive times.
+"""
+
+import numpy as np
+
+from .. import schemas
+from .messages import GRACE_US
+from .rows import SET_US
+from .sessions import allowed_silence_us
+
+_CLOSES = 1.5  # keep alive times until a broker closes
+_CLOSES_US = 10_000_000  # and what its timers need more
+
+
+class Clock:
+    """`back`: rows whose time is earlier than that of the packet before them on the same
+    connection, which is row `before`.  `forward`: packets of clients behind a silence that
+    was perhaps none, `forward_us` how long it was."""
+
+    def __init__(self, rows, sessions):
+        self._rows = rows
+        self._at = at = np.flatnonzero(rows.kind < len(schemas.PACKET_TYPES))
+        self._step = np.diff(rows.ts[at])
+        is_back = (np.diff(rows.connection[at]) == 0) & (self._step < -SET_US)
+        places = np.flatnonzero(is_back)
+        self.before, self.back = at[places], at[places + 1]
+        self.forward, self.forward_us = self._forward(sessions.keep_alive_s)
+
+    def _forward(self, keep_alive_s):
+        rows, at = self._rows, self._at
+        mine = np.flatnonzero(rows.direction[at] == 0)
+        follows = np.flatnonzero(np.diff(rows.connection[at[mine]]) == 0)
+        before, place = mine[follows], mine[follows + 1]
+        connection = rows.connection[at[place]]
+        silence = rows.ts[at[place]] - rows.ts[at[before]]
+        limit = keep_alive_s[connection]
+        is_long = (limit > 0) & (silence > limit * 1_000_000 * _CLOSES + _CLOSES_US)
+        found = np.flatnonzero(is_long)
+        # The server went on with it, and in all that time said nothing either.
+        found = found[self._last_of_server()[connection[found]] > at[place[found]]]
+        steps = zip(before[found].tolist(), place[found].tolist(), strict=True)
+        longest = np.array([self._step[begin:end].max() for begin, end in steps], np.int64)
+        is_set = silence[found] - longest <= allowed_silence_us(limit[found])
+        return at[place[found[is_set]]], longest[is_set]
+
+    def _last_of_server(self):
+        rows, at = self._rows, self._at
+        mine = at[rows.direction[at] == 1]
+        last = np.full(len(rows.client_of), -1)
+        last[rows.connection[mine]] = mine
+        return last
+
+    def holes(self):
+        """{client: (begins, ends)} of the times that the capture has twice, and shortly before."""
+        found: dict = {}
+        rows = self._rows
+        for before, row in zip(self.before.tolist(), self.back.tolist(), strict=True):
+            begins, ends = found.setdefault(int(rows.client[row]), ([], []))
+            begins.append(int(rows.ts[row]) - GRACE_US)
+            ends.append(int(rows.ts[before]))
+        return found
+
+    def is_twice(self, index):
+        """Which of these rows have a time that their client's packets have twice?"""
+        rows = self._rows
+        result = np.zeros(len(rows), bool)
+        for client, (begins, ends) in self.holes().items():
+            first, last = np.searchsorted(rows.client, [client, client + 1])
+            ts = rows.ts[first:last]
+            for begin, end in zip(begins, ends, strict=True):
+                result[first:last] |= (ts >= begin) & (ts <= end)
+        return result[index]
