@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..columns import TS
-from .messages import PUBACK, PUBREC
+from .messages import PUBACK, PUBLISH, PUBREC
 from .rows import FAR, TYPES
 from .sessions import parsed, table
 from .spans import prefix
@@ -153,7 +153,8 @@ def _lists(sizes, times):
 
 def _holes(rows, gaps, flows, clock):
     # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
-    # was not seen was missed as well.  Times that were there twice say as little.
+    # was not seen was missed as well, and so was what nobody knows the topic of.  Times that
+    # were there twice say as little.
     found = gaps.times(rows)
     for client, (begins, ends) in clock.holes().items():
         known = found.setdefault(client, ([], []))
@@ -161,11 +162,21 @@ def _holes(rows, gaps, flows, clock):
         known[1].extend(ends)
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
+    stray = np.concatenate((stray, _nameless(rows)))
     for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):
         begins, ends = found.setdefault(client, ([], []))
         begins.append(ts)
         ends.append(ts)
     return found
+
+
+def _nameless(rows):
+    # Deliveries by an alias that was given before the capture, or in missing bytes.
+    is_empty = np.array([not name for name in rows.topics.to_pylist()] + [True])
+    if not is_empty[:-1].any():
+        return np.zeros(0, np.int64)
+    is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
+    return np.flatnonzero(is_delivery & is_empty[rows.topic] & (rows.level == 5))
 
 
 class _Lives:

@@ -13,6 +13,7 @@ from .. import schemas
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
 from . import fields
+from .aliases import Aliases
 from .connections import Registry
 from .framing import Framer
 from .streams import Pieces, Streams
@@ -32,7 +33,7 @@ class Decoder:
         self._registry = Registry()
         self._streams = Streams()
         self._framer = Framer()
-        self._aliases = {}  # of topics, at level 5
+        self._aliases = Aliases()
         self._held = []  # events of connections that have not said who they are
 
     def feed(self, segments, capture):
@@ -44,6 +45,7 @@ class Decoder:
         count = len(self._registry.all)
         pieces, parts = self._streams.feed(segments, numbers, ordinals, count)
         direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
+        self._miss(events)
         out = self._packet_rows([direct, joined], capture)
         events += self._tcp_events(segments, numbers, ordinals)
         return out + self._event_rows(self._hold([(capture, *event) for event in events]))
@@ -60,9 +62,15 @@ class Decoder:
         """Rows for what was still waiting; call it once, at the end."""
         parts = self._streams.finish()
         _, joined, events = self._framer.feed(_NOTHING, parts, self._streams.is_opened.array)
+        self._miss(events)
         out = self._packet_rows([None, joined], capture)
         events = [(capture, *event) for event in events + self._framer.finish()]
         return out + self._event_rows(self._held + events)
+
+    def _miss(self, events):
+        for stream, kind, _, ordinal, *_ in events:
+            if kind == "GAP":
+                self._aliases.miss(stream, ordinal)
 
     def _packet_rows(self, found, capture):
         found = [packets for packets in found if packets is not None and len(packets.at)]

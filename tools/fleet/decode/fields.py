@@ -54,7 +54,7 @@ def decode(packets, levels, aliases, hellos):
     """-> {column: array} of everything that the packets' own bytes tell.
 
     `levels` is the protocol level of each packet's connection, 0 when unknown;
-    `aliases` {(stream, number): topic} is kept by the caller from call to call;
+    `aliases` (`Aliases`) are kept by the caller from call to call;
     `hellos` is what `introduce` gave.
     """
     data, body, end = packets.data, packets.body, packets.end
@@ -167,12 +167,12 @@ def _with_properties(packets, five, behind, payload, topics, aliases, texts):
             continue
         texts[at] = connect.to_json(found)
         if "topic_alias" in found:
-            key = int(packets.stream[at]), found["topic_alias"]
+            alias = int(packets.stream[at]), found["topic_alias"], int(packets.ordinal[at])
             topic = topics[at].as_py()
             if topic:
-                aliases[key] = topic
-            elif key in aliases:
-                replaced[at] = aliases[key]
+                aliases.define(*alias, topic)
+            elif known := aliases.topic(*alias):
+                replaced[at] = known
     if not replaced:
         return topics
     column = topics.to_pylist()
