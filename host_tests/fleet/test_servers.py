@@ -1,8 +1,9 @@
-"""One capture with two servers: a client's session is known to one of them."""
+"""One capture with two servers: sessions, and messages that a bridge carries over."""
 
 import pytest
 
-from host_tests.fleet.captures import C2S, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.fleet.simulate import tcp
 from tools.standin import packets
 
 _ONE, _OTHER = (bytes((10, 0, 0, number)) for number in (1, 2))
@@ -49,3 +50,83 @@ def test_the_server_that_kept_a_session_may_not_forget_it(server, found, tmp_pat
     for place in (_ONE, server):
         capture.connection(b"gate", clean=False, server=place).reset()
     assert _found(capture, tmp_path)[0] == [("session_not_kept", "gate")] * found
+
+
+def _exchange(talk, direction, payload, packet_id, after_ms=1):
+    talk.publish(direction, b"t", payload, 1, packet_id, after_ms=after_ms)
+    talk.ack(1 - direction, 0x40, packet_id)
+
+
+def _subscriber(capture, name, server):
+    talk = capture.connection(name, server=server)
+    talk.subscribe(b"#")
+    return talk
+
+
+def _bridge(capture, server):
+    talk = capture.middle(b"bridge", server=server)
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+    talk.send(C2S, packets.connect(b"bridge", level=4).replace(b"MQTT\x04", b"MQTT\x84"))
+    talk.send(S2C, packets.connack())
+    return talk
+
+
+def _quiet(*talks):
+    for place, talk in enumerate(talks):
+        talk.send(C2S, b"\xc0\0", after_ms=1 if place else 10_000)
+        talk.send(S2C, b"\xd0\0")
+
+
+def _losses(tables):
+    return rows(tables["losses"], "client_id", "published_by", "kind", "sure")
+
+
+def _bridged(capture, payloads, lost=None):
+    """A device at one server; a bridge publishes the same at the other."""
+    device, bridge = capture.connection(b"dev", server=_OTHER), _bridge(capture, _ONE)
+    south, north = _subscriber(capture, b"south", _OTHER), _subscriber(capture, b"north", _ONE)
+    for number, payload in enumerate(payloads, 1):
+        _exchange(device, C2S, payload, number, after_ms=1500)
+        # Now one is faster, now the other.
+        ways = [(south,), (bridge, north)][:: 1 if number % 3 else -1]
+        for talk in [talk for way in ways for talk in way]:
+            if (talk, number) != (north, lost):
+                _exchange(talk, C2S if talk is bridge else S2C, payload, number, after_ms=80)
+    _quiet(device, bridge, south, north)
+
+
+@pytest.mark.parametrize("payloads", [[b"%d of 20" % n for n in range(20)], [b"30", b"31"] * 9])
+def test_what_a_bridge_publishes_again_is_no_message_of_its_own(payloads, tmp_path):
+    capture = Capture()
+    _bridged(capture, payloads)
+    findings, violations, tables = _found(capture, tmp_path)
+    assert (_losses(tables), findings, violations) == ([], [], [])
+
+
+def test_what_is_lost_behind_a_bridge_is_lost_by_it(tmp_path):
+    capture = Capture()
+    _bridged(capture, [b"%d of 20" % n for n in range(20)], lost=9)
+    losses = _losses(_found(capture, tmp_path)[2])
+    assert losses == [("north", "bridge", "not_delivered", "proved")]
+
+
+@pytest.mark.parametrize("is_one_broker", [True, False])
+def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
+    """What comes through tells that it is not."""
+    capture = Capture()
+    device, subscriber = (
+        capture.connection(b"dev", server=_OTHER),
+        _subscriber(capture, b"s", _ONE),
+    )
+    for number in range(1, 6):
+        _exchange(device, C2S, b"%d of 5" % number, number, after_ms=1500)
+        if is_one_broker and number != 3:
+            _exchange(subscriber, S2C, b"%d of 5" % number, number)
+    _quiet(device, subscriber)
+    tables = _found(capture, tmp_path)[2]
+    if is_one_broker:
+        assert _losses(tables) == [("s", "dev", "not_delivered", "proved")]
+    else:
+        assert _losses(tables) == [("s", "dev", "unexplained", "not_knowable")] * 5
+        assert all("another broker" in one for one in tables["losses"]["why"].to_pylist())

@@ -4,7 +4,8 @@ import numpy as np
 
 from .alignment import EARLY_US
 from .messages import GRACE_US
-from .rows import FAR
+from .rows import FAR, grouped
+from .traffic import UNKNOWN
 
 _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
 _HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
@@ -16,7 +17,8 @@ class Expected:
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message;
     `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
-    many as it takes; `is_assumed`: nobody says that its session went on.
+    many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
+    was published through another address than that which the subscriber is connected to.
     """
 
     def __init__(self, facts, names, spans, published, delivered, pairs):
@@ -49,6 +51,10 @@ class Expected:
         published, facts = self._published, self._facts
         keep = ~(spans.is_own_excluded[own] & (published.client[message] == spans.client[own]))
         own, pair, message = own[keep], pair[keep], message[keep]
+        elsewhere = spans.server[own] != published.server[message]
+        elsewhere &= published.server[message] != UNKNOWN
+        keep = ~self._is_copied(pair, message, elsewhere)
+        own, pair, message = own[keep], pair[keep], message[keep]
         row = published.row[message]
         sent, accepted = published.sent[message], published.accepted[message]
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
@@ -66,7 +72,20 @@ class Expected:
         at = np.flatnonzero(due)
         due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
         late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
-        return pair, message, spans.qos[own], inside, due, *late
+        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep]
+
+    def _is_copied(self, pair, message, elsewhere):
+        # Two brokers, and a bridge that publishes on one what was published on the other: each
+        # message is there twice, and a subscriber gets the one of its own broker.  Clients of
+        # other servers of which half and more has a twin here are not expected.
+        if not elsewhere.any():
+            return elsewhere
+        client = self._published.client[message]
+        value = grouped(pair, self._published.hash[message])
+        mine, route = grouped(value, client), grouped(pair, client)
+        here = _counted(value, ~elsewhere) > _counted(mine, ~elsewhere)
+        twins = _counted(route, elsewhere & here)
+        return elsewhere & (2 * twins >= _counted(route, elsewhere))
 
     @staticmethod
     def _is_reached(spans, own, accepted, expiry_s):
@@ -96,9 +115,9 @@ class Expected:
         entry, message = self._join(pairs.place[pair], begin, end)
         nothing = np.zeros(len(entry), bool)
         granted = np.full(len(entry), 2)
-        return pair[entry], message, granted, *[nothing] * 5
+        return pair[entry], message, granted, *[nothing] * 6
 
-    def _merge(self, pair, message, granted, inside, due, stuck, full, assumed):
+    def _merge(self, pair, message, granted, inside, due, stuck, full, assumed, elsewhere):
         # Several filters of one client that match are one: the broker may send one copy.
         sort = np.lexsort((message, pair))
         pair, message = pair[sort], message[sort]
@@ -112,8 +131,14 @@ class Expected:
         self.is_stuck = _over(np.logical_and, stuck[sort], first)
         self.is_full = _over(np.logical_and, full[sort], first)
         self.is_assumed = _over(np.logical_and, assumed[sort], first)
+        self.is_elsewhere = _over(np.logical_and, elsewhere[sort], first)
         # The broker may send one for each subscription.
         self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)
+
+
+def _counted(group, mask):
+    # For each entry, of how many of its group the mask is set.
+    return np.bincount(group, mask, int(group.max(initial=-1)) + 1)[group]
 
 
 def _over(function, values, first):

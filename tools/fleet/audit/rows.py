@@ -15,6 +15,7 @@ from ..capture.files import JSON_SUFFIXES, subscriber
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
+_SERVER = r"^.*-(.*):\d+@.*$"  # in the name of a connection
 SET_US = 1_000_000  # a clock that goes back by more was set
 
 # What `judge` reads of `packets`.
@@ -175,6 +176,11 @@ def clients(table):
         codes = np.where(nameless, len(names) + where, codes)
         names += [names[one] for one in of.tolist()]
     return codes, names
+
+
+def servers(connections):
+    """The server's address in the names of connections (Arrow), whatever its port."""
+    return pc.replace_substring_regex(connections.cast(pa.string()), _SERVER, r"\1")
 
 
 def nameless_client(connection):

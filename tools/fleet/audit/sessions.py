@@ -15,10 +15,9 @@ import json
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import schemas
-from .rows import FAR, TYPES, dictionary
+from .rows import FAR, TYPES, dictionary, servers
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
 # Silence is judged with what timers and networks need: a tenth, and a second.
@@ -27,7 +26,6 @@ _MUST_BE_ANSWERED = [TYPES[name] for name in ("CONNECT", "SUBSCRIBE", "UNSUBSCRI
 _ANSWERS = [
     TYPES[name] for name in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "PUBACK", "PUBREC")
 ]
-_SERVER = r"^.*-(.*):\d+@.*$"  # in the name of a connection
 
 
 class Sessions:
@@ -154,8 +152,7 @@ class Sessions:
     def _servers(self, count):
         # A number for each server's address, whatever its port, by connection.
         names = self.rows.strings("connection", self.rows.first_of[:count])
-        names = names.cast(pa.string())
-        return dictionary(pc.replace_substring_regex(names, _SERVER, r"\1"))[0]
+        return dictionary(servers(names))[0]
 
     def _after_goodbye(self, count):
         # At least one connection before, and none that may have taken anything with it.

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from ..mqtt import matches
 from .messages import GRACE_US
-from .rows import FAR
+from .rows import FAR, dictionary, servers
 from .traffic import flags, numbers
 
 
@@ -83,6 +83,9 @@ class Spans:
         ends = (chosen[name].to_pylist() for name in ("site", "client_id", "connection"))
         who = map(names.client_number, *ends)
         self.client = np.array(list(who), np.int64)
+        where, values = dictionary(chosen["connection"])
+        numbers_of = [names.server_number(one) for one in servers(values).to_pylist()]
+        self.server = np.array(numbers_of, np.int64)[where]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
 

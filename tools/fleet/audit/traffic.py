@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, grouped
+from .rows import FAR, clients, dictionary, grouped, servers
+
+UNKNOWN, UNSEEN = -1, -2  # servers
 
 
 class Names:
@@ -18,9 +20,14 @@ class Names:
         self.topic, self.topics = _encode(messages["topic"])
         who, self.clients = clients(messages)
         self.place = site * len(self.topics) + self.topic
+        # Of a message by an alias that was given in missing bytes nobody knows the topic.
+        self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.client = site * len(self.clients) + who
         self._others = {}
         self._other_names = []
+        where, values = dictionary(messages["connection"])
+        codes, self._servers = _encode(servers(values))
+        self.server = codes[where]
         first = np.full(len(self.clients), -1)
         first[who[::-1]] = np.arange(len(who))[::-1]
         known = np.flatnonzero(first >= 0)
@@ -41,6 +48,10 @@ class Names:
             self._others[site, key] = -1 - len(self._others)
             self._other_names.append(name)
         return self._others[site, key]
+
+    def server_number(self, name):
+        """The number of a server's address, UNSEEN when no message went through it."""
+        return self._servers.index(name) if name in self._servers else UNSEEN
 
     def place_number(self, site, topic):
         """The number of a topic at a site, -1 when there is no message of it."""
@@ -118,7 +129,7 @@ class Published:
     """
 
     def __init__(self, facts, names, wills):
-        row = np.flatnonzero(facts.is_published & (facts.qos < 3))
+        row = np.flatnonzero(facts.is_published & (facts.qos < 3) & names.has_topic)
         columns = {
             "row": row,
             "place": names.place[row],
@@ -128,6 +139,7 @@ class Published:
             "hash": facts.payload_hash[row],
             "qos": facts.qos[row],
             "accepted": facts.accepted[row],
+            "server": names.server[row],
         }
         if wills is not None and wills.num_rows:
             columns = _with_wills(columns, names, wills)
@@ -151,6 +163,7 @@ def _with_wills(columns, names, wills):
             "hash": one["payload_hash"],
             "qos": one["qos"],
             "accepted": FAR,
+            "server": UNKNOWN,
         }
         for name, value in values.items():
             more[name].append(value)
@@ -168,7 +181,7 @@ class Delivered:
     """
 
     def __init__(self, facts, names, spans):
-        row = np.flatnonzero(~facts.is_published & (facts.qos < 3))
+        row = np.flatnonzero(~facts.is_published & (facts.qos < 3) & names.has_topic)
         retained = facts.retain[row]
         if retained.any():
             kept = spans.keeps_retain[spans.span]

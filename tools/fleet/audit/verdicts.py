@@ -27,9 +27,11 @@ class Lost:
         stuck = expected.is_stuck[self.at] & ~behind
         full = stuck & expected.is_full[self.at]
         assumed = expected.is_assumed[self.at]
+        elsewhere = expected.is_elsewhere[self.at]
         self.reason = np.select(
-            [before & behind & ~assumed, full, stuck, some & assumed, some, any_producer],
-            [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _OTHERS],
+            [before & behind & ~assumed, full, stuck, some & assumed, some]
+            + [elsewhere, any_producer],
+            [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
             _NONE,
         )
         self.is_explained = self.reason < _STUCK
@@ -53,7 +55,7 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE = range(8)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -62,6 +64,7 @@ LOST = (
     ("not_knowable", "the broker has to wait: all that the subscriber takes are unacknowledged"),
     ("not_knowable", "nothing of this client reached the subscriber here: it may not be allowed"),
     ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
+    ("not_knowable", "it was published through another address: that may be another broker"),
 )
 
 
