@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from host_tests.fleet.captures import audit, rows
+from host_tests.fleet.captures import Capture, audit, decode, rows
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
@@ -164,3 +164,39 @@ def test_subscriber_is_who_the_file_is_named_after(names, delivered, tmp_path):
     assert rows(audit(events)["readings"], "times_delivered") == [(delivered,)]
     buckets = [bucket for bucket, _ in tasks.events_by_client(events, 4096)]
     assert len(buckets) == 3 - delivered
+
+
+def _reading(place, sequence, **more):
+    envelope = reading(257, 1, sequence, 60, 1, b"dev", (2100, 3300))
+    return _message(place, envelope, qos=2, **more) + "\n"
+
+
+def test_retained_reading_that_comes_again_is_not_delivered_twice(tmp_path):
+    """The broker sends it to whoever subscribes, as often as that is."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(_reading(0, 5) + _reading(1, 5, retain=1) + _reading(2, 5, retain=1))
+    found = audit(_events(path)[0])
+    assert rows(found["readings"], "times_delivered", "redelivered") == [(1, True)]
+
+
+@pytest.mark.parametrize(("retain", "lost"), [(0, [(6, 49)]), (1, [])])
+def test_retained_reading_tells_nothing_of_those_behind_it(retain, lost, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(_reading(0, 5, retain=retain) + _reading(9, 50) + _reading(10, 51))
+    losses = audit(_events(path)[0])["losses"]
+    assert rows(losses, "first_sequence", "last_sequence") == lost
+
+
+def test_payloads_in_the_spelling_of_json_name_no_stranger(tmp_path):
+    """`%J` shows `{"b": 1, "a":2}` as JSON, and not as the bytes that it was."""
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    for number, payload in enumerate((b'{"b": 1, "a":2}', b"12.50", b"30"), 1):
+        publisher.publish(0, b"t", payload, 1, number)
+        publisher.ack(1, 0x40, number)
+    path = tmp_path / "a.jsonl"
+    line = '{"tst":1700000001,"topic":"t","qos":1,"payload":%s}\n'
+    path.write_text("".join(line % text for text in ('{"a":2,"b":1}', "12.5", "30")))
+    both = [decode(capture.write(tmp_path / "one.pcap"))[0], _events(path)[0]]
+    found = audit(pa.concat_tables(both, promote_options="permissive"))
+    assert not found["findings"].num_rows

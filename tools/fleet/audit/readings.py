@@ -16,7 +16,7 @@ from .sessions import table
 
 # What `readings` reads of messages.
 COLUMNS = [
-    *("site", "client_id", "connection", "direction", "topic", "qos", "first_sent"),
+    *("site", "client_id", "connection", "direction", "topic", "qos", "retain", "first_sent"),
     *("times_sent", "times_dup", "after_gap", "is_early", "envelope"),
 ]
 
@@ -48,7 +48,7 @@ def readings(messages):
 
 
 def _readings(messages, fields, order, first, sent):
-    published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)[order]
+    published = _published(messages)[order]
     sent = sent[order]
     group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
     published_at = _least(np.where(published, sent, FAR), first)
@@ -64,6 +64,8 @@ def _readings(messages, fields, order, first, sent):
     # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
     dups = messages["times_dup"].to_numpy()[order]
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
+    # What the broker has kept it sends anew upon each subscription.
+    is_repeat |= _flags(messages, "retain")[order]
     delivered = _most(messages, order, group, ~published, len(first))
     anew = _most(messages, order, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
@@ -88,6 +90,19 @@ def _readings(messages, fields, order, first, sent):
         "values": _values(one),
     }
     return table(columns, schemas.READINGS)
+
+
+def _published(messages):
+    return pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
+
+
+def _flags(messages, name):
+    return messages[name].to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _only(mask, first):
+    # Of each reading: is the mask set for all of its messages?
+    return np.logical_and.reduceat(mask, first) if len(first) else mask
 
 
 def _least(values, first):
@@ -119,6 +134,7 @@ def _losses(messages, fields, order, first, keys, sent):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
     site, device, stream, boot, sequence = keys
+    published = _published(messages)
     same_stream = _same(site, device, stream)
     same_boot = same_stream & _same(boot)
     before = np.concatenate(([0], sequence[:-1]))
@@ -128,12 +144,11 @@ def _losses(messages, fields, order, first, keys, sent):
     from_number = np.where(same_boot, before + 1, 1)
     # A gap in the capture may have swallowed them, or they came before it began; that is
     # no finding.
-    unsure, is_early = (
-        messages[name].to_numpy(zero_copy_only=False)[order[first]]
-        for name in ("after_gap", "is_early")
-    )
-    unsure = unsure | is_early
-    unsure[1:] |= is_early[:-1]
+    unsure, is_early = (_flags(messages, name)[order[first]] for name in ("after_gap", "is_early"))
+    # Nor does one tell anything that was only seen from the broker's store.
+    is_apart = is_early | _only(_flags(messages, "retain")[order] & ~published[order], first)
+    unsure = unsure | is_apart
+    unsure[1:] |= is_apart[:-1]
     at = np.flatnonzero((missing > 0) & ~unsure)
     chosen = pa.array(order[first[at]])
     reasons = _reasons(messages, order, first, at, same_boot)
@@ -167,7 +182,7 @@ _WHY = (
 
 def _reasons(messages, order, first, at, has_before):
     # Index into `_WHY` for each reading (of `first`) before which some are missing.
-    published = pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
+    published = _published(messages)
     connection, _ = dictionary(messages["connection"])
     ends = np.append(first[1:], len(order))
     reasons = []

@@ -151,6 +151,8 @@ def _violations(messages, delivered, copies, late):
 def _findings(names, pairs, delivered, found, copies):
     # Where other publishers than those in the capture have a say.
     mixed = found.is_unknown & found.has_messages[delivered.pair]
+    # A subscriber's JSON lines have payloads that are JSON in a spelling of their own.
+    mixed &= names.is_captured[delivered.row]
     kinds = (
         ("publisher_not_captured", "capture", np.flatnonzero(mixed), "proved", _FOREIGN),
         ("unexplained_copy", "broker", copies.unexplained, "not_knowable", _SAME),

@@ -23,6 +23,7 @@ class Names:
         # Of a message by an alias that was given in missing bytes nobody knows the topic.
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.client = site * len(self.clients) + who
+        self.is_captured = numbers(messages, "packet_bytes") > 0
         self._others = {}
         self._other_names = []
         where, values = dictionary(messages["connection"])
