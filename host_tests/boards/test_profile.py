@@ -1,13 +1,17 @@
 """Board profiles: all of the repository are good, and each mistake is one clear line."""
 
 import ast
+import os
+import subprocess
+import sys
 
 import pytest
 
 from tools.boards.compile import board_sources
 from tools.boards.errors import BoardError
-from tools.boards.places import BOARDS
+from tools.boards.places import BOARDS, ROOT
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
+from tools.boards.tables import read_toml
 
 CHIPS = {
     *("esp32", "esp32c2", "esp32c3", "esp32c5", "esp32c6", "esp32h2", "esp32p4", "esp32s2"),
@@ -99,6 +103,28 @@ def test_read_profile_with_mistake_names_file_key_found_and_allowed(tmp_path, ol
     assert str(path) in caught.value.message
     assert expected in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_read_toml_takes_the_byte_order_mark_of_windows_and_names_other_encodings(tmp_path):
+    path = tmp_path / "device.toml"
+    path.write_text('wifi_ssid = "Büro"\n', encoding="utf-8-sig")
+    assert read_toml(path) == {"wifi_ssid": "Büro"}
+    for other in ("cp1252", "utf-16"):
+        path.write_text('wifi_ssid = "Büro"\n', encoding=other)
+        with pytest.raises(BoardError, match=r"device\.toml: not in UTF-8"):
+            read_toml(path)
+
+
+def test_read_toml_asks_no_locale_for_the_encoding(tmp_path):
+    """As on Windows, where Python reads files in the system's code page."""
+    path = tmp_path / "device.toml"
+    path.write_text('wifi_ssid = "Büro"\n', encoding="utf-8")
+    program = "import pathlib, sys; from tools.boards.tables import read_toml;"
+    program += "print(ascii(read_toml(pathlib.Path(sys.argv[1]))))"
+    command = [sys.executable, "-X", "utf8=0", "-c", program, path]
+    environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout == "{'wifi_ssid': 'B\\xfcro'}\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ the line and never show a secret.
 """
 
 import csv
-import tomllib
 
 from .config import check_config, keys
 from .errors import BoardError
 from .places import shown
+from .tables import read_toml
 
 _SHORT = {"id": "client_id", "broker": "server"}
 
@@ -38,12 +38,7 @@ def read_batch(path, profile, shared_path=None):
 
 
 def _read_shared(path):
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
+    return read_toml(path) if path else {}
 
 
 def _read_rows(path):

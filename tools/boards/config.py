@@ -6,13 +6,13 @@ the board's profile fills in the buffer sizes.  Secrets appear in no message.
 
 import difflib
 import json
-import tomllib
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
 from .credentials import check_pair
 from .errors import BoardError
 from .places import FIRMWARE, shown
+from .tables import read_toml
 
 SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
@@ -38,11 +38,9 @@ def has_wifi(profile):
 def read_config(path, profile):
     """Read device.toml -> the checked settings, a dict with the board's default sizes."""
     try:
-        found = tomllib.loads(path.read_text())
+        found = read_toml(path)
     except OSError as error:
         raise BoardError(f"{shown(path)}: {error.strerror}; name a device.toml") from None
-    except tomllib.TOMLDecodeError as error:
-        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
     return check_config(found, profile, shown(path))
 
 

@@ -8,13 +8,13 @@ and offsets are bytes; `boards/README.md` explains each key.
 
 import difflib
 import functools
-import tomllib
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import BoardError
 from .places import BOARDS, shown
+from .tables import read_toml
 
 Arch = Literal["armv6m", "armv7emsp", "xtensawin", "rv32imc", "x64"]
 Bytes = Annotated[int, Field(ge=0)]
@@ -150,8 +150,8 @@ def shared_facts():
     """boards/chips.toml: {"port": {name: tables}, "chip": {name: tables}}."""
     path = BOARDS / "chips.toml"
     try:
-        return tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        return read_toml(path)
+    except OSError as error:
         raise BoardError(f"{shown(path)}: {error}") from None
 
 
@@ -189,9 +189,7 @@ def load_profile(name):
 def read_profile(path):
     """Read one board.toml; BoardError naming file, key, value found and values allowed."""
     try:
-        return Profile.model_validate(_with_shared_facts(tomllib.loads(path.read_text()), path))
-    except tomllib.TOMLDecodeError as error:
-        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
+        return Profile.model_validate(_with_shared_facts(read_toml(path), path))
     except ValidationError as error:
         lines = [_explain(entry) for entry in error.errors()]
         raise BoardError("; ".join(f"{shown(path)}: {line}" for line in lines)) from None
