@@ -50,6 +50,15 @@ def new_client(*args, **options):
     return client, stream
 
 
+def connected_with(client, keepalive):
+    """-> the stream of a new connection with that keep alive."""
+    client.keepalive = keepalive
+    stream = ScriptedStream()
+    stream.answer(asked(keepalive), connack())
+    client.connect(stream=stream)
+    return stream
+
+
 def test_c2b_keepalive_is_off_unless_asked_for():
     """C: CONNECT with keep alive 0."""
     new_client()
@@ -58,10 +67,7 @@ def test_c2b_keepalive_is_off_unless_asked_for():
 def test_c2b_keepalive_set_before_connect_is_kept_from_then_on():
     """C: CONNECT with keep alive 20; 15 s of silence; C: PINGREQ."""
     client, _ = new_client()
-    client.keepalive = 20
-    stream = ScriptedStream()
-    stream.answer(asked(20), connack())
-    client.connect(stream=stream)
+    stream = connected_with(client, 20)
     clocked_modules()[0].time.now_ms += 15_000
     stream.answer(pingreq(), pingresp())
     client.check_msg()
@@ -164,10 +170,7 @@ def test_c2b_subscribe_without_answer_raises_in_time():
 
 def test_c2b_ping_without_answer_ends_the_waiting():
     client, _ = new_client()
-    client.keepalive = 10
-    stream = ScriptedStream()
-    stream.answer(asked(10), connack())
-    client.connect(stream=stream)
+    stream = connected_with(client, 10)
     assert error_of(client.wait_msg).code == TIMEOUT
     assert pingreq() in stream.take()
 
