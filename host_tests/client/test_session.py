@@ -441,10 +441,14 @@ def test_held_ids_find_room_in_a_set_that_is_there_when_all_are_used():
     assert held.find(1) >= 0 and held.count == held.places + 1
 
 
+# Of a table of held ids; "release" is for one that is there.
+STEPS = ["add", "next", "remove", "release"]
+
+
 @settings(max_examples=300)
 @given(
     st.integers(1, 60),
-    st.lists(st.tuples(st.sampled_from(["add", "next", "remove", "release"]), st.integers(1, 500))),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 500))),
 )
 def test_held_ids_are_a_set(most, steps):
     """MQTT-4.3.3-10, RT-AWAITREL: in whatever order they come, and never more than `most`."""
@@ -454,7 +458,7 @@ def test_held_ids_are_a_set(most, steps):
     for name, packet_id in steps:
         if name == "next" and model:
             packet_id = max(model) + 1
-        if name == "release" and model:  # one that is there
+        if name == "release" and model:
             packet_id = sorted(model)[packet_id % len(model)]
         if name in ("remove", "release"):
             del store.ids[:]
@@ -475,7 +479,7 @@ def test_held_ids_are_a_set(most, steps):
 @settings(max_examples=300)
 @given(
     st.integers(1, 40),
-    st.lists(st.tuples(st.sampled_from(["add", "next", "remove", "release"]), st.integers(1, 60))),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 60))),
 )
 def test_runs_of_held_ids_are_a_set(most, steps):
     """MQTT-4.3.3-10, RT-AWAITREL: whatever its runs are, and never more than `most`."""
@@ -485,7 +489,7 @@ def test_runs_of_held_ids_are_a_set(most, steps):
     for name, packet_id in steps:
         if name == "next" and model:
             packet_id = max(model) + 1
-        if name == "release" and model:  # one that is there
+        if name == "release" and model:
             packet_id = sorted(model)[packet_id % len(model)]
         if name in ("remove", "release"):
             del store.ids[:]
