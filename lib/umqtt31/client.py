@@ -724,10 +724,11 @@ class MQTTClient:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 
         At level 5 options may be added to a QoS, and there may be `properties`, see `v5`.
-        Waits for the broker's answer, `connect_timeout` at most.  The filters are
-        remembered and sent again on every connection, but where the broker says that it
-        kept them.  Raises ValueError, TypeError, MQTTError: CLOSED, FULL
-        (`max_subscriptions`), TOO_LARGE, TIMEOUT, REFUSED_FILTER.
+        Waits for the broker's answer, `connect_timeout` at most, and before that as long for
+        those that are just being sent again.  The filters are remembered and sent again
+        on every connection, but where the broker says that it kept them.  Raises ValueError,
+        TypeError, MQTTError: CLOSED, FULL (`max_subscriptions`), TOO_LARGE, TIMEOUT,
+        REFUSED_FILTER.
         """
         return self._request(
             _PACKET_SUBSCRIBE,

@@ -50,8 +50,8 @@ class Journal:
     more in it; where the flash forbids that (ECC), give the value of
     `program_bytes`.  `group_commit`: the messages of one poll share a program
     operation, and are durable when they are first sent instead of when `publish()`
-    returns.  `erase_foreign`: erase what another client, format or layout left,
-    instead of refusing it.
+    returns.  `erase_foreign`: erase what another client, format, layout or
+    level left, instead of refusing it.
     """
 
     Held = Runs  # what fits into a title

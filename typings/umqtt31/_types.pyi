@@ -24,15 +24,16 @@ OpenStream: TypeAlias = Callable[[], Stream]
 @type_check_only
 class BlockDevice(Protocol):
     """MicroPython's extended block device: esp32.Partition, rp2.Flash, FileBlockDevice or
-    your own."""
+    your own.  It fails by an error or by a number other than 0."""
 
     # Positional, and `Any` as answer: the ports' own differ in both.
     def readblocks(self, block: int, buf: Any, offset: int, /) -> Any:
         """Fill `buf` with what is at `offset` in `block`."""
     def writeblocks(self, block: int, buf: Any, offset: int, /) -> Any:
-        """Write `buf` at `offset` in `block`, which was erased there."""
+        """Write `buf` at `offset` in `block`, which was erased there; it is durable on
+        return."""
     def ioctl(self, op: int, arg: int, /) -> Any:
-        """Block count (4), block size (5), erase block `arg` (6), sync (3)."""
+        """Block count (4), block size (5), erase block `arg` (6)."""
 
 @type_check_only
 class Stats:
@@ -49,7 +50,8 @@ class Stats:
     strays: int
     """Acknowledgements of nothing in flight."""
     dropped: int
-    """Messages given up, each told to `on_drop`."""
+    """Messages given up, each told to `on_drop`; in asyncio also received ones of QoS 0 for
+    which there was no room, which are not."""
     oversize: int
     """Received messages larger than the buffer."""
     refused: int

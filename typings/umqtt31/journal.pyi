@@ -12,8 +12,8 @@ class Journal:
     multiples of it, so that several share a page; where the flash may not program a page
     twice (ECC), give the value of `program_bytes`.  `group_commit`: the messages of one
     `poll()` share a program operation, and are durable when they are first sent instead of
-    when `publish()` returns.  `erase_foreign`: erase what another client id, format or
-    layout left, instead of refusing it.
+    when `publish()` returns.  `erase_foreign`: erase what another client id, format,
+    layout or level left, unsent messages included, instead of refusing it.
     """
 
     corrupt_pages: int
