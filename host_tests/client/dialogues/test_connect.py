@@ -272,9 +272,10 @@ def test_c2b_connect_while_connected_replaces_the_connection():
 
 
 def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened():
-    d = Dialogue(is_connected=False, buffer_size=32, user="u", password="p" * 20)
-    assert code_of(d.client.connect) == umqtt31.TOO_LARGE
-    assert d.opened == 0
+    for length in (20, 65535, 65536, 70000):
+        d = Dialogue(is_connected=False, buffer_size=32, user="u", password="p" * length)
+        assert code_of(d.client.connect) == umqtt31.TOO_LARGE
+        assert d.opened == 0
 
 
 def test_poll_before_connect_says_closed():
