@@ -69,7 +69,7 @@ class Options:
 
     `assigned_client_id`: the broker's, for a client without; it stays the client's id.
     `connack`, `disconnect`: what the broker's last packets of these kinds said, see
-    `properties.Properties`.  `reason`: the reason code of 0x80 or more that it gave last.
+    `properties.Properties`.  `reason`: the reason code of its last refusal or DISCONNECT.
     """
 
     session_expiry = maximum_packet_size = None

@@ -144,8 +144,9 @@ class MQTTClient:
         `properties.encode()` makes them.
         Waits for the broker's answer, `connect_timeout` at most, and before that as long for
         those that are just being sent again.  The filters are remembered and sent again
-        where the broker forgot them.  Raises ValueError, TypeError, MQTTError: CLOSED, FULL
-        (`max_subscriptions`), TOO_LARGE, TIMEOUT, REFUSED_FILTER.
+        where the broker forgot them; what it refuses then is not told.  Raises ValueError,
+        TypeError, MQTTError: CLOSED, FULL (`max_subscriptions`), TOO_LARGE, TIMEOUT,
+        REFUSED_FILTER.
         """
     def unsubscribe(self, topic: Data | list[Data] | tuple[Data, ...]) -> None:
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
