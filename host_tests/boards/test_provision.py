@@ -7,10 +7,12 @@ import pytest
 
 from host_tests.boards.test_image import flash_content
 from tools.boards.batch import read_batch
-from tools.boards.config import device_files
+from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
+from tools.standin.ramflash import RamFlash
+from umqtt31 import Journal
 
 HEAD = "id,user,password,broker,site\n"
 SHARED = 'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
@@ -148,3 +150,26 @@ def test_certificate_and_key_that_do_not_fit_are_told_before_a_board_gets_them(
         device_files(path, load_profile("desk"))
     assert caught.value.message.startswith(told)
     assert "PRIVATE" not in caught.value.message
+
+
+def test_settings_that_the_board_has_no_room_for_are_refused_before_it_is_touched(tmp_path):
+    """The check on the board came when its old files were gone."""
+    path = tmp_path / "device.toml"
+    profile = load_profile("RPI_PICO_W")
+
+    def refusal(*lines):
+        path.write_text("\n".join(['client_id = "a"', 'server = "b"', 'wifi_ssid = "c"', *lines]))
+        with pytest.raises(BoardError) as caught:
+            read_config(path, profile)
+        return caught.value.message
+
+    told = refusal('store = "journal"', "buffer_size = 4096")
+    assert told == f"{path}: buffer_size is 4096; allowed with the journal: up to {JOURNAL_PACKET}"
+    told = refusal("max_inflight = 64", "max_mqueue_len = 1024", "buffer_size = 4096")
+    assert "messages of buffer_size are 4,456,448 bytes; allowed on RPI_PICO_W: 79,104" in told
+
+
+def test_journal_takes_packets_up_to_what_settings_allow_with_it():
+    Journal(RamFlash(16)).open(b"1" * 23, 80, JOURNAL_PACKET, 512)
+    with pytest.raises(ValueError, match="need larger erase_bytes"):
+        Journal(RamFlash(16)).open(b"1", 80, JOURNAL_PACKET + 1, 512)

@@ -17,6 +17,8 @@ from .tables import read_toml
 SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
 NODE_HEAP = 79 * 1024
+# The largest packet of which a journal has room for two in a block of 4096 bytes.
+JOURNAL_PACKET = 2023
 
 
 def _load_firmware_settings():
@@ -52,7 +54,30 @@ def check_config(found, profile, where):
         unknown = [name for name in found if name not in keys.KEYS]
         hints = [f"did you mean {near[0]}?" for name in unknown if (near := _near(name))]
         raise BoardError(f"{where}: {'; '.join(problems + hints)}")
+    if text := _lack_of_room(keys.complete(settings), profile):
+        raise BoardError(f"{where}: {text}")
     return settings
+
+
+def _lack_of_room(settings, profile):
+    # What this board has no room for: it would find out when it has given up its old files.
+    size = settings["buffer_size"]
+    if settings["store"] == "journal":
+        if size <= JOURNAL_PACKET:
+            return None
+        return f"buffer_size is {size}; allowed with the journal: up to {JOURNAL_PACKET}"
+    taken = _queue_bytes(settings)
+    most = max(profile.memory.heap - NODE_HEAP, _queue_bytes(profile.defaults.model_dump()))
+    if taken <= most:
+        return None
+    return (
+        f"max_inflight and max_mqueue_len messages of buffer_size are {taken:,} bytes; "
+        f"allowed on {profile.name}: {most:,}"
+    )
+
+
+def _queue_bytes(settings):
+    return (settings["max_inflight"] + settings["max_mqueue_len"]) * settings["buffer_size"]
 
 
 def settings_json(settings):
