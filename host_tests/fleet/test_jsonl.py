@@ -200,3 +200,13 @@ def test_payloads_in_the_spelling_of_json_name_no_stranger(tmp_path):
     both = [decode(capture.write(tmp_path / "one.pcap"))[0], _events(path)[0]]
     found = audit(pa.concat_tables(both, promote_options="permissive"))
     assert not found["findings"].num_rows
+
+
+@pytest.mark.parametrize(
+    ("topics", "delivered"), [(("live", "archive"), 1), (("live", "live"), 2)]
+)
+def test_reading_on_two_topics_is_delivered_once_on_each(topics, delivered, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(_reading(at, 5, topic=name) for at, name in enumerate(topics)))
+    found = audit(_events(path)[0])
+    assert rows(found["readings"], "sequence", "times_delivered") == [(5, delivered)]

@@ -110,10 +110,12 @@ def _least(values, first):
 
 
 def _most(messages, order, group, delivered, count):
-    # Deliveries to the subscriber that got most of them.
+    # Deliveries to the subscriber that got most of them, on one topic: devices may publish a
+    # reading on several.
     codes, names = clients(messages)
-    codes = codes[order][delivered]
-    width = len(names)
+    topic, topics = dictionary(messages["topic"])
+    codes = (codes * (len(topics) + 1) + topic + 1)[order][delivered]
+    width = len(names) * (len(topics) + 1)
     pairs, times = np.unique(group[delivered] * width + codes, return_counts=True)
     result = np.zeros(count, np.int64)
     np.maximum.at(result, pairs // width, times)
