@@ -19,9 +19,11 @@ class Expected:
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to.
+    `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
-    def __init__(self, facts, names, spans, published, delivered, pairs):
+    def __init__(self, facts, names, spans, published, delivered, pairs, is_group=False):
+        self._is_group = is_group
         self._published, self._facts, self._names = published, facts, names
         inside = self._inside(spans, pairs)
         unknown = self._unknown(spans, delivered, pairs)
@@ -46,6 +48,10 @@ class Expected:
         # Of each subscription the messages in its time and close to it.
         span = spans.span
         end = np.where(spans.end < FAR - _EDGE_US, spans.end + _EDGE_US, spans.end)
+        if self._is_group:
+            # A member that was not seen again may still have a session, and messages in it.
+            is_gone = spans.end == spans.last
+            end[is_gone] = FAR
         entry, message = self._join(spans.place, (spans.begin - _EDGE_US)[span], end[span])
         own, pair = span[entry], pairs.of_span[entry]
         published, facts = self._published, self._facts
@@ -72,6 +78,11 @@ class Expected:
         at = np.flatnonzero(due)
         due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
         late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
+        if self._is_group:
+            # Each member may be the one, and must have had the time.
+            value = grouped(pair, message)
+            away = is_gone[own] & (accepted >= spans.end[own])
+            due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
         return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep]
 
     def _is_copied(self, pair, message, elsewhere):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from . import groups
 from .expected import Expected
 from .matches import Matches
 from .sessions import table
@@ -53,10 +54,29 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _losses(messages, names, published, expected, pairs, lost),
+        "losses": _with_groups(
+            _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
+        ),
         "violations": _violations(messages, delivered, copies, late),
         "findings": _findings(names, pairs, delivered, found, copies),
     }
+
+
+def _with_groups(losses, messages, subscriptions):
+    # Those of subscribers, and what no member of a shared subscription got.
+    both = groups.together(messages, subscriptions)
+    if both is None:
+        return losses
+    messages, subscriptions = both
+    names, facts = Names(messages), Facts(messages)
+    spans = Spans(subscriptions, names)
+    published, delivered = Published(facts, names, None), Delivered(facts, names, spans)
+    pairs = Pairs(names, spans, delivered)
+    expected = Expected(facts, names, spans, published, delivered, pairs, is_group=True)
+    found = Matches(expected, delivered, pairs.count)
+    lost = Lost(published, expected, found, is_group=True)
+    more = _losses(messages, names, published, expected, pairs, lost)
+    return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
 def _routes(names, pairs, expected, delivered, found, lost, copies, late):

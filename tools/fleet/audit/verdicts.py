@@ -16,7 +16,7 @@ class Lost:
     """Entries of `expected` that were not delivered although they were due: `at`, and how
     sure that is."""
 
-    def __init__(self, published, expected, found):
+    def __init__(self, published, expected, found, is_group=False):
         missing = ~found.is_got & expected.is_due & (expected.qos > 0)
         self.at = np.flatnonzero(missing)
         producer = published.client[expected.message]
@@ -34,6 +34,8 @@ class Lost:
             [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
             _NONE,
         )
+        if is_group:
+            self.reason[:] = _GROUP
         self.is_explained = self.reason < _STUCK
 
 
@@ -55,7 +57,7 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE = range(8)
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP = range(9)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -65,6 +67,7 @@ LOST = (
     ("not_knowable", "nothing of this client reached the subscriber here: it may not be allowed"),
     ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
     ("not_knowable", "it was published through another address: that may be another broker"),
+    ("not_knowable", "nobody of this group got it; a member that was not captured may have"),
 )
 
 

@@ -1,0 +1,89 @@
+"""Shared subscriptions: what no member got is told, and held against nobody."""
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.standin import packets
+
+_FILTER = b"$share/backend/t/#"
+
+
+def _exchange(talk, direction, payload, packet_id, after_ms=1):
+    talk.publish(direction, b"t/1", payload, 1, packet_id, after_ms=after_ms)
+    talk.ack(1 - direction, 0x40, packet_id)
+
+
+def _group(capture, count, clean=True):
+    members = [capture.connection(b"member%d" % n, clean=clean) for n in range(count)]
+    for member in members:
+        member.subscribe(_FILTER, 1)
+    return members
+
+
+def _pass_on(publisher, members, payloads, lost=()):
+    """Each to the next member, but those with these numbers, from 0."""
+    for number, payload in enumerate(payloads):
+        _exchange(publisher, C2S, payload, number + 1, after_ms=2000)
+        if number not in lost:
+            _exchange(members[number % len(members)], S2C, payload, number + 1)
+
+
+def _losses(capture, tmp_path):
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert not tables["violations"].num_rows
+    assert not sum(tables["routes"]["lost"].to_pylist())
+    columns = ("client_id", "published_by", "kind", "sure", "ts")
+    sent = [
+        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
+    ]
+    return [(*row[:4], sent.index(row[4])) for row in rows(tables["losses"], *columns)]
+
+
+def _missing(*numbers):
+    start = (_FILTER.decode(), "pub", "unexplained", "not_knowable")
+    return [(*start, number) for number in numbers]
+
+
+@pytest.mark.parametrize("payloads", [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5])
+def test_message_that_no_member_got_is_told(payloads, tmp_path):
+    capture = Capture()
+    publisher, members = capture.connection(b"pub"), _group(capture, 3)
+    _pass_on(publisher, members, payloads, lost=(4,))
+    for member in members:
+        member.send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == _missing(4)
+
+
+def test_group_that_gets_all_misses_nothing(tmp_path):
+    capture = Capture()
+    publisher, members = capture.connection(b"pub"), _group(capture, 3)
+    _pass_on(publisher, members, [b"30", b"31", b"30", b"30"] * 5)
+    for member in members:
+        member.send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == []
+
+
+@pytest.mark.parametrize("goodbye", [True, False])
+def test_member_that_is_gone_may_have_a_message_waiting(goodbye, tmp_path):
+    capture = Capture()
+    publisher, members = capture.connection(b"pub"), _group(capture, 2, clean=False)
+    _pass_on(publisher, members, [b"%d of 4" % n for n in range(4)])
+    if goodbye:
+        members[1].send(C2S, packets.disconnect())
+    else:
+        members[1].reset()
+    _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
+    members[0].send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == []
+
+
+def test_member_that_acknowledges_nothing_may_have_messages_waiting(tmp_path):
+    capture = Capture()
+    publisher, members = capture.connection(b"pub"), _group(capture, 2)
+    publisher.publish(C2S, b"t/1", b"first", 1, 99)
+    publisher.ack(S2C, 0x40, 99)
+    members[1].publish(S2C, b"t/1", b"first", 1, 99)
+    _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
+    for member in members:
+        member.send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == []

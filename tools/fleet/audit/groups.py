@@ -1,0 +1,71 @@
+"""Shared subscriptions: messages that no member of a group got.
+
+The members of a group are laid together as one subscriber.  Who of them gets a message is
+the broker's affair, and a member that was away may have it waiting; so a message is missed
+only where all of them had the time to get it.  A member that was not captured may have got
+it just as well: what is missing here is told, and held against nobody.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .rows import nameless_client
+
+_SHARED = "$share/"
+_GAPS = ("gap_begins", "gap_ends")
+
+
+def together(messages, subscriptions):
+    """-> (messages, subscriptions) in which each group is one client of its name, or None."""
+    is_shared = pc.starts_with(subscriptions["filter"].cast(pa.string()), _SHARED)
+    shared = subscriptions.filter(is_shared)
+    if not shared.num_rows:
+        return None
+    groups: dict[tuple, list] = {}
+    members = shared.select(["site", "filter", "client_id", "connection", *_GAPS]).to_pylist()
+    for row in members:
+        groups.setdefault((row["site"], row["filter"]), []).append(row)
+    joined = {key: _gaps(rows) for key, rows in groups.items()}
+    columns = {name: shared[name] for name in shared.column_names}
+    columns["client_id"] = pa.array([row["filter"] for row in members], pa.string())
+    patterns = [row["filter"].split("/", 2)[-1] for row in members]
+    columns["filter"] = pa.array(patterns, pa.string())
+    for place, name in enumerate(_GAPS):
+        values = [joined[row["site"], row["filter"]][place] for row in members]
+        columns[name] = pa.array(values, shared.schema.field(name).type)
+    return _of_groups(messages, groups), pa.table(columns)
+
+
+def _gaps(rows):
+    # The bytes that are missing of any member are missing of the group.
+    return [[ts for row in rows for ts in row[name] or ()] for name in _GAPS]
+
+
+def _of_groups(messages, groups):
+    # What was published, and the deliveries to members as those of their group, by time.
+    is_published = pc.equal(messages["direction"], "c2s")
+    sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
+    ends = [got[name].cast(pa.string()) for name in ("site", "client_id", "connection")]
+    site, name, connection = ends
+    known = pc.if_else(pc.equal(name, ""), None, name)
+    who = pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
+    parts = [sent]
+    for (place, text), rows in groups.items():
+        keys = {
+            "%s\0%s" % (place, row["client_id"] or nameless_client(row["connection"]))
+            for row in rows
+        }
+        mine = got.filter(pc.is_in(who, pa.array(list(keys), pa.string())))
+        names = pa.array([text], pa.string()).take(pa.array([0] * mine.num_rows, pa.int32()))
+        mine = _with(mine, "client_id", names)
+        parts.append(_with(mine, "position", mine["first_sent"].cast(pa.int64())))
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+
+def _with(table, name, values):
+    # The same table with other values in one column, of the type that it has.
+    at = table.column_names.index(name)
+    field = table.schema.field(at)
+    if pa.types.is_dictionary(field.type):
+        values = values.dictionary_encode().cast(field.type)
+    return table.set_column(at, field, values)
