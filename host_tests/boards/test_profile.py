@@ -2,12 +2,13 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from tools.boards.compile import board_sources
+from tools.boards.compile import board_sources, build_tree
 from tools.boards.errors import BoardError
 from tools.boards.places import BOARDS, ROOT
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
@@ -177,3 +178,46 @@ def test_help_is_there_for_every_command(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('NAME = "RPI_PICO_W"', 'NAME = "PICO"', "NAME: found 'PICO', allowed: 'RPI_PICO_W', as"),
+        ('NETWORK = "wifi"', 'NETWORK = "host"', "NETWORK: found 'host', allowed: 'wifi', as in"),
+        ("LED_ON = 1", "LED_ON = True + 2", "LED_ON: found True + 2, allowed: 0 or 1"),
+        ("SDA_PIN = 4", "SDAPIN = 4", "SDA_PIN: found nothing, allowed: a number, not negative"),
+        ("SCL_PIN = 5", "SCL_PIN = -5", "SCL_PIN: found -5, allowed: a number, not negative, or"),
+        ("from port import *", "", "found no line `from port import *`"),
+        ("WATCHDOG_MS = ", "WATCHDOG_MS = =", "line 9: invalid syntax"),
+    ],
+)
+def test_build_with_mistake_in_board_py_names_file_name_found_and_allowed(
+    tmp_path, monkeypatch, old, new, expected
+):
+    """Wrong pins were found on the board, or by nobody."""
+    profile = load_profile("RPI_PICO_W")
+    text = (profile.folder / "board.py").read_text()
+    assert old in text
+    monkeypatch.setattr("tools.boards.profile.BOARDS", tmp_path)
+    path = profile.folder / "board.py"
+    path.parent.mkdir()
+    with pytest.raises(BoardError, match=re.escape(f"{path}: found nothing, allowed: constants")):
+        build_tree(profile)
+    path.write_text(text.replace(old, new))
+    with pytest.raises(BoardError) as caught:
+        build_tree(profile)
+    assert f"{path}: {expected}" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_pin_of_an_esp32_is_a_number(tmp_path, monkeypatch):
+    profile = load_profile("ESP32_GENERIC")
+    text = (profile.folder / "board.py").read_text()
+    monkeypatch.setattr("tools.boards.profile.BOARDS", tmp_path)
+    profile.folder.mkdir()
+    (profile.folder / "board.py").write_text(text.replace("SDA_PIN = ", 'SDA_PIN = "x"  # '))
+    with pytest.raises(
+        BoardError, match="SDA_PIN: found 'x', allowed: a number, not negative, or"
+    ):
+        build_tree(profile)

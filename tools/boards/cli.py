@@ -36,7 +36,10 @@ def list_boards():
 @options.board
 def show(board):
     """Print one board's facts, and where its MicroPython is published."""
+    from .pins import check_pins
+
     profile = load_profile(board)
+    check_pins(profile)
     click.echo(f"journal lasts {profile.journal.life_years():,.0f} years at a message in 10 s")
     for table, values in profile.model_dump(exclude_none=True).items():
         for key, value in values.items() if isinstance(values, dict) else [("", values)]:

