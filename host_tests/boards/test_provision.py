@@ -128,7 +128,7 @@ def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
     [
         ("two.key", "one.crt, two.key: the key is not the certificate's"),
         ("one.locked.key", "one.crt, one.locked.key: not a certificate and its key, without"),
-        ("ca.crt", "one.crt, ca.crt: not a certificate and its key"),
+        ("ca.crt", "one.crt, ca.crt: not a certificate and its key, without password, as PEM"),
         ("lost.key", "tls_key: there is no lost.key in "),
         ("one.key.der", None),  # what Python cannot read is not judged
     ],
@@ -149,7 +149,7 @@ def test_certificate_and_key_that_do_not_fit_are_told_before_a_board_gets_them(
     with pytest.raises(BoardError) as caught:
         device_files(path, load_profile("desk"))
     assert caught.value.message.startswith(told)
-    assert "PRIVATE" not in caught.value.message
+    assert "PRIVATE" not in caught.value.message and "None" not in caught.value.message
 
 
 def test_settings_that_the_board_has_no_room_for_are_refused_before_it_is_touched(tmp_path):

@@ -30,4 +30,5 @@ def check_pair(files, certificate, key):
 def _why(error):
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the key is not the certificate's"
-    return f"not a certificate and its key, without password, as PEM ({error.reason})"
+    reason = f" ({error.reason})" if error.reason else ""
+    return f"not a certificate and its key, without password, as PEM{reason}"
