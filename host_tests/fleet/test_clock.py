@@ -2,7 +2,8 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from tools.fleet.simulate import tcp
 from tools.standin import packets
 
 _VALUES = [b"30", b"31", b"30", b"30", b"32", b"31"] * 3
@@ -111,3 +112,45 @@ def test_silence_in_which_the_broker_spoke_was_one(tmp_path):
     talk.send(C2S, b"\xc0\0")
     talk.send(S2C, b"\xd0\0")
     assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]
+
+
+@pytest.mark.parametrize("seen", ["client", "until_then"])
+def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen, tmp_path):
+    """One direction only, and a capture that ends there."""
+    capture = Capture()
+    talk = _silence(capture, 3600)
+    if seen == "until_then":
+        del capture.frames[-1]
+    else:
+        talk.send(C2S, b"\xc0\0")
+        header, *frames = capture.frames
+        capture.frames = [
+            header,
+            *(one for one in frames if one[16 + 36 : 16 + 38] == b"\x07\x5b"),
+        ]
+    violations, _, _, told = _found(capture, tmp_path)
+    assert violations == []
+    assert "clock_set" in {one[0] for one in told}
+
+
+def test_client_whom_the_broker_had_left_was_silent(tmp_path):
+    """31-2.2-KA"""
+    capture = Capture()
+    talk = _silence(capture, 1)
+    talk.segment(S2C, b"", tcp.FIN | tcp.ACK, after_ms=15_000)
+    talk.send(C2S, b"\xc0\0", after_ms=60_000)
+    talk.segment(S2C, b"", tcp.RST | tcp.ACK)
+    assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]
+
+
+def test_connections_in_files_against_their_names_forget_no_session(tmp_path):
+    paths = []
+    for number, present in enumerate((False, True)):
+        capture = Capture()
+        capture.now -= number * 3600_000_000
+        capture.ports += number
+        capture.connection(b"dev", clean=False, present=present).reset()
+        paths.append(capture.write(tmp_path / ("mqtt-%d.pcap" % number)))
+    tables = audit(decode_all(paths)[0])
+    assert tables["connections"].num_rows == 2
+    assert not tables["findings"].num_rows

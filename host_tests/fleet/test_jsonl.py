@@ -210,3 +210,13 @@ def test_reading_on_two_topics_is_delivered_once_on_each(topics, delivered, tmp_
     path.write_text("".join(_reading(at, 5, topic=name) for at, name in enumerate(topics)))
     found = audit(_events(path)[0])
     assert rows(found["readings"], "sequence", "times_delivered") == [(5, delivered)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost"), [((1, 9, 10, 2, 3), []), ((1, 9, 10, 2, 4, 11), [(3, 3)])]
+)
+def test_readings_sent_newest_first_may_still_come(numbers, lost, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(_reading(at, number) for at, number in enumerate(numbers)))
+    losses = audit(_events(path)[0])["losses"]
+    assert rows(losses, "first_sequence", "last_sequence") == lost

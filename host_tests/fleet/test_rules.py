@@ -128,7 +128,34 @@ def test_message_that_a_kept_session_does_not_send_again_is_named(begin, side, l
     talk = _resumed(capture, side, level, begin)
     _message(talk, side, 8, after_ms=6000)
     by = ("client", "broker")[side]
+    assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "likely")]
+
+
+@pytest.mark.parametrize("side", [C2S, S2C])
+def test_that_it_had_no_answer_is_proved_by_what_the_other_side_says_behind_it(side, tmp_path):
+    """What is missing at the very end of a stream nobody can notice."""
+    capture = Capture()
+
+    def begin(talk, side):
+        _open_at_qos_1(talk, side)
+        talk.send(1 - side, packets.pingresp() if side == C2S else packets.pingreq())
+
+    _message(_resumed(capture, side, 4, begin), side, 8, after_ms=6000)
+    by = ("client", "broker")[side]
     assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "proved")]
+
+
+def test_pubrel_with_dup_may_be_of_level_3_where_connect_is_missing(tmp_path):
+    """31-3.6-PUBREL"""
+    capture = Capture()
+    talk = capture.middle(b"dev")
+    _message(talk, C2S, 1)
+    talk.publish(C2S, b"t", b"2", 2, 2)
+    talk.ack(S2C, _PUBREC, 2)
+    for first in (_PUBREL, 0x6A):
+        talk.ack(C2S, first, 2, after_ms=20_000)
+    talk.ack(S2C, _PUBCOMP, 2)
+    assert _broken(capture, tmp_path) == []
 
 
 @pytest.mark.parametrize("level", [4, 5])

@@ -10,9 +10,10 @@ import numpy as np
 
 from .. import schemas
 from .messages import GRACE_US
-from .rows import SET_US
+from .rows import SET_US, TYPES
 from .sessions import allowed_silence_us
 
+_ENDS = [TYPES[name] for name in ("TCP_FIN", "TCP_RESET")]
 _CLOSES = 1.5  # keep alive times until a broker closes
 _CLOSES_US = 10_000_000  # and what its timers need more
 
@@ -41,19 +42,23 @@ class Clock:
         limit = keep_alive_s[connection]
         is_long = (limit > 0) & (silence > limit * 1_000_000 * _CLOSES + _CLOSES_US)
         found = np.flatnonzero(is_long)
-        # The server went on with it, and in all that time said nothing either.
-        found = found[self._last_of_server()[connection[found]] > at[place[found]]]
+        # The server did not close, and in all that time said nothing either.
+        found = found[~self._is_closed(at[before[found]], at[place[found]])]
         steps = zip(before[found].tolist(), place[found].tolist(), strict=True)
         longest = np.array([self._step[begin:end].max() for begin, end in steps], np.int64)
         is_set = silence[found] - longest <= allowed_silence_us(limit[found])
         return at[place[found[is_set]]], longest[is_set]
 
-    def _last_of_server(self):
+    def _is_closed(self, before, row):
+        # Did the server end the connection behind row `before`, and say nothing behind `row`?
         rows, at = self._rows, self._at
+        last, bye = np.full((2, len(rows.client_of)), -1)
         mine = at[rows.direction[at] == 1]
-        last = np.full(len(rows.client_of), -1)
         last[rows.connection[mine]] = mine
-        return last
+        ends = np.flatnonzero(np.isin(rows.kind, _ENDS) & (rows.direction == 1))
+        bye[rows.connection[ends]] = ends
+        connection = rows.connection[row]
+        return (bye[connection] > before) & (last[connection] < row)
 
     def holes(self):
         """{client: (begins, ends)} of the times that the capture has twice, and shortly before."""

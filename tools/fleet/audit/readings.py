@@ -151,6 +151,9 @@ def _losses(messages, fields, order, first, keys, sent):
     is_apart = is_early | _only(_flags(messages, "retain")[order] & ~published[order], first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
+    # Whoever sends the newest first has those in between still to send.
+    when = sent[order[first]]
+    unsure[1:] |= same_boot[1:] & (when[:-1] > when[1:])
     at = np.flatnonzero((missing > 0) & ~unsure)
     chosen = pa.array(order[first[at]])
     reasons = _reasons(messages, order, first, at, same_boot)

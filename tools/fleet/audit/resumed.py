@@ -6,15 +6,21 @@ the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
 
 import numpy as np
 
+from .. import schemas
 from .messages import GRACE_US, PUBLISH, PUBREL, expiries
-from .rows import FAR
+from .rows import FAR, TYPES
+
+_FIN = TYPES["TCP_FIN"]
 
 
 def not_repeated(rows, sessions, gaps, flows):
     """Rows of PUBLISHes whose message was open when their connection ended, and of which the
-    sender says nothing in five seconds and more of the next one."""
+    sender says nothing in five seconds and more of the next one.
+
+    -> (those behind which the other side said something else on the connection, the others)
+    """
     if not len(flows.publish_row):
-        return flows.publish_row
+        return flows.publish_row, flows.publish_row
     last = _last_sent(flows)
     ended = rows.connection[last]
     behind = _next_of_session(rows, sessions)[ended]
@@ -30,7 +36,14 @@ def not_repeated(rows, sessions, gaps, flows):
     missing &= (direction == 1) | ~is_closed[ended]
     at = flows.publish_row[missing]
     expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
-    return at[(rows.direction[at] == 0) | ~expires]
+    is_over = (rows.direction[at] == 1) & expires
+    at, last = at[~is_over], last[missing][~is_over]
+    # Bytes that are missing at the very end of a stream leave no gap.
+    heard = np.full((2, len(rows.client_of)), -1)
+    tells = np.flatnonzero((rows.kind < len(schemas.PACKET_TYPES)) | (rows.kind == _FIN))
+    heard[rows.direction[tells], rows.connection[tells]] = tells
+    is_sure = heard[1 - rows.direction[at], rows.connection[last]] > last
+    return at[is_sure], at[~is_sure]
 
 
 def _last_sent(flows):

@@ -122,6 +122,8 @@ class Sessions:
         self.is_known = np.zeros(count, bool)
         self.is_forgotten = np.zeros(count, bool)
         server = self._servers(count)
+        names = self.rows.strings("capture", self.rows.first_of[:count]).to_pylist()
+        is_turned = [one > 0 and names[one] < names[one - 1] for one in range(count)]
         before = -1  # the client's last connection that was not refused
         is_apart = False  # has it been to servers that know nothing of each other?
         for one in range(count):
@@ -144,7 +146,8 @@ class Sessions:
                 is_kept = self.hello[before] is not None and self.answer[before] is not None
                 is_kept &= not is_over and not self.clean[one]
                 is_kept &= begins and self.level[one] > 3
-                self.is_forgotten[one] = is_kept and not is_elsewhere
+                # Files in the order of their names, against their times: the clock was set.
+                self.is_forgotten[one] = is_kept and not (is_elsewhere or is_turned[one])
                 is_apart |= is_kept and is_elsewhere
             before = one
         self.is_after_goodbye = self._after_goodbye(count)

@@ -99,6 +99,9 @@ class Copies:
         extra, pair, row, group = (values[~allowed] for values in (extra, pair, row, group))
         sent = published.row[expected.message]
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
+        # One of them may be of a message from before the capture.
+        early = np.bincount(found.group[delivered.is_early], minlength=count) > 0
+        at_two &= ~early[group]
         alone = found.equal[group] == 1
         distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
         known = _is_plain_known(facts, published, expected, delivered, found)
