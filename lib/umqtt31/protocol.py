@@ -293,7 +293,7 @@ class Protocol:
             self._known = 0
         self._asked = self._known
         self.is_starved = self.is_pinging = False
-        self._tries = 0
+        self.news = 2  # 31-4.2-RETRY: what is sent again is timed from here
         if self._was_online:
             self.stats.reconnects += 1
         self._was_online = True

@@ -17,6 +17,7 @@ from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 # What level 5 does in their place is in test_level_5.py.
 BELOW_5 = (
+    "test_c2b_retry_time_out_begins_anew_with_the_connection",
     "test_c2b_qos1_retry_time_out_is_settable_and_grows",
     "test_c2b_retry_time_out_stops_growing_at_64_times",
     "test_c2b_message_still_being_sent_is_not_timed_out",
@@ -53,6 +54,30 @@ def test_c2b_qos1_puback_lost_resends_publish_with_dup():
     d.b2c(puback(1))
     d.wait(3600)
     d.c2b()
+
+
+def test_c2b_retry_time_out_begins_anew_with_the_connection():
+    """31-4.2-RETRY: however long there was none.
+
+    C: PUBLISH 1
+       (10 s; the link is lost; a minute)
+    C: CONNECT, PUBLISH 1 DUP
+       (20 s)
+    C: PUBLISH 1 DUP
+    """
+    for gap in (1, 60):
+        d = Dialogue(keepalive=0, retry_interval=20)
+        d.publish()
+        d.wait(10)
+        d.lose()
+        d.clock.sleep_ms(gap * 1000)
+        d.connect(False)
+        d.c2b(publish(b"t", b"x", 1, 1, dup=1))
+        assert d.client.next_due_ms() == 20000
+        d.wait(19.999)
+        d.c2b()
+        d.wait(0.001)
+        d.c2b(publish(b"t", b"x", 1, 1, dup=1))
 
 
 def test_c2b_qos1_retry_time_out_is_settable_and_grows():
