@@ -398,8 +398,7 @@ class Protocol:
         self.out = buf
         self.end = self.left = n
         self.stats.sent += 1
-        if not self.news:
-            self.news = 1
+        self.news |= 1
         return packet_id
 
     def _check(self, topic):
@@ -545,8 +544,7 @@ class Protocol:
                 self._fast = self._short
             self.out = buf
             self.end = self.left = n
-            if not self.news:
-                self.news = 1
+            self.news |= 1
             return True
         if self.is_ending:
             return False
@@ -574,8 +572,7 @@ class Protocol:
     def _write_out(self, buf, n):
         self.out = buf
         self.end = self.left = n
-        if not self.news:
-            self.news = 1
+        self.news |= 1
         return True
 
     def _send(self, slot):
@@ -656,7 +653,7 @@ class Protocol:
                 and self.state == _ONLINE
                 and self._ids[slot] == head[2] << 8 | head[3]
             ):
-                self.news = 2
+                self.news |= 2
                 if first == _PACKET_PUBREC:
                     self._on_pubrec(slot)
                     return HANDLED
@@ -714,7 +711,7 @@ class Protocol:
         waits = self._waits[slot] if slot >= 0 else 0
         waits = waits & _WAITS if waits & _WAS_SENT else 0
         if waits and slot == self._order[self.first]:
-            self.news = 2  # what is timed is the oldest message
+            self.news |= 2  # what is timed is the oldest message
         if waits == first:
             # 31-3.4-PUBACK, 31-3.7-PUBCOMP; MQTT-4.3.2-3, MQTT-4.3.3-5: id free now
             if first == _PACKET_PUBREC:
@@ -894,7 +891,7 @@ class Protocol:
         self._ids[self._n] = 0
         self.request = None
         self._is_requested = False
-        self.news = 2
+        self.news |= 2
         levels = request[2]
         if (first ^ request[0]) & 0xF0 != 0x10 or framing.length - 2 != len(levels):
             return _PROTOCOL
@@ -913,8 +910,9 @@ class Protocol:
             if self.news > 1:
                 self._moved_at = now if handled else self.now
                 self._tries = 0
-            self._tx_at = self.now
-            self._stuck_at = self.left
+            if self.news & 1:
+                self._tx_at = self.now
+                self._stuck_at = self.left
             self.news = 0
         self.now = now
         if handled:

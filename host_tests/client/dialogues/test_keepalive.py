@@ -1,7 +1,7 @@
 """Keep alive on both silences.  MQTT 3.1 §2.2 (keep alive), §3.12, §3.13."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import pingreq, pingresp, publish
+from host_tests.client.wire import pingreq, pingresp, puback, publish
 from umqtt31 import TIMEOUT
 
 # What level 5 does in their place is in test_level_5.py.
@@ -61,6 +61,25 @@ def test_b2c_receiving_alone_puts_off_no_ping():
         d.wait(10)
         d.b2c(publish(b"t", b"x"))
     d.c2b(pingreq())
+
+
+def test_b2c_answer_puts_off_no_ping():
+    """31-2.2-KA: nor is it a packet of the client.
+
+    C: PUBLISH 1 and 2; B: PUBACK 1 and 2, 20 s later each
+    C: PINGREQ within 60 s
+    """
+    d = Dialogue(keepalive=60, retry_interval=0)
+    d.publish()
+    d.publish()
+    for packet_id in (1, 2):
+        d.stream.take()
+        for _ in range(10):
+            d.wait(2)
+        d.b2c(puback(packet_id))
+    d.wait(d.client.next_due_ms() / 1000)
+    d.c2b(pingreq())
+    assert d.clock.now_ms <= 60000
 
 
 def test_c2b_traffic_both_ways_needs_no_ping():
