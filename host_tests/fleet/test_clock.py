@@ -59,10 +59,14 @@ def test_clock_set_back_tells_by_how_much(tmp_path):
     assert _found(capture, tmp_path)[3] == [("clock_set", "proved", "set back by 90.0 s")]
 
 
-def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(tmp_path):
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut, tmp_path):
     """By the times alone the session would seem to be forgotten."""
     capture = Capture()
     first = capture.connection(b"dev", clean=False)
+    first.segment(C2S, packets.pingreq())
+    if is_cut:
+        del capture.frames[-1]
     first.send(C2S, packets.disconnect())
     capture.now -= 3600_000_000
     capture.connection(b"dev", clean=False, present=True).send(C2S, packets.disconnect())

@@ -216,3 +216,17 @@ def test_id_used_again_on_a_new_connection_is_likely_where_the_session_may_be_ne
     capture = Capture()
     _resumed(capture, S2C, level, _open_at_qos_1).publish(S2C, b"t", b"another", 1, 7)
     assert _broken(capture, tmp_path) == [("MQTT-4.3.2-1", "broker", 7, sure)]
+
+
+@pytest.mark.parametrize(("is_told", "broken"), [(False, []), (True, ["MQTT-4.3.2-4"])])
+def test_answer_to_a_message_that_may_be_missing_before_a_reset_is_no_stray(
+    is_told, broken, tmp_path
+):
+    """MQTT-4.3.2-4: a reset does not tell what was sent before it."""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.ack(S2C, _PUBACK, 1)
+    if is_told:
+        talk.send(C2S, packets.pingreq())
+    talk.reset()
+    assert [one[0] for one in _broken(capture, tmp_path)] == broken

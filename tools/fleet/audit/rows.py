@@ -100,12 +100,14 @@ class Rows:
         # What connections are sorted by: when they began, unless their places in the one file
         # that they are in tell that its clock was set back.
         offset, held = np.full((2, len(start)), FAR)
-        at = np.flatnonzero(self.table["offset"].is_valid().to_numpy())
-        np.minimum.at(offset, connection[at], _numbers(self.table["offset"], -1)[at])
-        capture, _ = dictionary(self.table["capture"])
-        np.minimum.at(held, connection, capture)
         last = np.zeros(len(start), np.int64)
-        np.maximum.at(last, connection, capture)
+        capture, names = dictionary(self.table["capture"])
+        # What is noticed at the end of all is of no file.
+        is_named = np.array([bool(name) for name in names.to_pylist()] + [False])[capture]
+        at = np.flatnonzero(is_named & self.table["offset"].is_valid().to_numpy())
+        np.minimum.at(offset, connection[at], _numbers(self.table["offset"], -1)[at])
+        np.minimum.at(held, connection[at], capture[at])
+        np.maximum.at(last, connection[at], capture[at])
         order = np.lexsort((start, client))
         one, other = order[:-1], order[1:]
         is_back = (client[one] == client[other]) & (offset[other] < offset[one])

@@ -347,7 +347,8 @@ def _strays(rows, sessions, gaps, flows):
     found = []
     starts = _session_starts(rows, sessions)
     last = np.full((len(rows.client_of), 2), -1)
-    last[rows.connection, rows.direction] = np.arange(len(rows))
+    tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
+    last[rows.connection[tells], rows.direction[tells]] = tells
     for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
         place = np.flatnonzero((flows.flow < 0) & (flows.kind == kind))
         at = flows.row[place[~flows.is_near_publish(place)]]
