@@ -84,8 +84,9 @@ class Spans:
         who = map(names.client_number, *ends)
         self.client = np.array(list(who), np.int64)
         where, values = dictionary(chosen["connection"])
-        numbers_of = [names.server_number(one) for one in servers(values).to_pylist()]
-        self.server = np.array(numbers_of, np.int64)[where]
+        codes, addresses = dictionary(servers(values))
+        numbers_of = [names.server_number(one) for one in addresses.to_pylist()]
+        self.server = np.array(numbers_of, np.int64)[codes][where]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
 
