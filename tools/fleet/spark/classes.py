@@ -1,6 +1,6 @@
 """Keeps Spark's classes as they lie in Java's memory, for faster starts.
 
-Reading and checking the 15,000 classes of a small audit is half of what it costs.  Java
+Reading and checking the 18,000 classes of a small audit was half of what it cost.  Java
 can write down what a program has loaded when it ends ("class data sharing") and map that
 file the next time; one that was written by another Java or from other files it leaves
 alone.  Set-up runs this once for each pair of Java and Spark.
