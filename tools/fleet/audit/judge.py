@@ -10,7 +10,7 @@ from .rows import Rows
 from .sequences import sequences
 from .sessions import Sessions
 from .subscriptions import subscriptions
-from .violations import violations
+from .violations import silences, violations
 from .wills import wills
 
 
@@ -26,14 +26,15 @@ def judge(table):
     gaps = Gaps(rows)
     clock = Clock(rows, sessions)
     flows = Flows(rows, sessions, gaps)
+    silent, late = silences(rows, sessions, gaps, clock)
     subscribed, refused = subscriptions(rows, sessions, gaps, flows, clock)
     return {
         "connections": sessions.tables(),
         "messages": messages(rows, sessions, gaps, flows, clock),
         "sequences": sequences(rows, sessions, flows),
-        "violations": violations(rows, sessions, gaps, flows, clock),
+        "violations": violations(rows, sessions, gaps, flows, late),
         "findings": findings(rows, sessions, flows, clock, refused, told),
-        "keepalive": keepalive(rows, sessions, gaps, clock),
+        "keepalive": keepalive(rows, sessions, silent),
         "subscriptions": subscribed,
         "wills": wills(rows, sessions),
     }

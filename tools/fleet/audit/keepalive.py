@@ -6,13 +6,12 @@ import pyarrow as pa
 from .. import schemas
 from .rows import TYPES
 from .sessions import table
-from .violations import silences
 
 
-def keepalive(rows, sessions, gaps, clock):
-    """The `keepalive` table: one row for each connection."""
+def keepalive(rows, sessions, silent):
+    """The `keepalive` table: one row for each connection, of which `silences` found `silent`."""
     count = len(rows.client_of)
-    (longest, late), _ = silences(rows, sessions, gaps, clock)
+    longest, late = silent
     pings, unanswered, median = _pings(rows, count)
     unanswered = np.where(sessions.is_one_way, 0, unanswered)
     first = rows.first_of[:-1]
