@@ -13,6 +13,7 @@ from .. import schemas
 from .envelopes import devices, measured, pick, unpack
 from .rows import FAR, clients, dictionary
 from .sessions import table
+from .traffic import flags
 
 # What `readings` reads of messages.
 COLUMNS = [
@@ -65,7 +66,7 @@ def _readings(messages, fields, order, first, sent):
     dups = messages["times_dup"].to_numpy()[order]
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
     # What the broker has kept it sends anew upon each subscription.
-    is_repeat |= _flags(messages, "retain")[order]
+    is_repeat |= flags(messages["retain"])[order]
     delivered = _most(messages, order, group, ~published, len(first))
     anew = _most(messages, order, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
@@ -93,11 +94,7 @@ def _readings(messages, fields, order, first, sent):
 
 
 def _published(messages):
-    return pc.equal(messages["direction"], "c2s").to_numpy(zero_copy_only=False)
-
-
-def _flags(messages, name):
-    return messages[name].to_numpy(zero_copy_only=False).astype(bool)
+    return flags(pc.equal(messages["direction"], "c2s"))
 
 
 def _only(mask, first):
@@ -146,9 +143,9 @@ def _losses(messages, fields, order, first, keys, sent):
     from_number = np.where(same_boot, before + 1, 1)
     # A gap in the capture may have swallowed them, or they came before it began; that is
     # no finding.
-    unsure, is_early = (_flags(messages, name)[order[first]] for name in ("after_gap", "is_early"))
+    unsure, is_early = (flags(messages[name])[order[first]] for name in ("after_gap", "is_early"))
     # Nor does one tell anything that was only seen from the broker's store.
-    is_apart = is_early | _only(_flags(messages, "retain")[order] & ~published[order], first)
+    is_apart = is_early | _only(flags(messages["retain"])[order] & ~published[order], first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
     # Whoever sends the newest first has those in between still to send.
