@@ -9,26 +9,27 @@ it just as well: what is missing here is told, and held against nobody.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .rows import nameless_client
+from .rows import identities
+from .spans import SHARED, unshared
 
-_SHARED = "$share/"
+_MEMBER = ("site", "client_id", "connection")
 _GAPS = ("gap_begins", "gap_ends")
 
 
 def together(messages, subscriptions):
     """-> (messages, subscriptions) in which each group is one client of its name, or None."""
-    is_shared = pc.starts_with(subscriptions["filter"].cast(pa.string()), _SHARED)
+    is_shared = pc.starts_with(subscriptions["filter"].cast(pa.string()), SHARED)
     shared = subscriptions.filter(is_shared)
     if not shared.num_rows:
         return None
     groups: dict[tuple, list] = {}
-    members = shared.select(["site", "filter", "client_id", "connection", *_GAPS]).to_pylist()
+    members = shared.select([*_MEMBER, "filter", *_GAPS]).to_pylist()
     for row in members:
         groups.setdefault((row["site"], row["filter"]), []).append(row)
     joined = {key: _gaps(rows) for key, rows in groups.items()}
     columns = {name: shared[name] for name in shared.column_names}
     columns["client_id"] = pa.array([row["filter"] for row in members], pa.string())
-    patterns = [row["filter"].split("/", 2)[-1] for row in members]
+    patterns = [unshared(row["filter"]) for row in members]
     columns["filter"] = pa.array(patterns, pa.string())
     for place, name in enumerate(_GAPS):
         values = [joined[row["site"], row["filter"]][place] for row in members]
@@ -45,17 +46,11 @@ def _of_groups(messages, groups):
     # What was published, and the deliveries to members as those of their group, by time.
     is_published = pc.equal(messages["direction"], "c2s")
     sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
-    ends = [got[name].cast(pa.string()) for name in ("site", "client_id", "connection")]
-    site, name, connection = ends
-    known = pc.if_else(pc.equal(name, ""), None, name)
-    who = pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
+    who = identities(*(got[name] for name in _MEMBER))
     parts = [sent]
-    for (place, text), rows in groups.items():
-        keys = {
-            "%s\0%s" % (place, row["client_id"] or nameless_client(row["connection"]))
-            for row in rows
-        }
-        mine = got.filter(pc.is_in(who, pa.array(list(keys), pa.string())))
+    for (_, text), rows in groups.items():
+        columns = [pa.array([row[name] for row in rows], pa.string()) for name in _MEMBER]
+        mine = got.filter(pc.is_in(who, identities(*columns)))
         names = pa.array([text], pa.string()).take(pa.array([0] * mine.num_rows, pa.int32()))
         mine = _with(mine, "client_id", names)
         parts.append(_with(mine, "position", mine["first_sent"].cast(pa.int64())))

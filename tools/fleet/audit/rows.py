@@ -81,13 +81,7 @@ class Rows:
         start = np.full(len(names), FAR)
         np.minimum.at(start, connection, ts)
         chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
-        chosen = chosen.cast(pa.schema([("site", pa.string()), ("client_id", pa.string())]))
-        # An empty client id is nobody's: level 3.1.1 and 5 clients may have none.
-        known = pc.if_else(pc.equal(chosen["client_id"], ""), None, chosen["client_id"])
-        who = pc.binary_join_element_wise(
-            chosen["site"], pc.coalesce(known, names.cast(pa.string())), "\0"
-        )
-        codes, values = dictionary(who)
+        codes, values = dictionary(identities(chosen["site"], chosen["client_id"], names))
         client = _ranks(values)[codes]
         begin = self._in_file_order(connection, client, start)
         order = np.lexsort((_ranks(names), begin, client))
@@ -135,6 +129,17 @@ class Rows:
         """Column `name` of the rows at `index`, as Arrow."""
         column = self.table[name]
         return column.take(pa.array(self.source[index])).combine_chunks()
+
+
+def identities(site, client, connection):
+    """Whose each row is, at which site, in one text: three columns of Arrow -> one.
+
+    An empty client id is nobody's (clients of level 3.1.1 and 5 may have none): they are their
+    connections.
+    """
+    site, client, connection = (one.cast(pa.string()) for one in (site, client, connection))
+    known = pc.if_else(pc.equal(client, ""), None, client)
+    return pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
 
 
 def _sorted(major, minor):

@@ -11,10 +11,12 @@ from .messages import GRACE_US
 from .rows import FAR, dictionary, servers
 from .traffic import flags, numbers
 
+SHARED = "$share/"  # how filters of groups begin
+
 
 def is_wild(pattern):
     """Does the filter match more than one name (or is it shared)?"""
-    return "+" in pattern or "#" in pattern or pattern.startswith("$share/")
+    return "+" in pattern or "#" in pattern or pattern.startswith(SHARED)
 
 
 def prefix(pattern):
@@ -24,12 +26,13 @@ def prefix(pattern):
     """
     if not is_wild(pattern):
         return None
-    name = _unshared(pattern)
+    name = unshared(pattern)
     return name[: min((name + "+").index("+"), (name + "#").index("#"))]
 
 
-def _unshared(pattern):
-    return pattern.split("/", 2)[-1] if pattern.startswith("$share/") else pattern
+def unshared(pattern):
+    """The filter behind the name of the group, if the subscription is a shared one."""
+    return pattern.split("/", 2)[-1] if pattern.startswith(SHARED) else pattern
 
 
 def beginnings(topics):
@@ -77,7 +80,7 @@ class Spans:
         self.full = numbers(chosen, "full_since", FAR) - GRACE_US
         self.assumed = numbers(chosen, "assumed_since", FAR)
         self.packet_bytes_max = numbers(chosen, "packet_bytes_max", FAR)
-        self.is_shared = np.array([text.startswith("$share/") for text in filters], bool)
+        self.is_shared = np.array([text.startswith(SHARED) for text in filters], bool)
         self.is_own_excluded = flags(chosen["no_local"])
         self.keeps_retain = flags(chosen["as_published"])
         ends = (chosen[name].to_pylist() for name in ("site", "client_id", "connection"))
@@ -145,7 +148,7 @@ def matched(filters, topics):
     known = set(topics)
     found = {}
     for text in filters:
-        pattern = _unshared(text)
+        pattern = unshared(text)
         if not is_wild(pattern):
             found[text] = [pattern] if pattern in known else []
             continue
