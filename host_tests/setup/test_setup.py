@@ -303,23 +303,24 @@ def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypat
 @pytest.fixture
 def classes_box(monkeypatch, tmp_path):
     """A machine of which Java and the run that keeps Spark's classes are made up."""
-    box = SimpleNamespace(java="Java 17.0.1", runs=0, code=0)
+    box = SimpleNamespace(java=tmp_path / "java-17", runs=0, code=0)
+    box.java.touch()
 
     def run(command, **_):
         box.runs += 1
         return subprocess.CompletedProcess(command, box.code, "", "java.Error\nno room\n")
 
     monkeypatch.setattr(classes, "_MADE_FOR", tmp_path / "spark" / "made-for.txt")
-    monkeypatch.setattr(system, "java_version", lambda: box.java)
+    monkeypatch.setattr(system, "find_java", lambda: box.java and str(box.java))
     monkeypatch.setattr(classes.subprocess, "run", run)
     return box
 
 
 def test_classes_of_spark_are_kept_once_for_each_java(classes_box):
     assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 1]
-    classes_box.java = "Java 21.0.1"
+    os.utime(classes_box.java, (1, 1))  # another one in its place
     assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 2]
-    classes_box.java = ""
+    classes_box.java = None
     assert not classes.install()
 
 

@@ -4,6 +4,7 @@ They are good for one Java and one Spark, and made anew for others.
 """
 
 import subprocess
+from pathlib import Path
 
 from tools.micropython import ROOT
 
@@ -17,10 +18,14 @@ def install() -> bool:
 
     Without them all else works, so that a failure is only told.
     """
-    java = system.java_version()
+    java = system.find_java()
+    if java is None:
+        return False
     spark = [pin for pin in environment.wanted(groups=("fleet",)) if pin.startswith("pyspark")]
-    wanted = "\n".join([*spark, java])
-    if not java or (_MADE_FOR.exists() and _MADE_FOR.read_text() == wanted):
+    # Asking Java itself would start it once more for every command.
+    file = Path(java).resolve()
+    wanted = "\n".join([*spark, str(file), str(file.stat().st_mtime_ns)])
+    if _MADE_FOR.exists() and _MADE_FOR.read_text() == wanted:
         return False
     print("setup: keeping Spark's classes, so that it starts faster", flush=True)
     command = [str(environment.PYTHON), "-m", "tools.fleet.spark.classes"]

@@ -75,19 +75,19 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=SEARCH_PATH)
 
 
-def java_version() -> str:
-    """What the Java that Spark would start says that it is; nothing when there is none."""
+def find_java() -> str | None:
+    """The path of the Java that Spark would start."""
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin")) if home else find("java")
-    if java is None:
-        return ""
-    shown = subprocess.run([java, "-version"], capture_output=True, text=True)
-    return shown.stderr + shown.stdout
+    return shutil.which("java", path=os.path.join(home, "bin")) if home else find("java")
 
 
 def java_major() -> int:
     """The major version of it, 0 when there is none."""
-    match = re.search(r'version "(\d+)', java_version())
+    java = find_java()
+    if java is None:
+        return 0
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True)
+    match = re.search(r'version "(\d+)', shown.stderr + shown.stdout)
     return int(match[1]) if match else 0
 
 
