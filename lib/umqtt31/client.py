@@ -609,7 +609,7 @@ class MQTTClient:
             if text is not None:
                 flags |= bit
                 fields.append(as_bytes("user, password", text))
-        self._fit(sum(map(len, fields)) - len(client_id))
+        self._fit(sum(map(len, fields)) - len(client_id))  # or no two bytes hold a length
         make = connect_packet if level < 5 else self._protocol.connect_packet
         packet = make(LEVELS[level][0], flags, keepalive, fields)
         self._fit(len(packet) - len(client_id))
