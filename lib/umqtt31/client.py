@@ -173,6 +173,7 @@ class MQTTClient:
         # The broker may hold ids that an earlier life used, and a reset forgot.
         protocol.last_id = random.getrandbits(16) % 65535
         protocol.open(client_id, max_awaiting_rel)
+        protocol.failed = self._on_write_failure
         if store:
             from .recovery import Recovery
 
@@ -263,6 +264,12 @@ class MQTTClient:
             if self._error and not qos & 6:
                 self._tell()
         return retain
+
+    def _on_write_failure(self, error, flags):
+        # While accept() wrote a message with these flags.
+        self._on_failure(error)
+        if not flags & 6:
+            self._tell()
 
     def _set_age(self, packet_id, max_age):
         max_age = time.ticks_add(time.ticks_ms(), max_age * 1000)
@@ -622,6 +629,7 @@ class MQTTClient:
         self._began_at = now = time.ticks_ms()
         self._protocol.keepalive_ms = keepalive * 1000
         self._protocol.begin(clean, packet, now)
+        self._protocol.write = stream.write
         heap_lock()
         self._push()
         self._tell()

@@ -4,7 +4,8 @@ A front opens a stream, gives `begin()` the settings of the connection, and then
 three handles: what it reads goes to `received()`, what `next()` shows it writes, and
 `tick()` learns the time.  When `received()` says MESSAGE, the message stands in `message`
 until the next call; `acknowledge()` it when it is handed over.  An error is a return
-value, its code; after one the front closes its stream and calls `lost()`.
+value, its code; after one the front closes its stream and calls `lost()`.  A front may
+also hand over its stream's write(), for accept() to call: what it leaves waits as ever.
 
 Theory of operation.  Every accepted message is its encoded packet in a slot of the
 store, and stands in one ring, oldest first:
@@ -136,6 +137,8 @@ class Protocol:
 
     What to read next is in `framing`.  What to write is `left` bytes of `out`, the last
     before `end`; who writes counts `left` down, and `next()` goes on when it is 0.
+    `write`: the stream's, if its owner lets accept() write what can go at once; what the
+    stream raises then is told to `failed(error, flags)`, also the owner's.
     `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
@@ -168,7 +171,7 @@ class Protocol:
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
         self._topic = self._topic_len = 0
-        self.held = self._buffers = self._used = self._encoded = None
+        self.held = self._buffers = self._used = self._encoded = self.write = None
         self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
         n = window + queue
         self.store = store
@@ -258,6 +261,7 @@ class Protocol:
     def lost(self):
         """The stream is closed, and what was half written is gone with it."""
         self.state = 0
+        self.write = None
         if self.out is self._spare_acks:
             self._take_back(self.out, self.end - self.left + 3 & ~3, self.end)
         self._take_back(self._acks, 0, _ACKS_BYTES - self.room)
@@ -395,11 +399,28 @@ class Protocol:
             if not count:
                 self.news = 2
             self.count = count + 1
-        self.out = buf
-        self.end = self.left = n
         self.stats.sent += 1
         self.news |= 1
+        start = 0
+        error = None
+        write = self.write
+        if write:
+            try:
+                start = write(buf, 0, n)
+                if start == n:
+                    return packet_id
+            except BaseException as reason:
+                error = reason
+        self.keep(buf, n, n - (start or 0))
+        if error:
+            self.failed(error, flags)
         return packet_id
+
+    def keep(self, buf, end, left):
+        """Of what was written, the last `left` bytes before `end` of `buf` wait."""
+        self.out = buf
+        self.end = end
+        self.left = left
 
     def _check(self, topic):
         name = as_bytes("topic", topic)
@@ -570,8 +591,7 @@ class Protocol:
         self._write_out(packet, len(packet))
 
     def _write_out(self, buf, n):
-        self.out = buf
-        self.end = self.left = n
+        self.keep(buf, n, n)
         self.news |= 1
         return True
 

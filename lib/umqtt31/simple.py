@@ -176,6 +176,27 @@ class MQTTClient(_client.MQTTClient):
         if self._is_large and not protocol.count:
             self._restore()
 
+    def _begin(self, clean, stream):
+        super()._begin(clean, stream)
+        self._protocol.write = self._write
+
+    def _write(self, buf, at, n):
+        # The stream's, for accept(): what one thread has begun to write is its own.
+        if self._is_pushing:
+            return 0
+        self._is_pushing = True
+        taken = self._raw.write(buf, at, n)
+        if taken != n:
+            # Here, while no other thread may write.
+            taken = n - (taken or 0)
+            self._protocol.keep(buf, at + n, taken)
+        self._is_pushing = False
+        return n
+
+    def _on_write_failure(self, error, flags):
+        self._is_pushing = False
+        super()._on_write_failure(error, flags)
+
     def _push(self):
         # As the client's, but that what one thread has begun to write is its own: a second
         # one would write it again.  A call of the client's would cost publish() 6 % more.

@@ -413,3 +413,28 @@ def test_c2b_publish_while_another_thread_waits_is_written_once():
     for k in range(3):
         client.publish(b"topic", b"message %d" % k)
     assert stream.take() == b"".join([publish(b"topic", b"message %d" % k) for k in range(3)])
+
+
+def test_c2b_qos0_publish_interrupted_while_it_is_written_goes_out_before_the_next():
+    class Interrupted(ScriptedStream):
+        is_interrupted = False
+
+        def write(self, buf, off, n):
+            if self.is_interrupted:
+                self.is_interrupted = False
+                raise KeyboardInterrupt
+            return super().write(buf, off, n)
+
+    client = Program().client
+    stream = Interrupted()
+    stream.answer(wire.connect(b"dev", 2, 0, level=4), wire.connack())
+    client.connect(stream=stream)
+    stream.is_interrupted = True
+    try:
+        client.publish(b"topic", b"1")
+    except KeyboardInterrupt:
+        assert stream.take() == b""
+    else:
+        raise AssertionError("not interrupted")
+    client.publish(b"topic", b"2")
+    assert stream.take() == publish(b"topic", b"1") + publish(b"topic", b"2")
