@@ -274,6 +274,21 @@ def test_damaged_block_is_skipped_and_named_by_its_byte(tmp_path):
     assert tally.counts["frames"] == 21
 
 
+def test_links_are_followed_and_those_that_lead_back_or_nowhere_end(tmp_path):
+    elsewhere, folder = tmp_path / "disk", tmp_path / "captures"
+    elsewhere.mkdir()
+    (folder / "north").mkdir(parents=True)
+    (elsewhere / "a.pcap").write_bytes(link_frames.pcap(*reversed(_frames("raw ipv4"))))
+    (folder / "south").symlink_to(elsewhere)
+    (folder / "b.pcap").symlink_to(elsewhere / "a.pcap")
+    (folder / "north" / "back").symlink_to(folder)
+    (folder / "gone.pcap").symlink_to(tmp_path / "nowhere")
+    assert [one.capture for one in files.listed(folder)] == ["b.pcap", "gone.pcap", "south/a.pcap"]
+    tally = Tally()
+    assert list(files.read_frames(str(folder / "gone.pcap"), tally)) == []
+    assert tally.unread == ["cannot be opened: No such file or directory"]
+
+
 def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):
     link, frames = _frames("raw ipv4")
     data = link_frames.pcap(frames, link)

@@ -10,7 +10,7 @@ from host_tests.fleet.captures import simulated
 from tools.fleet.capture import files, growth, jsonl
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate.run import Plan
-from tools.fleet.spark import growing
+from tools.fleet.spark import growing, pack, source
 
 _NEVER, _NOW = float("inf"), 0
 _ALL = 1 << 40
@@ -107,6 +107,57 @@ def test_ranges_of_json_lines_when_read_then_every_line_once(tmp_path):
         for batch in jsonl.read_events(source, Tally(), begin, until):
             rows += batch["packet_id"].to_pylist()
     assert rows == list(range(50))
+
+
+def _told(reader, start, end):
+    tables = [
+        pack.load([row["part"]])
+        for part in reader.partitions(start, end)
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    rows = [row for table in tables for row in table.to_pylist() if "counter" in row]
+    return [(one["site"], one["capture"], one["detail"]) for one in rows if one["detail"]]
+
+
+def test_file_that_is_no_capture_is_told_once_and_when_nobody_writes_to_it(tmp_path):
+    (tmp_path / "north").mkdir()
+    (tmp_path / "north" / "notes.txt").write_text("by hand")
+    busy = growing.GrowingReader({"path": str(tmp_path), "settle": "inf"})
+    assert busy.latestOffset({}, ReadAllAvailable()) == {}
+    reader = growing.GrowingReader({"path": str(tmp_path), "settle": "0"})
+    first = reader.latestOffset({}, ReadAllAvailable())
+    said = "neither a capture nor named .jsonl or .ndjson"
+    assert _told(reader, {}, first) == [("north", "north/notes.txt", said)]
+    (tmp_path / "north" / "notes.txt").write_text("by hand, and more")
+    second = reader.latestOffset(first, ReadAllAvailable())
+    assert reader.partitions(first, second) == []
+
+
+def test_file_deleted_before_it_was_read_is_told(capture, tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(capture)
+    reader = growing.GrowingReader({"path": str(tmp_path), "settle": "0"})
+    end = reader.latestOffset({}, ReadAllAvailable())
+    (part,) = reader.partitions({}, end)
+    path.unlink()
+    assert _told(reader, {}, end) == [("default", "a.pcap", "was deleted before it was read")]
+    tables = [pack.load([row["part"]]) for b in reader.read(part) for row in b.to_pylist()]
+    assert [table["detail"].to_pylist() for table in tables] == [
+        ["cannot be opened: No such file or directory"]
+    ]
+    assert _told(reader, end, reader.latestOffset(end, ReadAllAvailable())) == []
+
+
+def test_file_deleted_while_the_folder_is_looked_at_stops_nothing(capture, tmp_path, monkeypatch):
+    gone = [
+        files.Source(str(tmp_path / name), name, "default", size_bytes=9)
+        for name in ("a.pcap", "b.jsonl", "c.pcap.gz")
+    ]
+    monkeypatch.setattr(files, "listed", lambda _: gone)
+    reader = growing.GrowingReader({"path": str(tmp_path), "settle": "0"})
+    assert reader.latestOffset({}, ReadAllAvailable()) == {}
+    assert len(source.ranges(gone, True, 1 << 20)) == 3
 
 
 def test_capture_when_a_shorter_one_takes_its_name_then_it_is_read_from_its_beginning(

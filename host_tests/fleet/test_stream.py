@@ -95,7 +95,6 @@ def test_stream_when_killed_at_every_step_then_its_tables_are_those_of_a_batch(
     growing.unlink()
     (folder / "north" / "c.pcap").write_bytes(data[:24] + data[end:])
     write(Plan(devices=3, readings=40, seed=2), folder / "b.jsonl")
-    (folder / "b.jsonl.truth.json").unlink(missing_ok=True)
     target = stream.Stream(streaming, out, _BUCKETS)
     query = _query(streaming, target, out, "mqtt_growing", path=str(folder), settle=0)
     query.processAllAvailable()

@@ -60,11 +60,14 @@ def listed(folder):
         return [Source(str(root), root.name, NO_SITE, None, size_bytes)]
     found = []
     for path, name, size_bytes in places.files(root):
-        *folders, own = name.split("/")
-        if not any(one.startswith((".", "_")) for one in (*folders, own)):
-            site = "/".join(folders) or NO_SITE
-            found.append(Source(str(path), name, site, None, size_bytes))
+        if not any(one.startswith((".", "_")) for one in name.split("/")):
+            found.append(Source(str(path), name, site_of(name), None, size_bytes))
     return found
+
+
+def site_of(capture):
+    """The site of a file, by its name under the folder that is audited."""
+    return capture.rpartition("/")[0] or NO_SITE
 
 
 def checked(source):
@@ -123,13 +126,25 @@ def open_stream(path, tally):
     return unpack.open_packed(path, name, tally) if name else places.open_binary(path)
 
 
+def opened(path, tally):
+    """As `open_stream`; None where the file cannot be opened (any more), noted in `tally`."""
+    try:
+        return open_stream(path, tally)
+    except OSError as error:
+        tally.not_read("cannot be opened: %s" % error.strerror)
+        return None
+
+
 def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_BYTES):
     """Yield the `Frames` of a file, or of its records (blocks) from `begin` to `until`.
 
     `begin` must be where a record starts, as `ranges` finds it, with its `section`.  A
-    file that is no capture is noted in `tally` and yields nothing.
+    file that is no capture, or cannot be opened, is noted in `tally` and yields nothing.
     """
-    with open_stream(path, tally) as stream:
+    stream = opened(path, tally)
+    if stream is None:
+        return
+    with stream:
         start = stream.read(pcap.HEADER_BYTES)
         try:
             if pcapng.is_pcapng(start):

@@ -23,7 +23,7 @@ def end_of(source, begin, most_bytes, settle_s):
     if size <= begin:
         return begin
     can_end = time.time() - changed_s >= settle_s
-    if places.is_remote(source.path):
+    if places.is_remote(source.path) or source.problem:
         return size if can_end else begin
     if _is_plain_json(source):
         return _cut_lines(source.path, begin, most_bytes, can_end)

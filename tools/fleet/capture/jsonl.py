@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .. import schemas
 from . import payloads
-from .files import open_stream
+from .files import opened
 
 _BATCH_ROWS = 50_000
 _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
@@ -23,7 +23,10 @@ _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
 def read_events(source, tally, begin=0, until=None):
     """Yield batches of the lines of `source` that start from byte `begin` to `until`."""
     rows, offset, count = [], begin, 0
-    with open_stream(source.path, tally) as stream:
+    stream = opened(source.path, tally)
+    if stream is None:
+        return
+    with stream:
         if begin:
             stream.seek(begin)
         for line in stream:

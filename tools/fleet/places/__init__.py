@@ -15,6 +15,12 @@ from pathlib import Path
 
 from .hadoop import HadoopFile, HadoopPath
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_LOCK = ".held"  # Spark, pandas and pyarrow pass over names with a dot
 _SCHEME = re.compile(r"(file):/|([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -74,9 +80,30 @@ def files(folder):
     if is_remote(folder):
         found = folder.files()
     else:
-        paths = [path for path in folder.rglob("*") if path.is_file()]
-        found = [(one, one.relative_to(folder).as_posix(), one.stat().st_size) for one in paths]
+        found = list(_local_files(folder))
     return sorted(found, key=lambda one: one[1].split("/"))
+
+
+def _local_files(folder):
+    for parent, below, names in os.walk(folder, onerror=_unless_deleted, followlinks=True):
+        below[:] = [name for name in below if not _leads_back(parent, name)]
+        for path in (Path(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
+                if path.is_file():
+                    yield path, path.relative_to(folder).as_posix(), path.stat().st_size
+                elif path.is_symlink() and not path.exists():  # opening it says so
+                    yield path, path.relative_to(folder).as_posix(), 0
+
+
+def _unless_deleted(error):
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _leads_back(parent, name):
+    # A link to a folder that it lies in would never end.
+    path = Path(parent, name)
+    return path.is_symlink() and Path(parent).resolve().is_relative_to(path.resolve())
 
 
 def remove(path):
@@ -87,6 +114,26 @@ def remove(path):
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def held(folder):
+    """Who else asks for the folder meanwhile gets a BlockingIOError; ends with the process.
+
+    Only local folders are held, and where the system can do it.
+    """
+    if is_remote(folder) or fcntl is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / _LOCK, "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # a network's file system without locks
+            pass
+        yield
 
 
 def replace_text(path, text):

@@ -52,6 +52,12 @@ class _LiveReader(GrowingReader):
         self._said = str(error)
         return super().latestOffset(start, limit)
 
+    def _files(self):
+        # The spool keeps a file of its own beside the messages.
+        from ..capture import files
+
+        return files.find(self.path)
+
     def end_of(self, growth, source, begin, most_bytes):
         # Only what stays after a power cut, and only whole lines.
         synced_bytes = _subscribers[self.path].synced_bytes(source.path)
@@ -64,7 +70,7 @@ class _LiveReader(GrowingReader):
         if self._options.get("keep") == "true" or self.path not in _subscribers:
             return
         first = None
-        for source in self._sources():
+        for source in self._files():
             path = Path(source.path)
             if end.get(source.capture, 0) < path.stat().st_size:
                 break

@@ -68,7 +68,11 @@ def ranges(sources, is_cut, range_bytes):
             parts.append(Range([source]))
         else:
             first = files.first_ts(source.path) or 0
-            for begin, until, section in files.ranges(source.path, range_bytes):
+            try:
+                cuts = files.ranges(source.path, range_bytes)
+            except OSError:  # who reads it says why
+                cuts = [(0, None, 0)]
+            for begin, until, section in cuts:
                 parts.append(Range([source], begin, until, first, section))
     return [Range(unread), *parts] if unread else parts
 
