@@ -21,7 +21,7 @@ def test_allow_names_findings_by_how_they_begin(texts, wanted):
     assert batch.read_limits(texts) == wanted
 
 
-@pytest.mark.parametrize("text", ["lost", "=3", "lost=many", "nothing=3", "lost=-1"])
+@pytest.mark.parametrize("text", ["lost", "=3", "lost=many", "nothing=3", "lost=-1", "lost=²"])
 def test_allow_that_is_not_understood_says_which_names_there_are(text):
     with pytest.raises(batch.BadInput, match="lost messages"):
         batch.read_limits([text])
@@ -41,6 +41,74 @@ def test_alert_gets_one_line_for_each_finding(tmp_path, capfd):
     found = [(row["finding"], row["number"], row["allowed"]) for row in rows]
     assert found == [("violations", 1, 0), ("lost messages", 3, 2)]
     assert told.err.count("failed: 3") == 2
+
+
+def test_alert_that_hangs_is_ended_and_said(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(batch, "_ALERT_S", 0.01)
+    assert batch.tell("exec sleep 600", {"violations": 1}, {}, tmp_path) == {}
+    assert "ended after" in capfd.readouterr().err
+
+
+_AUDIT, _STREAM = ["audit", "captures", "--out", "out"], ["stream", ".", "--out", "out", "--once"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["audit", "", "--out", "out"], "FOLDER"),
+        ([*_AUDIT, "--ports", "²"], "no TCP port"),
+        ([*_AUDIT, "--ports", "1883-1885"], "1883,1884"),
+        ([*_AUDIT, "--exempt", "a/#/b"], "no filter"),
+        ([*_AUDIT, "--exempt", ""], "no filter"),
+        ([*_AUDIT, "--alert", " "], "--alert"),
+        ([*_AUDIT, "--since", ""], "--since"),
+        ([*_AUDIT, "--memory", "3 GB"], "900m"),
+        ([*_STREAM, "--allow", "nothing=3"], "lost messages"),
+        ([*_STREAM, "--trigger", "-1"], "range"),
+        ([*_STREAM, "--settle", "nan"], "no number"),
+        ([*_STREAM, "--refresh", "inf"], "range"),
+        ([*_STREAM, "--exempt", "#/a"], "no filter"),
+        (["simulate", "x.pcapng"], ".pcap or .jsonl"),
+        (["simulate", "x.pcap", "--faults", "2"], "range"),
+        (["simulate", "x.pcap", "--interval", "0"], "range"),
+        (["simulate", "x.pcap", "--days", "nan"], "no number"),
+    ],
+)
+def test_option_that_is_wrong_says_what_to_write(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.cli, arguments)
+    assert (done.exit_code, said in done.output) == (2, True), done.output
+    assert "Traceback" not in done.output and list(tmp_path.iterdir()) == []
+
+
+def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monkeypatch):
+    def fails(*_):
+        raise failures.pop()
+
+    monkeypatch.setattr(batch, "run", fails)
+    failures = [OSError(28, "No space left on device"), RuntimeError("first\nlast")]
+    for said in ("nothing was judged: last", "No space left"):
+        done = CliRunner().invoke(cli.cli, ["audit", str(tmp_path), "--out", str(tmp_path / "o")])
+        assert (done.exit_code, said in done.output) == (2, True), done.output
+
+
+def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):
+    with batch.alone(tmp_path / "out"):
+        with pytest.raises(batch.BadInput, match="another audit"):
+            with batch.alone(tmp_path / "out"):
+                pass
+        with batch.alone(tmp_path / "other"):
+            pass
+    with batch.alone(tmp_path / "out"):
+        pass
+
+
+def test_audit_into_the_folder_of_a_stream_is_refused(tmp_path):
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "captures" / "a.pcap").touch()
+    (tmp_path / "out" / "_stream").mkdir(parents=True)
+    with pytest.raises(batch.BadInput, match="fleet stream"):
+        batch.audit(tmp_path / "captures", tmp_path / "out", {})
 
 
 def test_since_that_is_no_audit_is_wrong_use(tmp_path):

@@ -1,5 +1,7 @@
 """What `fleet stream` takes: addresses, folders, and the settings a stream keeps."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -46,6 +48,9 @@ def test_password_when_given_then_it_comes_from_the_environment_only(tmp_path):
     [
         ("http://b/x", [], "mqtt://host:port/filter"),
         ("mqtt://", [], "mqtt://host:port/filter"),
+        ("mqtt://b:99999/", [], "mqtt://host:port/filter"),
+        ("mqtt://b:x/", [], "mqtt://host:port/filter"),
+        ("mqtt://b/a/#/b", [], "no filter"),
         ("mqtt://b", ["--once"], "leave out --once"),
         ("nowhere", [], "no folder"),
         (".", ["--ports", "0"], "no TCP port"),
@@ -70,6 +75,45 @@ def test_settings_when_others_at_the_second_start_then_they_are_refused(tmp_path
     streaming.keep(streaming.Settings("a", buckets=4), tmp_path)
     with pytest.raises(BadInput, match="buckets 4"):
         streaming.keep(streaming.Settings("a", buckets=5), tmp_path)
+
+
+def test_source_by_another_name_of_the_same_folder_goes_on(tmp_path, monkeypatch):
+    (tmp_path / "captures").mkdir()
+    monkeypatch.chdir(tmp_path)
+    streaming.keep(streaming.Settings("captures"), tmp_path / "state")
+    streaming.keep(streaming.Settings(str(tmp_path / "captures") + "/"), tmp_path / "state")
+    monkeypatch.chdir(tmp_path / "captures")
+    with pytest.raises(BadInput, match="source"):
+        streaming.keep(streaming.Settings("captures"), tmp_path / "state")
+
+
+def test_stream_into_the_folder_of_an_audit_is_refused(tmp_path):
+    (tmp_path / "packets").mkdir()
+    with pytest.raises(BadInput, match="fleet audit"):
+        streaming.check_out(tmp_path)
+    (tmp_path / "_stream").mkdir()
+    streaming.check_out(tmp_path)
+
+
+def test_alarm_of_a_stream_is_raised_once_for_what_is_new_and_again_when_it_failed(tmp_path):
+    told, path = tmp_path / "told", tmp_path / "told.json"
+
+    def told_of(command, **findings):
+        told.write_text("")
+        alarm = streaming.Alarm({"violations": 1}, command)
+        findings = {name.replace("_", " "): number for name, number in findings.items()}
+        streaming.raise_alarm(alarm, findings, path, tmp_path)
+        lines = [json.loads(line) for line in told.read_text().splitlines()]
+        return [(one["finding"], one["number"]) for one in lines]
+
+    works, fails = "cat >>%s" % told, "cat >>%s; false" % told
+    assert told_of(works, violations=1, lost_messages=2) == [("lost messages", 2)]
+    assert told_of(works, violations=1, lost_messages=2) == []
+    assert told_of(fails, violations=3, lost_messages=2) == [("violations", 3)]
+    assert told_of(works, violations=3, lost_messages=2) == [("violations", 3)]
+    assert told_of(works, violations=3, lost_messages=5) == [("lost messages", 5)]
+    assert told_of(works, violations=1, lost_messages=5) == []
+    assert told_of(works, violations=3, lost_messages=5) == [("violations", 3)]
 
 
 def test_state_that_another_version_wrote_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from . import places
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
+_ALERT_S = 60  # a command that hangs must not keep an audit from ending
 
 
 class BadInput(Exception):
@@ -33,10 +35,11 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=(), al
         raise BadInput("%s holds no tables of an audit (no folder devices)" % since)
     if since is not None and places.uri(since) == places.uri(out):
         raise BadInput("--since and --out must be two folders: the tables of --out are replaced")
-    _, result = audit(folder, out, options, master, memory, since, limits)
+    with alone(out):
+        _, result = audit(folder, out, options, master, memory, since, limits)
     console = Console(stderr=True, highlight=False)
     _show(console, result, limits)
-    _show_rest(console, out)
+    show_rest(console, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
@@ -59,19 +62,34 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
 
         spark = start(master, memory)
         out.mkdir(parents=True, exist_ok=True)
-        result = job.run(spark, folder, out, job.Options(**options), step)
+        try:
+            result = job.run(spark, folder, out, job.Options(**options), step)
+        except BaseException:
+            job.discard(out)
+            raise
         page.write(collect.collect(out, result, since, limits), out / "report.html")
         metrics.write(result, out)
     return spark, result
 
 
+@contextlib.contextmanager
+def alone(out):
+    """The folder `out`, for one audit or stream at a time.  Raises BadInput."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(places.held(out))
+        except BlockingIOError:
+            raise BadInput("another audit or stream writes to %s: wait for it" % out) from None
+        yield
+
+
 def start(master, memory):
-    """The session of Spark.  Raises BadInput when there is no Java."""
+    """The session of Spark.  Raises BadInput when it does not start."""
     from .spark import engine
 
     try:
         return engine.start(master, memory)
-    except engine.NoJava as error:
+    except engine.NotStarted as error:
         raise BadInput(str(error))
 
 
@@ -85,7 +103,7 @@ def read_limits(texts):
         name, _, number = text.rpartition("=")
         wanted = name.strip().lower()
         found = [one for one in known if one.lower().startswith(wanted)] if wanted else []
-        if len(found) != 1 or not number.strip().isdigit():
+        if len(found) != 1 or not re.fullmatch("[0-9]{1,15}", number.strip()):
             raise BadInput(
                 "--allow %s: write NAME=NUMBER, NAME one of: %s" % (text, ", ".join(known))
             )
@@ -99,23 +117,37 @@ def too_many(findings, limits):
 
 
 def tell(command, over, limits, out):
-    """Run `command` once for each finding, which it gets as a line of JSON."""
+    """Run `command` once for each finding, which it gets as a line of JSON -> those told.
+
+    What keeps it from working is said.
+    """
+    told = {}
     for name, number in over.items():
         allowed = limits.get(name, 0)
         fields = {"finding": name, "number": number, "allowed": allowed}
         line = json.dumps(fields | {"report": str((out / "report.html").resolve())}) + "\n"
-        done = subprocess.run(command, shell=True, input=line, text=True, check=False)
-        if done.returncode:
-            print("the command of --alert failed: %d" % done.returncode, file=sys.stderr)
+        try:
+            subprocess.run(
+                command, shell=True, input=line, text=True, check=True, timeout=_ALERT_S
+            )
+            told[name] = number
+        except subprocess.CalledProcessError as error:
+            print("the command of --alert failed: %d" % error.returncode, file=sys.stderr)
+        except subprocess.TimeoutExpired:
+            print("the command of --alert was ended after %d s" % _ALERT_S, file=sys.stderr)
+    return told
 
 
 def _check(folder, out):
     from .capture import files
+    from .spark import stream
 
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if places.is_within(out, folder):
         raise BadInput("--out must not be in the folder with the captures")
+    if stream.state_folder(out).is_dir():
+        raise BadInput("%s belongs to `fleet stream`: take another --out" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
 
@@ -152,8 +184,8 @@ def _show(console, result, limits):
     console.print(table)
 
 
-def _show_rest(console, out):
-    # What is in the folder and in no table, and what is damaged, each with its reason.
+def show_rest(console, out):
+    """Print what is in the folder and in no table, and what is damaged, with its reason."""
     from .report import collect
 
     captures = collect.read(out, "captures").to_pylist()

@@ -1,10 +1,40 @@
 """Audit captures of a whole fleet; simulate fleets to try it on."""
 
+import contextlib
+import math
 import os
+import re
 import sys
+import traceback
 from pathlib import Path
 
 import click
+
+_YEAR_S = 366 * 86_400
+
+
+class _Number(click.FloatRange):
+    """A number in a range, which `nan` is not."""
+
+    def convert(self, value, param, ctx):
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail("%r is no number" % value, param, ctx)
+        return found
+
+
+class _Memory(click.ParamType):
+    """As Java takes it: a number and its unit."""
+
+    name = "size"
+
+    def convert(self, value, param, ctx):
+        if not re.fullmatch(r"[1-9][0-9]*[kmgt]", value, re.IGNORECASE):
+            self.fail("%r: write it as 3g or 900m" % value, param, ctx)
+        return value
+
+
+_PART, _SECONDS = _Number(0, 1), _Number(0, _YEAR_S)
 
 
 @click.group()
@@ -22,7 +52,9 @@ def cli():
 @click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
 @click.option("--alert", metavar="COMMAND", help="run for each finding, which it gets as JSON")
 @click.option("--master", help="Spark master; default local[*]")
-@click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
+@click.option(
+    "--memory", default="3g", show_default=True, type=_Memory(), help="of Spark's driver"
+)
 def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, memory):
     """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
 
@@ -34,14 +66,13 @@ def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, 
     from .places import place
 
     _check_ports(ports)
-    try:
+    _check_texts(folder=folder, out=out, since=since, alert=alert)
+    _check_filters(exempt)
+    with _verdict_or_reason():
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
         earlier = place(since) if since else None
         rest = (master, memory, earlier, allow, alert)
         sys.exit(batch.run(place(folder), place(out), options, *rest))
-    except batch.BadInput as error:
-        click.echo("Error: %s" % error, err=True)
-        sys.exit(batch.BAD_INPUT)
 
 
 @cli.command()
@@ -50,38 +81,101 @@ def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, 
 @click.option("--once", is_flag=True, help="read what is there to its end, then stop")
 @click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
 @click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
-@click.option("--trigger", default=5.0, show_default=True, help="seconds between batches")
-@click.option("--refresh", default=60.0, show_default=True, help="seconds between tables")
+@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
+@click.option("--alert", metavar="COMMAND", help="run for each finding that there is more of")
 @click.option(
-    "--settle", default=60.0, show_default=True, help="seconds until an untouched file is complete"
+    "--trigger", default=5.0, show_default=True, type=_SECONDS, help="seconds between batches"
+)
+@click.option(
+    "--refresh", default=60.0, show_default=True, type=_SECONDS, help="seconds between tables"
+)
+@click.option(
+    "--settle",
+    default=60.0,
+    show_default=True,
+    type=_SECONDS,
+    help="seconds until an untouched file is complete",
 )
 @click.option("--buckets", default=16, show_default=True, type=click.IntRange(1, 4096))
 @click.option("--master", help="Spark master; default local[*]")
-@click.option("--memory", default="3g", show_default=True, help="of the Spark driver")
-def stream(source, out, once, ports, exempt, trigger, refresh, settle, buckets, master, memory):
+@click.option(
+    "--memory", default="3g", show_default=True, type=_Memory(), help="of Spark's driver"
+)
+def stream(
+    source,
+    out,
+    once,
+    ports,
+    exempt,
+    allow,
+    alert,
+    trigger,
+    refresh,
+    settle,
+    buckets,
+    master,
+    memory,
+):
     """Follow SOURCE, a folder that grows or a broker as mqtt://user@host:port/filter.
 
-    The tables under --out are those of `audit`.  After a kill the same command goes
-    on where it was.  A broker's password is read from FLEET_PASSWORD.
+    The tables under --out are those of `audit`, and so are report, --allow, --alert and exit
+    code.  After a kill the same command goes on where it was.  A broker's password is read
+    from FLEET_PASSWORD.
     """
     from . import batch, streaming
 
     _check_ports(ports)
+    _check_texts(source=source, out=out, alert=alert)
+    _check_filters(exempt)
     settings = streaming.Settings(source, ports, buckets)
     pace = streaming.Pace(trigger, refresh, settle)
     password = os.environ.get("FLEET_PASSWORD")
+    with _verdict_or_reason():
+        alarm = streaming.Alarm(batch.read_limits(allow), alert)
+        sys.exit(streaming.run(settings, out, exempt, pace, once, master, memory, password, alarm))
+
+
+@contextlib.contextmanager
+def _verdict_or_reason():
+    # Exit code 1 says that something was found: what fails has to end with another one.
+    from . import batch
+
     try:
-        sys.exit(streaming.run(settings, out, exempt, pace, once, master, memory, password))
-    except batch.BadInput as error:
+        yield
+    except (batch.BadInput, OSError) as error:
         click.echo("Error: %s" % error, err=True)
-        sys.exit(batch.BAD_INPUT)
+    except click.ClickException:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        last = str(error).strip().splitlines()[-1:] or [repr(error)]
+        click.echo("Error: nothing was judged: %s" % last[0], err=True)
+    sys.exit(batch.BAD_INPUT)
 
 
 def _check_ports(ports):
     for port in ports.split(","):
-        if not port.strip().isdigit() or not 0 < int(port) < 65536:
-            raise click.BadParameter("%r is no TCP port" % port, param_hint="--ports")
+        if not re.fullmatch(r"\s*[0-9]{1,5}\s*", port) or not 0 < int(port) < 65536:
+            text = "%r is no TCP port: write 1883, or 1883,1884" % port
+            raise click.BadParameter(text, param_hint="--ports")
     return {int(port) for port in ports.split(",")}
+
+
+def _check_texts(**texts):
+    # Of a variable that is not set, a shell makes an empty text.
+    for name, text in texts.items():
+        if text is not None and not text.strip():
+            hint = name.upper() if name in ("folder", "source") else "--" + name
+            raise click.BadParameter("is empty", param_hint=hint)
+
+
+def _check_filters(filters):
+    from .mqtt import is_filter
+
+    for one in filters:
+        if not is_filter(one):
+            text = "%r is no filter of MQTT: + and # stand for whole levels, # is the last" % one
+            raise click.BadParameter(text, param_hint="--exempt")
 
 
 @cli.command()
@@ -114,20 +208,48 @@ def decode(folder, out, ports):
 @click.argument("out", type=click.Path(dir_okay=False))
 @click.option("--devices", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
 @click.option("--readings", default=10_000, show_default=True, type=click.IntRange(1))
-@click.option("--days", type=float, help="instead of --readings: that long at --interval")
-@click.option("--interval", default=60, show_default=True, help="seconds between readings")
+@click.option(
+    "--days", type=_Number(0, 36_600, min_open=True), help="of --interval, instead of --readings"
+)
+@click.option(
+    "--interval",
+    default=60,
+    show_default=True,
+    type=click.IntRange(1, 86_400),
+    help="seconds between readings",
+)
 @click.option("--seed", default=1, show_default=True)
-@click.option("--faults", default=0.0, show_default=True, help="faults per reading, 0 to 1")
+@click.option("--faults", default=0.0, show_default=True, type=_PART, help="faults per reading")
 @click.option("--kind", "kinds", multiple=True, help="only these faults; see `kinds`")
 @click.option(
-    "--rough", default=0.0, show_default=True, help="of segments split, swapped, repeated"
+    "--rough",
+    default=0.0,
+    show_default=True,
+    type=_PART,
+    help="of segments split, swapped, repeated",
 )
-@click.option("--gaps", default=0.0, show_default=True, help="of PUBLISHes missing in the capture")
+@click.option(
+    "--gaps",
+    default=0.0,
+    show_default=True,
+    type=_PART,
+    help="of PUBLISHes missing in the capture",
+)
 @click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels")
 @click.option("--qos", type=click.IntRange(0, 2), help="of all readings; default a mixture")
-@click.option("--plain", default=0.0, show_default=True, help="of devices that send plain values")
 @click.option(
-    "--foreign", default=0.0, show_default=True, help="of these, with a publisher not captured"
+    "--plain",
+    default=0.0,
+    show_default=True,
+    type=_PART,
+    help="of devices that send plain values",
+)
+@click.option(
+    "--foreign",
+    default=0.0,
+    show_default=True,
+    type=_PART,
+    help="of these, with a publisher not captured",
 )
 @click.option(
     "--subscriber-level", "watching", multiple=True, type=click.IntRange(3, 5), help="default 4"
@@ -152,6 +274,8 @@ def simulate(
     """Write the traffic of a synthetic fleet to OUT (.pcap or .jsonl), and OUT.truth.json."""
     from .simulate.run import Plan, write
 
+    if not out.endswith((".pcap", ".jsonl")):
+        raise click.BadParameter("%r: end it with .pcap or .jsonl" % out, param_hint="OUT")
     if days:
         readings = max(1, int(devices * days * 86_400 / interval))
     plan = Plan(

@@ -12,7 +12,16 @@ if importlib.util.find_spec("umqtt31") is None:
 
 from umqtt31 import packet, topic
 
-__all__ = ["matches", "packet", "topic"]
+__all__ = ["is_filter", "matches", "packet", "topic"]
+
+
+def is_filter(text):
+    """Is the text a filter of topics?"""
+    try:
+        topic.check(text.encode("utf-8", "surrogateescape"), True)
+    except ValueError:
+        return False
+    return True
 
 
 def matches(pattern, name):

@@ -11,12 +11,13 @@ import signal
 import threading
 import time
 import urllib.parse
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
 from . import batch, places
 from .batch import CLEAN, FINDINGS, BadInput
+from .mqtt import is_filter
 from .places import java, place
 
 
@@ -43,22 +44,44 @@ class Pace:
     settle_s: float = 60
 
 
+@dataclass(frozen=True)
+class Alarm:
+    """`limits` {finding: how many are allowed}; `command` of the shell, run where there are
+    more of them than before."""
+
+    limits: dict = field(default_factory=dict)
+    command: str | None = None
+
+
 def run(
-    settings, out, exempt=(), pace=Pace(), once=False, master=None, memory="3g", password=None
+    settings,
+    out,
+    exempt=(),
+    pace=Pace(),
+    once=False,
+    master=None,
+    memory="3g",
+    password=None,
+    alarm=Alarm(),
 ):
     """Follow `settings.source` into `out` until interrupted -> exit code.
 
     `once`: read what is there to its end, then stop.
     """
-    from .report import collect, metrics, page
-    from .spark import stream
-
     out = place(out)
     if places.is_remote(out) or is_folder(settings.source) and places.is_remote(settings.source):
         batch.start(master, memory)  # without Java nobody can look there
     source = source_options(settings.source, out, once, password)
+    with batch.alone(out):
+        return _run(settings, source, out, exempt, pace, once, (master, memory), alarm)
+
+
+def _run(settings, source, out, exempt, pace, once, spark_options, alarm):
+    from .spark import stream
+
+    check_out(out)
     keep(settings, stream.state_folder(out))
-    spark = batch.start(master, memory)
+    spark = batch.start(*spark_options)
     for one in stream.sources():
         spark.dataSource.register(one)
     target = stream.Stream(spark, out, settings.buckets, exempt)
@@ -72,19 +95,26 @@ def run(
     )
     query = writer.trigger(processingTime="%g seconds" % (0 if once else pace.trigger_s)).start()
     console = Console(stderr=True, highlight=False)
+
+    def refresh():
+        return _refresh(target, out, console, alarm)
+
     if once:
         query.processAllAvailable()
     else:
-        _follow(query, target, console, pace.refresh_s)
+        _follow(query, target, console, pace.refresh_s, refresh)
     query.stop()
-    result = _refresh(target, console)
-    page.write(collect.collect(out, result), out / "report.html")
-    metrics.write(result, out)
+    if not target.is_begun:
+        raise BadInput("nothing was read: there is no capture in %s yet" % settings.source)
+    result = refresh()
+    batch.show_rest(console, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
-    return FINDINGS if any(result.findings.values()) else CLEAN
+    if not result.rows["packets"]:
+        raise BadInput("no MQTT packet so far: check --ports and the captures")
+    return FINDINGS if batch.too_many(result.findings, alarm.limits) else CLEAN
 
 
-def _follow(query, target, console, refresh_s):
+def _follow(query, target, console, refresh_s, refresh):
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
@@ -92,15 +122,22 @@ def _follow(query, target, console, refresh_s):
     next_at = time.monotonic()
     while not ending.wait(0.5) and query.isActive:
         if time.monotonic() >= next_at and target.is_behind:
-            _refresh(target, console)
+            refresh()
             next_at = time.monotonic() + refresh_s
     if query.exception():
         text = str(query.exception()).strip().splitlines()
         raise BadInput("the stream ended, start it again: %s" % text[-1])
 
 
-def _refresh(target, console):
+def _refresh(target, out, console, alarm):
+    from .report import collect, metrics, page
+    from .spark import stream
+
     result = target.refresh()
+    page.write(collect.collect(out, result, limits=alarm.limits), out / "report.html")
+    metrics.write(result, out)
+    if alarm.command:
+        raise_alarm(alarm, result.findings, stream.state_folder(out) / "told.json", out)
     found = ["%s: %d" % item for item in result.findings.items() if item[1]]
     text = "%s  %d packets, %d readings; %s" % (
         time.strftime("%H:%M:%S"),
@@ -110,6 +147,22 @@ def _refresh(target, console):
     )
     console.print(text, style="red" if found else None, soft_wrap=True)
     return result
+
+
+def raise_alarm(alarm, findings, path, out):
+    """Tell the findings beyond their limits of which there are more than `path` says were told.
+
+    A stream's findings are those of all its time, and each is worth one alarm; one that failed
+    is raised again.
+    """
+    over = batch.too_many(findings, alarm.limits)
+    before = json.loads(path.read_text()) if path.exists() else {}
+    new = {name: number for name, number in over.items() if number > before.get(name, 0)}
+    told = batch.tell(alarm.command, new, alarm.limits, out)
+    known = {name: number for name, number in before.items() if name in over}
+    now = known | {name: number for name, number in over.items() if name not in new} | told
+    if now != before:
+        places.replace_text(path, json.dumps(now))
 
 
 def is_folder(text):
@@ -131,8 +184,12 @@ def source_options(text, out, once, password):
     if places.is_remote(out):
         raise BadInput("what a broker sends is kept under --out first: name a local folder")
     address, _, topics = text.removeprefix("mqtt://").partition("/")
-    url = urllib.parse.urlsplit("mqtt://" + address)
-    if not text.startswith("mqtt://") or not url.hostname:
+    try:
+        url = urllib.parse.urlsplit("mqtt://" + address)
+        is_named = text.startswith("mqtt://") and url.hostname and url.port != 0
+    except ValueError:  # a port that is none, half of an IPv6 address
+        is_named = False
+    if not is_named:
         raise BadInput("%s: a broker is named as mqtt://host:port/filter" % text)
     if url.password:
         raise BadInput("give the password in the variable FLEET_PASSWORD, not in the address")
@@ -141,7 +198,7 @@ def source_options(text, out, once, password):
         "path": str((out / "_stream" / "spool").resolve()),
         "server": url.hostname,
         "port": str(url.port or 1883),
-        "filter": urllib.parse.unquote(topics) or "#",
+        "filter": _filters(urllib.parse.unquote(topics) or "#"),
         # The same name at every start, another one for every stream.
         "clientid": "fleet-" + hashlib.sha256(str(out.resolve()).encode()).hexdigest()[:16],
     }
@@ -151,15 +208,37 @@ def source_options(text, out, once, password):
     return options
 
 
+def _filters(text):
+    for one in text.split():
+        if not is_filter(one):
+            raise BadInput("%s is no filter of MQTT: # is a whole level, the last" % one)
+    return text
+
+
+def check_out(out):
+    """BadInput when an audit's tables are in `out`: those of a stream would lie beside them."""
+    from .spark import stream
+
+    if (out / "packets").is_dir() and not stream.state_folder(out).is_dir():
+        raise BadInput("%s holds the tables of `fleet audit`: take another --out" % out)
+
+
 def keep(settings, folder):
     """Write the settings into `folder`; BadInput when a stream with others began there."""
     path = folder / "settings.json"
+    wanted = asdict(settings) | {"source": _whole(settings.source)}
     if path.exists():
         saved = json.loads(path.read_text())
-        for name, value in asdict(settings).items():
+        saved["source"] = _whole(saved["source"])
+        for name, value in wanted.items():
             if saved.get(name, 1) != value:
                 text = "this folder belongs to a stream with %s %s: take another --out"
                 raise BadInput(text % (name, saved.get(name, 1)))
         return
     folder.mkdir(parents=True, exist_ok=True)
-    places.replace_text(path, json.dumps(asdict(settings)))
+    places.replace_text(path, json.dumps(wanted))
+
+
+def _whole(source):
+    # The same folder by whatever name, and from whatever folder it is called.
+    return str(place(source).resolve()) if is_folder(source) else source

@@ -13,12 +13,14 @@ import math
 import zlib
 from importlib import resources
 
+from .. import places
+
 BLOCK_ROWS = 1000
 
 
 def write(data, path):
     """Write the page for the data of `collect`."""
-    path.write_text(page(data), encoding="utf-8")
+    places.replace_text(path, page(data))
 
 
 def page(data):

@@ -30,8 +30,8 @@ _WORKER_MEMORY = {
 }
 
 
-class NoJava(Exception):
-    """No Java runtime that Spark can use was found."""
+class NotStarted(Exception):
+    """There is no Java, or it does not start like this; the text says what to do."""
 
 
 @contextlib.contextmanager
@@ -59,13 +59,13 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet", java_
     """A session; `master` None is `local[*]`, or what `spark-submit` was told.
 
     `memory` is the driver's (in local mode everything's), `java_options` are more options
-    for Java; by default it uses the classes that are kept, if they are.  Raises NoJava with what
-    to do when Java is missing.
+    for Java; by default it uses the classes that are kept, if they are.  Raises NotStarted.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise NoJava("Spark needs Java 17 or newer: run `make setup`")
+        raise NotStarted("Spark needs Java 17 or newer: run `make setup`")
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -99,7 +99,13 @@ def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet", java_
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _quiet() if not is_submitted else contextlib.nullcontext():
-        session = builder.getOrCreate()
+        try:
+            session = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            text = "Java did not start, its reason stands above: look at --master and --memory"
+            raise NotStarted(text) from None
     from .source import MqttPcapSource
 
     session.dataSource.register(MqttPcapSource)

@@ -73,6 +73,11 @@ def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total
     return tables.publish(sink, told)
 
 
+def discard(out):
+    """Delete what an audit that failed has written and not shown."""
+    tables.discard(tables.Sink(str(out)))
+
+
 def load(session, out, name):
     """A written table as a DataFrame, `site` and `day` as columns."""
     from pyspark.sql.pandas.types import from_arrow_schema

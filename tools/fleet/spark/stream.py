@@ -44,9 +44,14 @@ class Stream:
         self._refreshed = None
 
     @property
+    def is_begun(self):
+        """Has anything ever arrived?"""
+        return bool(self._manifest.changed)
+
+    @property
     def is_behind(self):
         """Has anything arrived since the last `refresh`?"""
-        return self._manifest.batch >= 0 and self._manifest.batch != self._refreshed
+        return self.is_begun and self._manifest.batch != self._refreshed
 
     def take(self, frame, number):
         """One micro-batch, for `foreachBatch`."""
