@@ -33,6 +33,13 @@ await search(""); await click("lost"); seen.most = rows()[0];
 await click("lost"); seen.least = rows()[0];
 await search("dev-009999"); table()[0].click();
 seen.device = [...byId("device").querySelectorAll("h2, p, td")].map((node) => node.textContent);
+const texts = (nodes) => [...nodes].map((node) => node.textContent);
+const titles = () => texts(byId("device").querySelectorAll("h3, .more"));
+seen.parts = titles(); openDevice(await row(2)); seen.nameless = titles();
+await search("unwell"); seen.unwell = length();
+seen.cut = texts(document.querySelectorAll("section > .more"));
+seen.files = byId("tiles").lastChild.textContent;
+seen.apart = [shown("\u05d0 1").length, shown("a 1").length];
 seen.csv = toCsv(["a", "b"], [["=1+1", 'x "y", z'], [null, -3]]);
 seen.bars = document.querySelectorAll("#loss svg rect").length;
 seen.tiles = [...document.querySelectorAll("a.tile")].map((node) => node.hash.slice(1));
@@ -58,6 +65,7 @@ def _device(number):
 def _data():
     devices = [_device(n) for n in range(10_000)]
     devices[0][1] = _HOSTILE
+    devices[2][1], devices[2][5] = None, 0
     moments = [
         {"at": 1_767_225_600 + 600 * n, "losses": n, "violations": 1, "readings": 9, "packets": 50}
         | {"p50": 1.0, "p95": 2.0}
@@ -68,6 +76,8 @@ def _data():
     example |= {"sure": "proved", "why": _HOSTILE, "site": "default", "around": []}
     loss = {"ts": "2026-01-01 00:00:01.000", "published_by": "dev-009999", "topic": _HOSTILE}
     loss |= {"client_id": "far", "site": "default", "messages": 3, "why": _HOSTILE}
+    loss |= {"sure": "proved", "qos": 1}
+    others = {"published_by": "other", "client_id": None, "sure": "not_knowable"}
     trouble = {"finding": "refused_connects", "about": "client", "client_id": _HOSTILE}
     strip = {"client": _HOSTILE, "topic": _HOSTILE, "qos": 1, "before": 1}
     change = {"change": "worse", "site": "default", "device": _HOSTILE, "why": _HOSTILE}
@@ -85,27 +95,33 @@ def _data():
         "groups": {"firmware": [{"firmware": "1.0", "devices": 3}], "site": []},
         "step_s": 600,
         "moments": moments,
-        "losses": [loss],
+        "losses": [loss, loss | others],
         "troubles": [trouble],
         "violations": [{"requirement": "RT-SEQ", "by": "client", "times": 1, "clients": 1}],
         "examples": [example],
         "strips": [strip | {"cells": [["1", "new"], ["2", "again"], [_HOSTILE, "late"]]}],
         "statements": {},
+        "taken": {"losses": (2, 3000), "findings": (1, 1), "captures": (1, 700)},
         "since": {"counts": {"worse": 1}, "rows": [change]},
     }
+
+
+def _browse(tmp_path, text, *options):
+    path = tmp_path / "report.html"
+    path.write_text(text, encoding="utf-8")
+    command = [_BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu"]
+    command += ["--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000"]
+    command += ["--user-data-dir=%s" % (tmp_path / "profile"), *options, path.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
 def _look(tmp_path, scheme, width=1200):
     text = page.page(_data())
     end = text.rindex("</script>")
-    path = tmp_path / "report.html"
-    path.write_text(text[:end] + _ACTIONS + "</body></html>", encoding="utf-8")
-    command = [_BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000"]
-    command += ["--blink-settings=preferredColorScheme=" + scheme]
-    command += ["--window-size=%d,900" % width]
-    command += ["--user-data-dir=%s" % (tmp_path / "profile"), path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    theme = "--blink-settings=preferredColorScheme=" + scheme
+    size = "--window-size=%d,900" % width
+    whole = text[:end] + _ACTIONS + "</body></html>"
+    done = _browse(tmp_path, whole, "--dump-dom", theme, size)
     found = re.search(r"seen(\{.*\})end", done.stdout, re.DOTALL)
     assert found, done.stdout[-2000:] + done.stderr
     return json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
@@ -129,11 +145,36 @@ if _BROWSER:
         assert seen["bars"] > 40
         assert seen["theme"] == "light"
         assert seen["loaded"] == []
+        assert seen["unwell"] == 5000
+
+    def test_report_of_which_parts_are_left_out_says_so(tmp_path):
+        seen = _look(tmp_path, _LIGHT)
+        assert seen["files"] == "700files"
+        told = "What nobody can know (not_knowable), and QoS 0, is told here and not counted."
+        parts = ["2 of 3,000: the tables hold all.", "1 of 700: the tables hold all."]
+        assert seen["cut"] == [told, *parts]
+        assert seen["apart"] == [5, 3]  # what is written from right to left stands by itself
+
+    def test_report_on_paper_shows_all_rows_of_its_tables(tmp_path):
+        data = _data()
+        data["losses"] = [data["losses"][0] | {"topic": "t/%d" % n} for n in range(400)]
+        pages = []
+        for losses in (data["losses"][:1], data["losses"]):
+            pdf = tmp_path / "report.pdf"
+            text = page.page(data | {"losses": losses})
+            _browse(tmp_path, text, "--print-to-pdf=%s" % pdf)
+            pages.append(len(re.findall(rb"/Type /Page\b", pdf.read_bytes())))
+        assert pages[1] - pages[0] > 8
 
     def test_report_when_a_device_is_opened_shows_all_about_it(tmp_path):
         seen = _look(tmp_path, _LIGHT, width=500)
         assert seen["device"][:2] == ["dev-009999: losingclose", "messages of it lost: 9999"]
         assert "far" in seen["device"]
+        assert seen["parts"] == [
+            "Lost messages",
+            "More lost messages of it are in the table losses.",
+        ]
+        assert seen["nameless"] == []  # what has no name may be of anybody
         assert seen["csv"] == 'a,b\r\n\'=1+1,"x ""y"", z"\r\n,-3\r\n'
         assert not seen["wide"]
 

@@ -12,22 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from .. import places, schemas
+from .. import outcome, places, schemas
 from ..places import place
 from . import examples, timeline
 from .devices import STATES
 
 DEVICES = 200_000  # rows of the device table; the worst come first
-_FILES = 500
-_GROUPS = 200
+_MOST = {"captures": 500, "changed": 2000, "firmware": 200, "site": 200}
 _REQUIREMENTS = Path(__file__).resolve().parents[3] / "docs" / "requirements.tsv"
 
 
-def collect(out, result, since=None, limits=None):
+class NoAudit(Exception):
+    """A folder does not hold what an audit wrote; the text says what it lacks."""
+
+
+def collect(out, result, before=None, limits=None):
     """-> the report's data for the tables under `out`.
 
-    `result` is the audit's `outcome.Result`, `since` the folder of an earlier audit,
-    `limits` {finding: how many are allowed}.
+    `result` is the audit's `outcome.Result`, `before` the `earlier` devices to compare with,
+    `limits` {finding: how many are allowed}.  `taken` tells of each list that may be long how
+    many of its rows are shown, and how many there are.
     """
     devices = read(out, "devices")
     step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
@@ -35,18 +39,25 @@ def collect(out, result, since=None, limits=None):
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
+    changes = None if before is None else _changes(devices, before)
+    lists = {"captures": _files(out), "changed": changes["rows"] if changes else []}
+    lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
+    shown = {name: some[: _MOST[name]] for name, some in lists.items()}
+    taken = {name: (len(shown[name]), len(some)) for name, some in lists.items()}
+    for name, some in (("losses", rows["loss"]), ("findings", rows["finding"])):
+        taken[name] = len(some), result.rows.get(name, 0)
     names = [name for name in schemas.DEVICES.names if name != "site"]
     return {
         "rows": result.rows,
         "findings": result.findings,
         "limits": limits or {},
         "span": _span(devices, moments, step_s),
-        "files": _files(out),
-        "notes": notes(out),
+        "files": shown["captures"],
+        "notes": notes(out) + (_no_common_site(devices, before) if changes else []),
         "devices": _columns(ordered.slice(0, DEVICES).select(["site", *names])),
         "device_count": len(devices),
         "states": _states(devices),
-        "groups": {name: _groups(devices, name) for name in ("firmware", "site")},
+        "groups": {name: shown[name] for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
         "losses": together(rows["loss"]),
@@ -55,8 +66,35 @@ def collect(out, result, since=None, limits=None):
         "examples": sorted(rows["violation"], key=lambda row: row["requirement"]),
         "strips": rows["strip"],
         "statements": {name: text for name, text in statements().items() if name in broken},
-        "since": _changes(devices, since) if since else None,
+        "since": changes and changes | {"rows": shown["changed"]},
+        "taken": taken,
     }
+
+
+def earlier(out):
+    """The devices of an earlier audit under `out`.  Raises NoAudit."""
+    if not (out / "devices").is_dir():
+        raise NoAudit("%s holds no tables of an audit (no folder devices)" % out)
+    if not any(name.endswith(".parquet") for _, name, _ in places.files(out / "devices")):
+        raise NoAudit("%s holds no tables of an audit (devices is empty)" % out)
+    try:
+        devices = read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
+    except pa.ArrowException as error:
+        raise NoAudit(
+            "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
+        ) from None
+    known = pc.and_(pc.is_in(devices["state"], pa.array(STATES)), pc.is_valid(devices["site"]))
+    if not pc.all(pc.fill_null(known, False), min_count=0).as_py():
+        raise NoAudit("%s is of another version: audit its captures again" % out)
+    return devices
+
+
+def _no_common_site(devices, before):
+    sites, old = (pc.unique(table["site"]).to_pylist() for table in (devices, before))
+    if not sites or not old or set(sites) & set(old):
+        return []
+    text = "no site is the same as in the audit before (there {}, here {}), so no device is"
+    return [text.format(*(", ".join(sorted(some)[:5]) for some in (old, sites)))]
 
 
 def read(out, name, columns=None):
@@ -84,11 +122,13 @@ def notes(out):
         if some.num_rows:
             connections = pc.count_distinct(some["connection"]).as_py()
             found.append(text.format(connections, pc.sum(some["bytes"]).as_py()))
-    captures = read(out, "captures")
-    for row in captures.filter(pc.match_like(captures["counter"], "mqtt_on_port_%")).to_pylist():
-        port = row["counter"].rpartition("_")[2]
-        text = "{}: MQTT on port {}, which --ports does not name"
-        found.append(text.format(row["capture"], port))
+    captures = read(out, "captures", ["capture", "counter"])
+    some = captures.filter(pc.match_like(captures["counter"], "mqtt_on_port_%"))
+    some = some.group_by("counter").aggregate([("capture", "count_distinct"), ("capture", "min")])
+    for row in some.sort_by("counter").to_pylist():
+        port, count = row["counter"].rpartition("_")[2], row["capture_count_distinct"]
+        where = row["capture_min"] + (f" and {count - 1:,} files more" if count > 1 else "")
+        found.append(f"{where}: MQTT on port {port}, which --ports does not name")
     return found
 
 
@@ -177,11 +217,7 @@ def _groups(devices, name):
     wanted = [("unwell", "sum"), ("lost", "sum"), ("missed", "sum"), ("readings", "sum")]
     found = some.group_by(name).aggregate([("client_id", "count", _ALL), *wanted])
     found = found.rename_columns([name, "devices", *(one[0] for one in wanted)])
-    return (
-        found.sort_by([("unwell", "descending"), (name, "ascending")])
-        .slice(0, _GROUPS)
-        .to_pylist()
-    )
+    return found.sort_by([("unwell", "descending"), (name, "ascending")]).to_pylist()
 
 
 _ALL = pc.CountOptions(mode="all")
@@ -190,8 +226,11 @@ _ALL = pc.CountOptions(mode="all")
 def _files(out):
     captures = read(out, "captures")
     files: dict[tuple, dict] = {}
+    missing = _missing(out)
     for row in captures.to_pylist():
-        one = files.setdefault((row["site"], row["capture"]), {"frames": 0, "errors": 0})
+        key = row["site"], row["capture"]
+        new = {"frames": 0, "errors": 0, "missing": missing.get(key, 0)}
+        one = files.setdefault(key, new)
         if row["counter"] in ("frames", "lines"):
             one["frames"] += row["count"]
         elif row["counter"] == "errors":
@@ -204,8 +243,15 @@ def _files(out):
         {"site": site, "file": capture, **one, "said": one.get("said")}
         for (site, capture), one in files.items()
     ]
-    rows.sort(key=lambda row: (row["said"] is None, -row["errors"], row["file"]))
-    return rows[:_FILES]
+    rows.sort(key=lambda row: (row["said"] is None, -row["errors"], -row["missing"], row["file"]))
+    return rows
+
+
+def _missing(out):
+    # {(site, file): places where bytes are missing}, as `outcome` counts them.
+    gaps = outcome.missing(read(out, "gaps", ["site", "capture", "kind"]))
+    found = gaps.group_by(["site", "capture"]).aggregate([("kind", "count")])
+    return {(row["site"], row["capture"]): row["kind_count"] for row in found.to_pylist()}
 
 
 def _statements_broken(out):
@@ -216,9 +262,9 @@ def _statements_broken(out):
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
 
 
-def _changes(devices, since):
-    """What is otherwise than in the earlier audit under `since`."""
-    before = {(row["site"], row["client_id"]): row for row in _known(read(since, "devices"))}
+def _changes(devices, earlier):
+    """What is otherwise than with the devices of an earlier audit."""
+    before = {(row["site"], row["client_id"]): row for row in _known(earlier)}
     now = {(row["site"], row["client_id"]): row for row in _known(devices)}
     rows = []
     for key in sorted(now.keys() | before.keys(), key=repr):
@@ -230,7 +276,7 @@ def _changes(devices, since):
             rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
     counts = {name: sum(row["change"] == name for row in rows) for name in _CHANGES}
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))
-    return {"counts": counts, "rows": rows[:2000]}
+    return {"counts": counts, "rows": rows}
 
 
 _CHANGES = ("worse", "not seen any more", "new", "better")

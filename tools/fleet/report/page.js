@@ -7,13 +7,15 @@ const make = (tag, text, cls) => {
   if (cls) node.className = cls;
   return node;
 };
-// Control characters would otherwise be invisible in a name.
+// Control characters would otherwise be invisible in a name, and a name that is written from
+// right to left would take what stands beside it along.
 const shown = (value) => typeof value === "number" ? value.toLocaleString("en")
   : value === null || value === undefined ? ""
-  : String(value).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  : apart(String(value).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")));
+const apart = (text) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/.test(text) ? "\u2068" + text + "\u2069" : text;
 const words = (name) => name.replace(/_/g, " ").replace("client id", "device");
-const BAD = new Set(["lost", "missed", "violations", "overtaking", "duplicates", "incomplete", "errors", "refused", "late", "troubles", "unwell", "messages"]);
+const BAD = new Set(["lost", "missed", "violations", "overtaking", "duplicates", "incomplete", "errors", "refused", "late", "troubles", "unwell", "messages", "missing"]);
 const STATES = Object.keys(data.states);
 
 function cell(name, value) {
@@ -81,13 +83,15 @@ function sortable(id, rows, names, nothing = "nothing") {
   const button = make("button", "CSV", "csv");
   button.addEventListener("click", () => save(id, names, list));
   table.closest("section").querySelector("h2").append(button);
+  const [part, of] = data.taken[id] ?? [0, 0];
+  if (of > part) table.closest(".scroll").after(make("p", `${shown(part)} of ${shown(of)}: the tables hold all.`, "more"));
   draw();
 }
 
 const WHERE = { "violations": "broken", "lost messages": "lost", "duplicates at QoS 2": "broken", "overtaking messages": "order",
   "incomplete messages": "devices", "clients and brokers in trouble": "troubles",
   "places where bytes are missing": "files", "damaged places in files": "files" };
-const FILTERS = { "incomplete messages": "incomplete > 0", "devices unwell": "state", "overtaking messages": "overtaking > 0" };
+const FILTERS = { "incomplete messages": "incomplete > 0", "overtaking messages": "overtaking > 0" };
 function summary() {
   byId("span").textContent = (data.span[0] || "?") + " to " + (data.span[1] || "?") + " UTC";
   const tile = (name, value, { bad, goes, note, filter } = {}) => {
@@ -108,9 +112,9 @@ function summary() {
     const filter = FILTERS[name];
     tile(name, value, { bad: isOver, goes: filter ? "devices" : WHERE[name] || "troubles", note, filter: value ? filter : "" });
   });
-  tile("devices unwell", unwell, { bad: unwell > 0, goes: "devices", note: `of ${shown(data.device_count)}` });
+  tile("devices unwell", unwell, { bad: unwell > 0, goes: "devices", filter: unwell ? "unwell" : "", note: `of ${shown(data.device_count)}` });
   [["packets", "when"], ["connections", "when"], ["readings", "when"]].forEach(([name, goes]) => tile(name, data.rows[name], { goes }));
-  tile("files", data.files.length, { goes: "files" });
+  tile("files", data.taken.captures[1], { goes: "files" });
   const verdict = byId("verdict");
   verdict.className = over.length ? "bad" : "good";
   verdict.textContent = over.length ? over.join(", ") : "Nothing found that should not be.";
@@ -177,7 +181,8 @@ async function search(text) {
   } else {
     names = names || await unpack(byId("names"));
     const has = (value) => String(value ?? "").toLowerCase().includes(wanted);
-    chosen = names.flatMap((one, number) => (STATES.includes(wanted) ? one[2] === wanted : one.some(has)) ? [number] : []);
+    const is = STATES.includes(wanted) ? (one) => one[2] === wanted : wanted === "unwell" ? (one) => one[2] !== "well" : (one) => one.some(has);
+    chosen = names.flatMap((one, number) => is(one) ? [number] : []);
   }
   document.querySelectorAll("#states button").forEach((node) => node.classList.toggle("on", node.value === wanted));
   return drawDevices();
@@ -202,9 +207,14 @@ function openDevice(one) {
     fill(table, names, rows.map((row) => names.map((column) => row[column])));
     return [make("h3", title), scroll];
   };
-  const mine = (row) => row.site === site && (row.client_id === name || row.published_by === name);
+  // Where no name is known, a row without a name may be of anybody.
+  const mine = (row) => row.site === site && (name === null ? row.about === "client" && row.client_id === null
+    : row.client_id === name || row.published_by === name);
+  const losses = data.losses.filter(mine);
+  const told = losses.reduce((sum, row) => sum + (isCounted(row) ? row.messages : 0), 0);
+  const more = Math.max(of("lost"), of("missed")) > told ? [make("p", "More lost messages of it are in the table losses.", "more")] : [];
   box.replaceChildren(make("h2", `${shown(named(name))}: ${of("state")}`), make("p", shown(of("why")) || "nothing is wrong"), list,
-    ...part("Lost messages", data.losses.filter(mine), LOSS), ...part("Findings", data.troubles.filter(mine), TROUBLE),
+    ...part("Lost messages", losses, LOSS), ...more, ...part("Findings", data.troubles.filter(mine), TROUBLE),
     ...part("Statements broken (examples)", data.examples.filter(mine), ["ts", "requirement", "by", "detail", "topic"]));
   box.querySelector("h2").append(close);
   box.scrollIntoView({ block: "nearest" });
@@ -227,6 +237,7 @@ function devices() {
   return drawDevices();
 }
 
+const isCounted = (row) => row.sure !== "not_knowable" && row.qos > 0;
 const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"];
 const TROUBLE = ["finding", "about", "client_id", "count", "first_seen", "last_seen", "detail", "sure", "why", "topic", "site"];
 const rename = (rows, names) => rows.map((row) => ({ ...row, ...Object.fromEntries(Object.entries(names).map(([to, from]) => [to, row[from]])) }));
@@ -312,6 +323,7 @@ if (data.since) {
 } else byId("since").remove();
 sortable("losses", rename(data.losses, { "when": "ts", "published by": "published_by", "did not arrive at": "client_id" }),
   ["when", "until", "published by", "topic", "did not arrive at", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"], "none");
+if (!data.losses.every(isCounted)) byId("losses").closest(".scroll").before(make("p", "What nobody can know (not_knowable), and QoS 0, is told here and not counted.", "more"));
 sortable("findings", data.troubles, TROUBLE, "none");
 broken(); order();
 Object.keys(SERIES).forEach(chart);
