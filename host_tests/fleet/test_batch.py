@@ -2,11 +2,13 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from tools.fleet import batch, cli, outcome
-from tools.fleet.report import metrics
+from tools.fleet.report import collect, metrics
 
 
 @pytest.mark.parametrize(
@@ -111,9 +113,51 @@ def test_audit_into_the_folder_of_a_stream_is_refused(tmp_path):
         batch.audit(tmp_path / "captures", tmp_path / "out", {})
 
 
-def test_since_that_is_no_audit_is_wrong_use(tmp_path):
-    with pytest.raises(batch.BadInput, match="no folder devices"):
-        batch.run(tmp_path, tmp_path / "out", {}, since=tmp_path)
+_NOW = {"site": ["north", "north", "south"], "client_id": ["a", "b", "a"]}
+
+
+def _devices(folder, **columns):
+    (folder / "devices").mkdir(parents=True, exist_ok=True)
+    rows = pa.table(_NOW | {"state": ["well"] * 3} | columns)
+    pq.write_table(rows, folder / "devices" / "one.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing", "no folder devices"),
+        ("empty", "devices is empty"),
+        ("damaged", "cannot be read"),
+        ("old", "another version"),
+        ("other", "another version"),
+    ],
+)
+def test_since_that_is_no_audit_is_said_before_anything_is_judged(name, said, tmp_path):
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "captures" / "a.pcap").touch()
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "empty" / "devices").mkdir(parents=True)
+    (_devices(tmp_path / "damaged") / "devices" / "one.parquet").write_text("no table")
+    _devices(tmp_path / "old", state=pa.nulls(3))
+    _devices(tmp_path / "other", state=["well", "well", "sick"])
+    with pytest.raises(batch.BadInput, match=said):
+        batch.run(tmp_path / "captures", tmp_path / "out", {}, since=tmp_path / name)
+    assert not (tmp_path / "out" / "packets").exists()
+
+
+def test_since_tells_devices_that_became_worse_better_new_or_are_gone(tmp_path):
+    before = collect.earlier(_devices(tmp_path / "before", state=["well", "losing", "well"]))
+    now = collect.earlier(_devices(tmp_path / "now", state=["faulty", "well", "well"]))
+    new = collect.earlier(_devices(tmp_path / "new", client_id=["a", "c", "a"]))
+    changes = collect._changes(now, before)
+    assert changes["counts"] == {"worse": 1, "not seen any more": 0, "new": 0, "better": 1}
+    changes = collect._changes(new, before)
+    found = [(row["change"], row["site"], row["device"]) for row in changes["rows"]]
+    assert found == [("not seen any more", "north", "b"), ("new", "north", "c")]
+    other = collect.earlier(_devices(tmp_path / "other", site=["x", "x", "y"]))
+    assert collect._no_common_site(now, before) == []
+    assert "(there x, y, here north, south)" in collect._no_common_site(now, other)[0]
 
 
 def test_out_inside_the_captures_is_wrong_use(tmp_path):

@@ -238,9 +238,7 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     shutil.rmtree(tmp_path / "in")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.pcap").write_bytes(simulated(Plan(devices=2, readings=20))[0])
-    earlier = tmp_path / "earlier"
-    (tmp_path / "out").rename(earlier)
-    more = {"since": earlier}
+    more = {"since": tmp_path / "out"}  # read before it is replaced
     assert batch.run(tmp_path / "in", tmp_path / "out", options, **more) == batch.CLEAN
     page = (tmp_path / "out" / "report.html").read_text()
     assert '"change":"not seen any more"' in page

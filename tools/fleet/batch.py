@@ -31,10 +31,6 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=(), al
     limits = read_limits(allow)
     if any(places.is_remote(one) for one in (folder, out, since)):
         start(master, memory)  # without Java nobody can look there
-    if since is not None and not (since / "devices").is_dir():
-        raise BadInput("%s holds no tables of an audit (no folder devices)" % since)
-    if since is not None and places.uri(since) == places.uri(out):
-        raise BadInput("--since and --out must be two folders: the tables of --out are replaced")
     with alone(out):
         _, result = audit(folder, out, options, master, memory, since, limits)
     console = Console(stderr=True, highlight=False)
@@ -55,11 +51,12 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
 
     `options` are those of `job.Options`, `limits` {finding: how many}.  Raises BadInput.
     """
-    _check(folder, out)
-    with _progress() as step:
-        from .report import collect, metrics, page
-        from .spark import job
+    from .report import collect, metrics, page
+    from .spark import job
 
+    _check(folder, out)
+    before = _earlier(since) if since else None
+    with _progress() as step:
         spark = start(master, memory)
         out.mkdir(parents=True, exist_ok=True)
         try:
@@ -67,9 +64,18 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
         except BaseException:
             job.discard(out)
             raise
-        page.write(collect.collect(out, result, since, limits), out / "report.html")
+        page.write(collect.collect(out, result, before, limits), out / "report.html")
         metrics.write(result, out)
     return spark, result
+
+
+def _earlier(since):
+    from .report import collect
+
+    try:
+        return collect.earlier(since)
+    except collect.NoAudit as error:
+        raise BadInput("--since: %s" % error)
 
 
 @contextlib.contextmanager
