@@ -7,6 +7,7 @@ from what every part of a capture shows, so that splitting files changes none.
 
 import datetime
 import ipaddress
+import socket
 from functools import lru_cache
 
 import numpy as np
@@ -57,9 +58,6 @@ class Connection:
         "client_id",
         "level",
         "isn",
-        "is_closed",
-        "has_data",
-        "last_ts",
         "capture",
         "segments",
     )
@@ -70,9 +68,6 @@ class Connection:
         self.client_id = None
         self.level = 0
         self.isn = -1
-        self.is_closed = False
-        self.has_data = False
-        self.last_ts = 0
         self.capture = capture
         self.segments = 0  # seen so far: the clock that orders packets
 
@@ -87,6 +82,9 @@ class Registry:
         self._names = {}
         # Of each stream (2 × number + direction), the first and last sequence number.
         self._first_seq, self._last_seq = Growing(-1, np.int64), Growing(-1, np.int64)
+        # Of each connection: was data seen, its end, and when was it last heard of?
+        self._has_data, self._is_closed = Growing(False, bool), Growing(False, bool)
+        self._last_ts = Growing(0, np.int64)
 
     def assign(self, segments, capture):
         """-> (connection number, ordinal in the connection) for each segment."""
@@ -95,30 +93,29 @@ class Registry:
         number = np.empty(len(keys), np.int64)
         base = np.empty(len(keys), np.int64)
         first = groups.order[groups.starts[:-1]]
+        counts = np.diff(groups.starts).tolist()
+        names = _Names(segments, first)
         for code, (key, at) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
             now = self._now.get(key)
-            if now is not None and self._is_apart(now, segments, at, capture):
-                now = self._again(key, segments, at, capture)
+            if now is not None and now.capture != capture and self._is_apart(now, segments, at):
+                now = self._again(key, segments, at)
             if now is None:
-                now = self._new(key, segments, at, capture)
+                now = self._new(key, names.of(code), capture)
+            now.capture = capture
             number[code] = now.number
             base[code] = now.segments
-            now.segments += int(groups.starts[code + 1] - groups.starts[code])
+            now.segments += counts[code]
         numbers, ordinals = number[codes], base[codes] + groups.rank
         self._split(segments, capture, keys, codes, groups, numbers, ordinals)
         self._note(segments, numbers)
         return numbers, ordinals
 
-    def _is_apart(self, now, segments, at, capture):
+    def _is_apart(self, now, segments, at):
         # Another capture goes on with a connection only where the first one ended.
-        if now.capture == capture:
-            return False
-        is_apart = bool(segments.ts[at] < now.last_ts)
-        is_apart |= now.has_data and _is_connect(segments, at)
-        now.capture = capture
-        return is_apart
+        is_apart = bool(segments.ts[at] < self._last_ts.array[now.number])
+        return is_apart or (self._has_data.array[now.number] and _is_connect(segments, at))
 
-    def _again(self, key, segments, at, capture):
+    def _again(self, key, segments, at):
         # The connection of which this segment is a second copy: files that overlap.
         direction = int(not segments.to_server[at])
         seq, ts = int(segments.seq[at]), int(segments.ts[at])
@@ -127,19 +124,20 @@ class Registry:
             first = int(self._first_seq.array[stream])
             length = (int(self._last_seq.array[stream]) - first) % _WHOLE
             place = (seq - first + _NEAR_BYTES) % _WHOLE
-            if ts <= known.last_ts and first >= 0 and place <= length + 2 * _NEAR_BYTES:
-                known.capture = capture
+            is_then = ts <= self._last_ts.array[known.number]
+            if is_then and first >= 0 and place <= length + 2 * _NEAR_BYTES:
                 self._now[key] = known
                 return known
         return None
 
-    def _new(self, key, segments, at, capture):
-        name = _name(segments, at)
+    def _new(self, key, name, capture):
         again = self._names[name] = self._names.get(name, 0) + 1
         new = Connection(len(self.all), name if again == 1 else f"{name}~{again}", capture)
         self.all.append(new)
         self._now[key] = new
         self._of_key.setdefault(key, []).append(new)
+        for known in (self._has_data, self._is_closed, self._last_ts):
+            known.reserve(len(self.all))
         return new
 
     def _split(self, segments, capture, keys, codes, groups, numbers, ordinals):
@@ -149,7 +147,7 @@ class Registry:
             now = self.all[numbers[at]]
             isn = int(segments.seq[at])
             rank = int(groups.rank[at])
-            if rank == 0 and now.isn < 0 and not now.has_data:
+            if rank == 0 and now.isn < 0 and not self._has_data.array[now.number]:
                 now.isn = isn
                 continue
             mine = groups.members(codes[at])
@@ -163,8 +161,11 @@ class Registry:
             earlier = mine[:rank][numbers[mine[:rank]] == now.number]
             if now.isn < 0 and self._is_late(now, segments, earlier, isn):
                 now.isn = isn
-            elif now.isn != isn or now.is_closed or _has_end(segments, earlier):
-                new = self._new(int(keys[codes[at]]), segments, at, capture)
+            elif (
+                now.isn != isn or self._is_closed.array[now.number] or _has_end(segments, earlier)
+            ):
+                name = _Names(segments, np.array([at])).of(0)
+                new = self._new(int(keys[codes[at]]), name, capture)
                 new.isn = isn
                 new.segments = now.segments
                 numbers[mine[rank:]] = new.number
@@ -172,30 +173,27 @@ class Registry:
     def _same_syn(self, key, isn, ts):
         # The connection that this SYN of an overlapping file opened before.
         for known in self._of_key[key]:
-            if known.isn == isn and ts <= known.last_ts:
+            if known.isn == isn and ts <= self._last_ts.array[known.number]:
                 self._now[key] = known
                 return known
         return None
 
-    @staticmethod
-    def _is_late(now, segments, earlier, isn):
+    def _is_late(self, now, segments, earlier, isn):
         # A SYN behind nothing but the first data is late; others begin something new.
-        if now.has_data:
+        if self._has_data.array[now.number]:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
         return not len(data) or bool((segments.seq[data] == (isn + 1) % _WHOLE).any())
 
     def _note(self, segments, numbers):
         # What later batches need to know of the connections in this one.
-        has_data = np.unique(numbers[segments.size > 0])
-        closed = np.unique(numbers[segments.flags & (FIN | RST) != 0])
-        for number in has_data.tolist():
-            self.all[number].has_data = True
-        for number in closed.tolist():
-            self.all[number].is_closed = True
-        for number, ts in zip(*_last(numbers, segments.ts), strict=True):
-            one = self.all[number]
-            one.last_ts = max(one.last_ts, ts)
+        self._has_data.array[numbers[segments.size > 0]] = True
+        self._is_closed.array[numbers[segments.flags & (FIN | RST) != 0]] = True
+        # The time of the last segment, which may be an earlier one where a clock was set.
+        last = np.zeros(len(self.all), np.int64)
+        last[numbers] = segments.ts
+        known = self._last_ts.array[: len(last)]
+        np.maximum(known, last, out=known)
         stream = 2 * numbers + ~segments.to_server
         first = np.full(2 * len(self.all), -1)
         first[stream[::-1]] = segments.seq[::-1]
@@ -223,11 +221,6 @@ def _has_end(segments, index):
     return bool((segments.flags[index] & (FIN | RST) != 0).any())
 
 
-def _last(numbers, ts):
-    last, place = np.unique(numbers[::-1], return_index=True)
-    return last.tolist(), ts[::-1][place].tolist()
-
-
 def _is_connect(segments, at):
     if not segments.to_server[at] or segments.held[at] < 12:
         return False
@@ -236,21 +229,38 @@ def _is_connect(segments, at):
     return head[0] == 0x10 and (b"MQIsdp" in head or b"MQTT" in head)
 
 
-def _name(segments, at):
-    client = _end(segments.client_high[at], segments.client_low[at], segments.ports[at] >> 16)
-    server = _end(segments.server_high[at], segments.server_low[at], segments.ports[at] & 0xFFFF)
-    return f"{client}-{server}@{_time(int(segments.ts[at]))}"
+class _Names:
+    """What connections are called that begin with these segments."""
+
+    def __init__(self, segments, index):
+        ports = segments.ports[index]
+        columns = (
+            *(segments.client_high[index], segments.client_low[index], ports >> 16),
+            *(segments.server_high[index], segments.server_low[index], ports & 0xFFFF),
+            segments.ts[index],
+        )
+        self._columns = [column.tolist() for column in columns]
+
+    def of(self, place):
+        """The name for the segment at this place of the index."""
+        high, low, port, *server, ts = [column[place] for column in self._columns]
+        return f"{_address(high, low)}:{port}-{_server(*server)}@{_time(ts)}"
 
 
-def _end(high, low, port):
-    return "%s:%d" % (_address(int(high), int(low)), port)
+@lru_cache(4096)
+def _server(high, low, port):
+    return "%s:%d" % (_address(high, low), port)
 
 
 @lru_cache(65_536)
 def _address(high, low):
     if high == 0 and low >> 32 == 0xFFFF:
         return "%d.%d.%d.%d" % tuple((low & 0xFFFFFFFF).to_bytes(4, "big"))
-    return "[%s]" % ipaddress.IPv6Address(high << 64 | low)
+    number = high << 64 | low
+    if high:
+        return "[%s]" % socket.inet_ntop(socket.AF_INET6, number.to_bytes(16, "big"))
+    # Of those that begin with nothing, C writes some as addresses of version 4.
+    return "[%s]" % ipaddress.IPv6Address(number)
 
 
 def _time(ts):

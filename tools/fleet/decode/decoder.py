@@ -23,6 +23,8 @@ _TYPES = [*schemas.PACKET_TYPES, *schemas.EVENT_TYPES]
 _PACKETS = pa.array(schemas.PACKET_TYPES)
 _GAPS = pa.array(("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE", "UNREAD", "ENCRYPTED"))
 _EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
+# Rows of an array of events, one column for each; behind the kind comes the size.
+_CAPTURE, _STREAM, _KIND, _WHERE, _WIDTH = 0, 1, 2, slice(4, 7), 7
 
 
 class Decoder:
@@ -34,7 +36,8 @@ class Decoder:
         self._streams = Streams()
         self._framer = Framer()
         self._aliases = Aliases()
-        self._held = []  # events of connections that have not said who they are
+        # Events of connections that have not said who they are, and of which captures.
+        self._held, self._captures = _columns([]), []
 
     def feed(self, segments, capture):
         """Rows that these `Segments` complete: a list of record batches."""
@@ -47,16 +50,28 @@ class Decoder:
         direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
         self._miss(events)
         out = self._packet_rows([direct, joined], capture)
-        events += self._tcp_events(segments, numbers, ordinals)
-        return out + self._event_rows(self._hold([(capture, *event) for event in events]))
-
-    def _hold(self, events):
+        self._hold(capture, _columns(events), *self._tcp_events(segments, numbers, ordinals))
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
-        events = self._held + events
-        known = [self._registry.all[event[1] >> 1].client_id is not None for event in events]
-        self._held = [event for event, is_known in zip(events, known, strict=True) if not is_known]
-        return [event for event, is_known in zip(events, known, strict=True) if is_known]
+        codes, uniques = pd.factorize(self._held[_STREAM] >> 1)
+        known = self._registry.all
+        is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
+        return out + self._event_rows(self._release(is_known[codes]))
+
+    def _hold(self, capture, *events):
+        events = np.concatenate(events, axis=1)
+        if capture not in self._captures:
+            self._captures.append(capture)
+        events[_CAPTURE] = self._captures.index(capture)
+        self._held = np.concatenate((self._held, events), axis=1)
+
+    def _release(self, chosen):
+        # -> (those of the held events, all captures).
+        captures, out = self._captures, self._held[:, chosen]
+        self._held = self._held[:, ~chosen]
+        waiting, self._held[_CAPTURE] = np.unique(self._held[_CAPTURE], return_inverse=True)
+        self._captures = [captures[one] for one in waiting.tolist()]
+        return out, captures
 
     def finish(self, capture=""):
         """Rows for what was still waiting; call it once, at the end."""
@@ -64,8 +79,8 @@ class Decoder:
         _, joined, events = self._framer.feed(_NOTHING, parts, self._streams.is_opened.array)
         self._miss(events)
         out = self._packet_rows([None, joined], capture)
-        events = [(capture, *event) for event in events + self._framer.finish()]
-        return out + self._event_rows(self._held + events)
+        self._hold(capture, _columns(events + self._framer.finish()))
+        return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
 
     def _miss(self, events):
         for stream, kind, _, ordinal, *_ in events:
@@ -86,50 +101,50 @@ class Decoder:
         columns["level"] = pa.array(levels, mask=levels == 0)
         columns["ts"] = packets.ts
         columns["offset"] = packets.offset
-        return self._batch(columns, packets.stream, codes, uniques, capture)
+        origin = _repeated(capture, len(levels))
+        return self._batch(columns, packets.stream, codes, uniques, origin)
 
-    def _event_rows(self, events):
-        if not events:
-            return []
-        captures, streams, kind, size, ordinal, ts, offset = zip(*events, strict=True)
-        stream = np.array(streams, np.int64)
-        codes, uniques = pd.factorize(stream >> 1)
+    def _event_rows(self, found):
+        (capture, stream, kind, size, ordinal, ts, offset), captures = found
         count = len(stream)
+        if not count:
+            return []
+        codes, uniques = pd.factorize(stream >> 1)
         zeros = np.zeros(count, np.int8)
         columns = {
-            "packet_type": np.array([_EVENT_CODES[name] for name in kind], np.uint8),
+            "packet_type": kind,
             "flags": zeros,
             "qos": zeros,
             "dup": zeros.astype(bool),
             "retain": zeros.astype(bool),
-            "payload_bytes": np.array(size, np.int64),
+            "payload_bytes": size,
             "packet_bytes": np.zeros(count, np.int64),
             "payload_hash": np.zeros(count, np.int64),
-            "number": np.array(ordinal, np.int64) << _ORDINAL_SHIFT,
-            "ts": np.array(ts, np.int64),
-            "offset": np.array(offset, np.int64),
+            "number": ordinal << _ORDINAL_SHIFT,
+            "ts": ts,
+            "offset": offset,
         }
-        return [self._batch(columns, stream, codes, uniques, captures)]
+        return [self._batch(columns, stream, codes, uniques, _coded(capture, captures))]
 
     def _tcp_events(self, segments, numbers, ordinals):
-        events = []
+        # Several times columns as of `_columns`.
         stream = 2 * numbers + ~segments.to_server
         for flag, kind in ((SYN, "TCP_OPEN"), (FIN, "TCP_FIN"), (RST, "TCP_RESET")):
             at = np.flatnonzero(segments.flags & flag)
-            rows = (stream[at], ordinals[at], segments.ts[at], segments.offset[at])
-            for one, ordinal, ts, offset in zip(*(row.tolist() for row in rows), strict=True):
-                events.append((one, kind, 0, ordinal, ts, offset))
+            rows = np.zeros((_WIDTH, len(at)), np.int64)
+            rows[_STREAM], rows[_KIND] = stream[at], _EVENT_CODES[kind]
+            rows[_WHERE] = ordinals[at], segments.ts[at], segments.offset[at]
+            yield rows
         at = np.flatnonzero(segments.flags & FIN)
         for place, missing in self._streams.cut_off(segments, stream, at):
-            row = (ordinals[place], segments.ts[place], segments.offset[place])
-            events.append((int(stream[place]), "GAP", missing, *(int(value) for value in row)))
-        return events
+            where = ordinals[place], segments.ts[place], segments.offset[place]
+            yield _columns([(stream[place], "GAP", missing, *where)])
 
     def _batch(self, columns, stream, codes, uniques, capture):
         known = [self._registry.all[number] for number in uniques.tolist()]
         count = len(stream)
         columns["site"] = _repeated(self._site, count)
-        columns["capture"] = _captures(capture, count)
+        columns["capture"] = capture
         columns["connection"] = _coded(codes, [one.name for one in known])
         columns["client_id"] = _coded(codes, [one.client_id for one in known])
         columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
@@ -163,21 +178,24 @@ def _only(events, kinds):
 
 def _coded(codes, values):
     # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
-    codes = np.asarray(codes).astype(np.int32)
-    is_null = np.array([value is None for value in values])
-    texts = pa.array(["" if value is None else value for value in values], pa.string())
-    mask = is_null[codes] if is_null.any() else None
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts)
+    codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
+    if not texts.null_count:
+        return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
+    mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
+
+
+def _columns(events):
+    # Tuples of (stream, kind, size, ordinal, ts, offset), each a column; which capture they
+    # are of is put in later.
+    columns = np.zeros((_WIDTH, len(events)), np.int64)
+    for at, (stream, kind, *rest) in enumerate(events):
+        columns[_STREAM:, at] = stream, _EVENT_CODES[kind], *rest
+    return columns
 
 
 def _repeated(value, count):
     return _coded(np.zeros(count, np.int32), [value])
-
-
-def _captures(capture, count):
-    if isinstance(capture, str):
-        return _repeated(capture, count)
-    return pa.array(capture, pa.string()).dictionary_encode()
 
 
 def _index_in_run(stream, ordinal):

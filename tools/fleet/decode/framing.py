@@ -17,6 +17,7 @@ import numpy as np
 
 from ..capture.frames import padded
 from . import plausible, websocket
+from .growing import Growing
 from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 
@@ -96,7 +97,7 @@ class Framer:
     """State of all streams: in step or not, and the start of an unfinished packet."""
 
     def __init__(self):
-        self._sync = {}
+        self._sync = Growing(_NEW, np.int8)
         self._tail = {}
         self._misses = {}
         self._unread = {}  # [bytes, ordinal, ts, offset] passed over since
@@ -109,6 +110,7 @@ class Framer:
         `is_opened` tells for each stream whether its start was captured.  Events are
         (stream, kind, bytes, ordinal, ts, offset).
         """
+        self._sync.reserve(len(is_opened))
         direct, rest = self._direct(pieces, is_opened)
         slow = _to_parts(rest)
         for stream, more in parts.items():
@@ -141,7 +143,7 @@ class Framer:
             pieces.data, pieces.start, pieces.start + pieces.size
         )
         is_fit[group[~is_whole]] = False
-        self._sync.update(dict.fromkeys(streams[is_fit].tolist(), _SYNCED))
+        self._sync.array[streams[is_fit]] = _SYNCED
         keep = is_fit[group]
         if not keep.all():
             good = keep[piece]
@@ -160,8 +162,7 @@ class Framer:
         return packets, pieces.take(~keep)
 
     def _is_fit(self, pieces, first, streams, is_opened):
-        sync = self._sync
-        known = np.fromiter((sync.get(s, _NEW) for s in streams.tolist()), np.int64, len(streams))
+        known = self._sync.array[streams]
         start = pieces.start[first]
         direction = streams & 1
         opener = np.where(direction == 0, 0x10, 0x20)
@@ -183,27 +184,27 @@ class Framer:
                 begin = place
 
     def _frame_run(self, stream, run, is_opened, joined):
-        if self._sync.get(stream) == _WRAPPED:
+        if self._sync.array[stream] == _WRAPPED:
             self._unwrap(stream, run, joined)
             return
         if run[0].missing:
             self._cut_tail(stream, joined)
-            if self._sync.get(stream) != _FOREIGN:
+            if self._sync.array[stream] != _FOREIGN:
                 joined.event(stream, GAP, run[0].missing, *run[0][1:4])
-                self._sync[stream] = _LOST
+                self._sync.array[stream] = _LOST
                 self._misses[stream] = 0
         data = b"".join([part.data for part in run]) if len(run) > 1 else run[0].data
         marks = _Marks(run)
         base = joined.append(data)
         pos = self._find_start(stream, data, marks, is_opened, joined)
-        if self._sync.get(stream) == _WRAPPED:
+        if self._sync.array[stream] == _WRAPPED:
             self._unwrap(stream, run, joined)
             return
         while 0 <= pos < len(data):
             body, after = plausible.header(data, pos, len(data))
             if after == 0 or data[pos] < 16:
                 joined.event(stream, MALFORMED, 0, *marks.at(pos))
-                self._sync[stream] = _LOST
+                self._sync.array[stream] = _LOST
                 self._misses[stream] = 0
                 behind = marks.behind(pos)
                 self._pass_over(stream, behind - pos, marks.at(pos))
@@ -224,7 +225,7 @@ class Framer:
             joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
 
     def _find_start(self, stream, data, marks, is_opened, joined):
-        sync = self._sync.get(stream, _NEW)
+        sync = self._sync.array[stream]
         if sync == _SYNCED:
             return 0
         if sync == _FOREIGN:
@@ -245,7 +246,7 @@ class Framer:
             if after == 0:
                 self._give_up(stream, NOT_MQTT, len(data), marks.at(0), joined)
                 return -1
-            self._sync[stream] = _SYNCED
+            self._sync.array[stream] = _SYNCED
             return 0
         return self._search(stream, data, marks, 0, joined)
 
@@ -253,7 +254,7 @@ class Framer:
         # Segment by segment, from the one at `place` on.
         for begin, end in marks.spans(place, len(data)):
             misses = self._misses.get(stream, 0)
-            is_new = self._sync.get(stream, _NEW) == _NEW
+            is_new = self._sync.array[stream] == _NEW
             if is_new and is_encrypted(data[begin : begin + 5]):
                 self._give_up(stream, ENCRYPTED, end - begin, marks.at(begin), joined)
                 return -1
@@ -263,7 +264,7 @@ class Framer:
                 return -1
             pos = plausible.find(data, begin, end, stream & 1, misses < _PATIENCE)
             if pos >= 0:
-                self._sync[stream] = _SYNCED
+                self._sync.array[stream] = _SYNCED
                 self._misses.pop(stream, None)
                 self._pass_over(stream, pos - begin, marks.at(begin))
                 self._say_unread(stream, joined)
@@ -285,13 +286,13 @@ class Framer:
 
     def _give_up(self, stream, kind, size, place, joined):
         # All that was passed over until now belongs to it.
-        self._sync[stream] = _FOREIGN
+        self._sync.array[stream] = _FOREIGN
         self._misses.pop(stream, None)
         before = self._unread.pop(stream, [0, *place])
         joined.event(stream, kind, size + before[0], *before[1:])
 
     def _wrap(self, stream, is_opened):
-        self._sync[stream] = _WRAPPED
+        self._sync.array[stream] = _WRAPPED
         self._misses.pop(stream, None)
         self._wrapped[stream] = websocket.Unwrapper(stream & 1, is_opened)
 

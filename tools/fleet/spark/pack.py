@@ -132,11 +132,11 @@ def _compact(table):
 
 def _used(column):
     codes = column.indices.fill_null(-1).to_numpy()
-    used, fresh = np.unique(codes, return_inverse=True)
-    has_null = int(used[0] < 0)
-    names = column.dictionary.take(pa.array(used[has_null:]))
-    fresh = pa.array((fresh - has_null).astype(np.int32), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(fresh, names)
+    is_used = np.zeros(len(column.dictionary) + 1, bool)  # the last one is for null
+    is_used[codes] = True
+    fresh = (np.cumsum(is_used[:-1]) - 1).astype(np.int32)
+    names = column.dictionary.filter(pa.array(is_used[:-1]))
+    return pa.DictionaryArray.from_arrays(pa.array(fresh[codes], mask=codes < 0), names)
 
 
 def text_buckets(values, count):

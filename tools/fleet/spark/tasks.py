@@ -179,12 +179,12 @@ def events_by_client(table, count):
     connection, connections = dictionary(table["connection"])
     texts = [*(value or None for value in clients.to_pylist()), None]
     by_client = pack.text_buckets(texts, count)
-    unknown = [value is None for value in texts]
     bucket = by_client[client]
-    if any(unknown):
-        names = [nameless_client(name) for name in connections.to_pylist()]
-        by_connection = pack.text_buckets(names, count)
-        bucket = np.where(np.array(unknown)[client], by_connection[connection], bucket)
+    nameless = np.flatnonzero(np.array([value is None for value in texts])[client])
+    if len(nameless):
+        used, codes = np.unique(connection[nameless], return_inverse=True)
+        names = [nameless_client(name) for name in connections.take(pa.array(used)).to_pylist()]
+        bucket[nameless] = pack.text_buckets(names, count)[codes]
     bucket = (bucket + pack.text_buckets(sites.to_pylist(), count)[site]) % count
     return pack.split(table, bucket)
 

@@ -89,8 +89,10 @@ def _each(frame, run, schema=pack.PACKED):
     def task(batches):
         java.adopt(settings)
         # Spark's worker looks for garbage after each task.  What is there before is
-        # modules: tens of thousands of objects that it need not look at again.
+        # modules: tens of thousands of objects that it need not look at again.  In between
+        # there is next to none, and all connections so far would be looked through for it.
         gc.freeze()
+        gc.disable()
         return run(batches)
 
     return frame.mapInArrow(task, schema)
