@@ -150,7 +150,7 @@ def _refused_connects(rows, sessions, ends, found):
     for run in _runs(rows, sessions.is_refused):
         if len(run) < _SERIES:
             continue
-        codes = sorted({(sessions.answer[one] or {}).get("return_code", 0) for one in run})
+        codes = sorted({sessions.answer[one].get("return_code", 0) for one in run})
         text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
         first, last = ends.begin[run[0]], ends.last[run[-1]]
         why = "each CONNACK says so"
@@ -289,7 +289,7 @@ def _refused_subscriptions(rows, refused, found):
 def _capture(rows, sessions, ends, found):
     count = len(rows.client_of)
     started = np.zeros(count, bool)
-    started[sessions.hello_row >= 0] = True
+    started[sessions.hello.row >= 0] = True
     # A subscriber's JSON lines are one direction by nature.
     captured = np.zeros(count, bool)
     captured[rows.connection[rows.is_captured]] = True

@@ -17,7 +17,7 @@ def keepalive(rows, sessions, silent):
     first = rows.first_of[:-1]
     columns = {
         "start": rows.start_of,
-        "keep_alive_s": pa.array(sessions.keep_alive_s, pa.int64(), mask=sessions.hello_row < 0),
+        "keep_alive_s": pa.array(sessions.keep_alive_s, pa.int64(), mask=sessions.hello.row < 0),
         "longest_silence_s": longest / 1e6,
         "late": late,
         "pings": pings,

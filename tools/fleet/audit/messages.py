@@ -15,7 +15,8 @@ import pyarrow as pa
 from .. import schemas
 from . import envelopes
 from .rows import FAR, TYPES, grouped
-from .sessions import parsed, table
+from .sessions import table
+from .told import parsed
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]

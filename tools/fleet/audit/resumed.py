@@ -32,8 +32,7 @@ def not_repeated(rows, sessions, gaps, flows):
     # Whoever acknowledges nothing gets nothing more.
     missing &= ~_is_stuck(rows, flows, missing)[direction, behind]
     # A broker that closes may have refused what it was sent.
-    is_closed = np.array([one == "closed_by_server" for one in sessions.end_reason], bool)
-    missing &= (direction == 1) | ~is_closed[ended]
+    missing &= (direction == 1) | ~sessions.ended("closed_by_server")[ended]
     at = flows.publish_row[missing]
     expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
     is_over = (rows.direction[at] == 1) & expires
@@ -60,8 +59,8 @@ def _next_of_session(rows, sessions):
     keep = np.flatnonzero(~sessions.is_refused)
     same = np.diff(rows.client_of[keep]) == 0
     same &= np.diff(sessions.number[keep]) == 0
-    present = [bool((one or {}).get("session_present")) for one in sessions.answer]
-    is_present = np.array(present, bool) & (sessions.level > 3) & ~sessions.is_one_way
+    is_present = sessions.answer.flags("session_present")
+    is_present &= (sessions.level > 3) & ~sessions.is_one_way
     at = np.flatnonzero(same & is_present[keep[1:]])
     found[keep[at]] = keep[at + 1]
     return found
@@ -69,8 +68,8 @@ def _next_of_session(rows, sessions):
 
 def _is_heard(rows, sessions):
     # Connections long enough to send again what is open.
-    answer = np.append(rows.ts, FAR)[sessions.answer_row]
-    return (sessions.answer_row >= 0) & (sessions.end - answer >= GRACE_US)
+    answer = np.append(rows.ts, FAR)[sessions.answer.row]
+    return (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
 
 
 def _is_stuck(rows, flows, missing):

@@ -82,9 +82,9 @@ class Rows:
         np.minimum.at(start, connection, ts)
         chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
         codes, values = dictionary(identities(chosen["site"], chosen["client_id"], names))
-        client = _ranks(values)[codes]
+        client = ranks(values)[codes]
         begin = self._in_file_order(connection, client, start)
-        order = np.lexsort((_ranks(names), begin, client))
+        order = np.lexsort((ranks(names), begin, client))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         return client[order], start[order], rank
@@ -188,17 +188,27 @@ def clients(table):
     return codes, names
 
 
-def servers(connections):
-    """The server's address in the names of connections (Arrow), whatever its port."""
-    # A regular expression of Arrow's takes five times as long.
-    return pa.array([_server(name) for name in connections.to_pylist()], pa.string())
+def servers(connection):
+    """-> (number of each row's server, their addresses) of a column with names of connections.
+
+    A server is its address, whatever the port.
+    """
+    codes, names = dictionary(connection)
+    # A part of a table may bring the names of the whole.
+    is_used = np.zeros(len(names), bool)
+    is_used[codes] = True
+    names = names.filter(pa.array(is_used)).to_pylist()
+    # A regular expression of Arrow's takes as long as all three places where this is asked.
+    of_name, values = dictionary(pa.array([_server(name) for name in names], pa.string()))
+    return of_name[(np.cumsum(is_used) - 1)[codes]], values.to_pylist()
 
 
 def _server(name):
     # A connection is client:port-server:port@time, or a file of JSON lines.
-    ends, _, time = name.rpartition("@")
-    address, _, port = ends.rpartition("-")[2].rpartition(":")
-    return address if time and port.isdigit() else name
+    at = name.rfind("@")
+    port = name.rfind(":", 0, max(at, 0))
+    is_address = port > 0 and name[port + 1 : at].isdigit()
+    return name[name.rfind("-", 0, port) + 1 : port] if is_address else name
 
 
 def nameless_client(connection):
@@ -207,7 +217,8 @@ def nameless_client(connection):
     return subscriber(connection) if is_json else connection
 
 
-def _ranks(strings):
+def ranks(strings):
+    """The place of each string in their order; of equal ones the first comes first."""
     # Not by pandas: it takes a NUL for the end of a string.
     rank = np.empty(len(strings), np.int64)
     rank[pc.sort_indices(strings.cast(pa.string())).to_numpy()] = np.arange(len(strings))

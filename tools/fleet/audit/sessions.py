@@ -11,13 +11,12 @@ of its session and need not; when the client is back, the session there is one t
 before.
 """
 
-import json
-
 import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from .rows import FAR, TYPES, dictionary, servers
+from .rows import FAR, TYPES, dictionary, ranks, servers
+from .told import Told, parsed
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
 # Silence is judged with what timers and networks need: a tenth, and a second.
@@ -42,38 +41,19 @@ class Sessions:
     def __init__(self, rows):
         self.rows = rows
         count = len(rows.client_of)
-        self.hello: list[dict | None] = [None] * count
-        self.hello_row = np.full(count, -1)
-        self.answer: list[dict | None] = [None] * count
-        self.answer_row = np.full(count, -1)
-        self._read("CONNECT", self.hello, self.hello_row)
-        self._read("CONNACK", self.answer, self.answer_row)
-        self.clean = np.array([bool(h and h.get("clean_session")) for h in self.hello], bool)
-        self.level = np.array([(h or {}).get("level", 0) for h in self.hello], np.int64)
-        codes = [(a or {}).get("return_code", 0) for a in self.answer]
-        self.is_refused = np.array(codes, np.int64) != 0
-        self.keep_alive_s = np.array([self._keep_alive(n) for n in range(count)], np.int64)
-        said = [[(one or {}).get("receive_maximum", 0) for one in self.hello]]
-        said.append([(one or {}).get("receive_maximum", 0) for one in self.answer])
-        self.receive_max = np.array(said, np.int64).T
+        self.hello, self.answer = hello, answer = Told(rows, "CONNECT"), Told(rows, "CONNACK")
+        self.clean = hello.flags("clean_session")
+        self.level = hello.numbers("level")
+        self.is_refused = answer.flags("return_code")
+        # At level 5 the server may have a keep alive time of its own.
+        own = answer.numbers("keep_alive_s", -1)
+        self.keep_alive_s = np.where(own < 0, hello.numbers("keep_alive_s"), own)
+        limits = [one.numbers("receive_maximum") for one in (hello, answer)]
+        self.receive_max = np.array(limits, np.int64).T
         self.is_one_way = self._one_way(count)
-        self.end_reason = self._end_reasons(count)
+        self._ending = self._endings(count)
         self.end, self.lapse = self._ends(count)
         self._number(count)
-
-    def _read(self, kind, into, first_row):
-        rows = self.rows
-        at = np.flatnonzero(rows.kind == TYPES[kind])
-        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
-        first_row[rows.connection[at]] = at
-        fields = parsed(rows.strings("detail", at))
-        for connection, one in zip(rows.connection[at].tolist(), fields, strict=True):
-            into[connection] = one
-
-    def _keep_alive(self, number):
-        answer = self.answer[number] or {}
-        hello = self.hello[number] or {}
-        return answer.get("keep_alive_s", hello.get("keep_alive_s", 0))
 
     def _one_way(self, count):
         # Packets of one side only, some of which the other side must have answered.
@@ -100,7 +80,7 @@ class Sessions:
         at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
         own = at[np.diff(rows.connection[at], prepend=-1) != 0]
         end[rows.connection[own]] = rows.ts[own]
-        expiry_s = np.array([self._expiry(n) for n in range(count)], np.int64)
+        expiry_s = self._expiry()
         bye = at[rows.kind[at] == TYPES["DISCONNECT"]]
         for row, detail in zip(
             bye.tolist(), parsed(rows.strings("detail", bye)) if len(bye) else (), strict=True
@@ -109,70 +89,68 @@ class Sessions:
                 expiry_s[rows.connection[row]] = detail["session_expiry_s"]
         return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
 
-    def _expiry(self, number):
-        # Seconds that the session outlives the connection.
-        if self.level[number] == 5:
-            answer, hello = self.answer[number] or {}, self.hello[number] or {}
-            return answer.get("session_expiry_s", hello.get("session_expiry_s", 0))
-        return 0 if self.clean[number] else _NEVER_S
+    def _expiry(self):
+        # Seconds that each session outlives its connection.
+        own = self.answer.numbers("session_expiry_s", -1)
+        at_5 = np.where(own < 0, self.hello.numbers("session_expiry_s"), own)
+        return np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
 
     def _number(self, count):
-        client, start = self.rows.client_of, self.rows.start_of
-        self.number = np.zeros(count, np.int64)
+        # Among connections that were not refused; `before` is the client's one before.
+        rows = self.rows
         self.is_known = np.zeros(count, bool)
         self.is_forgotten = np.zeros(count, bool)
-        server = self._servers(count)
-        names = self.rows.strings("capture", self.rows.first_of[:count]).to_pylist()
-        is_turned = [one > 0 and names[one] < names[one - 1] for one in range(count)]
-        before = -1  # the client's last connection that was not refused
-        is_apart = False  # has it been to servers that know nothing of each other?
-        for one in range(count):
-            is_first = one == 0 or client[one] != client[one - 1]
-            before, is_apart = (-1, False) if is_first else (before, is_apart)
-            if self.is_refused[one]:
-                if not is_first:
-                    self.number[one] = self.number[one - 1]
-                    self.is_known[one] = self.is_known[one - 1]
-                continue
-            is_over = before >= 0 and self.lapse[before] <= start[one]
-            begins = self._begins(one, is_over)
-            if before < 0:
-                self.is_known[one] = begins
-            else:
-                is_elsewhere = server[one] != server[before]
-                is_back = is_elsewhere and is_apart and not begins
-                self.number[one] = self.number[before] + (begins or is_back)
-                self.is_known[one] = begins or (self.is_known[before] and not is_back)
-                is_kept = self.hello[before] is not None and self.answer[before] is not None
-                is_kept &= not is_over and not self.clean[one]
-                is_kept &= begins and self.level[one] > 3
-                # Files in the order of their names, against their times: the clock was set.
-                self.is_forgotten[one] = is_kept and not (is_elsewhere or is_turned[one])
-                is_apart |= is_kept and is_elsewhere
-            before = one
+        number = np.zeros(count, np.int64)
+        one = np.flatnonzero(~self.is_refused)
+        client = rows.client_of[one]
+        is_first = np.diff(client, prepend=-1) != 0
+        before = one[np.maximum(np.arange(len(one)) - 1, 0)]
+        first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+
+        is_over = ~is_first & (self.lapse[before] <= rows.start_of[one])
+        begins = self._begins(is_over, one)
+        server, _ = servers(rows.strings("connection", rows.first_of[:count]))
+        is_elsewhere = ~is_first & (server[one] != server[before])
+        # Had the server to know it, as both said?
+        has_both = (self.hello.row >= 0) & (self.answer.row >= 0)
+        is_kept = ~is_first & has_both[before] & ~is_over & ~self.clean[one]
+        is_kept &= begins & (self.level[one] > 3)
+        # Has it been to servers that know nothing of each other?
+        is_apart = _since(is_kept & is_elsewhere, first)
+        is_back = is_elsewhere & is_apart & ~begins
+        follows = (begins & ~is_first) | is_back
+        number[one] = np.cumsum(follows) - np.cumsum(follows)[first]
+        # From a beginning on until it is back where nothing is known.
+        self.is_known[one] = _last_of(begins, is_back, first)
+        # Files in the order of their names, against their times: the clock was set.
+        self.is_forgotten[one] = is_kept & ~is_elsewhere & ~self._turned(count)[one]
+        # A refused connection is of the session that the one before it had.
+        last = np.maximum.accumulate(np.where(self.is_refused, -1, np.arange(count)))
+        is_mine = (last >= 0) & (rows.client_of[last] == rows.client_of)
+        self.number = np.where(is_mine, number[last], 0)
+        self.is_known = is_mine & self.is_known[last]
         self.is_after_goodbye = self._after_goodbye(count)
 
-    def _servers(self, count):
-        # A number for each server's address, whatever its port, by connection.
-        names = self.rows.strings("connection", self.rows.first_of[:count])
-        return dictionary(servers(names))[0]
+    def _turned(self, count):
+        # Is the file of this connection, by its name, one before that of the one before?
+        codes, names = dictionary(self.rows.strings("capture", self.rows.first_of[:count]))
+        return np.diff(ranks(names)[codes], prepend=0) < 0
 
     def _after_goodbye(self, count):
         # At least one connection before, and none that may have taken anything with it.
-        is_bye = np.array([one == "disconnect" for one in self.end_reason], bool)
+        is_bye = self.ended("disconnect")
         first = np.searchsorted(self.rows.client_of, self.rows.client_of)
         before = np.arange(count) - first
         byes = np.cumsum(is_bye) - is_bye
         return (before > 0) & (byes - byes[first] == before)
 
-    def _begins(self, one, is_over):
-        answer, hello = self.answer[one], self.hello[one]
-        if hello is None:
-            return False
-        if answer is not None and "session_present" in answer and self.level[one] > 3:
-            return not answer["session_present"]
+    def _begins(self, is_over, chosen):
+        # Does a session begin with each of the `chosen` connections, as far as was captured?
+        present = self.answer.numbers("session_present", -1)[chosen]
         # Level 3 has no way to say that no session was found.
-        return bool(self.clean[one]) or is_over
+        is_told = (self.level[chosen] > 3) & (present >= 0)
+        begins = np.where(is_told, present == 0, self.clean[chosen] | is_over)
+        return begins & (self.hello.row[chosen] >= 0)
 
     def tables(self):
         """The `connections` table."""
@@ -180,8 +158,7 @@ class Sessions:
         count = len(rows.client_of)
         first = rows.first_of[:-1]
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
-        hello = [h or {} for h in self.hello]
-        answer = [a or {} for a in self.answer]
+        hello, answer = self.hello, self.answer
         level = _last_level(rows, count)
         is_gap = rows.kind == TYPES["GAP"]
         columns = {
@@ -190,23 +167,21 @@ class Sessions:
             "connection": rows.strings("connection", first),
             "client_id": rows.strings("client_id", first),
             "level": pa.array(level, pa.int8(), mask=level == 0),
-            "keep_alive_s": pa.array(
-                self.keep_alive_s, pa.int32(), mask=np.array([not h for h in hello], bool)
-            ),
-            "clean_session": [h.get("clean_session") for h in hello],
-            "has_will": ["will_topic" in h if h else None for h in hello],
-            "will_topic": [h.get("will_topic") for h in hello],
-            "will_qos": [h.get("will_qos") for h in hello],
-            "has_user": [h.get("has_user") for h in hello],
-            "session_present": [a.get("session_present") for a in answer],
-            "return_code": [a.get("return_code") for a in answer],
+            "keep_alive_s": pa.array(self.keep_alive_s, pa.int32(), mask=~hello.has_some),
+            "clean_session": hello.column("clean_session", pa.bool_()),
+            "has_will": hello.mapped(_has_will, pa.bool_()),
+            "will_topic": hello.column("will_topic", pa.string()),
+            "will_qos": hello.column("will_qos", pa.int8()),
+            "has_user": hello.column("has_user", pa.bool_()),
+            "session_present": answer.column("session_present", pa.bool_()),
+            "return_code": answer.column("return_code", pa.int16()),
             "client_receive_max": _known(self.receive_max[:, 0]),
             "server_receive_max": _known(self.receive_max[:, 1]),
             "session": self.number,
             "start": rows.start_of,
             "end": np.maximum.reduceat(rows.ts, first) if count else [],
-            "end_reason": self.end_reason,
-            "is_start_seen": [bool(h) for h in hello],
+            "end_reason": pa.array(_ENDINGS).take(pa.array(self._ending)),
+            "is_start_seen": hello.has_some,
             "gaps": _sums(rows, is_gap),
             "missing_bytes": _sums(rows, is_gap * rows.payload_bytes),
         }
@@ -216,16 +191,21 @@ class Sessions:
             columns["bytes_" + name] = _sums(rows, mine * rows.packet_bytes)
         return table(columns, schemas.CONNECTIONS)
 
-    def _end_reasons(self, count):
-        # The first goodbye of each connection, whoever says it.
+    def ended(self, reason):
+        """Which connections ended in this way, one of the column `end_reason`?"""
+        return self._ending == _ENDINGS.index(reason)
+
+    def _endings(self, count):
+        # The first goodbye of each connection, whoever says it: its place in `_ENDINGS`.
         rows = self.rows
         at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
         at = at[np.diff(rows.connection[at], prepend=-1) != 0]
-        reasons = ["open"] * count
-        ends = (rows.connection[at], rows.kind[at], rows.direction[at])
-        for connection, kind, side in zip(*(end.tolist() for end in ends), strict=True):
-            reasons[connection] = _GOODBYES[kind][side]
-        return reasons
+        kinds = np.zeros((len(TYPES), 2), np.int64)
+        for kind, reasons in _GOODBYES.items():
+            kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
+        found = np.zeros(count, np.int64)
+        found[rows.connection[at]] = kinds[rows.kind[at], rows.direction[at]]
+        return found
 
 
 def allowed_silence_us(keep_alive_s):
@@ -233,6 +213,7 @@ def allowed_silence_us(keep_alive_s):
     return keep_alive_s * 1_000_000 * _TOLERANCE + _TOLERANCE_US
 
 
+_ENDINGS = ("open", "disconnect", "closed_by_client", "closed_by_server", "reset")
 _GOODBYES = {
     TYPES["DISCONNECT"]: ("disconnect", "closed_by_server"),
     TYPES["TCP_RESET"]: ("reset", "reset"),
@@ -240,12 +221,20 @@ _GOODBYES = {
 }
 
 
-def parsed(details):
-    """The dicts of a `detail` column."""
-    # One call for all: most of the time would go into calling.  Answers are mostly the same.
-    codes, texts = dictionary(details)
-    found = json.loads("[%s]" % ",".join([text or "{}" for text in [*texts.to_pylist(), None]]))
-    return [found[code] for code in codes.tolist()]
+def _has_will(hello):
+    return "will_topic" in hello if hello else None
+
+
+def _since(flags, first):
+    # Was the flag set at an earlier place of the run that begins at `first`?
+    count = np.cumsum(flags) - flags
+    return count > count[first]
+
+
+def _last_of(sets, clears, first):
+    # Was the last of both, in the run that begins at `first`, one that sets?
+    last = np.maximum.accumulate(np.where(sets | clears, np.arange(len(sets)), -1))
+    return (last >= first) & sets[last]
 
 
 def _known(numbers):

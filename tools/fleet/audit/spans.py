@@ -1,14 +1,15 @@
 """Subscriptions as numbers, and the topics that they match.  For `routes`."""
 
 import bisect
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..mqtt import matches
+from ..mqtt import matches, topic
 from .messages import GRACE_US
-from .rows import FAR, dictionary, servers
+from .rows import FAR, servers
 from .traffic import flags, numbers
 
 SHARED = "$share/"  # how filters of groups begin
@@ -86,10 +87,9 @@ class Spans:
         ends = (chosen[name].to_pylist() for name in ("site", "client_id", "connection"))
         who = map(names.client_number, *ends)
         self.client = np.array(list(who), np.int64)
-        where, values = dictionary(chosen["connection"])
-        codes, addresses = dictionary(servers(values))
-        numbers_of = [names.server_number(one) for one in addresses.to_pylist()]
-        self.server = np.array(numbers_of, np.int64)[codes][where]
+        codes, addresses = servers(chosen["connection"])
+        numbers_of = [names.server_number(one) for one in addresses]
+        self.server = np.array(numbers_of, np.int64)[codes]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
 
@@ -143,7 +143,8 @@ def _lists(table, name):
 
 def matched(filters, topics):
     """{filter: the topics that it matches}."""
-    # Topics that begin like a filter are neighbours in order, so each is compared with few.
+    # Topics that begin like a filter are neighbours in order, so each is compared with few,
+    # and only behind that: there the filters of a fleet are alike.
     topics = sorted(topics)
     known = set(topics)
     found = {}
@@ -153,11 +154,22 @@ def matched(filters, topics):
             found[text] = [pattern] if pattern in known else []
             continue
         start = prefix(pattern)
+        if not start:
+            found[text] = [name for name in topics if matches(pattern, name)]
+            continue
         begin = bisect.bisect_left(topics, start)
-        end = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
-        near = topics[begin:end]
-        if start.endswith("/") and start[:-1] in known:
-            near.append(start[:-1])  # "a/#" matches "a" too
-        is_plain = bool(start) and pattern == start + "#"  # then all of them match
-        found[text] = near if is_plain else [name for name in near if matches(pattern, name)]
+        near = topics[begin : bisect.bisect_left(topics, start + "\U0010ffff")]
+        size = len(start)
+        if pattern[size:] == "#":
+            is_more = start.endswith("/") and start[:-1] in known  # "a/#" matches "a" too
+            found[text] = near + [start[:-1]] if is_more else near
+        else:
+            rest = pattern[size:]
+            found[text] = [name for name in near if _matches_behind(rest, name[size:])]
     return found
+
+
+@lru_cache(65_536)
+def _matches_behind(pattern, name):
+    # Both are what is left behind some levels, so that "$" is nothing special.
+    return topic.matches(pattern.encode(), name.encode())

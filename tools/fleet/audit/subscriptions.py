@@ -10,8 +10,9 @@ from .. import schemas
 from ..columns import TS
 from .messages import PUBACK, PUBLISH, PUBREC
 from .rows import FAR, TYPES
-from .sessions import parsed, table
+from .sessions import table
 from .spans import prefix
+from .told import parsed
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
@@ -199,11 +200,10 @@ class _Lives:
         self.last_seen = np.maximum.reduceat(rows.ts, begins) if len(begins) else rows.ts
         self.end = self._ends(rows, sessions, client)
         self._times(rows, sessions)
-        hello = [sessions.hello[one] or {} for one in keep.tolist()]
-        bridges = np.array([bool(one.get("is_bridge")) for one in hello], bool)
+        bridges = sessions.hello.flags("is_bridge")[keep]
         self.is_bridge = self._over(np.logical_or, bridges, False)
-        limits = np.array([one.get("maximum_packet_bytes") or FAR for one in hello], np.int64)
-        self.packet_bytes_max = self._over(np.minimum, limits)
+        limits = sessions.hello.numbers("maximum_packet_bytes")[keep]
+        self.packet_bytes_max = self._over(np.minimum, np.where(limits > 0, limits, FAR))
         takes = sessions.receive_max[keep, 0]
         self._receive_max = self._over(np.minimum, np.where(takes > 0, takes, FAR))
         self._stuck(rows, sessions, flows)
@@ -231,7 +231,7 @@ class _Lives:
         return np.append(end, FAR)
 
     def _times(self, rows, sessions):
-        answer = sessions.answer_row[self._keep]
+        answer = sessions.answer.row[self._keep]
         begin = rows.start_of[self._keep].copy()
         begin[answer >= 0] = rows.ts[answer[answer >= 0]]
         end = np.maximum(begin, sessions.end[self._keep])

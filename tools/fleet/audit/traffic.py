@@ -26,9 +26,7 @@ class Names:
         self.is_captured = numbers(messages, "packet_bytes") > 0
         self._others = {}
         self._other_names = []
-        where, values = dictionary(messages["connection"])
-        codes, self._servers = _encode(servers(values))
-        self.server = codes[where]
+        self.server, self._servers = servers(messages["connection"])
         first = np.full(len(self.clients), -1)
         first[who[::-1]] = np.arange(len(who))[::-1]
         known = np.flatnonzero(first >= 0)

@@ -119,7 +119,7 @@ def _packet_flags(rows, sessions):
     found = []
     # Level 3 sets DUP when one of these is sent again (31-2.1-DUP); later levels do not.
     # Without CONNECT, level 4 may be 3.
-    is_told = sessions.hello_row[rows.connection] >= 0
+    is_told = sessions.hello.row[rows.connection] >= 0
     with_dup = ((rows.level <= 3) | ~is_told) & (rows.flags == 0xA)
     for name, requirement in _REQUESTS.items():
         bad = (rows.kind == TYPES[name]) & (rows.flags != 2) & ~with_dup
@@ -171,7 +171,7 @@ def _errors(rows, sessions, gaps):
     # Behind missing bytes, and where the beginning is missing, it may not be a packet.
     def clear(at):
         connection = rows.connection[at]
-        is_whole = (sessions.hello_row >= 0)[connection]
+        is_whole = (sessions.hello.row >= 0)[connection]
         return at[is_whole & ~gaps.any_since(rows.first_of[connection], at)]
 
     malformed = clear(np.flatnonzero(rows.kind == TYPES["MALFORMED"]))
@@ -188,18 +188,25 @@ def _errors(rows, sessions, gaps):
 
 
 def _connects(rows, sessions):
-    at, ids, texts = [], [], []
-    for row, hello in zip(sessions.hello_row.tolist(), sessions.hello, strict=True):
-        for requirement, text in _faults_of(hello) if hello else ():
-            at.append(row)
+    hello, at, ids, texts = sessions.hello, [], [], []
+    chosen = np.flatnonzero(hello.has_some)
+    # At level 3 an id has 1 to 23 characters; above, any number.
+    name = rows.strings("client_id", hello.row[chosen]).cast(pa.string())
+    size = pc.utf8_length(name).fill_null(1).to_numpy()
+    size = np.where(sessions.level[chosen] == 3, size, 1)
+    is_bad = _flags(hello.mapped(lambda one: bool(_faults_of(one, 1)), pa.bool_()))[chosen]
+    is_bad |= (size < 1) | (size > 23)
+    for one in np.flatnonzero(is_bad).tolist():
+        connection = chosen[one]
+        for requirement, text in _faults_of(hello[connection], int(size[one])):
+            at.append(hello.row[connection])
             ids.append(requirement)
             texts.append(text)
     return [(at, ids, texts)]
 
 
-def _faults_of(hello):
+def _faults_of(hello, size):
     level = hello.get("level", 3)
-    size = len(hello.get("client_id", "x")) if level == 3 else 0
     return _connect_faults(level, hello.get("flags", 2), hello.get("protocol"), size)
 
 
@@ -232,7 +239,7 @@ def _connacks(rows, sessions):
     # Only the server's own SYN tells where its bytes begin.
     opens = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == 1)
     is_opened[rows.connection[opens]] = True
-    is_begun = (sessions.hello_row >= 0) & is_opened
+    is_begun = (sessions.hello.row >= 0) & is_opened
     is_begun = is_begun[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]

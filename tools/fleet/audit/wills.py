@@ -1,10 +1,12 @@
 """Wills that the broker may have published, for `routes`: they look like messages."""
 
 import numpy as np
+import pyarrow as pa
 
 from .. import schemas
 from .rows import TYPES
 from .sessions import table
+from .traffic import flags
 
 _DISCONNECT = TYPES["DISCONNECT"]
 _WITH_WILL = 4  # reason code of level 5
@@ -14,9 +16,9 @@ _BEFORE_US = 1_000_000
 
 def wills(rows, sessions):
     """The `schemas.WILLS` table: of connections that did not end with DISCONNECT."""
-    has_will = [bool(one and "will_hash" in one) for one in sessions.hello]
-    chosen = np.flatnonzero(np.array(has_will, bool) & ~sessions.is_refused)
-    is_said = np.zeros(len(sessions.hello), bool)
+    has_will = sessions.hello.column("will_hash", pa.int64()).is_valid()
+    chosen = np.flatnonzero(flags(has_will) & ~sessions.is_refused)
+    is_said = np.zeros(len(rows.client_of), bool)
     bye = (rows.kind == _DISCONNECT) & (rows.direction == 0) & (rows.reason_code != _WITH_WILL)
     is_said[rows.connection[bye]] = True
     chosen = chosen[~is_said[chosen]]

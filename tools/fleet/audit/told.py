@@ -1,0 +1,80 @@
+"""What the few packets say that have fields of their own: the column `detail`, JSON.
+
+Most of them say the same, but for the client id, which is a column of its own: what is left
+of a text without it is read once, and what that says is asked once.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+from .rows import TYPES, dictionary
+
+
+class Told:
+    """What the first packet of a kind (such as "CONNECT") says, for each connection.
+
+    `row` is that packet's, -1 where there is none; `has_some`: does it say anything?  The
+    client id is left out.
+    """
+
+    def __init__(self, rows, kind):
+        at = np.flatnonzero(rows.kind == TYPES[kind])
+        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        count = len(rows.client_of)
+        self.row = np.full(count, -1)
+        self.row[rows.connection[at]] = at
+        codes, texts = dictionary(rows.strings("detail", at))
+        frames: dict[str, int] = {}
+        numbers = [frames.setdefault(_nameless(one), len(frames)) for one in texts.to_pylist()]
+        self._said = _read([*frames, None])
+        self._code = np.full(count, len(frames))
+        self._code[rows.connection[at]] = np.array([*numbers, len(frames)], np.int64)[codes]
+        self.has_some = np.array([bool(one) for one in self._said], bool)[self._code]
+
+    def __getitem__(self, connection):
+        """The dict of one connection, an empty one where nothing is said."""
+        return self._said[self._code[connection]]
+
+    def numbers(self, name, none=0):
+        """A field as whole numbers, `none` where it is not said."""
+        return np.array([one.get(name, none) for one in self._said], np.int64)[self._code]
+
+    def flags(self, name):
+        """A field as truth, not said: False."""
+        return self.numbers(name) != 0
+
+    def column(self, name, kind):
+        """A field as a column of Arrow of this type, null where it is not said."""
+        return self.mapped(lambda one: one.get(name), kind)
+
+    def mapped(self, function, kind):
+        """As `column`, of what `function` makes of each dict."""
+        values = pa.array([function(one) for one in self._said], kind)
+        return values.take(pa.array(self._code))
+
+
+def parsed(details):
+    """The dicts of a `detail` column."""
+    codes, texts = dictionary(details)
+    said = _read([*texts.to_pylist(), None])
+    return [said[code] for code in codes.tolist()]
+
+
+def _read(texts):
+    # One call for all: most of the time would go into calling.
+    return json.loads("[%s]" % ",".join([text or "{}" for text in texts]))
+
+
+_CLIENT_ID = '"client_id":"'
+
+
+def _nameless(text):
+    # The text without its client id, unless that is hard to tell from the rest.
+    begin = text.find(_CLIENT_ID)
+    behind = begin + len(_CLIENT_ID)
+    end = text.find('"', behind)
+    if begin < 0 or end < 0 or "\\" in text[behind:end]:
+        return text
+    return text[:behind] + text[end:]
