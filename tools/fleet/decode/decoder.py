@@ -58,8 +58,8 @@ class Decoder:
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
         return out + self._event_rows(self._release(is_known[codes]))
 
-    def _hold(self, capture, *events):
-        events = np.concatenate(events, axis=1)
+    def _hold(self, capture, *parts):
+        events = np.concatenate(parts, axis=1)
         if capture not in self._captures:
             self._captures.append(capture)
         events[_CAPTURE] = self._captures.index(capture)
