@@ -92,6 +92,7 @@ class Node:
         self._is_locked = False
         self._may_lock = True
         self._told = None  # the last reason why there is no connection
+        self._told_of_sensors = None
         self._wants_sample = False
         self._wants_reset = False
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
@@ -131,7 +132,7 @@ class Node:
         self._times.ask(self._network)
         if self._updates:
             self._update()
-        self._state.save_when_due(self._times.uptime_s)
+        self._save(self._save_when_due)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
         try:
@@ -148,7 +149,7 @@ class Node:
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
         self._schedule.stop()
         self._greet_with(b"offline")
-        self._state.save_what_waits()
+        self._save(self._state.save_what_waits)
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
             if self._is_said():
@@ -284,14 +285,34 @@ class Node:
 
     def _sample(self):
         self._wants_sample = False
+        if not self._measure():
+            # A sensor allocates, or fails in a way that needs words.
+            self._lock(False)
+            self.unlocked_rounds += 1
+            self._measure()
+        for stream in range(len(self._qos)):
+            self._publish(stream)
+
+    def _measure(self):
+        # -> False where it has to be done again, with the heap unlocked.
         self._reading.clear()
         for sensor in self._sensors:
             try:
                 sensor.measure(self._reading)
             except OSError:
+                self.sensor_errors += 1  # the part does not answer
+            except Exception as error:
+                if self._is_locked:
+                    return False
                 self.sensor_errors += 1
-        for stream in range(len(self._qos)):
-            self._publish(stream)
+                self._tell_of(sensor, error)
+        return True
+
+    def _tell_of(self, sensor, error):
+        text = "%s: %s: %s" % (type(sensor).__name__, type(error).__name__, error)
+        if self._told_of_sensors != text:
+            self._told_of_sensors = text
+            self._log("sensor:", text)
 
     def _publish(self, stream):
         number = self.accepted[stream] + 1
@@ -366,7 +387,17 @@ class Node:
     def _change_interval(self, interval_ms):
         if interval_ms != self.interval_ms:
             self._schedule.change(interval_ms)
-            self._state.change_interval(interval_ms, self._times.uptime_s)
+            self._state.change_interval(interval_ms)
+            self._save(self._save_when_due)
+
+    def _save_when_due(self):
+        self._state.save_when_due(self._times.uptime_s)
+
+    def _save(self, save):
+        try:
+            save()
+        except OSError as error:
+            self._log("flash:", reason(error))  # it is full, perhaps: again in a minute
 
     # --- sleep ------------------------------------------------------------------
 

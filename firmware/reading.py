@@ -55,7 +55,12 @@ class Reading:
         self._count = 0
 
     def add(self, kind, value):
-        """Append one value; what does not fit any more is left out -> bool."""
+        """Append one value; what does not fit any more is left out -> bool.
+
+        Raises TypeError or ValueError unless it is a whole number of 32 bits.
+        """
+        if value >> 31 not in (0, -1):  # MicroPython would cut it
+            raise ValueError("%d has more than 32 bits" % value)
         if self._count == MAX_VALUES:
             return False
         struct.pack_into(">Bi", self._buf, _HEADER_BYTES + _VALUE_BYTES * self._count, kind, value)

@@ -34,14 +34,13 @@ class State:
         self.asleep = None
         self.save()
 
-    def change_interval(self, interval_ms, uptime_s):
-        """Keep a commanded interval; it is on flash when it may be, as the rest says."""
+    def change_interval(self, interval_ms):
+        """Keep a commanded interval; save_when_due() brings it to flash."""
         self.interval_ms = interval_ms
         self._is_unsaved = True
-        self.save_when_due(uptime_s)
 
     def save_when_due(self, uptime_s):
-        """Write what waits, if the last such writing is long enough ago."""
+        """Write what waits, if the last such writing is long enough ago.  Raises OSError."""
         if self._is_unsaved and uptime_s - self._saved_at_s >= _SAVE_EVERY_S:
             self._saved_at_s = uptime_s
             self.save()

@@ -240,6 +240,79 @@ def test_node_on_reset_without_broker_gives_up_draining_in_time(bench):
     assert bench.clock.now_ms - start <= 31_000
 
 
+class FloatingSensor:
+    """Allocates: with the heap locked that is a MemoryError."""
+
+    def __init__(self, bench):
+        self.bench = bench
+
+    def measure(self, reading):
+        reading.add(3, 101_325)
+        if self.bench.node._is_locked:
+            raise MemoryError("heap is locked")
+        reading.add(1, 2150)
+
+
+def test_node_whose_sensor_allocates_takes_the_same_sample_unlocked(bench):
+    """The sample was lost, and each one after it: a node online published nothing more."""
+    bench.node._sensors.append(FloatingSensor(bench))
+    bench.run_ms(10_000)
+    assert len(bench.readings(2)) == 10
+    assert bench.readings(2)[-1]["values"] == [(1, 2100), (3, 101_325), (1, 2150)]
+    assert bench.node.unlocked_rounds == 9  # the first was before the connection
+    assert bench.node.sensor_errors == 0
+
+
+class WrongSensor:
+    def __init__(self, value):
+        self.value = value
+
+    def measure(self, reading):
+        reading.add(3, 7)
+        reading.add(1, self.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "WrongSensor: TypeError: "),
+        (float("nan"), "WrongSensor: TypeError: "),
+        ("21", "WrongSensor: TypeError: "),
+        (1 << 31, "WrongSensor: ValueError: 2147483648 has more than 32 bits"),
+    ],
+)
+def test_node_whose_sensor_is_wrong_goes_on_without_it_and_says_so_once(bench, value, text):
+    """It reset every five seconds, for ever, and could not even be updated."""
+    bench.node._sensors.insert(0, WrongSensor(value))
+    bench.run_ms(5000)
+    assert len(bench.readings(2)) == 5
+    assert bench.readings(2)[-1]["values"] == [(3, 7), (1, 2100)]
+    told = [words for words in bench.log if words[0] == "sensor:"]
+    assert len(told) == 1
+    assert told[0][1].startswith(text)
+    assert bench.node.sensor_errors == 5
+
+
+def test_node_whose_flash_is_full_obeys_and_tries_again(bench, monkeypatch):
+    """The error came out of the handler, so the broker brought the command again, for ever."""
+    bench.run_ms(1500)
+    save, tries = State.save, []
+
+    def fail(state):
+        tries.append(bench.clock.now_ms)
+        raise OSError(28, "ENOSPC")
+
+    monkeypatch.setattr(State, "save", fail)
+    bench.client.to_deliver.append(b"#1 interval 2000")
+    bench.run_ms(100_000)
+    assert answers(bench) == [b"1 done"]
+    assert len(tries) == 2
+    assert bench.log.count(("flash:", "ENOSPC")) == 2
+    monkeypatch.setattr(State, "save", save)
+    bench.node.shut_down()
+    assert State(str(bench.path)).interval_ms == 2000
+
+
 def test_node_always_feeds_the_watchdog_within_two_seconds(bench):
     for broker_is_there in (True, False, True):
         bench.client.can_connect = broker_is_there

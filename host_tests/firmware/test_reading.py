@@ -1,5 +1,6 @@
 """The envelope of docs/reference/readings.md, against a reader that shares no code with it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,17 @@ def test_reading_when_full_leaves_out_further_values():
     reading.clear()
     assert [reading.add(128 + i, i) for i in range(9)] == [True] * 8 + [False]
     assert decode(bytes(reading.number(0, 1, 0)))["values"] == [(128 + i, i) for i in range(8)]
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 1 << 70])
+def test_reading_refuses_a_value_of_more_than_32_bits(value):
+    """MicroPython would cut it without a word."""
+    reading = Reading("n", 0x0100, 1)
+    with pytest.raises(ValueError, match="has more than 32 bits"):
+        reading.add(1, value)
+    with pytest.raises(TypeError):
+        reading.add(1, 21.5)
+    assert decode(bytes(reading.number(0, 1, 0)))["values"] == []
 
 
 def test_reading_after_clear_forgets_earlier_values():

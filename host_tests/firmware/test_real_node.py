@@ -204,6 +204,50 @@ def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
     assert node.lines[-1] == "KeyboardInterrupt: "
 
 
+FLOATING = """\
+import board
+
+class Floating:
+    celsius = 20.0
+    def measure(self, reading):
+        self.celsius += 0.25
+        reading.add(1, int(self.celsius * 100))
+
+class Wrong:
+    def measure(self, reading):
+        reading.add(1, 21.5)
+
+board.sensors = lambda: [Floating(), Wrong()]
+from start import start
+start(board)
+"""
+
+
+def test_node_with_sensors_that_allocate_or_are_wrong_publishes_while_it_is_online(
+    micropython, place, tmp_path
+):
+    broker, folder, device = place
+    (tmp_path / "floating.py").write_text(FLOATING)
+    collector = collect(place)
+    settings = {"client_id": device, "server": broker.host, "port": broker.port}
+    settings |= {"prefix": PREFIX + device, "interval_ms": 50}
+    node = DeskNode(micropython, folder / "node", settings, extra=tmp_path / "floating.py")
+    node.start()
+    try:
+        node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+        count = node.accepted_in_stream(0)
+        node.wait_until(lambda: node.accepted_in_stream(0) >= count + 5, 30, "readings")
+    finally:
+        node.kill()
+    assert node.counts["sensor:"] == 1
+    collector.wait_for_silence(0.3, 10)
+    collector.close()
+    readings = [decode(one.payload) for one in collector.arrivals]
+    assert [one["values"] for one in readings[:6]] == [
+        [(1, 2000 + 25 * number)] for number in range(1, 7)
+    ]
+
+
 def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
     """Each error raised with the heap locked was one of memory, and told nobody."""
     broker, _, device = place
