@@ -182,8 +182,8 @@ def test_journal_of_version_1_is_refused_untouched_with_what_to_do():
 
 @pytest.mark.parametrize(
     "options",
-    [{"program_bytes": 512}, {"cell_bytes": 128}, {"erase_bytes": 8192}],
-    ids=lambda options: next(iter(options)),
+    [{"program_bytes": 512}, {"program_bytes": 128}, {"cell_bytes": 128}, {"erase_bytes": 8192}],
+    ids=str,
 )
 def test_journal_of_another_layout_is_refused(options):
     flash = board_flash()
@@ -193,6 +193,43 @@ def test_journal_of_another_layout_is_refused(options):
         journal.remove(k % 20)
     with pytest.raises(MQTTError, match="layout"):
         opened(flash, **options)
+
+
+def turned(erases):
+    """A flash of 16 blocks on which a journal erased so many; one message waits."""
+    flash = board_flash()
+    journal = opened(flash)
+    k = 1
+    while flash.erases < erases:
+        put(journal, 0, k, bytes(200))
+        journal.remove(0)
+        k += 1
+    put(journal, 1, k)
+    return bytes(flash.data)
+
+
+@pytest.mark.parametrize("erases", [1, 16, 17, 40, 55])
+def test_journal_whose_area_is_larger_or_smaller_now_is_refused(erases):
+    """From its second turn on it was taken for noise, and overwritten with its messages."""
+    image = turned(erases) + b"\xff" * (48 * 4096)
+    for blocks in (4, 5, 6, 10, 15, 17, 24, 32, 64):
+        part = image[: blocks * 4096]
+        flash = Flash(blocks, 4096, 256, part)
+        with pytest.raises(MQTTError, match="another layout"):
+            opened(flash)
+        assert flash.data == part
+        assert recovered(opened(flash, erase_foreign=True)).messages == []
+
+
+@pytest.mark.parametrize("blocks", [-3, -1, 1, 2, 5])
+@pytest.mark.parametrize("erases", [14, 55])
+def test_journal_whose_area_begins_elsewhere_now_is_refused(erases, blocks):
+    image, blank = turned(erases), b"\xff" * (abs(blocks) * 4096)
+    moved = image[len(blank) :] + blank if blocks > 0 else (blank + image)[: len(image)]
+    flash = Flash(16, 4096, 256, moved)
+    with pytest.raises(MQTTError, match="journal began at another place"):
+        opened(flash)
+    assert flash.data == moved
 
 
 def test_region_of_noise_is_taken_over_and_counted():

@@ -264,12 +264,16 @@ class _Log:
             return 0
         if buf[at + 1] != FORMAT_VERSION:
             _refuse("has format version %d: send it with the release that wrote it" % buf[at + 1])
-        # A page number of an earlier turn of the ring, or of another ring, is none.
+        is_first = not (at or page % ring.block_pages)
+        if is_first:
+            self.check_title(n - _CRC_BYTES)
+        # A page number of an earlier turn of the ring is none; one of another place is of a
+        # ring that began elsewhere.
         number = _u32(buf, at + 7)
         if number != page and (page >= ring.pages or number % ring.pages != page):
+            if is_first and page < ring.pages:
+                _refuse("began at another place")
             return 0
-        if not (at or page % ring.block_pages):
-            self.check_title(n - _CRC_BYTES)
         return n
 
     def is_sealed(self, at, n):
