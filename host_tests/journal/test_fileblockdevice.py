@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from host_tests.journal.steps import opened, put, recovered
 from tools.powercut.life import Collector
-from umqtt31 import FileBlockDevice, Journal, fileblockdevice
+from umqtt31 import FileBlockDevice, Journal, MQTTError, fileblockdevice
 
 LIBRARY = Path(__file__).parents[2] / "lib"
 
@@ -80,11 +81,22 @@ def test_file_that_cannot_be_opened_just_now_is_not_made_anew(tmp_path, monkeypa
     assert modes == ["r+b"]
 
 
-def test_larger_file_is_refused_untouched(tmp_path):
+def test_larger_file_is_used_from_its_start_and_left_alone_beyond(tmp_path):
     (tmp_path / "f").write_bytes(bytes(2000))
-    with pytest.raises(ValueError, match="larger than 3 blocks"):
-        FileBlockDevice(str(tmp_path / "f"), 3, 512)
-    assert (tmp_path / "f").read_bytes() == bytes(2000)
+    device = FileBlockDevice(str(tmp_path / "f"), 3, 512)
+    device.ioctl(6, 2)
+    device.close()
+    assert (tmp_path / "f").read_bytes() == bytes(1024) + b"\xff" * 512 + bytes(464)
+
+
+def test_journal_in_a_file_opened_once_with_another_size_goes_on_with_the_old_one(tmp_path):
+    """It was neither the larger journal's nor the smaller one's any more."""
+    path = str(tmp_path / "f")
+    put(opened(FileBlockDevice(path, 6, 4096)), 0, 7)
+    for blocks in (8, 4):
+        with pytest.raises(MQTTError, match="another layout"):
+            opened(FileBlockDevice(path, blocks, 4096))
+    assert [m[1] for m in recovered(opened(FileBlockDevice(path, 6, 4096))).messages] == [7]
 
 
 def test_write_read_erase_and_sync_reach_the_file(tmp_path):

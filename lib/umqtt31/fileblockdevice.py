@@ -34,8 +34,8 @@ def _is_on_fat(path):
 class FileBlockDevice:
     """`block_count` blocks of `block_size` bytes in the file `path`.
 
-    The file is made, or filled up, with 0xFF.  Raises OSError; ValueError if it is
-    larger than that, or would lie on FAT.
+    The file is made, or filled up, with 0xFF; what it has beyond is left alone.  Raises
+    OSError; ValueError if it would lie on FAT.
     """
 
     def __init__(self, path, block_count, block_size=4096):
@@ -50,10 +50,9 @@ class FileBlockDevice:
             if error.args[0] != _ENOENT:
                 raise  # what is there may be a journal
             self._file = open(path, "w+b")
-        size = self._file.seek(0, 2)
-        if size > block_count * block_size:
-            raise ValueError("%s is larger than %d blocks" % (path, block_count))
-        self._fill(block_count * block_size - size)
+        # One that was opened with too many blocks has to be good for fewer again: a journal
+        # knows how many it had.
+        self._fill(block_count * block_size - self._file.seek(0, 2))
 
     def readblocks(self, block, buf, offset=0):
         """Fill `buf` with what is at `offset` in `block`."""
