@@ -353,7 +353,7 @@ class Node:
         was_locked = self._is_locked
         self._lock(False)
         if self._updates and message.topic_is(self._update_topic):
-            self._updates.take(message.payload)
+            self._updates.take(message.payload, message.retain)
         elif self._time_topic and message.topic_is(self._time_topic):
             self._times.hear(message.payload, message.retain)
         else:

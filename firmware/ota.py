@@ -54,8 +54,11 @@ class Updates:
         self._topic = topic
         self._outbox = outbox
 
-    def take(self, payload):
+    def take(self, payload, is_retained=False):
         """An offer or a chunk came."""
+        if is_retained:
+            # It would come with every connection, and forget the bundle that is under way.
+            return self._log("update ignored: it is retained")
         name = binascii.hexlify(payload[1 : 1 + _ID_BYTES]).decode()
         number = int.from_bytes(payload[9:13], "big")
         try:
@@ -107,13 +110,15 @@ class Updates:
 
     def told_at_start(self):
         """What became of the last update, once the broker is reached; ends its trial."""
-        name = update.confirm()
-        self._is_on_trial, self._pending = False, None
-        if name:
+        if self._is_on_trial:
             update.remove_folder(_FOLDER)  # if the power went before it was removed
-            self._say("running", name)
+            self._say("running", update.confirm())
+            self._is_on_trial, self._pending = False, None
         if _is_there(update.ROLLED_BACK):
-            self._say("rolled back", _text(update.ROLLED_BACK))
+            name = _text(update.ROLLED_BACK)
+            if name == _running():
+                os.remove(update.RUNNING)  # the power went before the trial was over
+            self._say("rolled back", name)
             os.remove(update.ROLLED_BACK)
 
     def takes_back(self):
@@ -127,10 +132,10 @@ class Updates:
     def _offer(self, name, size):
         update.remove_folder(update.FOLDER)  # of one that a reset came before
         _make(_FOLDER)
-        for other in os.listdir(_FOLDER):
-            if other != name:
-                os.remove(_FOLDER + "/" + other)
         self._id, self._size = name, size
+        for other in os.listdir(_FOLDER):
+            if other != name or _size(self._path()) > size:
+                os.remove(_FOLDER + "/" + other)
         space = os.statvfs("/")
         # The bundle, the staged files and the old ones; blocks are not shared.
         if 3 * (size - _size(self._path())) > space[0] * (space[3] - 16):
@@ -143,8 +148,8 @@ class Updates:
                 file.write(data)
 
     def _check_mac(self, file):
-        if not self._key:
-            raise Refused("no update_key")
+        if self._size < _MAC_BYTES:
+            raise Refused("too short")
         pad = self._key + bytes(64 - len(self._key))
         digest = hashlib.sha256(bytes([one ^ 0x36 for one in pad]))
         _read_into(digest, file, self._size - _MAC_BYTES, self._feed)
@@ -169,7 +174,9 @@ class Updates:
 
     def _say(self, text, name=None):
         name = name or self._id
-        self._outbox.append((self._topic, ("%s %s" % (name, text)).encode()))
+        answer = self._topic, ("%s %s" % (name, text)).encode()
+        if answer not in self._outbox:  # a broker may have kept hundreds of the same offer
+            self._outbox.append(answer)
         if not text.startswith("have"):
             self._log("update", name, text)
 

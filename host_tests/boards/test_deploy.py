@@ -66,6 +66,19 @@ def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmwar
     assert on_board == with_list(newer)
 
 
+def test_deploy_ends_what_came_over_the_air(make_board, desk, firmware_files):
+    """A rollout of that bundle got the answer "running" although something else ran."""
+    files = version(1, firmware_files)
+    left = {"update_id": b"00", "incoming/01": b"b", "previous/id": b"00", "previous/trial": b"1"}
+    board = make_board(desk, with_list(files) | left)
+    board.power_on()
+    newer = files | {"lib/b.py": b"V = 7\n"}
+    deploy(board.port, newer, desk)
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert on_board == with_list(newer)
+
+
 def test_deploy_of_mpy_removes_the_source_that_would_hide_it(make_board, desk, firmware_files):
     board = make_board(desk, {"lib/a.py": b"V = 'old source'\n"})
     board.power_on()

@@ -1,6 +1,7 @@
 """The node's logic under CPython: clock, client, network and files are fakes."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -375,6 +376,23 @@ def test_node_ignores_retained_commands_and_says_so(bench):
     assert ("command", "sample", "") in bench.log
     assert bench.calls("disconnect") == []
     assert answers(bench) == [b"2 done"]
+
+
+def test_node_tells_its_updates_what_is_retained(clock, client, tmp_path):
+    taken = []
+    updates = SimpleNamespace(
+        attach=lambda *_: None,
+        is_complete=False,
+        told_at_start=lambda: None,
+        takes_back=lambda: False,
+        take=lambda *words: taken.append(words),
+    )
+    bench = Bench(clock, client, tmp_path / "state.json", {"updates": updates})
+    bench.run_ms(1500)
+    topic = b"sensors/node-7/update"
+    client.to_deliver += [FakeMessage(b"O", True, topic), FakeMessage(b"C", False, topic)]
+    bench.run_ms(1000)
+    assert taken == [(b"O", True), (b"C", False)]
 
 
 def answers(bench):

@@ -40,6 +40,10 @@ def remove_folder(path, *first):
 # An update over the air that is on trial would take back what comes now.
 remove_folder("/previous", "trial", "list")
 remove_folder("/incoming")
+try:
+    os.remove("/update_id")  # what runs then is no bundle's
+except OSError:
+    pass
 make("/staged")
 # "ready" first: without it a half-emptied folder is no update.
 for _name in sorted(os.listdir("/staged"), key=lambda name: name != "ready"):
