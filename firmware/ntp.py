@@ -9,6 +9,8 @@ import random
 import socket
 import struct
 
+from walltime import EARLIEST_S
+
 _NTP_PORT = 123
 _DNS_PORT = 53
 _ANSWER_MS = 3000
@@ -35,7 +37,7 @@ class NTP:
         self._read = None  # takes the answer that is awaited
         self._nonce = b""
         self._pause_ms = 0
-        self._next_at = clock.ticks_ms()
+        self._next_at = None  # ticks; None: now
         self._sent_at = 0
         self.error = None
 
@@ -44,12 +46,15 @@ class NTP:
         """Is an answer awaited?  Then work() is wanted soon again."""
         return self._socket is not None
 
-    def work(self):
+    def work(self, has_network=True):
         """Do what is due -> seconds since 1970 when they just came, else None.  Allocates."""
         now = self._clock.ticks_ms()
         try:
             if self._socket is None:
-                if self._clock.ticks_diff(now, self._next_at) >= 0:
+                # Once due it stays so, however long there is no network: ticks come round.
+                if self._next_at is not None and self._clock.ticks_diff(now, self._next_at) >= 0:
+                    self._next_at = None
+                if self._next_at is None and has_network:
                     self._ask()
                 return None
             data = self._receive()
@@ -94,11 +99,12 @@ class NTP:
     def _on_time(self, data):
         if len(data) < 48 or data[24:32] != self._nonce or data[0] & 7 != 4:
             return None  # somebody else's, or an old one
-        if not 0 < data[1] < 16:
-            raise OSError("the server does not know the time")
         seconds, fraction = struct.unpack_from(">II", data, 40)
+        knows = 0 < data[1] < 16 and data[0] >> 6 != 3 and seconds
         if not seconds & 0x80000000:
             seconds += 1 << 32  # from 2036 on
+        if not knows or seconds < _TO_UNIX_S + EARLIEST_S:
+            raise OSError("the server does not know the time")
         self._close()
         self._pause_ms = 0
         self.error = None

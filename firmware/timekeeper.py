@@ -4,10 +4,8 @@ Counts on over deep sleeps.  Asks an NTP server in the background where there is
 hears what somebody publishes.
 """
 
-from walltime import WallTime
+from walltime import EARLIEST_S, WallTime
 
-# 2025-01-01: what is earlier is no time.
-_EARLIEST_S = 1735689600
 _DIGITS = 10  # up to the year 2286
 
 
@@ -68,8 +66,8 @@ class Timekeeper:
 
     def ask(self, network):
         """Let the NTP client work, if there is one and a network; allocates."""
-        if self._ntp is not None and (self._ntp.is_asking or network.is_up()):
-            seconds = self._ntp.work()
+        if self._ntp is not None:
+            seconds = self._ntp.work(self._ntp.is_asking or network.is_up())
             if seconds:
                 self._has_answer = True
                 self._set(seconds)
@@ -84,7 +82,7 @@ class Timekeeper:
             seconds = int(payload) if len(payload) == _DIGITS else 0
         except ValueError:
             seconds = 0
-        if seconds < _EARLIEST_S or self._has_answer:
+        if seconds < EARLIEST_S or self._has_answer:
             return False
         if is_retained and seconds <= self.time.start_s + self.uptime_s:
             return False

@@ -4,6 +4,8 @@ In two halves of 16 bits: the whole number is too large for the small integers o
 32-bit port, so that it would allocate.  All zeros: nobody has said it yet.
 """
 
+EARLIEST_S = 1735689600  # 2025-01-01: what is earlier is no time
+
 
 class WallTime:
     """`high` and `low` are those of the last `read()`."""

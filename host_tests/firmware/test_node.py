@@ -507,7 +507,7 @@ class FakeNTP:
         self.answers = list(answers)
         self.is_asking = False
 
-    def work(self):
+    def work(self, has_network):
         answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, str):
             self.error = answer

@@ -35,9 +35,9 @@ def server():
     server.socket.close()
 
 
-def time_answer(question, seconds=NOW_S, fraction=0, stratum=2, mode=4, origin=None):
+def time_answer(question, seconds=NOW_S, fraction=0, stratum=2, mode=4, origin=None, leap=0):
     """What a server says to `question`, RFC 4330 section 4."""
-    head = bytes([0x20 | mode, stratum]) + bytes(22)
+    head = bytes([leap << 6 | 0x20 | mode, stratum]) + bytes(22)
     when = struct.pack(">II", (seconds + 2208988800) & 0xFFFFFFFF, fraction)
     return head + (origin or question[40:48]) + when + when
 
@@ -103,12 +103,43 @@ def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
     assert heard(ntp) == NOW_S
 
 
-def test_ntp_of_a_server_without_time_says_so(clock, server):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stratum": 0},
+        {"stratum": 16},
+        {"leap": 3},
+        {"seconds": -2208988800},  # a time stamp of 0
+        {"seconds": 0},
+        {"seconds": 1_700_000_000},  # a router that has not asked yet itself
+    ],
+)
+def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server, change):
     ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
     question, who = ask(ntp, server)
-    server.answer(time_answer(question, stratum=0), who)
+    server.answer(time_answer(question, **change), who)
     assert heard(ntp) is None
     assert ntp.error == "no time from 127.0.0.1: the server does not know the time"
+    clock.sleep_ms(2000)
+    question, who = ask(ntp, server)
+    server.answer(time_answer(question), who)
+    assert heard(ntp) == NOW_S
+
+
+@pytest.mark.parametrize("days", [1, 6, 7, 10, 12])
+def test_ntp_asks_at_once_however_long_there_was_no_network(clock, server, days):
+    """Ticks come round every 12 days: after 7 a node with TLS waited 5 more for the time."""
+    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+    for _ in range(days * 24):
+        assert ntp.work(False) is None
+        clock.sleep_ms(3_600_000)
+    question, who = ask(ntp, server)
+    server.answer(time_answer(question), who)
+    assert heard(ntp) == NOW_S
+    for _ in range(days * 24):
+        ntp.work(False)
+        clock.sleep_ms(3_600_000)
+    ask(ntp, server)
 
 
 def dns_answer(question, *records, flags=0x8180):
