@@ -19,7 +19,9 @@ from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
 from tools.boards.release import make_bundle, make_key, manifest_of, read_base, read_key
-from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet, run
+from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet
+from tools.boards.rollout import run as carry_out
+from tools.brokers.mosquitto import Mosquitto
 
 KEY = bytes(range(32))
 FILES = {"boot.py": b"boot", "update.mpy": b"update", "a.mpy": b"a" * 500, "b.mpy": b"b"}
@@ -71,10 +73,26 @@ def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(ru
     assert "release 7, " in result.output
     fleet = tmp_path / "fleet.csv"
     fleet.write_text("id,site\nhall-1,north\n")
-    words = ("--bundle", out, "--fleet", fleet, "--server", "127.0.0.1:1")
-    result = run("rollout", *words)
+    words = ("--fleet", fleet, "--server", "127.0.0.1:1")
+    result = run("rollout", "--bundle", out, *words)
     assert result.exit_code == 1
     assert "Connection refused" in result.output
+    result = run("rollout", "--bundle", fleet, *words)
+    assert result.exit_code == 1
+    assert "fleet.csv: not a bundle; make one with make release" in result.output
+
+
+def test_rollout_whose_user_the_broker_does_not_know_says_so(run, tmp_path):
+    """It tried again and again, and 15 minutes later no device had said a word."""
+    out, fleet, passwords = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "passwords"
+    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
+    fleet.write_text("a\n")
+    passwords.write_text("")
+    with Mosquitto(allow_anonymous=False, password_file=passwords) as broker:
+        server = f"{broker.host}:{broker.port}"
+        result = run("rollout", "--bundle", out, "--fleet", fleet, "--server", server)
+    assert result.exit_code == 1
+    assert "the broker refuses: Not authorized" in result.output
 
 
 def test_read_fleet_takes_a_batch_or_a_list(tmp_path):
@@ -83,9 +101,30 @@ def test_read_fleet_takes_a_batch_or_a_list(tmp_path):
     assert [one.root for one in read_fleet(path, "p")] == ["p/north/a", "p/b"]
     path.write_text("a\n\nb\n")
     assert [one.root for one in read_fleet(path, "p")] == ["p/a", "p/b"]
-    path.write_text("")
-    with pytest.raises(BoardError, match="no devices"):
+    path.write_text("client_id,prefix\na,q/r\nb,\n")
+    assert [one.root for one in read_fleet(path, "p")] == ["q/r/a", "p/b"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", "no devices; write one id a line"),
+        (b"id,site\n", "no devices; write one id a line"),
+        (b"id;site\na;north\n", "line 1: 'id;site' is no id; allowed: a column id, commas"),
+        (b"name,site\na,north\n", "line 1: 'name,site' is no id; allowed: a column id"),
+        (b"a\n\n#\n", "line 3: '#' is no id"),
+        (b"id,site\na,north\n,south\n", "line 3: '' is no id"),
+        (b"id,site\na,north\na,north\n", "line 3: 'a' is there already"),
+        (b"id\n\xff\n", "not a text file in UTF-8"),
+    ],
+)
+def test_read_fleet_of_something_else_says_so(tmp_path, data, text):
+    """A header that was not known was a device that nobody heard of for 15 minutes."""
+    path = tmp_path / "fleet"
+    path.write_bytes(data)
+    with pytest.raises(BoardError) as caught:
         read_fleet(path, "p")
+    assert text in caught.value.message
 
 
 # --- the rollout's bookkeeping, without any I/O -----------------------------------
@@ -139,8 +178,8 @@ def test_rollout_sends_each_byte_once_when_nothing_is_lost():
     assert taker.got == BUNDLE
     assert count == 1 + -(-len(BUNDLE) // 100)
     taker.says("staged", 1)
-    assert list(rollout.work(500)) == []  # it restarts now
-    taker.says("running", 501)
+    assert list(rollout.work(60)) == []  # it restarts now
+    taker.says("running", 60)
     assert rollout.is_over
     assert rollout.devices["p/a"].state == RUNNING
 
@@ -153,6 +192,21 @@ def test_rollout_goes_on_where_it_was_after_losses_and_resets():
             taker.knows = False  # a reset: what it has is on flash
         carry(rollout, [taker], turn * 10, lose=lambda number: number % 4 == 0)
     assert taker.got == BUNDLE
+
+
+def test_rollout_asks_a_device_again_whose_last_word_was_lost():
+    """It ran the release, and 15 minutes later the rollout said that it had failed."""
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    taker = Taker(rollout, "a")
+    carry(rollout, [taker], 0)
+    taker.says("staged", 5)
+    ((topic, payload),) = rollout.work(65)
+    assert (topic, payload[:1]) == ("p/a/update", b"O")
+    taker.says("staged", 66)  # it is on trial
+    assert list(rollout.work(100)) == []
+    assert len(list(rollout.work(126))) == 1
+    taker.says("running", 127)
+    assert rollout.is_over
 
 
 def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
@@ -237,12 +291,12 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         client = fleetwatch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
-        run(client, Rollout(bundle, fleet, 20, 60), prefix, lambda device: None)
+        carry_out(client, Rollout(bundle, fleet, 20, 60), lambda device: None)
         assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
         broken = newer(files) | {"start.mpy": b"no bytecode"}
         bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
         fleet = [Device("good-1", f"{prefix}/good-1")]
-        run(client, Rollout(bundle, fleet, 20, 60), prefix, lambda device: None)
+        carry_out(client, Rollout(bundle, fleet, 20, 60), lambda device: None)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
     for board in boards.values():
         board.cut_power()

@@ -11,11 +11,13 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from .config import keys
 from .errors import BoardError
 from .places import shown
 
 WINDOW = 4  # chunks on the way
 _RETRY_S = 10
+_STAGED_RETRY_S = 60  # its last word may be lost, while it restarts
 RUNNING, FAILED = "running", "failed"
 
 
@@ -69,7 +71,7 @@ class Rollout:
         for device in self._active:
             if now - device.heard_at >= self._patience_s:
                 device.state, device.why = FAILED, f"no word for {self._patience_s:.0f} s"
-            elif device.state != "staged" and now - device.asked_at >= _RETRY_S:
+            elif now - device.asked_at >= _pause_s(device):
                 device.asked_at, device.is_offered = now, True
                 size = len(self.bundle).to_bytes(4, "big")
                 yield f"{device.root}/update", b"O" + self.id + size
@@ -90,7 +92,7 @@ class Rollout:
             have, most_bytes = _numbers(rest)
             return self._send(device, have, most_bytes, now)
         if word == "staged":
-            device.state = "staged"
+            device.state, device.asked_at = "staged", now
         elif word in ("refused:", "rolled"):
             device.state, device.why = FAILED, rest if word == "refused:" else text
         return []
@@ -112,31 +114,55 @@ class Rollout:
         return messages
 
 
+def _pause_s(device):
+    return _STAGED_RETRY_S if device.state == "staged" else _RETRY_S
+
+
 def _numbers(text):
     have, _, most = text.partition(" of ")
     return (int(have), int(most)) if have.isdecimal() and most.isdecimal() else (0, 0)
 
 
 def read_fleet(path, prefix):
-    """The devices of a CSV file with a column `id` and perhaps `site`, or one id a line."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    if lines and "id" in lines[0].split(","):
-        rows = list(csv.DictReader(lines))
-    else:
-        rows = [{"id": line.strip()} for line in lines if line.strip()]
+    """The devices of the batch file of `make provision`, or one id a line.  BoardError."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        rows = _rows(lines)
+    except (csv.Error, UnicodeDecodeError):
+        raise BoardError(f"{shown(path)}: not a text file in UTF-8") from None
     if not rows:
         raise BoardError(f"{shown(path)}: no devices; write one id a line")
-    devices = []
-    for row in rows:
-        parts = [prefix, row.get("site") or "", row["id"]]
-        devices.append(Device(row["id"], "/".join(part for part in parts if part)))
-    return devices
+    devices: dict[str, Device] = {}
+    for line, name, site, own_prefix in rows:
+        if not keys.is_allowed("client_id", name) or set(name) & set(",;\t"):
+            allowed = "a column id, commas between columns, or one id a line"
+            raise BoardError(f"{shown(path)}: line {line}: {name!r} is no id; allowed: {allowed}")
+        root = "/".join(part for part in (own_prefix or prefix, site, name) if part)
+        if root in devices:
+            raise BoardError(f"{shown(path)}: line {line}: {name!r} is there already")
+        devices[root] = Device(name, root)
+    return [*devices.values()]
 
 
-def run(client, rollout, prefix, on_change):
+def _rows(lines):
+    # (line number, id, site, prefix) of each device.
+    columns = lines[0].split(",") if lines else []
+    key = next((name for name in ("id", "client_id") if name in columns), None)
+    if key is None:
+        return [(i + 1, line.strip(), "", "") for i, line in enumerate(lines) if line.strip()]
+    reader = csv.DictReader(lines)
+    return [
+        (reader.line_num, *((row.get(name) or "") for name in (key, "site", "prefix")))
+        for row in reader
+    ]
+
+
+def run(client, rollout, on_change):
     """Carry out `rollout` over the connected paho `client`; `on_change` hears each device
     whenever its state or progress changes.  Returns when all devices have ended."""
     seen: dict[str, tuple] = {}
+    # One for each site; 500 at once are more than some brokers take.
+    filters = {f"{root.rpartition('/')[0]}/+/update/answer" for root in rollout.devices}
 
     def send(messages):
         for topic, payload in messages:
@@ -152,11 +178,17 @@ def run(client, rollout, prefix, on_change):
     def hear(client, data, message):
         send(rollout.hear(message.topic, message.payload, time.monotonic()))
 
-    def subscribe(client, *rest):
-        client.subscribe(f"{prefix}/#", 1)
+    def subscribe():
+        for one in filters:
+            client.subscribe(one, 1)
 
-    client.on_message, client.on_connect = hear, subscribe
-    subscribe(client)
+    def begin(client, data, flags, reason, properties):
+        if reason.is_failure:
+            raise BoardError(f"the broker refuses: {reason}")
+        subscribe()
+
+    client.on_message, client.on_connect = hear, begin
+    subscribe()
     last_s = 0.0
     while not rollout.is_over:
         client.loop(timeout=0.2)

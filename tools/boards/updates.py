@@ -10,6 +10,7 @@ from .places import BUILD, shown
 from .profile import load_profile
 
 _KEY = click.option("--key", cls=options.Needed, type=options.FILE, help="The fleet's key file.")
+_ONE = click.IntRange(min=1)
 
 
 @click.command()
@@ -49,15 +50,19 @@ def release(board, key, base, number, out, is_plain):
 @click.command()
 @options.broker
 @click.option("--bundle", cls=options.Needed, type=options.FILE, help="Of `boards release`.")
-@click.option("--fleet", cls=options.Needed, type=options.FILE, help="CSV with id[,site], or ids.")
+@click.option("--fleet", cls=options.Needed, type=options.FILE, help="As of provision, or one id a line.")
 @click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
-@click.option("--at-once", default=20, show_default=True, help="Devices at a time.")
-@click.option("--patience", default=900, show_default=True, help="Seconds without a word.")
+@click.option("--at-once", default=20, type=_ONE, show_default=True, help="Devices at a time.")
+@click.option(
+    "--patience", default=900, type=_ONE, show_default=True, help="Seconds without a word."
+)
 def rollout(broker, bundle, fleet, prefix, at_once, patience):
     """Bring a bundle to a list of devices over MQTT; exit status 1 if any did not take it."""
     from . import rollout as rolling
+    from .release import read_base
 
     data = bundle.read_bytes()
+    read_base(data, shown(bundle))  # every device would take it whole, and then refuse it
     devices = rolling.read_fleet(fleet, prefix)
     told: dict[str, str] = {}
 
@@ -68,7 +73,7 @@ def rollout(broker, bundle, fleet, prefix, at_once, patience):
             told[device.name] = text
             click.echo(f"{device.name}: {text}" + (f": {device.why}" if device.why else ""))
 
-    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), prefix, tell)
+    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), tell)
     failed = sum(device.state == rolling.FAILED for device in devices)
     click.echo(f"{len(devices) - failed} of {len(devices)} devices run it")
     if failed:
