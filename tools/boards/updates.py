@@ -50,7 +50,9 @@ def release(board, key, base, number, out, is_plain):
 @click.command()
 @options.broker
 @click.option("--bundle", cls=options.Needed, type=options.FILE, help="Of `boards release`.")
-@click.option("--fleet", cls=options.Needed, type=options.FILE, help="As of provision, or one id a line.")
+@click.option(
+    "--fleet", cls=options.Needed, type=options.FILE, help="As of provision, or one id a line."
+)
 @click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
 @click.option("--at-once", default=20, type=_ONE, show_default=True, help="Devices at a time.")
 @click.option(
