@@ -168,13 +168,6 @@ def run(client, rollout, on_change):
         for topic, payload in messages:
             client.publish(topic, payload, qos=1)
 
-    def tell():
-        for device in rollout.devices.values():
-            now = (device.state, device.have, device.why)
-            if seen.get(device.root) != now:
-                seen[device.root] = now
-                on_change(device)
-
     def hear(client, data, message):
         send(rollout.hear(message.topic, message.payload, time.monotonic()))
 
@@ -197,7 +190,15 @@ def run(client, rollout, on_change):
         if time.monotonic() - last_s >= 1:
             last_s = time.monotonic()
             send(rollout.work(last_s))
-        tell()
+        _tell(rollout, seen, on_change)
+
+
+def _tell(rollout, seen, on_change):
+    for device in rollout.devices.values():
+        now = (device.state, device.have, device.why)
+        if seen.get(device.root) != now:
+            seen[device.root] = now
+            on_change(device)
 
 
 def _reconnect(client):
