@@ -106,7 +106,6 @@ class Side:
             taken.append(bytes(buf[at : at + min(n, most)]))
             return len(taken[0]) or None
 
-        protocol.now = self.clock.ticks_ms()
         if self.is_fast and most >= 0:
             protocol.write = write
         packet_id = protocol.accept(topic, msg, flags)
@@ -147,8 +146,11 @@ class Side:
             (protocol._ids[slot], protocol._waits[slot], self._packet(slot))
             for slot in map(protocol._slot, range(protocol.count))
         ]
-        counts = protocol.unsent, protocol._owed, protocol.room, protocol.last_id, protocol.news
-        times = [getattr(protocol, name) for name in ("_tx_at", "_rx_at", "_moved_at", "_tries")]
+        counts = protocol.unsent, protocol._owed, protocol.room, protocol.last_id
+        names = ["_tx_at", "_rx_at"]
+        if protocol.count > protocol.unsent:  # else nothing is timed
+            names += ["has_moved"] if protocol.has_moved else ["_moved_at", "_tries"]
+        times = [getattr(protocol, name) for name in names]
         held = [packet_id for packet_id in range(1, 12) if protocol.held.find(packet_id) >= 0]
         waiting = bytes(protocol.out[protocol.end - protocol.left : protocol.end])
         return ring, counts, vars(protocol.stats), times, held, waiting, protocol.state

@@ -241,7 +241,6 @@ class MQTTClient:
         if qos:
             if qos != 1 and qos != 2:  # 31-2.1-QOS3
                 raise ValueError("qos must be 0 to 2")
-            self._protocol.now = time.ticks_ms()
             qos <<= 1
         if retain:
             qos |= 1
@@ -349,7 +348,7 @@ class MQTTClient:
                 n = protocol.left
                 n = self._raw.write(protocol.out, protocol.end - n, n)
                 if not n:
-                    protocol.now = time.ticks_ms()  # what is left is timed from here
+                    protocol.wait(time.ticks_ms())
                     return
                 protocol.left -= n
         except Exception as error:

@@ -143,10 +143,9 @@ class Protocol:
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
     answers.  While `is_ending` only answers go out.  `granted`: what the last SUBACK said.
-    `is_present`: what the last CONNACK said of the session.  `news`: since `tick()`
-    something was sent (1), or what is timed began or went on (2).  `now`: ticks, set by
-    the front when it looked at the clock for accept(), or the stream takes no more; else by
-    `tick()`.
+    `is_present`: what the last CONNACK said of the session.  `has_moved`: since
+    `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
+    the last one, so what was sent since then went out at that time or later.
     """
 
     # What level 5 makes in another way.
@@ -159,11 +158,11 @@ class Protocol:
         self._fast = 0  # up to which length a message takes the fast way now
         self._short = self._direct = 0
         self.last_id = self._id_end = 0
-        self.end = self.left = self._stuck_at = self.news = self.state = self._tries = 0
+        self.end = self.left = self._stuck_at = self.state = self._tries = 0
         self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
         self.is_present = self.is_clean = self.was_clean = self.is_starved = False
-        self.is_due = self.is_pinging = self._was_online = False
+        self.is_due = self.is_pinging = self._was_online = self.has_moved = False
         # Of the filters, the broker knows so many; so many were sent to it.
         self._known = self._asked = 0
         self.request = None  # (first byte, filters, their QoS), the one that is under way
@@ -297,7 +296,7 @@ class Protocol:
             self._known = 0
         self._asked = self._known
         self.is_starved = self.is_pinging = False
-        self.news = 2  # 31-4.2-RETRY: what is sent again is timed from here
+        self.has_moved = True  # 31-4.2-RETRY: what is sent again is timed from here
         if self._was_online:
             self.stats.reconnects += 1
         self._was_online = True
@@ -397,10 +396,10 @@ class Protocol:
             self._waits[slot] = _SENT_AS[flags]
             self._ids[slot] = self.last_id = packet_id
             if not count:
-                self.news = 2
+                self.has_moved = True
             self.count = count + 1
         self.stats.sent += 1
-        self.news |= 1
+        self._tx_at = self.now
         start = 0
         error = None
         write = self.write
@@ -421,6 +420,7 @@ class Protocol:
         self.out = buf
         self.end = end
         self.left = left
+        self._stuck_at = 0
 
     def _check(self, topic):
         name = as_bytes("topic", topic)
@@ -565,7 +565,8 @@ class Protocol:
                 self._fast = self._short
             self.out = buf
             self.end = self.left = n
-            self.news |= 1
+            self._tx_at = self.now
+            self._stuck_at = 0
             return True
         if self.is_ending:
             return False
@@ -592,14 +593,14 @@ class Protocol:
 
     def _write_out(self, buf, n):
         self.keep(buf, n, n)
-        self.news |= 1
+        self._tx_at = self.now
         return True
 
     def _send(self, slot):
         # The message in `slot` is next in the ring.
         waits = self._waits[slot]
         if self.count == self.unsent and not waits & _WAS_SENT:
-            self.news = 2
+            self.has_moved = True
         self.unsent -= 1
         if waits & _WAITS >= _OWE_PUBREL:
             # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
@@ -673,8 +674,8 @@ class Protocol:
                 and self.state == _ONLINE
                 and self._ids[slot] == head[2] << 8 | head[3]
             ):
-                self.news |= 2
                 if first == _PACKET_PUBREC:
+                    self.has_moved = True
                     self._on_pubrec(slot)
                     return HANDLED
                 if not self._buffers:
@@ -690,6 +691,9 @@ class Protocol:
                 if n:  # else the next one takes its place
                     n = self.first + 1
                     self.first = n if n < self._n else 0
+                    self.has_moved = True
+                else:
+                    self.has_moved = self.request is not None  # else nothing is timed
                 return HANDLED
         n = framing.take(n)
         if not n:
@@ -731,7 +735,7 @@ class Protocol:
         waits = self._waits[slot] if slot >= 0 else 0
         waits = waits & _WAITS if waits & _WAS_SENT else 0
         if waits and slot == self._order[self.first]:
-            self.news |= 2  # what is timed is the oldest message
+            self.has_moved = True  # what is timed is the oldest message
         if waits == first:
             # 31-3.4-PUBACK, 31-3.7-PUBCOMP; MQTT-4.3.2-3, MQTT-4.3.3-5: id free now
             if first == _PACKET_PUBREC:
@@ -886,7 +890,7 @@ class Protocol:
         if self._was_requested:
             first |= self._dup  # 31-2.1-DUP, RT-OBJECTS
         elif self.count == self.unsent:
-            self.news = 2
+            self.has_moved = True
         self._was_requested = self._is_requested = True
         return self._write_out(self._tx, self._write_request(self.request, first))
 
@@ -911,7 +915,7 @@ class Protocol:
         self._ids[self._n] = 0
         self.request = None
         self._is_requested = False
-        self.news |= 2
+        self.has_moved = True
         levels = request[2]
         if (first ^ request[0]) & 0xF0 != 0x10 or framing.length - 2 != len(levels):
             return _PROTOCOL
@@ -926,14 +930,8 @@ class Protocol:
     def tick(self, now, handled):
         """It is `now`, and `handled` packets came since the last call -> 0, or 1 if there
         is something to write or to give up, or the code of an error."""
-        if self.news:
-            if self.news > 1:
-                self._moved_at = now if handled else self.now
-                self._tries = 0
-            if self.news & 1:
-                self._tx_at = self.now
-                self._stuck_at = self.left
-            self.news = 0
+        if self.has_moved:
+            self._restart(now)
         self.now = now
         if handled:
             self._rx_at = now
@@ -945,11 +943,21 @@ class Protocol:
             return self._check_timers(now)
         return self.is_due
 
-    def _is_stuck(self, now):
-        # A packet waits for room in the stream: does it wait for too long?
+    def _restart(self, now):
+        # What is timed began or went on since the last look at the clock.
+        self.has_moved = False
+        self._moved_at = now
+        self._tries = 0
+
+    def wait(self, now):
+        """The stream takes no more `now`: from then on it has to go on in time."""
         if self.left != self._stuck_at:
             self._stuck_at = self.left
             self._tx_at = now  # slow, but it goes on
+
+    def _is_stuck(self, now):
+        # A packet waits for room in the stream: does it wait for too long?
+        self.wait(now)
         self.store.commit()
         self._moved_at = now  # 31-4.2-RETRY: timed from when it is out
         return ticks_diff(now, self._tx_at) >= self.timeout_ms
@@ -983,7 +991,8 @@ class Protocol:
         """Ticks until `tick()` has work; what arrives meanwhile waits.  At most a day."""
         if self.left or self.is_due:
             return 0
-        self.tick(self.now, 0)  # what was sent since then counts
+        if self.has_moved:
+            self._restart(now)
         now = self._due_in(now, _DAY_MS)
         return now if now > 0 else 0
 

@@ -211,7 +211,7 @@ class MQTTClient(_client.MQTTClient):
                 n = protocol.left
                 n = self._raw.write(protocol.out, protocol.end - n, n)
                 if not n:
-                    protocol.now = _client.time.ticks_ms()
+                    protocol.wait(_client.time.ticks_ms())
                     break
                 protocol.left -= n
         except BaseException as error:  # KeyboardInterrupt, too

@@ -284,7 +284,7 @@ def read_codes(protocol, first):
     protocol._ids[-1] = 0
     protocol.request = None
     protocol._is_requested = False
-    protocol.news |= 2
+    protocol.has_moved = True
     n -= at
     if (first ^ request[0]) & 0xF0 != 0x10 or n != len(request[1]):
         return _PROTOCOL

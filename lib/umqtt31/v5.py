@@ -238,7 +238,7 @@ class Protocol5(Protocol):
         if slot >= 0 and self._waits[slot] & (_WAITS | _WAS_SENT) == first | _WAS_SENT:
             self.v5.reason = reason
             self.refuse(slot, reason)
-            self.news |= 2
+            self.has_moved = True
         else:
             self.stats.strays += 1
 

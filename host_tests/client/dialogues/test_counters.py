@@ -48,6 +48,7 @@ def test_retried_counts_each_publish_that_is_sent_again():
     d = Dialogue(keepalive=0)
     d.publish()
     d.publish()
+    d.wait(0)
     assert d.client.stats.retried == 0
     d.wait(30)
     assert d.client.stats.retried == 2

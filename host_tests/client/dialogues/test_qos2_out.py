@@ -50,6 +50,7 @@ def test_c2b_qos2_pubrec_lost_resends_publish_with_dup():
     d = Dialogue(keepalive=0)
     d.publish(b"a", 2)
     d.c2b(publish(b"t", b"a", 2, 1))
+    d.wait(0)
     d.wait(30)
     d.c2b(publish(b"t", b"a", 2, 1, dup=1))
     d.b2c(pubrec(1))

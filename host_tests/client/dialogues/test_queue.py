@@ -46,6 +46,7 @@ def test_c2b_what_is_sent_again_is_what_is_in_the_window():
     for payload in payloads(1, 2, 3):
         d.publish(payload)
     d.stream.take()
+    d.wait(0)
     d.wait(30)
     d.c2b(publish(b"t", b"1", 1, 1, dup=1), publish(b"t", b"2", 1, 2, dup=1))
 

@@ -27,6 +27,7 @@ BELOW_5 = (
 LEVEL_3 = (
     "test_c2b_qos1_puback_lost_resends_publish_with_dup",
     "test_c2b_qos2_retry_time_out_begins_anew_with_pubrel",
+    "test_c2b_qos1_retry_time_out_begins_with_the_poll_behind_publish",
     "test_c2b_qos2_retry_time_out_begins_with_the_poll_that_saw_pubrec",
     "test_c2b_only_four_kinds_of_packets_are_ever_sent_again",
     "test_c2b_reconnect_sends_everything_in_flight_again_in_order",
@@ -46,6 +47,7 @@ def test_c2b_qos1_puback_lost_resends_publish_with_dup():
     d = Dialogue(keepalive=0)
     d.publish()
     d.c2b(publish(b"t", b"x", 1, 1))
+    assert d.client.next_due_ms() == 30_000
     d.wait(29.999)
     d.c2b()
     assert d.client.next_due_ms() == 1
@@ -90,6 +92,7 @@ def test_c2b_qos1_retry_time_out_is_settable_and_grows():
     d = Dialogue(keepalive=0, retry_interval=5)
     d.publish()
     d.stream.take()
+    d.wait(0)
     pause = 5
     for _ in range(6):
         d.wait(pause - 0.001)
@@ -101,6 +104,7 @@ def test_c2b_qos1_retry_time_out_is_settable_and_grows():
     # The next message begins anew.
     d.publish()
     d.stream.take()
+    d.wait(0)
     d.wait(5)
     d.c2b(publish(b"t", b"x", 1, 2, dup=1))
 
@@ -109,6 +113,7 @@ def test_c2b_retry_time_out_stops_growing_at_64_times():
     """RT-INTERVAL: after (1 + 2 + … + 32) s each further pause has 64 s."""
     d = Dialogue(keepalive=0, retry_interval=1)
     d.publish()
+    d.wait(0)
     for pause in (1, 2, 4, 8, 16, 32):
         d.wait(pause)
     d.stream.take()
@@ -185,6 +190,23 @@ def test_c2b_stream_that_takes_nothing_ends_in_a_time_out():
     assert code_of(d.client.poll) == TIMEOUT
     assert d.stream.is_closed
     d.connect(False)
+    d.c2b(publish(b"t", b"x", 1, 1, dup=1))
+
+
+def test_c2b_qos1_retry_time_out_begins_with_the_poll_behind_publish():
+    """31-4.2-RETRY: what came while the program slept is looked at first.
+
+    C: PUBLISH 1
+       (29 s, no poll; poll; 30 s)
+    C: PUBLISH 1 DUP
+    """
+    d = Dialogue(keepalive=0)
+    d.publish()
+    d.c2b(publish(b"t", b"x", 1, 1))
+    d.wait(29)
+    d.wait(29.999)
+    d.c2b()
+    d.wait(0.001)
     d.c2b(publish(b"t", b"x", 1, 1, dup=1))
 
 
