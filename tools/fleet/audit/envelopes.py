@@ -83,8 +83,9 @@ def devices(fields):
     raw = np.ascontiguousarray(fields["device"])
     kind = pa.binary(raw.dtype.itemsize)
     coded = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()
-    names = [
-        name.rstrip(b"\0").decode("utf-8", "backslashreplace")
-        for name in coded.dictionary.to_pylist()
-    ]
-    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(names, pa.string()))
+    raw = np.frombuffer(coded.dictionary.buffers()[1], raw.dtype)[: len(coded.dictionary)]
+    try:
+        names = pa.array(raw.tolist(), pa.binary()).cast(pa.string())  # no zeros behind them
+    except pa.ArrowInvalid:
+        names = pa.array([one.decode("utf-8", "backslashreplace") for one in raw.tolist()])
+    return pa.DictionaryArray.from_arrays(coded.indices, names)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..mqtt import matches, topic
+from ..mqtt import matches
 from .messages import GRACE_US
 from .rows import FAR, servers
 from .traffic import flags, numbers
@@ -171,5 +171,12 @@ def matched(filters, topics):
 
 @lru_cache(65_536)
 def _matches_behind(pattern, name):
-    # Both are what is left behind some levels, so that "$" is nothing special.
-    return topic.matches(pattern.encode(), name.encode())
+    # Both are what is left behind some levels, so that "$" is nothing special.  The device's
+    # own goes from byte to byte, which takes Python five times as long.
+    wanted, there = pattern.split("/"), name.split("/")
+    if wanted[-1] == "#":
+        wanted.pop()
+        there = there[: len(wanted)]
+    return len(wanted) == len(there) and all(
+        one in ("+", other) for one, other in zip(wanted, there, strict=True)
+    )
