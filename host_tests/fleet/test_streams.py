@@ -104,6 +104,21 @@ def test_stream_after_a_gap_goes_on_at_the_next_packet(tmp_path):
     assert ("GAP", 50) in rows(events, "packet_type", "payload_bytes")
 
 
+def test_what_waits_at_the_end_is_of_the_file_that_its_connection_was_seen_in_last(tmp_path):
+    paths = []
+    for name in ("a", "b"):
+        capture = Capture()
+        talk = capture.connection(name.encode())
+        start = talk.wire.seq[C2S]
+        packet = packets.publish(name.encode(), b"x" * 20)
+        talk.segment(C2S, packet, seq=start + 30)  # behind 30 bytes that never come
+        paths.append(capture.write(tmp_path / (name + ".pcap")))
+    events, _ = decode_all(paths)
+    found = rows(events, "packet_type", "client_id", "capture")
+    assert {("GAP", "a", "a.pcap"), ("GAP", "b", "b.pcap")} <= set(found)
+    assert {("PUBLISH", "a", "a.pcap"), ("PUBLISH", "b", "b.pcap")} <= set(found)
+
+
 def test_connection_that_began_before_the_capture_is_decoded_from_its_first_packet(tmp_path):
     capture = Capture()
     talk = capture.middle()

@@ -50,7 +50,8 @@ class Decoder:
         direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
         self._miss(events)
         out = self._packet_rows([direct, joined], capture)
-        self._hold(capture, _columns(events), *self._tcp_events(segments, numbers, ordinals))
+        tcp = self._tcp_events(segments, numbers, ordinals)
+        self._hold([capture], 0, _columns(events), *tcp)
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
         codes, uniques = pd.factorize(self._held[_STREAM] >> 1)
@@ -58,11 +59,11 @@ class Decoder:
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
         return out + self._event_rows(self._release(is_known[codes]))
 
-    def _hold(self, capture, *parts):
+    def _hold(self, captures, codes, *parts):
+        # `codes` says which of the captures each event is of.
         events = np.concatenate(parts, axis=1)
-        if capture not in self._captures:
-            self._captures.append(capture)
-        events[_CAPTURE] = self._captures.index(capture)
+        self._captures += [one for one in captures if one not in self._captures]
+        events[_CAPTURE] = np.array([self._captures.index(one) for one in captures], int)[codes]
         self._held = np.concatenate((self._held, events), axis=1)
 
     def _release(self, chosen):
@@ -73,13 +74,20 @@ class Decoder:
         self._captures = [captures[one] for one in waiting.tolist()]
         return out, captures
 
-    def finish(self, capture=""):
-        """Rows for what was still waiting; call it once, at the end."""
+    def finish(self):
+        """Rows for what was still waiting; call it once, at the end.
+
+        They are of the capture that their connection was seen in last.
+        """
         parts = self._streams.finish()
         _, joined, events = self._framer.feed(_NOTHING, parts, self._streams.is_opened.array)
         self._miss(events)
-        out = self._packet_rows([None, joined], capture)
-        self._hold(capture, _columns(events + self._framer.finish()))
+        out = self._packet_rows([None, joined], None)
+        events = _columns(events + self._framer.finish())
+        connections = (events[_STREAM] >> 1).tolist()
+        last = [self._registry.all[connection].capture for connection in connections]
+        codes, captures = pd.factorize(np.array(last, object))
+        self._hold(captures.tolist(), codes, events)
         return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
 
     def _miss(self, events):
@@ -101,7 +109,8 @@ class Decoder:
         columns["level"] = pa.array(levels, mask=levels == 0)
         columns["ts"] = packets.ts
         columns["offset"] = packets.offset
-        origin = _repeated(capture, len(levels))
+        known = [self._registry.all[n].capture for n in uniques.tolist()]
+        origin = _coded(codes, known) if capture is None else _repeated(capture, len(levels))
         return self._batch(columns, packets.stream, codes, uniques, origin)
 
     def _event_rows(self, found):
