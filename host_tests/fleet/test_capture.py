@@ -13,6 +13,7 @@ from host_tests.fleet import link_frames
 from host_tests.fleet.captures import decode, rows, types
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
+from tools.fleet.report import collect
 from tools.standin import packets
 
 _HELLO = packets.connect(level=4)
@@ -145,6 +146,32 @@ def test_fragments_and_other_traffic_are_counted_not_decoded(tmp_path):
     assert tally.counts["other_frames"] == 3
     assert tally.counts["cut_headers"] == 1
     assert tally.counts["other_ports"] == 1
+
+
+def _inside(segment):
+    four, mac = link_frames.ipv4(segment), bytes(12)
+    vxlan = (
+        struct.pack(">HHHH", 5000, 4789, 24 + len(four), 0) + bytes(8) + mac + b"\x08\x00" + four
+    )
+    return {
+        "inside_gre": (101, link_frames.ipv4(b"\0\0\x08\0" + four, proto=47)),
+        "inside_ip_in_ip": (101, link_frames.ipv4(four, proto=4)),
+        "inside_vxlan": (1, mac + b"\x08\x00" + link_frames.ipv4(vxlan, proto=17)),
+        "inside_mpls": (1, mac + b"\x88\x47\0\1\x11\x40" + four),
+        "inside_pppoe": (1, mac + b"\x88\x64\x11\0\0\1\0\x42\0\x21" + four),
+        "link_type_127": (127, bytes(8) + four),
+        "tcp_fragments": (101, link_frames.ipv4(segment, fragment=0x2000)),
+    }
+
+
+@pytest.mark.parametrize("name", _inside(b""))
+def test_frames_that_nobody_looks_into_are_counted_by_name_and_said(name, tmp_path):
+    link, frame = _inside(link_frames.tcp(_HELLO))[name]
+    for data in (link_frames.pcap([frame], link), link_frames.pcapng([(0, frame)], [link, 101])):
+        events, tally = _decode(data, tmp_path)
+        assert events is None
+        assert tally.counts[name] == tally.counts["other_frames"] == 1
+    assert "1 f" in collect._not_looked_at(name, 1)
 
 
 def test_ports_when_given_choose_what_is_mqtt(tmp_path):

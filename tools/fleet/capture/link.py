@@ -3,7 +3,7 @@
 Link types: Ethernet with VLAN and QinQ tags, Linux cooked (SLL, SLL2), BSD
 loopback (NULL, LOOP), raw IP.  IPv4 and IPv6 with extension headers.  IP
 fragments are counted, not put together; bare acknowledgements are left out; what
-is passed over is counted.
+is passed over is counted: other link types, and tunnels, by their names.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,11 @@ _NULL, _ETHERNET, _LOOP, _SLL, _SLL2 = 0, 1, 108, 113, 276
 _RAW = (12, 14, 101, 228, 229)
 _TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
 _IPV4, _IPV6 = 0x0800, 0x86DD
-_TCP = 6
+_TCP, _UDP = 6, 17
+# What may have MQTT in it that nobody looks for: by EtherType, IP protocol, port of UDP.
+_TUNNEL_KINDS = {0x8847: "mpls", 0x8848: "mpls", 0x8864: "pppoe"}
+_TUNNEL_PROTOCOLS = {4: "ip_in_ip", 41: "ip_in_ip", 47: "gre", 50: "esp"}
+_TUNNEL_PORTS = {4789: "vxlan", 8472: "vxlan", 6081: "geneve"}
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
 _EXTENSIONS = (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION, 135, 139, 140)
 
@@ -89,38 +93,48 @@ def segments(frames, ports, tally):
     """The `Segments` of these `Frames` from or to one of `ports` (a set)."""
     read = _Reader(frames)
     end = frames.start + frames.size
-    at, kind = _network(read, frames, end)
+    at, kind = _network(read, frames, end, tally)
     index, proto, at, end_ip, source, target = _internet(read, at, kind, end, tally)
     is_tcp = proto == _TCP
     tally.add("other_frames", len(frames.start) - np.count_nonzero(is_tcp))
+    if len(index) < len(frames.start):
+        _tunnels(tally, kind, _TUNNEL_KINDS)
     if not is_tcp.all():
+        _tunnels(tally, proto, _TUNNEL_PROTOCOLS)
+        target_port = at[(proto == _UDP) & (at + 4 <= end[index])] + 2
+        _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
         index, at, end_ip = index[is_tcp], at[is_tcp], end_ip[is_tcp]
         source = [half[is_tcp] for half in source]
         target = [half[is_tcp] for half in target]
     return _tcp(read, frames, ports, tally, index, at, end_ip, end[index], source, target)
 
 
-def _network(read, frames, end):
+def _tunnels(tally, numbers, names):
+    for number, name in names.items():
+        tally.add("inside_" + name, np.count_nonzero(numbers == number))
+
+
+def _network(read, frames, end, tally):
     # -> (place of the IP header, EtherType or 0 when only the version tells).
     link = frames.link
     if isinstance(link, np.ndarray):
         if len(link) and (link == link[0]).all():
             link = int(link[0])
         else:
-            return _mixed(read, frames, link, end)
-    return _network_of(read, link, frames.start, end)
+            return _mixed(read, frames, link, end, tally)
+    return _network_of(read, link, frames.start, end, tally)
 
 
-def _mixed(read, frames, link, end):
+def _mixed(read, frames, link, end, tally):
     at = np.zeros(len(link), np.int64)
     kind = np.zeros(len(link), np.int64)
     for one in np.unique(link):
         mine = np.flatnonzero(link == one)
-        at[mine], kind[mine] = _network_of(read, int(one), frames.start[mine], end[mine])
+        at[mine], kind[mine] = _network_of(read, int(one), frames.start[mine], end[mine], tally)
     return at, kind
 
 
-def _network_of(read, link, start, end):
+def _network_of(read, link, start, end, tally):
     top = len(read.u16) - 1
     if link == _ETHERNET:
         at, kind = start + 14, read.u16[np.minimum(start + 12, top)].astype(np.int64)
@@ -134,6 +148,7 @@ def _network_of(read, link, start, end):
     elif link in _RAW:
         return start, np.zeros(len(start), np.int64)
     else:
+        tally.add("link_type_%d" % link, len(start))
         return start, np.full(len(start), -1, np.int64)
     for _ in range(8):
         tagged = np.flatnonzero(np.isin(kind, _TAGS) & (at + 4 <= end))
@@ -170,6 +185,7 @@ def _ipv4(read, index, at, end, tally):
     is_fragment = (read.u16[at + 6] & 0x3FFF) != 0
     tally.add("fragments", np.count_nonzero(is_fragment))
     proto = read.u8[at + 9].astype(np.int64)
+    tally.add("tcp_fragments", np.count_nonzero(is_fragment & (proto == _TCP)))
     proto[is_fragment] = -1
     mapped = np.uint64(0xFFFF << 32)
     zero = np.zeros(len(at), np.uint64)
@@ -194,6 +210,7 @@ def _ipv6(read, index, at, end, tally):
         is_part = (kind == _FRAGMENT) & ((read.u16[place + 2] & 0xFFF9) != 0)
         proto[todo] = np.where(is_part, -1, read.u8[place])
         tally.add("fragments", np.count_nonzero(is_part))
+        tally.add("tcp_fragments", np.count_nonzero(is_part & (read.u8[place] == _TCP)))
         after[todo] = place + step
     source = [read.u64[at + 8].astype(np.uint64), read.u64[at + 16].astype(np.uint64)]
     target = [read.u64[at + 24].astype(np.uint64), read.u64[at + 32].astype(np.uint64)]

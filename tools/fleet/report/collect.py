@@ -122,14 +122,45 @@ def notes(out):
         if some.num_rows:
             connections = pc.count_distinct(some["connection"]).as_py()
             found.append(text.format(connections, pc.sum(some["bytes"]).as_py()))
-    captures = read(out, "captures", ["capture", "counter"])
-    some = captures.filter(pc.match_like(captures["counter"], "mqtt_on_port_%"))
-    some = some.group_by("counter").aggregate([("capture", "count_distinct"), ("capture", "min")])
-    for row in some.sort_by("counter").to_pylist():
-        port, count = row["counter"].rpartition("_")[2], row["capture_count_distinct"]
-        where = row["capture_min"] + (f" and {count - 1:,} files more" if count > 1 else "")
-        found.append(f"{where}: MQTT on port {port}, which --ports does not name")
+    captures = read(out, "captures", ["capture", "counter", "count"])
+    wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
+    for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
+        text = _not_looked_at(row["counter"], row["count_sum"])
+        if text:
+            more = row["capture_count_distinct"] - 1
+            where = row["capture_min"] + (f" and {more:,} files more" if more else "")
+            found.append("%s: %s" % (where, text))
     return found
+
+
+def _not_looked_at(counter, count):
+    # What a counter of the table `captures` says that an operator should know.
+    for begin, text in _COUNTED.items():
+        if counter.startswith(begin):
+            rest = counter.removeprefix(begin)
+            return text.format(_WORDS.get(counter, rest), count)
+    return None
+
+
+_COUNTED = {
+    "mqtt_on_port_": "MQTT on port {}, which --ports does not name",
+    "link_type_": "{1:,} frames of link type {0} were not read",
+    "inside_": "{1:,} frames inside {0} were not looked into",
+    "tcp_fragments": "{1:,} fragments of IP packets were not put together",
+}
+_WORDS = {
+    "link_type_9": "9 (PPP)",
+    "link_type_105": "105 (Wi-Fi)",
+    "link_type_127": "127 (Wi-Fi with radiotap)",
+    "link_type_239": "239 (NFLOG)",
+    "inside_mpls": "MPLS",
+    "inside_pppoe": "PPPoE",
+    "inside_ip_in_ip": "IP in IP",
+    "inside_gre": "GRE",
+    "inside_esp": "ESP (encrypted)",
+    "inside_vxlan": "VXLAN",
+    "inside_geneve": "Geneve",
+}
 
 
 _NOTES = {
