@@ -314,6 +314,25 @@ def test_reading_of_version_2_keeps_the_time_of_its_measurement(tmp_path):
     assert dict(found["values"].to_pylist()[0]) == {1: 2100, 4: 3300}
 
 
+@pytest.mark.parametrize(("late_ms", "wanted"), [(-3, 4.0), (30, 0.0), (2000, None)])
+def test_latency_of_a_reading_whose_first_publish_was_not_captured_is_not_known(
+    late_ms, wanted, tmp_path
+):
+    """Two queues of a card may swap neighbours; what comes long after was sent again."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"p"), capture.connection(b"s")
+    subscriber.subscribe(b"#")
+    payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
+    if late_ms < 0:
+        publisher.publish(C2S, b"t", payload, 1, 1)
+        subscriber.publish(S2C, b"t", payload, 1, 1, after_ms=1 - late_ms)
+    else:
+        subscriber.publish(S2C, b"t", payload, 1, 1)
+        publisher.publish(C2S, b"t", payload, 1, 1, dup=1, after_ms=late_ms)
+    found = _judge(capture, tmp_path)["readings"]
+    assert found["latency_ms"].to_pylist() == [wanted]
+
+
 def test_connack_of_unknown_level_may_have_any_length(tmp_path):
     capture = Capture()
     talk = capture.middle(b"p", level=5)

@@ -265,7 +265,11 @@ READINGS = _schema(
         ("ts", TS, "first seen, published or delivered"),
         ("published", TS, "first PUBLISH of the device; null when not captured"),
         ("delivered", TS, "first PUBLISH to a subscriber; null when none was captured"),
-        ("latency_ms", pa.float64(), "from published to delivered"),
+        (
+            "latency_ms",
+            pa.float64(),
+            "from published to delivered; null: not known",
+        ),
         ("topic", pa.string(), "of the PUBLISH"),
         ("qos", pa.int8(), "as published, or as delivered when that was not captured"),
         ("times_published", pa.int64(), "as different messages"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from .alignment import SKEW_US
 from .envelopes import devices, measured, pick, unpack
 from .rows import FAR, clients, dictionary
 from .sessions import table
@@ -54,7 +55,8 @@ def _readings(messages, fields, order, first, sent):
     group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
     published_at = _least(np.where(published, sent, FAR), first)
     delivered_at = _least(np.where(published, FAR, sent), first)
-    known = (published_at < FAR) & (delivered_at < FAR)
+    # Published long after it was delivered is published again: the first was not captured.
+    known = (published_at < FAR) & (published_at - SKEW_US <= delivered_at) & (delivered_at < FAR)
     latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
     times = messages["times_sent"].to_numpy()[order]
     # Where a reading is published and delivered at two QoS, the device's counts.
