@@ -260,8 +260,8 @@ class MQTTClient:
         if self._protocol.left:
             heap_lock()
             self._push()
-            if self._error and not qos & 6:
-                self._tell()
+            if self._error and not (qos & 6 or self._protocol.mqueue_store_qos0):
+                self._tell()  # else it is kept, and poll() tells
         return retain
 
     def _on_write_failure(self, error, flags):

@@ -5,7 +5,7 @@ MQTT 3.1 §4.3; the broker-message-retransmission note.
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import CLOSED, FULL, TIMEOUT
+from umqtt31 import CLOSED, FULL, NETWORK, TIMEOUT
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = (
@@ -134,6 +134,27 @@ def test_c2b_qos0_waits_in_the_queue_only_if_asked_to():
     d.connect(False)
     d.c2b(publish(b"t", b"a"), publish(b"t", b"b", 1, 1), publish(b"t", b"c"))
     assert (d.client.inflight, d.client.queued) == (1, 0)
+
+
+def test_c2b_qos0_that_is_kept_when_the_link_is_lost_is_not_refused():
+    """RT-MQUEUE-Q0: who publishes it again, as after an error, would send it twice.
+
+    publish() QoS 1 id 1, of which the stream takes nothing; publish() QoS 0, and the
+    stream turns out to be lost; CONNECT
+    C: PUBLISH QoS 1 id 1, QoS 0
+    """
+    for is_kept in (True, False):
+        d = Dialogue(mqueue_store_qos0=is_kept)
+        d.stream.is_blocked = True
+        d.publish(b"a", 1)
+        d.stream.write_error = OSError(104)
+        if is_kept:
+            assert d.publish(b"b", 0) == 0
+            assert code_of(d.client.poll) == NETWORK
+        else:
+            assert code_of(d.publish, b"b", 0) in (FULL, NETWORK)
+        d.connect(False)
+        d.c2b(publish(b"t", b"a", 1, 1, dup=1), *[publish(b"t", b"b")] * is_kept)
 
 
 def test_c2b_qos0_behind_a_full_queue_is_refused():
