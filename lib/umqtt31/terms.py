@@ -172,7 +172,8 @@ def _refuse(protocol):
 
     for k in range(protocol.count):
         slot = protocol._slot(k)
-        if protocol._waits[slot] & _WAITS < _OWE_PUBREL:
+        # What is released needs no PUBLISH any more, in the same session.
+        if protocol._waits[slot] & _WAITS < _OWE_PUBREL or not protocol.is_present:
             buf = packet_of(protocol, slot)
             code = protocol.refusal(size_of(number_at(buf, 1, _VARIABLE)), buf[0] & 7)
             if code:

@@ -420,6 +420,23 @@ def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
         assert d.client.inflight == d.client.queued == 0
 
 
+def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_told():
+    """MQTT-3.2.2-11, MQTT-3.2.2-14: in the session before it would have gone on as PUBREL."""
+    for said in (properties(maximum_qos=1), properties(retain_available=0)):
+        for is_present in (True, False):
+            d = Dialogue()
+            dropped = watch_drops(d)
+            d.publish(b"1", 2, retain=True)
+            d.stream.take()
+            d.b2c(pubrec(1))
+            d.c2b(pubrel(1))
+            d.lose()
+            opened(d, d.connect_packet(False), connack(0, int(is_present), said), False)
+            d.work()
+            d.c2b(*[pubrel(1)] * is_present)
+            assert len(dropped) == 1 - is_present
+
+
 # --- reasons in answers -----------------------------------------------------------------
 
 
