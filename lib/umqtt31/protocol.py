@@ -259,6 +259,8 @@ class Protocol:
 
     def lost(self):
         """The stream is closed, and what was half written is gone with it."""
+        if self.state == _OPENING and not self.left:
+            self._known = 0  # there may be a new session, and its CONNACK is lost
         self.state = 0
         self.write = None
         if self.out is self._spare_acks:

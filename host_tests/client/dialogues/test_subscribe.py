@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
-from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, TOO_LARGE
+from umqtt31 import CLOSED, FULL, NETWORK, PROTOCOL, TIMEOUT, TOO_LARGE
 
 # At level 4 session present decides, and nothing is marked DUP but PUBLISH.
 LEVEL_3 = (
@@ -217,6 +217,30 @@ def test_c2b_more_filters_than_max_subscriptions_are_refused():
     d.subscribe(subscribe(2, (b"b", 0)), suback(2, 0), b"b")
     assert code_of(d.client.subscribe, b"c") == FULL
     d.subscribe(subscribe(3, (b"b", 1)), suback(3, 1), b"b", 1)
+
+
+def test_c2b_subscriptions_are_sent_again_when_a_connack_may_have_been_lost():
+    """Session present does not tell that it is the one that the filters were in.
+
+    CONNECT, and the broker, which has lost its session, begins a new one; its CONNACK is
+    lost.  CONNECT, CONNACK with session present
+    C: SUBSCRIBE 2 ("a", 1)
+    """
+    d = Dialogue(clean=False)
+    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+    d.lose()
+    stream = d.new_stream(False)
+    stream._answers[0] = stream._answers[0][0], b"\x20"
+    stream.feed(OSError(104))
+    assert code_of(d.client.connect, False, stream) == NETWORK
+    d.reconnect(False)
+    d.work()
+    d.c2b(subscribe(2, (b"a", 1)))
+    d.b2c(suback(2, 1))
+    d.lose()
+    d.reconnect(False)
+    d.work()
+    d.c2b(*[subscribe(3, (b"a", 1))] * (d.level < 4))
 
 
 def test_c2b_lost_while_subscribing_is_sent_on_the_next_connection():
