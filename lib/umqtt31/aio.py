@@ -206,10 +206,10 @@ class MQTTClient(_client.MQTTClient):
     def _step(self):
         # Go on connecting -> connected?
         protocol = self._protocol
-        is_new = self._clean or protocol.was_clean
         if not self.reconnect():
             return False
-        if is_new or protocol.level > 3 and not protocol.is_present:
+        if protocol.is_new:
+            protocol.is_new = False
             for one in self._taken:
                 one.packet_id = 0  # the broker's new session knows nothing of it
         self._link += 1

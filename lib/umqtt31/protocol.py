@@ -143,7 +143,8 @@ class Protocol:
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
     answers.  While `is_ending` only answers go out.  `granted`: what the last SUBACK said.
-    `is_present`: what the last CONNACK said of the session.  `has_moved`: since
+    `is_present`: what the last CONNACK said of the session; `is_new`: the broker began a new
+    one since the front set it to False.  `has_moved`: since
     `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
     the last one, so what was sent since then went out at that time or later.
     """
@@ -161,7 +162,7 @@ class Protocol:
         self.end = self.left = self._stuck_at = self.state = self._tries = 0
         self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
-        self.is_present = self.is_clean = self.was_clean = self.is_starved = False
+        self.is_present = self.is_new = self.is_clean = self.was_clean = self.is_starved = False
         self.is_due = self.is_pinging = self._was_online = self.has_moved = False
         # Of the filters, the broker knows so many; so many were sent to it.
         self._known = self._asked = 0
@@ -290,6 +291,7 @@ class Protocol:
     def _begin_session(self):
         # A clean session ends with its connection, so what follows one is new, too.
         if self.is_clean or self.was_clean or self.level > 3 and not self.is_present:
+            self.is_new = True
             self.renew(self.is_clean)
         self.was_clean = self.is_clean
         self.connected()

@@ -27,6 +27,8 @@ def qos2_next():
 LEVEL_5 = (
     "test_message_has_a_copy_of_its_properties",
     "test_message_that_a_body_refuses_is_answered_with_its_reason",
+    "test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either",
+    "test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice",
     "test_qos2_refused_between_two_connections_is_handed_over_again_on_the_next",
 )
 BELOW_5 = ("test_message_cannot_be_refused_below_level_5",)
@@ -212,6 +214,58 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
         await client.disconnect()
 
     Desk(2).run(main)
+
+
+def test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice():
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        client.v5.session_expiry = 3600
+        await client.connect(True, desk.open)
+        first.feed(qos2())
+        async for _ in client.messages():
+            await client.disconnect()
+        await client.connect(False)
+        second.feed(qos2(1), qos2_next())
+        async for message in client.messages():
+            assert message.payload == b"b"
+            break
+        await desk.until(lambda: b"\x50\x02\x00\x07" in second.sent)
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either():
+    # The connection that says that the session is a new one does not live to be used.
+    async def main(desk):
+        first, second, third = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(qos2())
+        payloads = []
+        second._pieces[0] = wire.connack()
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                break
+            client.publish_nowait(b"u", b"", qos=1)
+            first.feed(b"")
+            write = second.write
+
+            def write_once(buf, off, n):
+                second.write_error = OSError(104)  # for the next call
+                second.write = write
+                second.sent += bytes(buf[off : off + n])
+                return n
+
+            second.write = write_once
+            third.feed(wire.publish(b"t", b"b", 2, 7))
+            await desk.until(lambda: second.is_closed and client.is_connected)
+        assert payloads == [b"a", b"b"]
+        await client.disconnect()
+
+    Desk(3).run(main)
 
 
 def test_publish_of_qos0_waits_for_the_connection():
