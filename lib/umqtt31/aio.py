@@ -117,7 +117,7 @@ class _Messages:
         if self._last:
             self._last.done()
             self._last = None
-            client._turn(0)  # acknowledged before the next body begins
+            client._turn(False)  # acknowledged before the next body begins
         pattern = self._pattern
         while not client._is_over:
             taken = client._taken
@@ -231,32 +231,34 @@ class MQTTClient(_client.MQTTClient):
         while self._raw is raw:
             if self._turn():
                 await sleep_ms(0)  # there may be more, and others want their turn
-            elif len(self._taken) >= _MOST_TAKEN and not self._waiting:
+            elif not self._room():
                 await self._moved.wait()  # _drop() and _next_turn() say when
             elif self._opener or protocol.left:
                 await sleep_ms(_GLANCE_MS)
             elif self._raw is raw:
                 await readable(raw)
 
-    def _turn(self, most=_MOST_TAKEN):
-        # All that is due, without waiting; reads until `most` messages wait for a body
-        # -> packets handled.
+    def _room(self):
+        # So many messages may be read now.  What waits for the broker, or a body that does,
+        # must not wait for a body.
+        taken = self._taken
+        if self._waiting or self._protocol.is_pinging or taken and taken[0]._turn == _BROKER:
+            return _MOST_PACKETS
+        return max(0, _MOST_TAKEN - len(taken))
+
+    def _turn(self, is_reading=True):
+        # All that is due, without waiting -> packets handled.
         protocol = self._protocol
         handled = 0
         try:
             if protocol.state == _ONLINE:
                 self._settle()
-                if not most:
+                if not is_reading:
                     heap_lock()
                     self._push()
                     self._tell()
                     return 0
-                # What waits for the broker, or a body that does, must not wait for a body.
-                if self._waiting or protocol.is_pinging:
-                    most = _MOST_PACKETS
-                else:
-                    most = max(0, most - len(self._taken))
-                self._most_packets = most
+                self._most_packets = self._room()
                 handled = self.poll()
             elif self._keeper:
                 self._step()
@@ -292,10 +294,10 @@ class MQTTClient(_client.MQTTClient):
             self._keeper.cancel()
             self._keeper = None
         try:
-            self._turn(0)
+            self._turn(False)
             if self._protocol.left:
                 await sleep_ms(_TICK_MS)
-                self._turn(0)
+                self._turn(False)
         finally:
             if self._protocol.left:
                 self._close()  # the stream takes nothing
@@ -352,9 +354,13 @@ class MQTTClient(_client.MQTTClient):
             packet_id = one.packet_id
             if packet_id:
                 now = time.ticks_ms()
-                if one.qos == 2 and not protocol.held.has_room(packet_id):
-                    return
-                if one._link == self._link:
+                is_here = one._link == self._link
+                if one.qos == 2:
+                    # What is not taken here for want of room gets no PUBREL that would end its
+                    # being held: it waits for the next connection.
+                    if protocol.is_starved and not is_here or not protocol.held.has_room(packet_id):
+                        return
+                if is_here:
                     if one._reason:
                         protocol.message.reason = one._reason
                     protocol.acknowledge(one.qos, packet_id, now)

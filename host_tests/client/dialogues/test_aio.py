@@ -216,6 +216,59 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
     Desk(2).run(main)
 
 
+def test_qos2_without_a_place_is_not_held_before_it_came_again():
+    # All three are done without a connection, and there is a place for one.
+    async def main(desk):
+        first, *later = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(*[wire.publish(b"t", b"%d" % k, 2, k) for k in (1, 2, 3)])
+        async for message in client.messages():
+            if message.payload == b"1":
+                await desk.until(lambda: client.stats.received == 3)
+                first.feed(b"")
+                await desk.until(lambda: first.is_closed)
+            if message.payload == b"3":
+                message.done()
+                break
+        for k in (1, 2, 3):
+            stream = later[k - 1]
+            # The broker sends again what it has no PUBREC for.
+            stream.feed(*[wire.publish(b"t", b"%d" % n, 2, n, 1) for n in range(k, 4)])
+            await desk.until(lambda: b"\x50\x02\x00%c" % k in stream.sent)  # noqa: B023
+            stream.feed(b"\x62\x02\x00%c" % k)
+            await desk.until(lambda: b"\x70\x02\x00%c" % k in stream.sent)  # noqa: B023
+        assert client.stats.received == 3
+        await client.disconnect()
+
+    Desk(4, keepalive=0, max_awaiting_rel=1, await_rel_timeout=86400).run(main)
+
+
+def test_messages_that_are_done_and_wait_for_the_broker_do_not_stop_the_reading():
+    # More than are taken at once are done without a connection, and there is a place for one.
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        client.publish_nowait(b"t", b"", qos=1)
+        waiting = asyncio.create_task(client.flush())  # so reading goes on
+        first.feed(*[wire.publish(b"t", b"%d" % k, 2, k) for k in range(1, 19)])
+        async for message in client.messages():
+            if message.payload == b"1":
+                await desk.until(lambda: client.stats.received == 18)
+                first.feed(b"")
+                await desk.until(lambda: first.is_closed)
+                waiting.cancel()
+            if message.payload == b"18":
+                message.done()
+                break
+        second.feed(wire.publish(b"t", b"1", 2, 1, 1))
+        await desk.until(lambda: b"\x50\x02\x00\x01" in second.sent)
+        await client.disconnect()
+
+    Desk(2, keepalive=0, max_awaiting_rel=1, await_rel_timeout=86400).run(main)
+
+
 def test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice():
     async def main(desk):
         first, second = desk.streams
