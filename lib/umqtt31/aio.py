@@ -324,19 +324,34 @@ class MQTTClient(_client.MQTTClient):
 
     def _take_in(self, message):
         # As `on_message`.  A QoS of 0 keeps poll() from acknowledging it already.
+        taken = self._taken
         if message.qos:
-            for one in self._taken:
-                if one.packet_id == message.packet_id:
-                    break  # it came again: is acknowledged here
-            else:
-                one = Message(message, self._protocol.level)
-                one.qos = message.qos
-                one.packet_id = message.packet_id
-                self._taken.append(one)
-            one._link = self._link
+            one = Message(message, self._protocol.level)
+            one.qos = message.qos
+            one.packet_id = message.packet_id
+            for other in taken:
+                if other.packet_id == one.packet_id:
+                    if (
+                        other.qos == one.qos
+                        and other.topic == one.topic
+                        and other.payload == one.payload
+                    ):
+                        one = other  # it came again: is acknowledged here
+                    else:
+                        other.packet_id = 0  # of a session that the broker has lost
+            link = self._link
+            if one._link != link:
+                if one._link:
+                    taken.remove(one)
+                one._link = link
+                # In the order of arrival here: before those that are still to come again.
+                k = 0
+                while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
+                    k += 1
+                taken.insert(k, one)
             message.qos = 0
-        elif len(self._taken) < _MOST_QOS0:
-            self._taken.append(Message(message, self._protocol.level))
+        elif len(taken) < _MOST_QOS0:
+            taken.append(Message(message, self._protocol.level))
         else:
             self._protocol.stats.dropped += 1
 

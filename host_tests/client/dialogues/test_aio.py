@@ -216,6 +216,60 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
     Desk(2).run(main)
 
 
+def test_acknowledgements_leave_in_the_order_of_the_connection_that_they_leave_on():
+    # "a" was done, but its PUBACK is lost: it comes again before "b", whose body was left.
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(wire.publish(b"t", b"a", 1, 7), wire.publish(b"t", b"b", 1, 8))
+        async for message in client.messages():
+            if message.payload == b"b":
+                break
+            first.write_error = OSError(104)
+        second.feed(wire.publish(b"t", b"a", 1, 7, 1), wire.publish(b"t", b"b", 1, 8, 1))
+        await desk.until(lambda: first.is_closed and client.stats.received == 4)
+        second.take()
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                message.done()
+                break
+        assert payloads == [b"a", b"b"]
+        await desk.until(lambda: len(second.sent) == 8)
+        assert second.take() == b"\x40\x02\x00\x07\x40\x02\x00\x08"
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
+def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over():
+    # The broker lost its session, and cannot say so at level 3.
+    async def main(desk):
+        first, second = desk.streams
+        client = desk.client
+        await client.connect(False, desk.open)
+        first.feed(qos1())
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                message.done()
+                break
+            first.feed(b"")
+            second.feed(wire.publish(b"t", b"b", 1, 7))
+            await desk.until(lambda: client.is_connected and first.is_closed)
+            second.take()
+            await aio.sleep_ms(600)
+        assert payloads == [b"a", b"b"]
+        await desk.until(lambda: second.sent)
+        assert second.take() == b"\x40\x02\x00\x07"
+        await client.disconnect()
+
+    Desk(2).run(main)
+
+
 def test_qos2_without_a_place_is_not_held_before_it_came_again():
     # All three are done without a connection, and there is a place for one.
     async def main(desk):
