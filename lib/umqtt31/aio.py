@@ -110,6 +110,11 @@ class _Messages:
         self._last = None
 
     def __aiter__(self):
+        # What a body has left is for this loop, one of this object's, too.
+        self._last = None
+        for one in self._client._taken:
+            if one._turn == _LOOP and one._pattern == self._pattern:
+                one._turn = _NOBODY
         return self
 
     async def __anext__(self):
@@ -317,10 +322,7 @@ class MQTTClient(_client.MQTTClient):
         """
         if pattern is not None:
             pattern = as_bytes("pattern", pattern)
-        for one in self._taken:
-            if one._turn == _LOOP and one._pattern == pattern:
-                one._turn = _NOBODY
-        return _Messages(self, pattern)
+        return _Messages(self, pattern).__aiter__()
 
     def _take_in(self, message):
         # As `on_message`.  A QoS of 0 keeps poll() from acknowledging it already.

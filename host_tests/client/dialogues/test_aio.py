@@ -323,6 +323,25 @@ def test_messages_that_are_done_and_wait_for_the_broker_do_not_stop_the_reading(
     Desk(2, keepalive=0, max_awaiting_rel=1, await_rel_timeout=86400).run(main)
 
 
+def test_loop_over_the_same_messages_gets_again_what_a_body_has_left():
+    async def main(desk):
+        client, stream = await desk.connected()
+        stream.feed(qos1())
+        messages = client.messages()
+        async for message in messages:
+            break
+        async for again in messages:
+            assert again is message
+            assert stream.take() == b""
+            again.done()
+            break
+        await desk.until(lambda: stream.sent)
+        assert stream.take() == b"\x40\x02\x00\x07"
+        await client.disconnect()
+
+    Desk().run(main)
+
+
 def test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice():
     async def main(desk):
         first, second = desk.streams
