@@ -236,20 +236,12 @@ class MQTTClient(_client.MQTTClient):
         while self._raw is raw:
             if self._turn():
                 await sleep_ms(0)  # there may be more, and others want their turn
-            elif not self._room():
+            elif not self._most_packets:
                 await self._moved.wait()  # _drop() and _next_turn() say when
             elif self._opener or protocol.left:
                 await sleep_ms(_GLANCE_MS)
             elif self._raw is raw:
                 await readable(raw)
-
-    def _room(self):
-        # So many messages may be read now.  What waits for the broker, or a body that does,
-        # must not wait for a body.
-        taken = self._taken
-        if self._waiting or self._protocol.is_pinging or taken and taken[0]._turn == _BROKER:
-            return _MOST_PACKETS
-        return max(0, _MOST_TAKEN - len(taken))
 
     def _turn(self, is_reading=True):
         # All that is due, without waiting -> packets handled.
@@ -263,7 +255,12 @@ class MQTTClient(_client.MQTTClient):
                     self._push()
                     self._tell()
                     return 0
-                self._most_packets = self._room()
+                # What waits for the broker, or a body that does, must not wait for a body.
+                taken = self._taken
+                if self._waiting or protocol.is_pinging or taken and taken[0]._turn == _BROKER:
+                    self._most_packets = _MOST_PACKETS
+                else:
+                    self._most_packets = max(0, _MOST_TAKEN - len(taken))
                 handled = self.poll()
             elif self._keeper:
                 self._step()
@@ -330,9 +327,9 @@ class MQTTClient(_client.MQTTClient):
         if message.qos:
             one = Message(message, self._protocol.level)
             one.qos = message.qos
-            one.packet_id = message.packet_id
+            one.packet_id = packet_id = message.packet_id
             for other in taken:
-                if other.packet_id == one.packet_id:
+                if other.packet_id == packet_id:
                     if (
                         other.qos == one.qos
                         and other.topic == one.topic
@@ -347,9 +344,11 @@ class MQTTClient(_client.MQTTClient):
                     taken.remove(one)
                 one._link = link
                 # In the order of arrival here: before those that are still to come again.
-                k = 0
-                while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
-                    k += 1
+                k = len(taken)
+                if k and taken[-1]._link != link:
+                    k = 0
+                    while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
+                        k += 1
                 taken.insert(k, one)
             message.qos = 0
         elif len(taken) < _MOST_QOS0:
@@ -372,11 +371,12 @@ class MQTTClient(_client.MQTTClient):
             if packet_id:
                 now = time.ticks_ms()
                 is_here = one._link == self._link
-                if one.qos == 2:
-                    # What is not taken here for want of room gets no PUBREL that would end its
-                    # being held: it waits for the next connection.
-                    if protocol.is_starved and not is_here or not protocol.held.has_room(packet_id):
-                        return
+                if one.qos == 2 and not protocol.held.has_room(packet_id):
+                    return
+                # What this connection does not take for want of room gets no PUBREL on it, that
+                # would end its being held.
+                if protocol.is_starved and not is_here:
+                    return
                 if is_here:
                     if one._reason:
                         protocol.message.reason = one._reason

@@ -329,11 +329,12 @@ def test_loop_over_the_same_messages_gets_again_what_a_body_has_left():
         stream.feed(qos1())
         messages = client.messages()
         async for message in messages:
+            left = message
             break
-        async for again in messages:
-            assert again is message
+        async for message in messages:
+            assert message is left
             assert stream.take() == b""
-            again.done()
+            message.done()
             break
         await desk.until(lambda: stream.sent)
         assert stream.take() == b"\x40\x02\x00\x07"
@@ -362,6 +363,18 @@ def test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice():
     Desk(2).run(main)
 
 
+def write_once(stream):
+    """The `write()` of a stream that is lost behind the first call."""
+
+    def write(buf, off, n):
+        if stream.sent:
+            raise OSError(104)
+        stream.sent += bytes(buf[off : off + n])
+        return n
+
+    return write
+
+
 def test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either():
     # The connection that says that the session is a new one does not live to be used.
     async def main(desk):
@@ -377,15 +390,7 @@ def test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either
                 break
             client.publish_nowait(b"u", b"", qos=1)
             first.feed(b"")
-            write = second.write
-
-            def write_once(buf, off, n):
-                second.write_error = OSError(104)  # for the next call
-                second.write = write
-                second.sent += bytes(buf[off : off + n])
-                return n
-
-            second.write = write_once
+            second.write = write_once(second)
             third.feed(wire.publish(b"t", b"b", 2, 7))
             await desk.until(lambda: second.is_closed and client.is_connected)
         assert payloads == [b"a", b"b"]
