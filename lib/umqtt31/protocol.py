@@ -975,7 +975,8 @@ class Protocol:
             self._moved_at = now
             if self._tries < _MAX_TRIES:
                 self._tries += 1
-        if not self.left and self._ping_in(now, 1) <= 0:
+        # The stream may have been lost in the same poll().
+        if self.state and not self.left and self._ping_in(now, 1) <= 0:
             if self.is_pinging:  # 31-2.2-KATIMEOUT
                 return _TIMEOUT
             self.ping()

@@ -50,6 +50,23 @@ def test_c2b_sending_alone_puts_off_no_ping_for_ever():
     assert d.stream.is_closed
 
 
+def test_link_that_is_lost_as_its_ping_is_due_leaves_nothing_to_write():
+    """31-2.2-KA: the next publish() wrote that PINGREQ to no stream, an AttributeError.
+
+    C: silence until the ping is due; the stream: ECONNRESET at that very poll()
+    C: PUBLISH QoS 1, accepted; it goes out on the next connection
+    """
+    d = Dialogue(keepalive=60)
+    d.clock.now_ms += 45000
+    d.lose()
+    assert d.client.stats.pings == 0
+    d.publish(b"x", 1)
+    assert (d.client.inflight, d.client.queued) == (0, 1)
+    d.connect(False)
+    d.work()
+    d.c2b(publish(b"t", b"x", 1, 1))
+
+
 def test_b2c_receiving_alone_puts_off_no_ping():
     """31-2.2-KA: the broker counts what the client sends, so receiving does not help.
 
