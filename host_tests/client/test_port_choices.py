@@ -10,7 +10,7 @@ import pytest
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.wire import puback, publish
-from umqtt31 import FileBlockDevice, MQTTError, packet
+from umqtt31 import FileBlockDevice, MQTTClient, MQTTError, packet
 from umqtt31.errors import NETWORK
 from umqtt31.tls import context_of
 from umqtt31.tlserror import text_of
@@ -222,3 +222,25 @@ def test_look_up_that_fails_gives_the_address_that_was_found_before(sockets, mon
     assert open_tcp("broker", 1883, None).address == ("10.0.0.2", 1883)
     with pytest.raises(OSError):
         open_tcp("another", 1883, None)
+
+
+def test_look_up_of_the_program_takes_the_place_of_the_port_s(sockets):
+    """Which waits for its name server, on a Pico W longer than the watchdog does."""
+    client = MQTTClient("a", "broker", 1884)
+    asked = []
+
+    def look_up(server, port):
+        asked.append((server, port))
+        if len(asked) == 1:
+            raise OSError("not known yet")
+        return 2, 1, 6, "", ("10.0.0.9", port)
+
+    client.look_up = look_up
+    with pytest.raises(MQTTError, match="cannot reach the broker broker port 1884: not known yet"):
+        client.connect()
+    assert sockets.made == []
+    sockets.errors = {"connect": 111}
+    with pytest.raises(MQTTError, match="111"):
+        client.connect()
+    assert sockets.made[0].address == ("10.0.0.9", 1884)
+    assert asked == [("broker", 1884)] * 2

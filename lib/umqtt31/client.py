@@ -88,6 +88,8 @@ class MQTTClient:
     # the broker's reason code, too
     on_drop = None
     last_error = None  # why reconnect() has failed so far: an MQTTError
+    # look_up(server, port) -> the first of what socket.getaddrinfo() says, in place of it
+    look_up = None
 
     def __init__(
         self,
@@ -621,7 +623,7 @@ class MQTTClient:
         self._fit(len(packet) - len(client_id))
         self._clean = clean
         self._error = None
-        stream = stream or open_stream(self._opener, self._address)
+        stream = stream or open_stream(self._opener, self._address, self.look_up)
         if not hasattr(stream, "readinto"):
             raise TypeError("stream has no readinto()")
         self._raw = stream

@@ -39,14 +39,15 @@ def _look_up(server, port):
     return _addresses[key]
 
 
-def open_tcp(server, port, context):
+def open_tcp(server, port, context, look_up=None):
     """Start to connect, waiting for nothing but the name look-up -> a stream.
 
-    `context` is an SSLContext or None.  Raises OSError, ValueError.
+    `context` is an SSLContext or None; `look_up` as `MQTTClient.look_up`.  Raises OSError,
+    ValueError.
     """
     if socket is None:
         raise OSError("no sockets in this build: give connect() a stream")
-    address = _look_up(server, port)
+    address = (look_up or _look_up)(server, port)
     sock = socket.socket(address[0], address[1], address[2])
     try:
         sock.setblocking(False)
@@ -71,13 +72,14 @@ def open_tcp(server, port, context):
         raise
 
 
-def open_stream(opener, address):
-    """-> a stream by `opener()`, or by TCP to `address` (server, port, context).
+def open_stream(opener, address, look_up):
+    """-> a stream by `opener()`, or by TCP to `address` (server, port, context), which
+    `look_up` finds, if it is not None.
 
     Raises MQTTError (NETWORK), which says where and why.
     """
     try:
-        return opener() if opener else open_tcp(*address)
+        return opener() if opener else open_tcp(*address, look_up)
     except Exception as error:
         if isinstance(error, MQTTError):
             raise

@@ -43,6 +43,9 @@ class MQTTClient:
     """`handler(topic_len, payload_len)` for a received message larger than the buffer."""
     last_error: MQTTError | None
     """Why `reconnect()` has failed so far."""
+    look_up: Callable[[str, int], tuple[object, ...]] | None
+    """`look_up(server, port)` -> the first of what `socket.getaddrinfo()` says; in place of that,
+    which waits for the name server."""
 
     @property
     def is_connected(self) -> bool:
