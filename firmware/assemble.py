@@ -20,6 +20,9 @@ _DEEP_SLEEP = 4
 # Of a chunk: header of PUBLISH, length of topic, packet id; kind, id and offset.
 _CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 
+# What their names end with, the port finds without a name server.
+_OWN_NAMES = ("local", "localhost")
+
 
 def assemble(config, board):
     """-> the node, or None when it cannot be; why is printed."""
@@ -52,6 +55,7 @@ def _build(config, board):
         store=store,
         cause=cause,
         updates=_updates(config, board, watchdog),
+        names=_names(config, board, network, client),
     )
 
 
@@ -116,6 +120,19 @@ def _ntp(config, board, network):
     from ntp import NTP
 
     return NTP(config["ntp_server"], network.find_dns, time)
+
+
+def _names(config, board, network, client):
+    from asking import is_address
+
+    name = config["server"]
+    if board.NETWORK == "host" or is_address(name) or name.split(".")[-1] in _OWN_NAMES:
+        return None  # nobody is asked, or no name server
+    from names import Names
+
+    names = Names(name, network.find_dns, time)
+    client.look_up = names.look_up
+    return names
 
 
 def _updates(config, board, watchdog):

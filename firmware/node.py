@@ -42,7 +42,8 @@ class Node:
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
     as wifi.WiFi; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
     as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
-    the board started, a number of health.CAUSE; `updates` an ota.Updates, or None.
+    the board started, a number of health.CAUSE; `updates` an ota.Updates, `names` a
+    names.Names, or None.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Node:
         store=None,
         cause=0,
         updates=None,
+        names=None,
     ):
         self._state = state
         self._client = client
@@ -71,6 +73,7 @@ class Node:
         self._log = log
         self._times = times or Timekeeper(clock)
         self._updates = updates
+        self._names = names
         self._config = config
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
@@ -130,6 +133,8 @@ class Node:
     def step(self):
         """One round: feed, sample if due, then wait for the broker or the next sample."""
         self._times.ask(self._network)
+        if self._names:
+            self._names.work(not self._client.is_connected and self._network.is_up())
         if self._updates:
             self._update()
         self._save(self._save_when_due)
@@ -217,6 +222,10 @@ class Node:
             if self._times.error:
                 self._tell("tls: waits for the time:", self._times.error)
             self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
+        elif self._names and not self._names.is_ready:
+            if self._names.error:
+                self._tell("broker:", self._names.error)
+            self._clock.sleep_ms(min(wait_ms, _ASKING_WAIT_MS))
         else:
             self._connect(wait_ms)
 

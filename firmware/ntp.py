@@ -1,100 +1,45 @@
-"""Asks an NTP server for the time in the background: every call returns at once.
+"""Asks an NTP server for the time in the background: SNTP (RFC 4330) over UDP."""
 
-SNTP (RFC 4330) over UDP.  Names are looked up with a DNS question of our own (RFC 1035),
-since the port's getaddrinfo() waits for many seconds when nobody answers, longer than
-a watchdog does.  After a failure it asks again with growing pauses.
-"""
-
-import random
-import socket
 import struct
 
+from asking import Asker, is_address, nonce
 from walltime import EARLIEST_S
 
 _NTP_PORT = 123
-_DNS_PORT = 53
-_ANSWER_MS = 3000
-_FIRST_PAUSE_MS = 2000
-_LONGEST_PAUSE_MS = 300000
 _REFRESH_MS = 6 * 3600 * 1000
 # From 1900 to 1970.
 _TO_UNIX_S = 2208988800
 
 
-class NTP:
+class NTP(Asker):
     """`server`: name or address, ":PORT" behind it if it is not 123.
 
     `find_dns()` -> address of a name server, or None where the system below looks names
-    up; `clock` as in node.Node.  `error` is why there is no time yet, or None.
+    up; `clock` as in node.Node.  work() gives seconds since 1970.
     """
 
     def __init__(self, server, find_dns, clock):
         self._name, _, port = server.partition(":")
+        super().__init__("no time from " + self._name, _REFRESH_MS, clock)
         self._port = int(port or _NTP_PORT)
         self._find_dns = find_dns
-        self._clock = clock
-        self._socket = None
-        self._read = None  # takes the answer that is awaited
-        self._nonce = b""
-        self._pause_ms = 0
-        self._next_at = None  # ticks; None: now
-        self._sent_at = 0
-        self.error = None
-
-    @property
-    def is_asking(self):
-        """Is an answer awaited?  Then work() is wanted soon again."""
-        return self._socket is not None
-
-    def work(self, has_network=True):
-        """Do what is due -> seconds since 1970 when they just came, else None.  Allocates."""
-        now = self._clock.ticks_ms()
-        try:
-            if self._socket is None:
-                # Once due it stays so, however long there is no network: ticks come round.
-                if self._next_at is not None and self._clock.ticks_diff(now, self._next_at) >= 0:
-                    self._next_at = None
-                if self._next_at is None and has_network:
-                    self._ask()
-                return None
-            data = self._receive()
-            if data is not None:
-                return self._read(data)
-            if self._clock.ticks_diff(now, self._sent_at) >= _ANSWER_MS:
-                raise OSError("no answer")
-        except (OSError, ValueError, IndexError) as error:
-            self._fail(error.args[-1] if error.args else error)
-        return None
 
     def _ask(self):
-        dns = None if _is_address(self._name) else self._find_dns()
+        dns = None if is_address(self._name) else self._find_dns()
         if dns is None:
             self._ask_time(self._name)
         else:
-            self._nonce = _nonce(2)
-            labels = b"".join(bytes([len(one)]) + one for one in self._name.encode().split(b"."))
-            question = self._nonce + b"\x01\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
-            self._send(dns, _DNS_PORT, question, self._on_address)
+            self._ask_address(self._name, dns, self._on_address)
 
     def _ask_time(self, address):
-        self._nonce = _nonce(8)
+        self._nonce = nonce(8)
         question = b"\x23" + bytes(39) + self._nonce
         self._send(address, self._port, question, self._on_time)
 
     def _on_address(self, data):
-        if data[:2] != self._nonce or not data[2] & 0x80:
-            return  # not the answer to this question
-        at = _skip_name(data, 12) + 4
-        for _ in range(data[7]):
-            at = _skip_name(data, at)
-            kind = data[at] << 8 | data[at + 1]
-            length = data[at + 8] << 8 | data[at + 9]
-            at += 10
-            if kind == 1 and length == 4 and at + 4 <= len(data):
-                self._close()
-                return self._ask_time("%d.%d.%d.%d" % tuple(data[at : at + 4]))
-            at += length
-        raise OSError("unknown name")
+        address = self._address_in(data)
+        if address:
+            self._ask_time(address)
 
     def _on_time(self, data):
         if len(data) < 48 or data[24:32] != self._nonce or data[0] & 7 != 4:
@@ -105,52 +50,4 @@ class NTP:
             seconds += 1 << 32  # from 2036 on
         if not knows or seconds < _TO_UNIX_S + EARLIEST_S:
             raise OSError("the server does not know the time")
-        self._close()
-        self._pause_ms = 0
-        self.error = None
-        self._next_at = self._clock.ticks_add(self._clock.ticks_ms(), _REFRESH_MS)
         return seconds - _TO_UNIX_S + (fraction >> 31)
-
-    def _send(self, address, port, data, read):
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
-        # Connected, so that nobody else's answer comes in.
-        self._socket.connect(socket.getaddrinfo(address, port)[0][-1])
-        self._socket.send(data)
-        self._sent_at = self._clock.ticks_ms()
-        self._read = read
-
-    def _receive(self):
-        try:
-            return self._socket.recv(512) or None
-        except OSError as error:
-            if error.errno in (11, 35):  # EAGAIN
-                return None
-            raise
-
-    def _fail(self, reason):
-        self._close()
-        self.error = "no time from %s: %s" % (self._name, reason)
-        self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
-        self._next_at = self._clock.ticks_add(self._clock.ticks_ms(), self._pause_ms)
-
-    def _close(self):
-        if self._socket:
-            self._socket.close()
-            self._socket = None
-
-
-def _nonce(count):
-    return bytes([random.getrandbits(8) for _ in range(count)])
-
-
-def _is_address(name):
-    return all(part and all(c in "0123456789" for c in part) for part in name.split("."))
-
-
-def _skip_name(data, at):
-    while data[at]:
-        if data[at] >= 0xC0:  # a pointer ends it
-            return at + 2
-        at += 1 + data[at]
-    return at + 1

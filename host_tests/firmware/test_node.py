@@ -609,6 +609,34 @@ def test_node_whose_tls_refuses_the_certificate_says_so_and_goes_on(bench):
     assert bench.client.is_connected
 
 
+class FakeNames:
+    is_ready = False
+    error = "no address of b: no answer"
+
+    def __init__(self):
+        self.asked = []
+
+    def work(self, has_network):
+        self.asked.append(has_network)
+
+
+def test_node_connects_by_name_when_the_name_server_has_answered(clock, client, tmp_path):
+    """The port's look-up took longer than the watchdog of an RP2040: it reset for ever."""
+    names = FakeNames()
+    bench = Bench(clock, client, tmp_path / "state.json", {"names": names})
+    bench.run_ms(3000)
+    assert bench.calls("reconnect") == []
+    assert bench.log.count(("broker:", "no address of b: no answer")) == 1
+    assert len(bench.readings(1)) == 3
+    assert all(names.asked)
+    names.is_ready = True
+    bench.run_ms(1000)
+    assert client.is_connected
+    names.asked.clear()
+    bench.run_ms(3000)
+    assert not any(names.asked)  # connected: nobody asks
+
+
 def test_node_without_link_says_why_once(bench):
     bench.network.link, bench.network.why = False, "wrong password for home"
     bench.run_ms(3000)

@@ -1,4 +1,4 @@
-"""NTP and DNS in the background, against servers of this test's own on the loopback."""
+"""NTP and names in the background, against servers of this test's own on the loopback."""
 
 import select
 import socket
@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from names import Names
 from ntp import NTP
 
 NOW_S = 1_800_000_000
@@ -157,7 +158,7 @@ ALIAS = record(5, b"\x05other\x03org\x00")
 
 @pytest.fixture
 def dns(server, monkeypatch):
-    monkeypatch.setattr("ntp._DNS_PORT", server.port)
+    monkeypatch.setattr("asking._DNS_PORT", server.port)
     return server
 
 
@@ -192,3 +193,71 @@ def test_ntp_whose_name_is_not_known_says_so(clock, dns, answer):
     assert heard(ntp) is None
     assert not ntp.is_asking
     assert ntp.error.startswith("no time from pool.example: ")
+
+
+# --- the broker's name --------------------------------------------------------------
+
+NAME = "broker.example"
+
+
+def found(names, dns, address):
+    """Let the name server say so."""
+    assert names.work() is None
+    question, who = dns.question()
+    dns.answer(dns_answer(question, record(1, bytes(map(int, address.split("."))))), who)
+    assert heard(names) == address
+
+
+def test_name_of_the_broker_is_looked_up_in_the_background(clock, dns):
+    names = Names(NAME, lambda: "127.0.0.1", clock)
+    assert not names.is_ready
+    found(names, dns, "127.0.0.7")
+    assert names.is_ready
+    assert names.look_up(NAME, 1883)[-1] == ("127.0.0.7", 1883)
+    clock.sleep_ms(300_000)
+    found(names, dns, "127.0.0.8")  # it moved
+    assert names.look_up(NAME, 1883)[-1] == ("127.0.0.8", 1883)
+
+
+def test_name_without_answer_is_not_asked_from_the_port_and_told(clock, dns):
+    names = Names(NAME, lambda: "127.0.0.1", clock)
+    for _ in range(5):
+        names.work()
+        clock.sleep_ms(1000)
+    assert not names.is_ready
+    assert names.error == "no address of broker.example: no answer"
+
+
+def test_name_keeps_its_address_while_the_name_server_is_away(clock, dns):
+    names = Names(NAME, lambda: "127.0.0.1", clock)
+    found(names, dns, "127.0.0.7")
+    for _ in range(1000):
+        clock.sleep_ms(1000)
+        names.work()
+    assert names.is_ready
+    assert names.look_up(NAME, 1883)[-1] == ("127.0.0.7", 1883)
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda q: dns_answer(q, flags=0x8183), lambda q: q[:2] + b"\x80"]
+)
+def test_name_that_the_name_server_does_not_know_is_left_to_the_port(clock, dns, answer):
+    """It has answered, so the port's look-up ends soon, too; and the port may know more."""
+    names = Names("localhost", lambda: "127.0.0.1", clock)
+    names.work()
+    question, who = dns.question()
+    dns.answer(answer(question), who)
+    assert heard(names) is None
+    assert names.is_ready
+    assert names.look_up("localhost", 1883)[-1] == ("127.0.0.1", 1883)
+    clock.sleep_ms(2000)
+    found(names, dns, "127.0.0.7")
+
+
+def test_name_server_that_is_not_known_yet_is_told(clock):
+    def find_dns():
+        raise OSError("no link")
+
+    names = Names(NAME, find_dns, clock)
+    names.work()
+    assert (names.is_ready, names.error) == (False, "no address of broker.example: no link")
