@@ -104,7 +104,7 @@ class Node:
         self._health = health.Health(cause, self._room, store, slept)
         # = the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
-        self.refused = 0  # readings that found no room or no connection
+        self.refused = slept.get("refused", 0)  # readings without room or connection
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
         client.on_message = self._on_message
@@ -376,6 +376,9 @@ class Node:
             self._log("update: taken back, the broker was not reached")
             self._wants_reset = True
 
+    def _is_receiving(self):
+        return self._updates is not None and self._updates.is_receiving
+
     def _obey(self, word, argument):
         # -> None, or why not.
         if word == "interval":
@@ -420,7 +423,7 @@ class Node:
             self._sample()
         while not sleep.is_over(
             client.is_connected,
-            self._is_said(),
+            self._is_said() and not self._is_receiving(),
             self._told is not None,
             self._undelivered(),
         ):
@@ -433,6 +436,7 @@ class Node:
         asleep = self._times.after(sleep_ms)
         self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
+        asleep["refused"] = self.refused
         self._state.fall_asleep(asleep)
         self._log("sleep", sleep_ms)
         return sleep_ms

@@ -78,11 +78,9 @@ class Updates:
             self.is_complete = have == self._size
             self._say("have %d of %d" % (have, self._most_bytes))
         except Refused as error:
-            self._say("refused: %s" % error)
-            self._forget()
+            self._refuse(str(error))
         except OSError as error:
-            self._say("refused: flash: %s" % error)
-            self._forget()
+            self._refuse("flash: %s" % error)
 
     def stage(self):
         """Check the complete bundle and stage it -> is a reset wanted?"""
@@ -104,9 +102,13 @@ class Updates:
             return True
         update.remove_folder(update.FOLDER)
         update.remove_folder(update.PREVIOUS)
-        self._forget()
-        self._say("refused: " + why)
+        self._refuse(why)
         return False
+
+    @property
+    def is_receiving(self):
+        """Is a bundle on its way?"""
+        return self._id is not None
 
     def told_at_start(self):
         """What became of the last update, once the broker is reached; ends its trial."""
@@ -161,6 +163,11 @@ class Updates:
         if difference:
             raise Refused("wrong signature")
         file.seek(0)
+
+    def _refuse(self, why):
+        self._say("refused: " + why)
+        self._forget()
+        self._id = None
 
     def _forget(self):
         if self._id:

@@ -378,15 +378,20 @@ def test_node_ignores_retained_commands_and_says_so(bench):
     assert answers(bench) == [b"2 done"]
 
 
-def test_node_tells_its_updates_what_is_retained(clock, client, tmp_path):
-    taken = []
-    updates = SimpleNamespace(
+def fake_updates():
+    """An ota.Updates to which nothing happens."""
+    return SimpleNamespace(
         attach=lambda *_: None,
         is_complete=False,
+        is_receiving=False,
         told_at_start=lambda: None,
         takes_back=lambda: False,
-        take=lambda *words: taken.append(words),
     )
+
+
+def test_node_tells_its_updates_what_is_retained(clock, client, tmp_path):
+    taken, updates = [], fake_updates()
+    updates.take = lambda *words: taken.append(words)
     bench = Bench(clock, client, tmp_path / "state.json", {"updates": updates})
     bench.run_ms(1500)
     topic = b"sensors/node-7/update"
@@ -702,6 +707,42 @@ def test_sleeper_that_gets_no_answer_sleeps_after_its_longest_time_awake(clock, 
     bench = Bench(clock, client, tmp_path / "state.json", awake_ms=7000, **SLEEPER)
     assert bench.node.run()
     assert 7000 <= clock.now_ms < 9000
+
+
+@pytest.mark.parametrize(("takes_s", "awake_s"), [(5, 5), (100, 20)])
+def test_sleeper_that_receives_an_update_stays_awake_for_it(
+    clock, client, tmp_path, takes_s, awake_s
+):
+    """It slept after 250 ms without a chunk: over a slow link four of them came a wake."""
+    delivers(client)
+    updates = fake_updates()
+    node = {"updates": updates}
+    bench = Bench(clock, client, tmp_path / "state.json", node, awake_ms=20_000, **SLEEPER)
+    poll = client.poll
+
+    def receive(timeout_ms):
+        updates.is_receiving = clock.now_ms < takes_s * 1000
+        return poll(timeout_ms)
+
+    client.poll = receive
+    assert bench.node.run()
+    assert awake_s * 1000 <= clock.now_ms < awake_s * 1000 + 2000
+
+
+def test_sleeper_counts_what_it_refused_over_its_sleeps(clock, client, tmp_path):
+    """Its health report said that it lost nothing, when the journal had been full for days."""
+    client.can_connect, client.room = False, 1
+    path = tmp_path / "state.json"
+    for wake in range(4):
+        bench = Bench(clock, client, path, {"cause": 4}, is_woken=wake > 0, **SLEEPER)
+        assert bench.node.run()
+    assert bench.node.refused == 3
+    client.can_connect, client.room = True, 100
+    delivers(client)
+    client.to_deliver.append(b"health")
+    bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **SLEEPER)
+    assert bench.node.run()
+    assert dict(health(bench)[-1]["values"])[19] == 3
 
 
 def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(clock, client, tmp_path):

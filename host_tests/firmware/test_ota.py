@@ -119,6 +119,17 @@ def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
     assert node.receive(bundle)
 
 
+def test_reception_is_under_way_from_the_offer_to_its_end(board):
+    node = Node()
+    seen = [node.updates.is_receiving]
+    for bundle in (bundle_of(key=b"another key of 32 bytes, or less"), bundle_of()):
+        node.offer(bundle)
+        seen.append(node.updates.is_receiving)
+        node.receive(bundle)
+        seen.append(node.updates.is_receiving)
+    assert seen == [False, True, False, True, False]
+
+
 def test_bundle_without_a_base_moves_only_what_is_different(board):
     """A Pico W has no room for all files three times."""
     node, new = Node(), NEW | {"a.mpy": OLD["a.mpy"]}
