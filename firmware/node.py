@@ -271,7 +271,7 @@ class Node:
             pass  # queue full: again in the next round
 
     def _wait_ms(self):
-        wait_ms = min(_LONGEST_WAIT_MS, self._client.next_due_ms())
+        wait_ms = self._sleep.wait_ms(min(_LONGEST_WAIT_MS, self._client.next_due_ms()))
         if self._times.is_asking:
             wait_ms = min(wait_ms, _ASKING_WAIT_MS)
         return self._schedule.left_ms(wait_ms)
@@ -430,6 +430,7 @@ class Node:
             self.step()
             if self._wants_reset or not sleep.is_wanted(self.interval_ms):
                 self._greet_with(b"online")
+                sleep.begin()
                 return 0
         client.disconnect()
         sleep_ms = sleep.left_ms(self.interval_ms)

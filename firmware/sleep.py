@@ -49,6 +49,10 @@ class Sleep:
             return self._clock.ticks_diff(now, self._quiet_at) >= _COMMANDS_MS
         return False
 
+    def wait_ms(self, most_ms):
+        """How long one round may wait."""
+        return most_ms if self._quiet_at is None else min(most_ms, _COMMANDS_MS)
+
     def left_ms(self, interval_ms):
         """How long to sleep, so that the next sample is an interval after this one."""
         passed_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._start)

@@ -726,7 +726,22 @@ def test_sleeper_that_receives_an_update_stays_awake_for_it(
 
     client.poll = receive
     assert bench.node.run()
-    assert awake_s * 1000 <= clock.now_ms < awake_s * 1000 + 2000
+    assert awake_s * 1000 <= clock.now_ms < awake_s * 1000 + 3000
+
+
+def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(clock, client, tmp_path):
+    """It was a whole one, with the radio on."""
+    delivers(client)
+    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    polls, poll = [], client.poll
+
+    def noted(timeout_ms):
+        polls.append(timeout_ms)
+        return poll(timeout_ms)
+
+    client.poll = noted
+    assert bench.node.run()
+    assert polls[-1] == 250
 
 
 def test_sleeper_counts_what_it_refused_over_its_sleeps(clock, client, tmp_path):
