@@ -64,6 +64,28 @@ def test_base_that_is_no_bundle_is_told(data):
         read_base(data, "old")
 
 
+@pytest.mark.parametrize(
+    ("board", "release", "text"),
+    [
+        ("RPI_PICO_W", 1, "base: made for RPI_PICO_W, not for desk"),
+        ("desk", 7, "base: its release 7 is not older than 7"),
+    ],
+)
+def test_release_on_a_base_that_its_boards_would_refuse_is_told(
+    run, tmp_path, board, release, text
+):
+    """Each board said so, when it had received the whole bundle."""
+    key, base = tmp_path / "key", tmp_path / "base"
+    make_key(key)
+    base.write_bytes(make_bundle(board, FILES, KEY, release))
+    words = ("release", "--board", "desk", "--key", key, "--base", base, "--number")
+    result = run(*words, 7, "--out", tmp_path / "one.bundle")
+    assert result.exit_code == 1
+    assert text in result.output
+    assert run(*words, 0).exit_code == 2
+    assert run(*words, 7, "--out", tmp_path).exit_code == 2
+
+
 def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(run, tmp_path):
     key = tmp_path / "fleet.key"
     assert run("key", key).exit_code == 0

@@ -73,6 +73,15 @@ def read_base(bundle, where):
     return base | {DEPLOYED: _hash(files[DEPLOYED])}
 
 
+def check_base(bundle, where, board, number):
+    """Could a board named `board` that runs this bundle take release `number`?  BoardError."""
+    about = dict(line.split(" ", 1) for line in manifest_of(bundle)[:2])
+    if about["board"] != board:
+        raise BoardError(f"{where}: made for {about['board']}, not for {board}")
+    if int(about["release"]) >= number:
+        raise BoardError(f"{where}: its release {about['release']} is not older than {number}")
+
+
 def manifest_of(bundle):
     """The manifest's lines.  ValueError when it is no bundle."""
     if not bundle.startswith(MAGIC):

@@ -11,10 +11,11 @@ from .profile import load_profile
 
 _KEY = click.option("--key", cls=options.Needed, type=options.FILE, help="The fleet's key file.")
 _ONE = click.IntRange(min=1)
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", type=_FILE)
 def key(path):
     """Make a key for a fleet; its text is each device's setting update_key."""
     from .release import make_key
@@ -27,17 +28,21 @@ def key(path):
 @options.board
 @_KEY
 @click.option("--base", type=options.FILE, help="Bundle of the release that the boards run.")
-@click.option("--number", type=int, help="Release number, larger than all before; default: time.")
-@click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
+@click.option("--number", type=_ONE, help="Release number, larger than all before; default: time.")
+@click.option("--out", type=_FILE, help="Default: below build/BOARD.")
 @options.plain
 def release(board, key, base, number, out, is_plain):
     """Build a signed bundle of what changed, for updates over the air."""
     from .compile import build_tree, tree_files
-    from .release import make_bundle, manifest_of, read_base, read_key
+    from .release import check_base, make_bundle, manifest_of, read_base, read_key
 
     profile = load_profile(board)
     number = number or int(time.time())
-    before = read_base(base.read_bytes(), shown(base)) if base else None
+    before = None
+    if base:
+        data = base.read_bytes()
+        before = read_base(data, shown(base))
+        check_base(data, shown(base), profile.name, number)
     files = tree_files(build_tree(profile, is_plain=is_plain))
     bundle = make_bundle(profile.name, files, read_key(key), number, before)
     out = out or BUILD / profile.name / f"release-{number}.bundle"
