@@ -1,5 +1,7 @@
 """Runs first after every reset: what must be in place before anything can fail."""
 
+import sys
+
 import micropython
 
 import update
@@ -11,4 +13,8 @@ if hasattr(micropython, "alloc_emergency_exception_buf"):
 
 # New files that `make deploy` left are moved into place, should the power have
 # gone in between.
-update.finish()
+try:
+    update.finish()
+except Exception as error:
+    # Without main.py, which would not run now, nothing would try again.
+    sys.print_exception(error)

@@ -72,8 +72,7 @@ def _finish():
         return False
     # After a cut in the middle of a move littlefs hides a file too many, until
     # something is written (seen with MicroPython 1.25 and 1.26).
-    with open(FOLDER + "/written", "w"):
-        pass
+    _try_to_write(FOLDER + "/written", "")
     if not _is_there(READY):
         return False
     for line in _text(READY).split("\n"):
@@ -94,12 +93,12 @@ def _count_start():
             remove_folder(PREVIOUS)  # of an update that was never decided
             return
         starts = int(_text(_TRIAL) or 0) + 1
-        if starts <= _MOST_STARTS:
-            _write(_TRIAL + ".new", str(starts))
+        # A flash that the new files have filled takes no count: they go back at once.
+        if starts <= _MOST_STARTS and _try_to_write(_TRIAL + ".new", str(starts)):
             os.rename(_TRIAL + ".new", _TRIAL)
             return
         go_back()
-    _write(ROLLED_BACK, _text(PREVIOUS + _ID))
+    _try_to_write(ROLLED_BACK, _text(PREVIOUS + _ID))
     remove_folder(FOLDER)
     os.rename(PREVIOUS, FOLDER)
 
@@ -121,6 +120,15 @@ def _text(path):
 def _write(path, text):
     with open(path, "w") as file:
         file.write(text)
+
+
+def _try_to_write(path, text):
+    # -> was there room for it?
+    try:
+        _write(path, text)
+    except OSError:
+        return False
+    return True
 
 
 def _is_there(path):

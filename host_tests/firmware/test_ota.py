@@ -6,13 +6,17 @@ Real flash that loses its power at every operation: host_tests/boards/test_updat
 
 import hashlib
 import os
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import update
 from ota import Updates
 from tools.boards import release
+from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
 
 KEY = bytes(range(32))
@@ -354,6 +358,46 @@ def test_offer_while_the_last_update_is_on_trial_is_refused(board):
     node.updates.told_at_start()
     node.offer(bundle_of())
     assert node.said() == ["running"]
+
+
+def full_at(monkeypatch, *paths):
+    """The flash has no room for these files; renaming and removing works."""
+    real = open
+
+    def opened(path, mode="r", *args, **options):
+        if mode[0] in "wa" and path in paths:
+            raise OSError(28, "ENOSPC")
+        return real(path, mode, *args, **options)
+
+    monkeypatch.setattr("builtins.open", opened)
+
+
+def test_update_that_fills_the_flash_is_taken_back_at_the_next_start(board, monkeypatch):
+    """Its start could not be counted: boot.py failed, so main.py did not run, for ever."""
+    Node().receive(bundle_of())
+    update.finish()
+    assert is_new(files())
+    full_at(monkeypatch, "previous/trial.new", "rolled_back", "staged/written")
+    update.finish()
+    assert is_old(files())
+    assert not update.is_on_trial()
+
+
+def test_boot_py_goes_on_to_main_py_whatever_the_flash_does(board, monkeypatch, capsys):
+    """On a board main.py does not run when boot.py has failed, and nobody resets it."""
+    shown = []
+    monkeypatch.setattr(sys, "print_exception", shown.append, raising=False)
+    monkeypatch.setitem(sys.modules, "micropython", SimpleNamespace())
+    Node().receive(bundle_of())
+    full_at(monkeypatch, "previous/trial")
+    runpy.run_path(str(FIRMWARE / "boot.py"))
+    assert [str(error) for error in shown] == ["[Errno 28] ENOSPC"]
+    monkeypatch.undo()
+    monkeypatch.chdir(board)
+    monkeypatch.setitem(sys.modules, "micropython", SimpleNamespace())
+    runpy.run_path(str(FIRMWARE / "boot.py"))
+    assert is_new(files())
+    assert update.is_on_trial()
 
 
 class PowerCut(BaseException):
