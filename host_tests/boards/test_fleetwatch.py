@@ -119,6 +119,13 @@ def test_command_without_what_it_needs_names_the_word_for_make(run, command, mis
     assert f"with make: {missing}=" in result.output
 
 
+@pytest.mark.parametrize("server", [":1883", "broker:x", "broker:0", "broker:65536", "broker:1:2"])
+def test_server_that_is_none_is_told(run, server):
+    result = run("watch", "--server", server)
+    assert result.exit_code == 1
+    assert result.output == f"Error: {server}: no server; allowed: HOST or HOST:PORT\n"
+
+
 def test_watch_command_without_broker_is_one_line(run):
     result = run("watch", "--server", "127.0.0.1:1")
     assert result.exit_code == 1

@@ -79,6 +79,8 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
     named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained message
     the broker forgets when the connection is lost.  BoardError."""
     host, _, port = server.partition(":")
+    if not host or port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise BoardError(f"{server}: no server; allowed: HOST or HOST:PORT")
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     if user:
         client.username_pw_set(user, password)
