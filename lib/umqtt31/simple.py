@@ -227,10 +227,11 @@ class MQTTClient(_client.MQTTClient):
     def _make_room(self, topic, msg):
         # publish() was refused: something else is under way, or it is too large.
         protocol = self._protocol
+        flags = self._flags  # the callback may publish, too
         while True:
             self._finish()
             heap_lock()
-            code = protocol.accept(topic, msg, self._flags)
+            code = protocol.accept(topic, msg, flags)
             if code >= 0:
                 return code
             self._settle()

@@ -246,6 +246,27 @@ def test_callback_may_subscribe_and_check():
     assert p.stream.take() == puback(8) + puback(7)
 
 
+def test_callback_may_publish_at_another_qos_while_publish_waits_for_room():
+    """Three calls, one inside the other; each message goes out as its call said."""
+    p = connected()
+
+    def callback(topic, msg):
+        p.seen.append(msg)
+        if msg == b"a":
+            p.client.publish(b"t", b"2", False, 2)
+        else:
+            p.client.publish(b"t", b"3", False, 1)
+
+    p.client.set_callback(callback)
+    inside = publish(b"t", b"a") + publish(b"t", b"b")
+    p.stream.answer(publish(b"t", b"1", 1, 1), inside + puback(1))
+    p.stream.answer(publish(b"t", b"3", 1, 2), puback(2))
+    p.stream.answer(publish(b"t", b"2", 2, 3), wire.pubrec(3))
+    p.stream.answer(wire.pubrel(3), wire.pubcomp(3))
+    p.client.publish(b"t", b"1", False, 1)
+    assert p.seen == [b"a", b"b"] and p.stream.has_answered()
+
+
 def test_callback_that_raises_leaves_its_message_unacknowledged():
     p = connected()
 
