@@ -173,7 +173,7 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTError(_CLOSED)
             if self._refused:
                 raise MQTTException(self._refused)
-        if self._is_large and not protocol.count:
+        if self._is_large and not (protocol.count or protocol.left):
             self._restore()
 
     def _begin(self, clean, stream):
@@ -249,6 +249,7 @@ class MQTTClient(_client.MQTTClient):
             self._enlarge(size)
 
     def _enlarge(self, size):
+        self._finish()  # of what _settle() began
         self._is_large = True
         self._protocol.resize(size)
 

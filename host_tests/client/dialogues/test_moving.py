@@ -267,6 +267,30 @@ def test_callback_may_publish_at_another_qos_while_publish_waits_for_room():
     assert p.seen == [b"a", b"b"] and p.stream.has_answered()
 
 
+def test_answers_that_a_slow_socket_has_not_taken_survive_a_large_message():
+    """Buffers are made larger and smaller again while a PUBACK is half written."""
+    big = b"x" * 300
+    for is_inside in (False, True):
+        p = connected()
+        p.stream.write_most = 1
+        if is_inside:
+            # The callback publishes it while another message is under way.
+            p.client.set_callback(lambda _, msg: msg == b"a" and p.client.publish(b"t", big))  # noqa: B023
+            p.stream.answer(
+                publish(b"t", b"1", 1, 1),
+                publish(b"t", b"a") + publish(b"t", b"b", 1, 7) + puback(1),
+            )
+            p.client.publish(b"t", b"1", False, 1)
+            expected = puback(7) + publish(b"t", big)
+        else:
+            p.stream.answer(publish(b"t", big, 1, 1), publish(b"t", b"b", 1, 7) + puback(1))
+            p.client.publish(b"t", big, False, 1)
+            expected = puback(7)
+        for _ in range(10):
+            p.client.check_msg()
+        assert p.stream.take() == expected
+
+
 def test_callback_that_raises_leaves_its_message_unacknowledged():
     p = connected()
 
