@@ -292,6 +292,24 @@ class MQTTClient(_client.MQTTClient):
         finally:
             self._protocol.forget([one[1][0] for one in self._protocol.filters])
 
+    def _request(self, first, topic, properties=None):
+        # As the client's, but that the callback may ask, too, or connect anew.
+        request = self._check_request(first, topic, properties)
+        protocol = self._protocol
+        if protocol.state != _ONLINE:
+            raise MQTTError(_CLOSED)
+        self._await_answer()
+        answer = bytes(protocol.granted)  # to the one that this one is called inside of
+        raw = self._raw
+        self._ask(request)
+        self._await_answer()
+        if self._raw is not raw:
+            raise MQTTError(_CLOSED)
+        try:
+            return self._granted(request)
+        finally:
+            protocol.granted[:] = answer
+
     # --- in -------------------------------------------------------------------------------
 
     def check_msg(self):

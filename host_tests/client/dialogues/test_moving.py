@@ -291,6 +291,23 @@ def test_answers_that_a_slow_socket_has_not_taken_survive_a_large_message():
         assert p.stream.take() == expected
 
 
+def test_subscribe_gets_its_own_answer_when_the_callback_subscribes_or_connects():
+    p = connected()
+    p.client.set_callback(lambda _, msg: p.client.subscribe(b"t", 1))
+    p.stream.answer(subscribe(1, (b"no", 1)), publish(b"t", b"a") + suback(1, 0x80))
+    p.stream.answer(subscribe(2, (b"t", 1)), suback(2, 1))
+    assert error_of(p.client.subscribe, b"no", 1).args[0] == 128
+    assert p.stream.has_answered()
+
+    def connect_anew(topic, msg):
+        p.connect()
+        p.stream.feed(suback(4, 1))  # the filter is sent again by itself
+
+    p.client.set_callback(connect_anew)
+    p.stream.answer(subscribe(3, (b"t", 1)), publish(b"t", b"a"))
+    assert error_of(p.client.subscribe, b"t", 1).code == CLOSED
+
+
 def test_callback_that_raises_leaves_its_message_unacknowledged():
     p = connected()
 
