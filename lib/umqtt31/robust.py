@@ -43,7 +43,7 @@ class MQTTClient(_Simple):
                 # A subclass's connect(), if it has one.
                 is_present = self.connect(False)
                 if not is_present:
-                    for topic, qos in (self._filters or {}).items():
+                    for topic, qos in list((self._filters or {}).items()):
                         super().subscribe(topic, qos)
                 return is_present
             except OSError as error:

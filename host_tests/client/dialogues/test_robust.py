@@ -126,6 +126,24 @@ def test_filters_when_the_broker_lost_its_session_then_are_sent_again():
     assert second.take() == b"" and third.has_answered()
 
 
+def test_filters_when_a_callback_subscribes_while_they_are_sent_again_then_all_are_known():
+    first = Stream(wire.connack())
+    second = Stream(wire.connack())
+    net = Network(first, second)
+    net.client.connect(False)
+    first.answer(subscribe(1, (b"a", 1)), suback(1, 1))
+    first.answer(subscribe(2, (b"b", 1)), suback(2, 1))
+    net.client.subscribe(b"a", 1)
+    net.client.subscribe(b"b", 1)
+    first.feed(b"")
+    second.answer(subscribe(3, (b"a", 1)), publish(b"t", b"x") + suback(3, 1))
+    second.answer(subscribe(4, (b"c", 1)), suback(4, 1))
+    second.answer(subscribe(5, (b"b", 1)), suback(5, 1))
+    net.client.set_callback(lambda topic, msg: net.client.subscribe(b"c", 1))
+    assert net.client.check_msg() is None
+    assert second.has_answered()
+
+
 def test_reconnect_when_refused_then_raises_but_not_when_unavailable():
     """CONNACK 3 is tried again, CONNACK 5 is for a person."""
     net = Network(Stream(wire.connack(3)), Stream(wire.connack()), Stream(wire.connack(5)))
