@@ -40,6 +40,7 @@ await search("unwell"); seen.unwell = length();
 seen.cut = texts(document.querySelectorAll("section > .more"));
 seen.files = byId("tiles").lastChild.textContent;
 seen.apart = [shown("\u05d0 1").length, shown("a 1").length];
+seen.brief = shown("x".repeat(65535)).slice(290);
 seen.csv = toCsv(["a", "b"], [["=1+1", 'x "y", z'], [null, -3]]);
 seen.bars = document.querySelectorAll("#loss svg rect").length;
 seen.tiles = [...document.querySelectorAll("a.tile")].map((node) => node.hash.slice(1));
@@ -153,6 +154,7 @@ if _BROWSER:
         told = "What nobody can know (not_knowable), and QoS 0, is told here and not counted."
         parts = ["2 of 3,000: the tables hold all.", "1 of 700: the tables hold all."]
         assert seen["cut"] == [told, *parts]
+        assert seen["brief"] == "x" * 10 + " … (65,535 characters)"
         assert seen["apart"] == [5, 3]  # what is written from right to left stands by itself
 
     def test_report_on_paper_shows_all_rows_of_its_tables(tmp_path):

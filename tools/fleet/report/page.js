@@ -8,11 +8,13 @@ const make = (tag, text, cls) => {
   return node;
 };
 // Control characters would otherwise be invisible in a name, and a name that is written from
-// right to left would take what stands beside it along.
+// right to left would take what stands beside it along.  A topic may have 65,535 letters.
 const shown = (value) => typeof value === "number" ? value.toLocaleString("en")
   : value === null || value === undefined ? ""
-  : apart(String(value).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
+  : apart(brief(String(value)).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
     (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")));
+const LONG = 400;
+const brief = (text) => text.length > LONG ? text.slice(0, LONG - 100) + ` … (${shown(text.length)} characters)` : text;
 const apart = (text) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/.test(text) ? "\u2068" + text + "\u2069" : text;
 const words = (name) => name.replace(/_/g, " ").replace("client id", "device");
 const BAD = new Set(["lost", "missed", "violations", "overtaking", "duplicates", "incomplete", "errors", "refused", "late", "troubles", "unwell", "messages", "missing"]);
