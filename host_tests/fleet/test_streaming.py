@@ -1,9 +1,11 @@
 """What `fleet stream` takes: addresses, folders, and the settings a stream keeps."""
 
+import io
 import json
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from tools.fleet import cli, streaming
 from tools.fleet.batch import BadInput
@@ -114,6 +116,20 @@ def test_alarm_of_a_stream_is_raised_once_for_what_is_new_and_again_when_it_fail
     assert told_of(works, violations=3, lost_messages=5) == [("lost messages", 5)]
     assert told_of(works, violations=1, lost_messages=5) == []
     assert told_of(works, violations=3, lost_messages=5) == [("violations", 3)]
+
+
+def test_trouble_with_the_broker_is_said_once_and_when_it_is_over(tmp_path):
+    path, said = tmp_path / "trouble", io.StringIO()
+    path.write_text("of an earlier start")
+    trouble = streaming.Trouble(path, Console(file=said, width=200))
+    for text in (None, "", "refused [b'x']", "refused [b'x']", ""):
+        if text is not None:
+            path.write_text(text)
+        trouble.look()
+    assert said.getvalue().splitlines() == [
+        "nothing comes from the broker: refused [b'x']",
+        "the broker is there",
+    ]
 
 
 def test_state_that_another_version_wrote_is_refused(tmp_path):

@@ -5,8 +5,10 @@ QoS 1 loses nothing, QoS 2 arrives exactly once (MQTT-4.3.2-4, MQTT-4.3.3-8, -10
 """
 
 import json
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 from tools.fleet.live.spool import Spool, spool_files
 from tools.fleet.live.subscriber import Subscriber
+from tools.standin import packets
 
 _SPOOLER = Path(__file__).with_name("spooler.py")
 _ROOT = Path(__file__).parents[2]
@@ -104,6 +107,35 @@ def test_subscriber_when_broker_restarts_then_it_goes_on(tmp_path, mosquitto, pu
     subscriber.stop()
     spool.close()
     assert _payloads(tmp_path, "k/2") == ["before", "after"]
+
+
+class _Refusing(socketserver.StreamRequestHandler):
+    # A broker for one connection, which refuses all filters.
+    def handle(self):
+        self.server.levels.append(self._packet()[8])
+        self.wfile.write(packets.connack())
+        while body := self._packet():
+            if body[-1:] == b"\2":  # the QoS that is asked for
+                self.server.asked += 1
+                self.wfile.write(packets.suback(int.from_bytes(body[2:4], "big"), 0x80))
+
+    def _packet(self):
+        head = self.rfile.read(2)  # all of them are short
+        return head + self.rfile.read(head[1]) if head else b""
+
+
+def test_subscriber_when_the_broker_refuses_the_filter_then_it_says_so_and_waits(tmp_path):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Refusing) as server:
+        server.asked, server.levels = 0, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        subscriber = Subscriber(Spool(tmp_path), "fleet-refused", "127.0.0.1", port, ["other/#"])
+        subscriber.start()
+        _wait(lambda: subscriber.last_error is not None)
+        subscriber.stop()
+        server.shutdown()
+    assert "refused" in str(subscriber.last_error) and "other/#" in str(subscriber.last_error)
+    assert (server.asked, server.levels, subscriber.is_subscribed) == (1, [4], False)
 
 
 def test_subscriber_when_nobody_listens_then_it_says_why(tmp_path):

@@ -96,16 +96,19 @@ def _run(settings, source, out, exempt, pace, once, spark_options, alarm):
     query = writer.trigger(processingTime="%g seconds" % (0 if once else pace.trigger_s)).start()
     console = Console(stderr=True, highlight=False)
 
+    trouble = Trouble(None if is_folder(settings.source) else stream.trouble_file(out), console)
+
     def refresh():
         return _refresh(target, out, console, alarm)
 
     if once:
         query.processAllAvailable()
     else:
-        _follow(query, target, console, pace.refresh_s, refresh)
+        _follow(query, target, console, pace.refresh_s, refresh, trouble)
     query.stop()
     if not target.is_begun:
-        raise BadInput("nothing was read: there is no capture in %s yet" % settings.source)
+        what = "there is no capture in" if is_folder(settings.source) else "nothing came from"
+        raise BadInput("nothing was read: %s %s yet" % (what, settings.source))
     result = refresh()
     batch.show_rest(console, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
@@ -114,13 +117,34 @@ def _run(settings, source, out, exempt, pace, once, spark_options, alarm):
     return FINDINGS if batch.too_many(result.findings, alarm.limits) else CLEAN
 
 
-def _follow(query, target, console, refresh_s, refresh):
+class Trouble:
+    """Says once why nothing comes from a broker, and when it is over.
+
+    `path` is where the subscriber writes it, None where there is no broker.
+    """
+
+    def __init__(self, path, console):
+        self._path, self._console, self._said = path, console, ""
+        if path:
+            path.unlink(missing_ok=True)
+
+    def look(self):
+        """Say what is new."""
+        text = self._path.read_text() if self._path and self._path.exists() else ""
+        if text != self._said:
+            line = "nothing comes from the broker: %s" % text if text else "the broker is there"
+            self._console.print(line, style="yellow", soft_wrap=True, markup=False)
+        self._said = text
+
+
+def _follow(query, target, console, refresh_s, refresh, trouble):
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
     console.print("streaming; end it with Ctrl-C", soft_wrap=True)
     next_at = time.monotonic()
     while not ending.wait(0.5) and query.isActive:
+        trouble.look()
         if time.monotonic() >= next_at and target.is_behind:
             refresh()
             next_at = time.monotonic() + refresh_s
@@ -183,6 +207,8 @@ def source_options(text, out, once, password):
         raise BadInput("a broker never ends: leave out --once")
     if places.is_remote(out):
         raise BadInput("what a broker sends is kept under --out first: name a local folder")
+    from .spark import stream
+
     address, _, topics = text.removeprefix("mqtt://").partition("/")
     try:
         url = urllib.parse.urlsplit("mqtt://" + address)
@@ -195,7 +221,7 @@ def source_options(text, out, once, password):
         raise BadInput("give the password in the variable FLEET_PASSWORD, not in the address")
     options = {
         "format": "mqtt",
-        "path": str((out / "_stream" / "spool").resolve()),
+        "path": str(stream.spool_folder(out).resolve()),
         "server": url.hostname,
         "port": str(url.port or 1883),
         "filter": _filters(urllib.parse.unquote(topics) or "#"),

@@ -9,13 +9,15 @@ import threading
 import time
 
 from umqtt31 import MQTTClient, MQTTError
+from umqtt31.errors import REFUSED_FILTER
 from umqtt31.ram import RamStore
 
 _PACKET_BYTES = 65535
 _WINDOW = 1000  # QoS 2 messages of a broker under way; mosquitto's default is 20
 _PAUSE_MS = 200
 _SYNC_S = 0.2
-_REFUSED = 128  # instead of a granted QoS
+_LEVEL = 4  # at level 3 a broker has no way to refuse a filter
+_AGAIN_S = 5  # before a filter that was refused is asked for again
 
 
 class _SpoolStore(RamStore):
@@ -57,6 +59,7 @@ class Subscriber:
             port,
             user,
             password,
+            level=_LEVEL,
             buffer_size=_PACKET_BYTES,
             store=_SpoolStore(spool),
             max_inflight=1,
@@ -111,6 +114,8 @@ class Subscriber:
                     client.poll(_PAUSE_MS)
             except MQTTError as error:
                 self.last_error = error
+                if error.code == REFUSED_FILTER:
+                    self._is_stopping.wait(_AGAIN_S)
         client.disconnect()
 
     def _keep_house(self):
@@ -122,8 +127,5 @@ class Subscriber:
             self._spool.prune(self._prune_before)
 
     def _subscribe(self):
-        granted = self.client.subscribe(self._filters)
-        if _REFUSED in granted:
-            name, _ = self._filters[granted.index(_REFUSED)]
-            raise MQTTError(_REFUSED, "the broker refuses the filter %s" % name.decode())
+        self.client.subscribe(self._filters)
         self.is_subscribed = True

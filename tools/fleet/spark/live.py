@@ -11,13 +11,15 @@ in any case:
     buckets, rangebytes, maxbytes  as for `mqtt_growing`
 """
 
-import sys
 from pathlib import Path
 
 from pyspark.sql.datasource import DataSource
 
+from .. import places
 from .growing import GrowingReader
 from .pack import PACKED
+
+TROUBLE = "trouble"  # file of the spool: why nothing comes from the broker, empty when it does
 
 # By spool folder; in the driver's process for sources, and for as long as it lives.
 _subscribers = {}
@@ -46,11 +48,15 @@ class _LiveReader(GrowingReader):
 
     def latestOffset(self, start, limit):
         self._start()
-        error = _subscribers[self.path].last_error
-        if error and str(error) != self._said:
-            print("no connection to the broker: %s" % error, file=sys.stderr, flush=True)
-        self._said = str(error)
+        self._tell(_subscribers[self.path].last_error)
         return super().latestOffset(start, limit)
+
+    def _tell(self, error):
+        # Spark runs this in a process of its own, of which a person sees nothing.
+        text = str(error) if error else ""
+        if text != self._said:
+            places.replace_text(Path(self.path) / TROUBLE, text)
+        self._said = text
 
     def _files(self):
         # The spool keeps a file of its own beside the messages.

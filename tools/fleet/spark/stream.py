@@ -20,7 +20,7 @@ from ..places import place
 from ..report import facts
 from . import job, pack, sites, tables, transforms
 from .growing import MqttGrowingSource
-from .live import MqttSource
+from .live import TROUBLE, MqttSource
 
 _FEW_PARTS = 32  # more folders than that are put together
 # Events that only hold if nothing more comes, as a part of the table `packets`.
@@ -163,6 +163,16 @@ def sources():
 def state_folder(out):
     """Where a stream keeps its state; Spark passes over names with an underscore."""
     return place(out) / "_stream"
+
+
+def spool_folder(out):
+    """Where a broker's messages lie until they are read."""
+    return state_folder(out) / "spool"
+
+
+def trouble_file(out):
+    """Where the subscriber says why nothing comes from the broker."""
+    return spool_folder(out) / TROUBLE
 
 
 class _Manifest:
