@@ -94,6 +94,25 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
         assert (done.exit_code, said in done.output) == (2, True), done.output
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("first\nlast", "last"),
+        ("", "RuntimeError('')"),
+        (
+            "Traceback:\n  File x\nOSError: [Errno 28] full\n\n== Plan ==\n+- Scan",
+            "OSError: [Errno 28] full",
+        ),
+        (
+            "Job aborted\n\tat a.Error$.b(C.scala)\nCaused by: java.io.IOException: full\n\tat d",
+            "java.io.IOException: full",
+        ),
+    ],
+)
+def test_reason_of_a_failure_is_the_line_that_names_the_error(text, wanted):
+    assert batch.reason(RuntimeError(text)) == wanted
+
+
 def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):
     with batch.alone(tmp_path / "out"):
         with pytest.raises(batch.BadInput, match="another audit"):

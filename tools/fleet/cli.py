@@ -148,8 +148,7 @@ def _verdict_or_reason():
         raise
     except Exception as error:
         traceback.print_exc()
-        last = str(error).strip().splitlines()[-1:] or [repr(error)]
-        click.echo("Error: nothing was judged: %s" % last[0], err=True)
+        click.echo("Error: nothing was judged: %s" % batch.reason(error), err=True)
     sys.exit(batch.BAD_INPUT)
 
 

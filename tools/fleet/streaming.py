@@ -149,8 +149,8 @@ def _follow(query, target, console, refresh_s, refresh, trouble):
             refresh()
             next_at = time.monotonic() + refresh_s
     if query.exception():
-        text = str(query.exception()).strip().splitlines()
-        raise BadInput("the stream ended, start it again: %s" % text[-1])
+        text = batch.reason(query.exception())
+        raise BadInput("the stream ended, start it again: %s" % text)
 
 
 def _refresh(target, out, console, alarm):
