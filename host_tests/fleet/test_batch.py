@@ -1,14 +1,16 @@
 """The audit as a command: what passes, what fails, and what is wrong use."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tools.fleet import batch, cli, outcome
+from tools.fleet import batch, cli, outcome, places
 from tools.fleet.report import collect, metrics
+from tools.fleet.spark import job
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,20 @@ def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):
             pass
     with batch.alone(tmp_path / "out"):
         pass
+
+
+def test_shelves_of_killed_audits_are_deleted_and_those_in_use_are_not(tmp_path):
+    for name in ("fleet-shelf-left", "fleet-shelf-used", "fleet-other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part").touch()
+    (tmp_path / "fleet-shelf-new").mkdir()
+    with places.held(tmp_path / "fleet-shelf-used"):
+        for path in tmp_path.iterdir():
+            if path.name != "fleet-shelf-new":
+                os.utime(path, (0, 0))
+        job.sweep(tmp_path)
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["fleet-other", "fleet-shelf-new", "fleet-shelf-used"]
 
 
 def test_audit_into_the_folder_of_a_stream_is_refused(tmp_path):

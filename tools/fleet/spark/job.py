@@ -7,8 +7,10 @@ it makes (module `tables`).  Nothing is kept in between and no table is read aga
 import shutil
 import tempfile
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from .. import places, schemas
 from ..capture import files
@@ -17,6 +19,7 @@ from . import tables, transforms
 
 _BUCKET_BYTES, _MOST_BUCKETS = 32 << 20, 4096
 _LOOK_S = 0.25  # between two looks at how far the tasks are
+_SHELF, _YOUNG_S = "fleet-shelf-", 60  # one that was just made is not held yet
 SHELF = "spark.fleet.shelf"  # setting: a folder that all machines see
 
 
@@ -105,11 +108,23 @@ def shelf(session):
     if not named and not session.sparkContext.master.startswith("local["):
         yield None
         return
-    folder = tempfile.mkdtemp(prefix="fleet-", dir=named)
+    if not named:
+        sweep(Path(tempfile.gettempdir()))
+    folder = tempfile.mkdtemp(prefix=_SHELF, dir=named)
     try:
-        yield folder
+        with places.held(Path(folder)):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(folder):
+    """Delete the shelves in a local folder that were left there by audits that were killed."""
+    for path in folder.glob(_SHELF + "*"):
+        with suppress(OSError):  # held by a running audit, deleted, of another user
+            if time.time() - path.stat().st_mtime > _YOUNG_S:
+                with places.held(path):
+                    shutil.rmtree(path)
 
 
 @contextmanager
