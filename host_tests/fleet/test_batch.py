@@ -72,6 +72,8 @@ _AUDIT, _STREAM = ["audit", "captures", "--out", "out"], ["stream", ".", "--out"
         ([*_STREAM, "--settle", "nan"], "no number"),
         ([*_STREAM, "--refresh", "inf"], "range"),
         ([*_STREAM, "--exempt", "#/a"], "no filter"),
+        (["decode", ".", "--out", "../out"], "no capture"),
+        (["decode", ".", "--out", "out"], "must not be in"),
         (["simulate", "x.pcapng"], ".pcap or .jsonl"),
         (["simulate", "x.pcap", "--faults", "2"], "range"),
         (["simulate", "x.pcap", "--interval", "0"], "range"),

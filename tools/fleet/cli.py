@@ -187,7 +187,9 @@ def decode(folder, out, ports):
     from .convert import convert
 
     numbers = _check_ports(ports)
-    errors = 0
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise click.BadParameter("must not be in the folder with the captures", param_hint="--out")
+    errors = decoded = 0
     for source in files.survey(folder):
         if source.problem:
             click.echo("%s was not read: %s" % (source.capture, source.problem), err=True)
@@ -196,10 +198,13 @@ def decode(folder, out, ports):
         target = out / (source.capture + ".parquet")
         target.parent.mkdir(parents=True, exist_ok=True)
         tally = convert(source, target, numbers)
+        decoded += 1
         click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
         for offset, text in tally.errors:
             errors += 1
             click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
+    if not decoded:
+        raise click.UsageError("no capture (.pcap, .pcapng, also compressed) under %s" % folder)
     sys.exit(1 if errors else 0)
 
 
