@@ -89,7 +89,8 @@ class Node:
         if updates:
             updates.attach(root + b"/update/answer", self._outbox)
         self._commands = commands.Commands(self._obey, log, root + b"/answer", self._outbox)
-        self._sleep = Sleep(config, clock, self._room, state.asleep)
+        is_on_trial = updates is not None and updates.is_on_trial
+        self._sleep = Sleep(config, clock, self._room, state.asleep and not is_on_trial)
         self._greet_with(b"online")
         self._is_subscribed = False
         self._is_locked = False
@@ -101,6 +102,7 @@ class Node:
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
         slept = state.asleep or {}
         self._times.begin(slept)
+        self._started_s = self._times.uptime_s  # it counts on over sleeps
         self._health = health.Health(cause, self._room, store, slept)
         # = the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
@@ -372,7 +374,10 @@ class Node:
     def _update(self):
         if self._updates.is_complete and self._updates.stage():
             self._wants_reset = True
-        elif self._times.uptime_s >= self._config["trial_s"] and self._updates.takes_back():
+        elif (
+            self._times.uptime_s - self._started_s >= self._config["trial_s"]
+            and self._updates.takes_back()
+        ):
             self._log("update: taken back, the broker was not reached")
             self._wants_reset = True
 

@@ -33,6 +33,7 @@ class Updates:
     watchdog quiet; `log` as print.
 
     Answers go to `outbox`, a list of (topic, answer).  `is_complete`: stage() is wanted.
+    `is_on_trial`: the files are new, and the broker was not reached yet.
     """
 
     def __init__(self, key, board, most_bytes, feed, log):
@@ -44,9 +45,9 @@ class Updates:
         self._topic = self._outbox = None  # see attach()
         self._id = None
         self._size = 0
-        self._is_on_trial = update.is_on_trial()
+        self.is_on_trial = update.is_on_trial()
         # The id of what is staged, or on trial.
-        self._pending = _text(update.PREVIOUS + "/id") if self._is_on_trial else None
+        self._pending = _text(update.PREVIOUS + "/id") if self.is_on_trial else None
         self.is_complete = False
 
     def attach(self, topic, outbox):
@@ -112,10 +113,10 @@ class Updates:
 
     def told_at_start(self):
         """What became of the last update, once the broker is reached; ends its trial."""
-        if self._is_on_trial:
+        if self.is_on_trial:
             update.remove_folder(_FOLDER)  # if the power went before it was removed
             self._say("running", update.confirm())
-            self._is_on_trial, self._pending = False, None
+            self.is_on_trial, self._pending = False, None
         if _is_there(update.ROLLED_BACK):
             name = _text(update.ROLLED_BACK)
             if name == _running():
@@ -125,9 +126,9 @@ class Updates:
 
     def takes_back(self):
         """The broker was not reached in time: if an update is on trial, go back -> is it?"""
-        if not self._is_on_trial:
+        if not self.is_on_trial:
             return False
-        self._is_on_trial = False
+        self.is_on_trial = False
         update.go_back()
         return True
 

@@ -10,7 +10,7 @@ _COMMANDS_MS = 250
 
 class Sleep:
     """`config` is a dict of settings.KEYS, `clock` as in node.Node, `room` how many
-    messages the client takes; `was_asleep`: the node woke, nobody switched it on."""
+    messages the client takes; `was_asleep`: it woke, and has nothing else to tell."""
 
     def __init__(self, config, clock, room, was_asleep):
         self._above_ms = config["sleep_above_ms"]

@@ -384,6 +384,7 @@ def fake_updates():
         attach=lambda *_: None,
         is_complete=False,
         is_receiving=False,
+        is_on_trial=False,
         told_at_start=lambda: None,
         takes_back=lambda: False,
     )
@@ -742,6 +743,29 @@ def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(clock, client, 
     client.poll = noted
     assert bench.node.run()
     assert polls[-1] == 250
+
+
+@pytest.mark.parametrize("sleep_after", ["acknowledged", "stored"])
+def test_sleeper_whose_firmware_is_on_trial_tries_the_broker_at_each_wake(
+    clock, client, tmp_path, sleep_after
+):
+    """At the second it went back untried: asleep, `trial_s` was over, or the radio stayed off."""
+    delivers(client)
+    taken_back, told, path = [], [], tmp_path / "state.json"
+    client.can_connect = False
+    for wake in range(3):
+        updates = fake_updates()
+        updates.is_on_trial = True
+        updates.takes_back = lambda: taken_back.append(1)
+        updates.told_at_start = lambda: told.append(1)
+        client.can_connect = wake == 2
+        options = {"cause": 4, "updates": updates}
+        config = SLEEPER | {"sleep_after": sleep_after, "trial_s": 60}
+        bench = Bench(clock, client, path, options, is_woken=wake > 0, **config)
+        assert bench.node.run()
+        assert bench.calls("reconnect")
+        client.calls.clear()
+    assert (taken_back, told) == ([], [1])
 
 
 def test_sleeper_counts_what_it_refused_over_its_sleeps(clock, client, tmp_path):
