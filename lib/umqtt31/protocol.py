@@ -7,28 +7,29 @@ until the next call; `acknowledge()` it when it is handed over.  An error is a r
 value, its code; after one the front closes its stream and calls `lost()`.  A front may
 also hand over its stream's write(), for accept() to call: what it leaves waits as ever.
 
-Theory of operation.  Every accepted message is its encoded packet in a slot of the
-store, and stands in one ring, oldest first:
-
-    first                     | unsent        | count
-     | went out, no answer     | is to go out  |
-
-The last `unsent` of the `count` messages did not go out on this connection; they do in
-their order, as the window lets them.  A new connection and a time-out set `unsent` to
-`count`: all goes out again, in order, and nothing new before it.  That is all that
-redelivery needs, and while nothing waits a message comes and goes by `count` alone.
-`_order` holds slot numbers by their place in the ring, and `_waits` what each slot waits
-for.
-
-Answers (PUBACK, PUBREC, PUBREL, PUBCOMP) are collected in a buffer of their own and go
-first, once the store has made durable what they stand for.  One SUBSCRIBE or UNSUBSCRIBE
-may be under way beside the ring; it takes no place from messages.
-
-Received QoS 2 ids wait in `held` for their PUBREL: while an id is held, a PUBLISH with
-it is a repetition, whatever its DUP flag says.
-
 MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1; MQTT 5 §4.3 and §4.6.
 """
+
+# Theory of operation (a comment: MicroPython keeps a module's docstring in RAM while it
+# compiles the rest).  Every accepted message is its encoded packet in a slot of the
+# store, and stands in one ring, oldest first:
+#
+#     first                     | unsent        | count
+#      | went out, no answer     | is to go out  |
+#
+# The last `unsent` of the `count` messages did not go out on this connection; they do in
+# their order, as the window lets them.  A new connection and a time-out set `unsent` to
+# `count`: all goes out again, in order, and nothing new before it.  That is all that
+# redelivery needs, and while nothing waits a message comes and goes by `count` alone.
+# `_order` holds slot numbers by their place in the ring, and `_waits` what each slot waits
+# for.
+#
+# Answers (PUBACK, PUBREC, PUBREL, PUBCOMP) are collected in a buffer of their own and go
+# first, once the store has made durable what they stand for.  One SUBSCRIBE or UNSUBSCRIBE
+# may be under way beside the ring; it takes no place from messages.
+#
+# Received QoS 2 ids wait in `held` for their PUBREL: while an id is held, a PUBLISH with
+# it is a repetition, whatever its DUP flag says.
 
 from struct import pack_into
 from time import ticks_add, ticks_diff
