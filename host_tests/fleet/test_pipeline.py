@@ -4,6 +4,7 @@ import gzip
 import random
 import re
 import shutil
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import schemas
 from tools.fleet.capture import files
+from tools.fleet.report import collect
 from tools.fleet.simulate.run import Plan, json_lines
 from tools.fleet.spark import job, pack, transforms
 from tools.fleet.spark.source import ranges
@@ -244,6 +246,53 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     assert '"change":"not seen any more"' in page
     (tmp_path / "in" / "one.pcap").write_bytes(b"not a capture")
     assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.BAD_INPUT
+
+
+def _sum(rows, name, **only):
+    some = [row for row in rows if all(row[key] == value for key, value in only.items())]
+    return sum(row[name] or 0 for row in some)
+
+
+def test_tables_report_and_findings_tell_the_same_numbers(spark, tmp_path):
+    """Two sites, of which one has places with missing bytes at the ends of connections."""
+    for site, plan in (("north", PLAN), ("south", replace(PLAN, seed=9, gap_rate=0.05))):
+        (tmp_path / "in" / site).mkdir(parents=True)
+        (tmp_path / "in" / site / "a.pcap").write_bytes(simulated(plan)[0])
+    out = tmp_path / "out"
+    result = _run(spark, tmp_path / "in", out)
+    data, found = collect.collect(out, result), result.findings
+    tables = {name: _written(out, name).to_pylist() for name in schemas.TABLES}
+    assert {name: len(some) for name, some in tables.items()} == result.rows
+    devices, sequences = tables["devices"], tables["sequences"]
+    losses = [row for row in tables["losses"] if row["sure"] != "not_knowable" and row["qos"]]
+    told = {
+        "lost messages": [_sum(losses, "messages"), _moments(data, "losses")],
+        "violations": [_sum(data["violations"], "times"), _moments(data, "violations")],
+        "overtaking messages": [_sum(sequences, "overtaking"), _sum(devices, "overtaking")],
+        "incomplete messages": [_sum(sequences, "incomplete")],
+        "places where bytes are missing": [_sum(data["files"], "missing")],
+    }
+    for name, numbers in told.items():
+        assert found[name] > 0 and set(numbers) == {found[name]}, name
+    heard = [row for row in losses if row["client_id"] is not None]
+    assert _sum(sequences, "lost") == _sum(devices, "missed") == _sum(heard, "messages")
+    known = [row for row in losses if row["published_by"] is not None]
+    assert _sum(devices, "lost") == _sum(known, "messages")
+    assert _sum(data["losses"], "messages") == _sum(tables["losses"], "messages")
+    for name in ("packets", "connections", "readings"):
+        assert _moments(data, name) == result.rows[name], name
+    assert _sum(devices, "connects") == result.rows["connections"] == len(tables["keepalive"])
+    assert _sum(devices, "sent") == _sum(sequences, "messages", direction="c2s")
+    assert sum(data["states"].values()) == data["device_count"] == len(devices)
+    ends = {(row["site"], row["connection"]) for row in tables["connections"]}
+    for name in ("packets", "flows", "violations", "gaps"):
+        assert {(row["site"], row["connection"]) for row in tables[name]} <= ends, name
+    names = {row["capture"] for row in tables["captures"]}
+    assert {row["capture"] for row in [*tables["packets"], *tables["gaps"]]} <= names
+
+
+def _moments(data, name):
+    return sum(one.get(name, 0) for one in data["moments"])
 
 
 def test_devices_tell_in_words_what_is_wrong_with_whom(audited, capture):
