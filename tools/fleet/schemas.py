@@ -215,7 +215,7 @@ SEQUENCES = _schema(
         ("topic", pa.string(), "of the PUBLISH"),
         ("qos", pa.int8(), "of the PUBLISH"),
         ("messages", pa.int64(), "different messages"),
-        ("packets", pa.int64(), "PUBLISH packets"),
+        ("packets", pa.int64(), "PUBLISH packets of QoS 0 to 2"),
         ("redelivered", pa.int64(), "messages sent again, marked DUP (1,2,3,2,3,4)"),
         ("unmarked", pa.int64(), "packets sent again without DUP"),
         ("incomplete", pa.int64(), "messages given up without their last acknowledgement"),
