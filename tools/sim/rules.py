@@ -43,12 +43,14 @@ class Notes:
 class Rules:
     """The watch over one run."""
 
+    _make_incoming = Incoming
+
     def __init__(self, world: Any):
         self._world = world
         self.keepalive_ms = 0
         self.record = record = Record(world)
         self.outgoing = Outgoing(record)
-        self.incoming = Incoming(record)
+        self.incoming = self._make_incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
         self._was_clean = False  # the session of the last connection
         self._has_session = False  # there was a connection

@@ -37,6 +37,8 @@ class World:
     `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
     whenever.  `is_traced`: keep a log."""
 
+    _make_rules = Rules
+
     def __init__(
         self,
         *,
@@ -76,7 +78,7 @@ class World:
         self._quiet_since = lasts_ms
         self._end_ms: int | None = None
         self._place_counters(faults)
-        self.rules = Rules(self)
+        self.rules = self._make_rules(self)
         self.rules.outgoing.is_late = is_late
         self.rules.outgoing.has_limits = terms is not None and terms.most_bytes > 0
         self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids, terms)

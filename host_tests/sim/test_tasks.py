@@ -1,0 +1,83 @@
+"""Random programs of asyncio tasks break no promise, and wrong fronts would be noticed.
+
+Shows MQTT-4.3.2-4, MQTT-4.3.3-10, MQTT-4.6.0-2, MQTT-4.6.0-3, 31-4.1-Q1 and 31-4.1-Q2 for
+`umqtt31.aio`.
+"""
+
+import pytest
+
+from tools.sim import Violation
+from tools.sim.tasks import Program
+from umqtt31 import aio
+
+BATCHES = 5
+SEEDS = 25
+
+
+def done_when_handed(_next):
+    async def wrong(messages):
+        message = await _next(messages)
+        message.done()
+        return message
+
+    return wrong
+
+
+def held_without_coming_again(settle):
+    def wrong(client):
+        protocol = client._protocol
+        is_starved = protocol.is_starved
+        protocol.is_starved = False
+        settle(client)
+        protocol.is_starved = is_starved
+
+    return wrong
+
+
+def stands_where_it_came_first(take_in):
+    def wrong(client, message):
+        before = [one for one in client._taken if one.packet_id]
+        take_in(client, message)
+        after = [one for one in client._taken if one not in before]
+        client._taken[:] = before + after
+
+    return wrong
+
+
+def forgets_what_is_taken(take_in):
+    def wrong(client, message):
+        for one in client._taken:
+            one.packet_id = 0
+        take_in(client, message)
+
+    return wrong
+
+
+WRONG = {
+    change.__name__: (change, owner, name, seed, rules)
+    for change, owner, name, seed, rules in (
+        (done_when_handed, aio._Messages, "__anext__", 0, ("MQTT-4.3.2-4",)),
+        (held_without_coming_again, aio.MQTTClient, "_settle", 58, ("termination",)),
+        (stands_where_it_came_first, aio.MQTTClient, "_take_in", 25, ("MQTT-4.6.0-2",)),
+        (forgets_what_is_taken, aio.MQTTClient, "_take_in", 2, ("MQTT-4.3.3-10",)),
+    )
+}
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_programs_of_tasks_break_no_promise(batch):
+    for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
+        program = Program(seed)
+        try:
+            program.run()
+        except Violation as violation:
+            pytest.fail(f"seed {seed}: {violation}", pytrace=False)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_front_is_noticed(name, monkeypatch):
+    change, owner, step, seed, rules = WRONG[name]
+    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
+    with pytest.raises(Violation) as caught:
+        Program(seed).run()
+    assert caught.value.rule in rules
