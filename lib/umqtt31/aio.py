@@ -150,6 +150,7 @@ class MQTTClient(_client.MQTTClient):
 
     _keeper = None  # the task that keeps the client connected, once it is
     _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
+    _call = None  # the last one of connect()
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -180,8 +181,9 @@ class MQTTClient(_client.MQTTClient):
         keeps itself connected until `disconnect()`.
 
         `stream`: a callable that opens one, instead of a socket.  Waits between attempts
-        as `reconnect()` does.  Raises MQTTError only if the broker refuses for good;
-        `last_error` says why it is not connected yet.
+        as `reconnect()` does.  Raises MQTTError only if the broker refuses for good, or
+        CLOSED if meanwhile another task calls this or `disconnect()`; `last_error` says why
+        it is not connected yet.
         """
         if stream and not callable(stream):
             raise TypeError("stream must be a function that opens one")
@@ -196,14 +198,16 @@ class MQTTClient(_client.MQTTClient):
         self._clean = clean_session
         self._attempts = 0
         self._attempt_at = time.ticks_ms()
+        self._call = call = object()
         try:
             while not self._step():
                 await self._pace()
-                if self._is_over:
+                if self._is_over or self._call is not call:
                     raise MQTTError(_CLOSED)
         except BaseException:
-            self._close()
-            self._end()
+            if self._call is call:
+                self._close()
+                self._end()
             raise
         self._keeper = asyncio.create_task(self._keep())
         return self._protocol.is_present

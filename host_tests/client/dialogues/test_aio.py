@@ -7,7 +7,7 @@ from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, modules_with, with_ids_from_1
 from tools.standin.clock import Clock
 from tools.standin.stream import ScriptedStream
-from umqtt31 import TOO_LARGE, MQTTError
+from umqtt31 import CLOSED, TOO_LARGE, MQTTError
 from umqtt31.properties import encode
 
 
@@ -641,6 +641,23 @@ def test_reader_that_found_its_connection_lost_waits_for_it_no_more():
         assert were_closed == [False]
 
     Desk().run(main)
+
+
+def test_connect_begun_anew_ends_the_one_before_and_disconnect_ends_all():
+    async def main(desk):
+        client = desk.client
+        first = asyncio.create_task(client.connect(True, desk.open))
+        second = asyncio.create_task(client.connect(True, desk.open))
+        told = await asyncio.gather(first, second, return_exceptions=True)
+        assert told[0].code == CLOSED and told[1] is False
+        await client.disconnect()
+        await aio.sleep_ms(3000)
+        assert desk.open() is desk.streams[2]  # nobody has asked for it
+        assert desk.streams[0].is_closed and desk.streams[1].is_closed
+
+    desk = Desk(3)
+    desk.streams[1]._pieces[0] = wire.connack()
+    desk.run(main)
 
 
 def test_disconnect_ends_loops_and_tells_who_waits():
