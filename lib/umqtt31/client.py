@@ -251,7 +251,8 @@ class MQTTClient:
             qos |= properties
         # Nothing here takes more than four words of the frame, which would be too large then:
         # see _push().
-        retain = self._protocol.accept
+        properties = self._protocol
+        retain = properties.accept
         heap_lock()
         retain = retain(topic, msg, qos)
         if retain < 0:
@@ -259,7 +260,7 @@ class MQTTClient:
             retain = self._make_room(topic, msg)
         if max_age:
             self._set_age(retain, max_age)
-        if self._protocol.left:
+        if properties.left:
             heap_lock()
             self._push()
             if self._error and not (qos & 6 or self._protocol.mqueue_store_qos0):
@@ -431,6 +432,8 @@ class MQTTClient:
         heap_unlock()
         protocol = self._protocol
         framing = protocol.framing
+        # Bounded, so that a flood cannot keep the program from its own work.
+        most = self._most_packets
         now = time.ticks_ms()
         until = None
         while True:
@@ -440,8 +443,7 @@ class MQTTClient:
                 raise MQTTError(_CLOSED)
             handled = 0
             try:
-                # Bounded, so that a flood cannot keep the program from its own work.
-                while handled < self._most_packets and protocol.room > 0:
+                while handled < most and protocol.room > 0:
                     n = self._raw.readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:

@@ -358,17 +358,18 @@ class Protocol:
             msg = as_bytes("msg", msg)
         section = self._section
         pos = self._topic_len + 4
-        n = pos + section + _len(msg)
+        start = pos + section
+        n = start + _len(msg)
         if flags > 1:
-            n += 2
-        count = self.count
-        if n > self._fast or self.left or flags > 1 and (count >= self._direct or flags > 255):
+            count = self.count
+            if count >= self._direct or flags > 255:
+                n = 65536
+        if n > self._fast or self.left:
             heap_lock()
             return self._accept_slowly(topic, msg, flags)
         # The fast way of what _accept_slowly() and next() do together: nothing precedes it.
-        packet_id = slot = 0
+        packet_id = 0
         buf = self._tx
-        start = pos + section
         if flags > 1:
             packet_id = self.last_id + 1
             if packet_id >= self._id_end:
@@ -377,8 +378,12 @@ class Protocol:
             if slot >= self._n:
                 slot -= self._n
             slot = self._order[slot]
-            buf = self._encoded or self._buffers[slot]
             start += 2
+            n += 2
+            buf = self._encoded
+            if not buf:
+                buf = self._buffers[slot]
+                self._used[slot] = n
         if HAS_SLICES:
             buf[4:pos] = topic
             buf[start:n] = msg
@@ -394,9 +399,7 @@ class Protocol:
         if packet_id:
             buf[pos] = packet_id >> 8
             buf[pos + 1] = packet_id & 255
-            if not self._encoded:
-                self._used[slot] = n
-            elif not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
+            if self._encoded and not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
                 return -_FULL
             self._waits[slot] = _SENT_AS[flags]
             self._ids[slot] = self.last_id = packet_id
@@ -438,8 +441,8 @@ class Protocol:
     def lock(self, is_locked):
         """While it is locked, nothing is accepted: accept() says BUSY."""
         self._is_locked = is_locked
-        # With 0 nothing takes the fast way.
-        self._short = 0 if is_locked else min(self._size, 129)
+        # With 0 nothing takes the fast way.  It is looked at before the packet id has its place.
+        self._short = 0 if is_locked else min(self._size, 129) - 2
         self._fast = 0
         self.is_due = True
 
