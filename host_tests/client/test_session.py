@@ -278,7 +278,8 @@ class Model:
         if first == PUBREC and message and message.qos == 2:
             if message.state != "owed":
                 message.state = "owed"
-                if not self.dup and message.is_here:
+                is_oldest = message is self.messages[0]
+                if message.is_here and (is_oldest or not self.dup):
                     self.release(message)
         elif first == PUBREC and not message:
             self.answers.append(wire.pubrel(packet_id))

@@ -453,20 +453,19 @@ class MQTTClient:
                     if not n:
                         continue
                     handled += 1
-                    if n == _MESSAGE:
-                        message = protocol.message
-                        self._is_busy = True
-                        if self.on_message:
-                            self.on_message(message)
-                        self._is_busy = False
-                        if message.qos:
-                            protocol.acknowledge(message.qos, message.packet_id, now)
-                    elif n > 1:
-                        self._on_event(n)
-                    else:
-                        continue
-                    if not self._raw:
-                        break  # the handler closed the connection
+                    if n > 1:
+                        if n == _MESSAGE:
+                            message = protocol.message
+                            self._is_busy = True
+                            if self.on_message:
+                                self.on_message(message)
+                            self._is_busy = False
+                            if message.qos:
+                                protocol.acknowledge(message.qos, message.packet_id, now)
+                        else:
+                            self._on_event(n)
+                        if not self._raw:
+                            break  # the handler closed the connection
             except BaseException as error:
                 self._on_failure(error)
             n = protocol.tick(now, handled)

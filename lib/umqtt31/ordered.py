@@ -15,6 +15,7 @@ class Ordered:
 
     def __init__(self, accept, protocol):
         protocol.is_ordered = True
+        protocol.commit = protocol.store.sync  # MQTT-4.6-RM1: what is done stays so, too
         protocol._direct = 0  # each waits until the one before is recorded as done
         self._is_publishing = False
         # Of all messages, from the first one on, which an earlier life may have left.

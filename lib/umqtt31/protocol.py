@@ -235,6 +235,8 @@ class Protocol:
         # How many messages there may be so that one more takes it: the window, unless it has
         # to wait for a record.
         self._direct = 0 if self.is_ordered or store.is_deferred else self.window
+        # Called before each packet, so that none overtakes its record.
+        self.commit = store.commit
 
     def set_times(self, keepalive, retry, held, timeout):
         """Seconds: keep alive; until all is sent again, 0 for never; that a received
@@ -554,8 +556,8 @@ class Protocol:
         store, with nothing lost."""
         if self.left:
             return True
-        # Nothing overtakes its record.  MQTT-4.6-RM1: what is done stays so, too.
-        self.store.sync() if self.is_ordered else self.store.commit()
+        # Nothing overtakes its record.
+        self.commit()
         if self.state != _ONLINE:
             return False
         if self._owed:
@@ -671,9 +673,9 @@ class Protocol:
         ACCEPTED, or the code of an error."""
         framing = self.framing
         head = framing.head
-        if n == 4 and head[1] == 2 and framing.into is head:
+        if n == 4 and head[1] == 2:
             # The fast way through the rest, for what most often comes: the answer that the
-            # oldest message waits for.
+            # oldest message waits for.  It is all in `head`, as of two bytes nothing is left.
             first = head[0]
             slot = self._order[self.first]
             if (
@@ -684,7 +686,15 @@ class Protocol:
             ):
                 if first == _PACKET_PUBREC:
                     self.has_moved = True
-                    self._on_pubrec(slot)
+                    if self.unsent or self._owed or self.room <= 0:
+                        self._on_pubrec(slot)
+                        return HANDLED
+                    if not self._buffers:
+                        self.store.pubrec(slot)
+                    # Of the oldest: at no level another PUBREL goes before this one.
+                    self._waits[slot] = _WAIT_PUBCOMP | _RELEASED | _WAS_SENT
+                    n = self._ids[slot]
+                    self._answer(_PACKET_PUBREL, n)
                     return HANDLED
                 if not self._buffers:
                     self.store.remove(slot)
@@ -773,7 +783,8 @@ class Protocol:
         return k
 
     def _on_pubrec(self, slot):
-        self.store.pubrec(slot)
+        if not self._buffers:
+            self.store.pubrec(slot)
         self._owe(slot)
 
     def _owe(self, slot):
@@ -783,7 +794,7 @@ class Protocol:
         if not self.unsent or self._index(slot) < self.count - self.unsent:
             # Else when its turn comes.
             self._owed += 1
-            if not self._dup and self.room > 0:
+            if self.room > 0 and (not self._dup or slot == self._order[self.first]):
                 self._release_one(slot)  # MQTT-4.6.0-4: in the order of the PUBRECs
 
     def _release(self):
@@ -939,7 +950,9 @@ class Protocol:
         """It is `now`, and `handled` packets came since the last call -> 0, or 1 if there
         is something to write or to give up, or the code of an error."""
         if self.has_moved:
-            self._restart(now)
+            self.has_moved = False
+            self._moved_at = now
+            self._tries = 0
         self.now = now
         if handled:
             self._rx_at = now
@@ -950,12 +963,6 @@ class Protocol:
         if (self._wake_at - now) & _NOT_SOON:
             return self._check_timers(now)
         return self.is_due
-
-    def _restart(self, now):
-        # What is timed began or went on since the last look at the clock.
-        self.has_moved = False
-        self._moved_at = now
-        self._tries = 0
 
     def wait(self, now):
         """The stream takes no more `now`: from then on it has to go on in time."""
@@ -1001,7 +1008,9 @@ class Protocol:
         if self.left or self.is_due:
             return 0
         if self.has_moved:
-            self._restart(now)
+            self.has_moved = False
+            self._moved_at = now
+            self._tries = 0
         now = self._due_in(now, _DAY_MS)
         return now if now > 0 else 0
 

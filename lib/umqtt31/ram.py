@@ -67,8 +67,8 @@ class RamStore:
     # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
     # hold(packet_id): a QoS 2 message with this id was received and handed over.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
-    # remove(slot): the message is done or given up.  Lazy: need not survive a reset; not
-    # called for a store with `buffers`.
+    # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
+    # A store with `buffers` is not told of the last but one and pubrec().
     renew = pubrec = hold = release = remove = recover
 
     def online(self):
