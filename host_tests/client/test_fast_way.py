@@ -124,6 +124,8 @@ class Side:
             taken += bytes(protocol.out[at : at + n])
             protocol.left -= n
             most -= n
+        if protocol.left:
+            protocol.wait(self.clock.ticks_ms())
         return taken
 
     def tick(self, ms):

@@ -956,10 +956,6 @@ class Protocol:
         self.now = now
         if handled:
             self._rx_at = now
-        if self.left:
-            self.is_due = True
-            if self._is_stuck(now):
-                return _TIMEOUT
         if (self._wake_at - now) & _NOT_SOON:
             return self._check_timers(now)
         return self.is_due
@@ -969,6 +965,8 @@ class Protocol:
         if self.left != self._stuck_at:
             self._stuck_at = self.left
             self._tx_at = now  # slow, but it goes on
+        self.is_due = True
+        self._wake_at = ticks_add(now, -1)
 
     def _is_stuck(self, now):
         # A packet waits for room in the stream: does it wait for too long?
@@ -979,6 +977,8 @@ class Protocol:
 
     def _check_timers(self, now):
         self.drowse(now)
+        if self.left and self._is_stuck(now):
+            return _TIMEOUT
         if self.is_starved and not (self.held.count or self.left or self.room < _ACKS_BYTES):
             return _AWAITING_REL  # RT-AWAITREL: what was not taken comes again only then
         if self._retry_in(now, 1) <= 0:
@@ -992,7 +992,7 @@ class Protocol:
                 return _TIMEOUT
             self.ping()
         # No interval is under a second, so none that begins later is missed.
-        most = 0 if self.is_starved else self._due_in(now, _WAKE_MS)
+        most = 0 if self.is_starved or self.left else self._due_in(now, _WAKE_MS)
         self._wake_at = ticks_add(now, most - 1 if most > 0 else -1)
         return 1
 
