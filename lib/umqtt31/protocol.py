@@ -137,7 +137,8 @@ class Protocol:
     can, over resets.
 
     What to read next is in `framing`.  What to write is `left` bytes of `out`, the last
-    before `end`; who writes counts `left` down, and `next()` goes on when it is 0.
+    before `end`; who writes counts `left` down, says `wait()` when the stream takes no more,
+    and `next()` goes on when it is 0.
     `write`: the stream's, if its owner lets accept() write what can go at once; what the
     stream raises then is told to `failed(error, flags)`, also the owner's.
     `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the

@@ -149,9 +149,6 @@ class MQTTClient(_client.MQTTClient):
 
     # --- out ------------------------------------------------------------------------------
 
-    # By super() each call would copy its arguments.
-    _accept = _client.MQTTClient.publish
-
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
         heap_lock()  # see umqtt31.client: so the frame lies on the stack
@@ -162,12 +159,27 @@ class MQTTClient(_client.MQTTClient):
         protocol = self._protocol
         if protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
+        if qos:
+            if qos != 1 and qos != 2:
+                raise ValueError("qos must be 0 to 2")
+            qos <<= 1
+        if retain:
+            qos |= 1
         raw = self._raw
         self._refused = 0  # the reason of what was given up
-        self._accept(topic, msg, retain, qos)
+        is_pushing = self._is_pushing
+        self._is_pushing = True  # see _push()
+        try:
+            heap_lock()
+            n = protocol.accept(topic, msg, qos)
+        finally:
+            self._is_pushing = is_pushing
+        if n < 0:
+            self._flags = qos
+            self._make_room(topic, msg)
         if protocol.left:
             self._finish()
-        if qos:
+        if qos > 1:
             self._settle()
             if self._raw is not raw:  # the callback connected anew
                 raise MQTTError(_CLOSED)
@@ -175,27 +187,6 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTException(self._refused)
         if self._is_large and not (protocol.count or protocol.left):
             self._restore()
-
-    def _begin(self, clean, stream):
-        super()._begin(clean, stream)
-        self._protocol.write = self._write
-
-    def _write(self, buf, at, n):
-        # The stream's, for accept(): what one thread has begun to write is its own.
-        if self._is_pushing:
-            return 0
-        self._is_pushing = True
-        taken = self._raw.write(buf, at, n)
-        if taken != n:
-            # Here, while no other thread may write.
-            taken = n - (taken or 0)
-            self._protocol.keep(buf, at + n, taken)
-        self._is_pushing = False
-        return n
-
-    def _on_write_failure(self, error, flags):
-        self._is_pushing = False
-        super()._on_write_failure(error, flags)
 
     def _push(self):
         # As the client's, but that what one thread has begun to write is its own: a second
