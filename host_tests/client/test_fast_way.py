@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from host_tests.client import wire
 from tools.standin.clock import Clock
+from umqtt31.packet import end_of
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
 from umqtt31.ram import RamStore
 from umqtt31.v5 import Protocol5
@@ -53,7 +54,7 @@ class PutStore:
         self.get = self._ram.get
 
     def packet(self, slot):
-        return self._ram.buffers[slot][: self._ram.used[slot]]
+        return self._ram.buffers[slot][: end_of(self._ram.buffers[slot])]
 
     def nothing(self, *_):
         """It keeps nothing but packets."""
@@ -65,7 +66,7 @@ class RamPackets(RamStore):
     """The store of a client without a journal, which a test looks into."""
 
     def packet(self, slot):
-        return self.buffers[slot][: self.used[slot]]
+        return self.buffers[slot][: end_of(self.buffers[slot])]
 
 
 class Side:

@@ -28,6 +28,7 @@ def test_length_boundaries_are_written(length, encoded):
     buf = bytearray(5)
     assert packet.write_header(buf, 0x30, length) == 1 + len(encoded)
     assert buf[: 1 + len(encoded)] == b"\x30" + encoded
+    assert packet.end_of(buf) == 1 + len(encoded) + length
     if length < 65536:
         assert packet.size_of(length) == 1 + len(encoded) + length
 

@@ -72,6 +72,16 @@ def size_of(length):
     return length + (2 if length < 128 else 3 if length < 16384 else 4)
 
 
+def end_of(buf):
+    """-> bytes of the packet at the start of `buf`."""
+    pos = 1
+    length = buf[1]
+    while buf[pos] > 127:
+        pos += 1
+        length += (buf[pos] - 1) << 7 * (pos - 1)
+    return pos + 1 + length
+
+
 def write_header(buf, first, length):
     """The fixed header of a packet whose body has `length` bytes."""
     # 31-2.1-LEN: least significant group first.

@@ -44,6 +44,7 @@ from .packet import (
     HAS_SLICES,
     as_bytes,
     copy,
+    end_of,
     new_buffer,
     size_of,
     write_header,
@@ -173,7 +174,7 @@ class Protocol:
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
         self._topic = self._topic_len = 0
-        self.held = self._buffers = self._used = self._encoded = self.write = None
+        self.held = self._buffers = self._encoded = self.write = None
         self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
         n = window + queue
         self.store = store
@@ -229,7 +230,6 @@ class Protocol:
         # Packets may be encoded where they are kept, if there is room for how they are
         # copied; else they are encoded here.
         self._buffers = getattr(store, "buffers", None) if HAS_SLICES else None
-        self._used = getattr(store, "used", None)
         self._encoded = None if self._buffers else new_buffer(self._size)
         # Up to which length a message takes the fast way; longer ones have more header.
         self.lock(False)
@@ -386,7 +386,6 @@ class Protocol:
             buf = self._encoded
             if not buf:
                 buf = self._buffers[slot]
-                self._used[slot] = n
         if HAS_SLICES:
             buf[4:pos] = topic
             buf[start:n] = msg
@@ -485,9 +484,9 @@ class Protocol:
             self.out = self._tx
         heap_lock()
         n = self._encode(buf, n, msg, flags, packet_id)
-        if not self._encoded:
-            self._used[slot] = n
-        elif not self.store.put(slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE):
+        if self._encoded and not self.store.put(
+            slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE
+        ):
             return -_FULL
         if packet_id:
             self.last_id = packet_id
@@ -588,15 +587,10 @@ class Protocol:
             n = self.count - n
             if n < self.window or self._waits[self._slot(n)] & _WAS_SENT:
                 return self._send(self._slot(n))
-            self.is_due = False
         else:
-            self._rest()
-        return False
-
-    def _rest(self):
-        # All has gone out.
+            self._fast = self._short  # all has gone out
         self.is_due = False
-        self._fast = self._short
+        return False
 
     def write_first(self, packet):
         """Write a whole packet before all else; nothing may be half written."""
@@ -620,10 +614,10 @@ class Protocol:
             return self.next()
         if self._buffers:
             buf = self._buffers[slot]
-            n = self._used[slot]
         else:
             buf = self._tx
-            n = self.store.get(slot, buf)
+            self.store.get(slot, buf)
+        n = end_of(buf)
         if waits & (_WAS_SENT | _MAYBE):
             buf[0] |= _DUP  # 31-2.1-DUP
             self.stats.retried += 1
@@ -969,17 +963,15 @@ class Protocol:
         self.is_due = True
         self._wake_at = ticks_add(now, -1)
 
-    def _is_stuck(self, now):
-        # A packet waits for room in the stream: does it wait for too long?
-        self.wait(now)
-        self.store.commit()
-        self._moved_at = now  # 31-4.2-RETRY: timed from when it is out
-        return ticks_diff(now, self._tx_at) >= self.timeout_ms
-
     def _check_timers(self, now):
         self.drowse(now)
-        if self.left and self._is_stuck(now):
-            return _TIMEOUT
+        if self.left:
+            # A packet waits for room in the stream: does it wait for too long?
+            self.wait(now)
+            self.store.commit()
+            self._moved_at = now  # 31-4.2-RETRY: timed from when it is out
+            if ticks_diff(now, self._tx_at) >= self.timeout_ms:
+                return _TIMEOUT
         if self.is_starved and not (self.held.count or self.left or self.room < _ACKS_BYTES):
             return _AWAITING_REL  # RT-AWAITREL: what was not taken comes again only then
         if self._retry_in(now, 1) <= 0:

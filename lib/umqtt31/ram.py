@@ -18,8 +18,8 @@ class RamStore:
 
     level = 3  # of the protocol that the packets are for, set before `open()`
 
-    # A store may have `buffers` and `used`: then a packet may be written to the start of
-    # `buffers[slot]` and its length to `used[slot]`, in place of `put()`.  `Held`: a class as
+    # A store may have `buffers`: then a packet may be written to the start of
+    # `buffers[slot]`, in place of `put()`.  `Held`: a class as
     # `held.Held`, if not that one, for the received QoS 2 ids.
 
     def open(self, client_id, slots, size, held):
@@ -32,7 +32,6 @@ class RamStore:
         self.buffers = buffers = []
         for _ in range(slots):
             buffers.append(bytearray(size))
-        self.used = [0] * slots
         self._format = "%ds" % size
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
@@ -43,13 +42,11 @@ class RamStore:
         """
         # The whole buffer is copied: a part would need a slice, which allocates.
         struct.pack_into(self._format, self.buffers[slot], 0, buf)
-        self.used[slot] = n
         return True
 
     def get(self, slot, buf):
-        """Read the packet back into the start of `buf` -> its length in bytes."""
+        """Read the packet back into the start of `buf`; it says itself how long it is."""
         struct.pack_into(self._format, buf, 0, self.buffers[slot])
-        return self.used[slot]
 
     # RAM has nothing to do for the rest: two empty methods stand for all of them.
 
