@@ -221,8 +221,13 @@ class MQTTClient(_client.MQTTClient):
         flags = self._flags  # the callback may publish, too
         while True:
             self._finish()
-            heap_lock()
-            code = protocol.accept(topic, msg, flags)
+            is_pushing = self._is_pushing
+            self._is_pushing = True
+            try:
+                heap_lock()
+                code = protocol.accept(topic, msg, flags)
+            finally:
+                self._is_pushing = is_pushing
             if code >= 0:
                 return code
             self._settle()
