@@ -18,7 +18,7 @@ from .levels import LEVELS
 from .packet import as_bytes, connect_packet, size_of
 from .ram import RamStore
 from .topic import check
-from .transport import CONNECTING, broken, open_stream
+from .transport import broken, open_stream
 # isort: on
 
 _OPENING = const(1)
@@ -45,6 +45,11 @@ _REFUSED_FILTER = const(265)
 
 _FIRST_PAUSE_MS = const(1000)
 _LAST_DOUBLING = const(7)  # 128 s
+
+
+# What a socket that is still connecting answers: EAGAIN, EINPROGRESS, EALREADY,
+# ENOTCONN as numbered by Linux, macOS and lwIP (ESP32, RP2040).
+_CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
 def check_range(name, value, least, most):
@@ -374,7 +379,7 @@ class MQTTClient:
     def _lose(self, error):
         # The stream raised `error`, if it is not just still connecting.  Allocates nothing.
         number = number_of(error)
-        if self._protocol.state != _OPENING or number not in CONNECTING:
+        if self._protocol.state != _OPENING or number not in _CONNECTING:
             self._close()
             self._error = error
 

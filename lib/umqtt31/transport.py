@@ -22,7 +22,7 @@ _NETWORK = const(256)
 
 # What a socket that is still connecting answers: EAGAIN, EINPROGRESS, EALREADY,
 # ENOTCONN as numbered by Linux, macOS and lwIP (ESP32, RP2040).
-CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
+_CONNECTING = (11, 35, 36, 37, 57, 107, 114, 115, 119, 120, 128)
 
 
 # By (server, port): what was found last.
@@ -61,7 +61,7 @@ def open_tcp(server, port, context, look_up=None):
         try:
             sock.connect(address[-1])
         except OSError as error:
-            if error.errno not in CONNECTING:
+            if error.errno not in _CONNECTING:
                 raise
         if context:
             from .tls import wrap
