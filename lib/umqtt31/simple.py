@@ -157,8 +157,6 @@ class MQTTClient(_client.MQTTClient):
     def _publish_now(self, topic, msg, retain, qos):
         heap_unlock()
         protocol = self._protocol
-        if protocol.state != _ONLINE:
-            raise MQTTError(_CLOSED)
         if qos:
             if qos != 1 and qos != 2:
                 raise ValueError("qos must be 0 to 2")
@@ -167,16 +165,19 @@ class MQTTClient(_client.MQTTClient):
             qos |= 1
         raw = self._raw
         self._refused = 0  # the reason of what was given up
-        is_pushing = self._is_pushing
-        self._is_pushing = True  # see _push()
-        try:
-            heap_lock()
-            n = protocol.accept(topic, msg, qos)
-        finally:
-            self._is_pushing = is_pushing
-        if n < 0:
-            self._flags = qos
-            self._make_room(topic, msg)
+        n = -1
+        while n < 0:
+            if protocol.state != _ONLINE:
+                raise MQTTError(_CLOSED)
+            is_pushing = self._is_pushing
+            self._is_pushing = True  # see _push()
+            try:
+                heap_lock()
+                n = protocol.accept(topic, msg, qos)
+            finally:
+                self._is_pushing = is_pushing
+            if n < 0:
+                self._make_way(topic, msg, -n)
         if protocol.left:
             self._finish()
         if qos > 1:
@@ -215,27 +216,16 @@ class MQTTClient(_client.MQTTClient):
         super()._give_up(k, reason)
         self._refused = reason
 
-    def _make_room(self, topic, msg):
-        # publish() was refused: something else is under way, or it is too large.
-        protocol = self._protocol
-        flags = self._flags  # the callback may publish, too
-        while True:
-            self._finish()
-            is_pushing = self._is_pushing
-            self._is_pushing = True
-            try:
-                heap_lock()
-                code = protocol.accept(topic, msg, flags)
-            finally:
-                self._is_pushing = is_pushing
-            if code >= 0:
-                return code
-            self._settle()
-            if code == -_TOO_LARGE:
-                topic_len = len(as_bytes("topic", topic))
-                self._enlarge(topic_len + len(as_bytes("msg", msg)) + 10)
-            elif code != -_FULL:
-                raise MQTTError(-code)
+    def _make_way(self, topic, msg, code):
+        # For a message that was refused: something else is under way, or it is too large.
+        if self._protocol.left:
+            return self._finish()
+        self._settle()
+        if code == _TOO_LARGE:
+            topic_len = len(as_bytes("topic", topic))
+            self._enlarge(topic_len + len(as_bytes("msg", msg)) + 10)
+        elif code != _FULL:
+            raise MQTTError(code)
 
     def _fit(self, size):
         # CONNECT is written from where it is; for others there has to be a buffer.

@@ -338,6 +338,27 @@ def test_publish_when_the_callback_connects_anew_then_it_raises():
     assert p.client.check_msg() is None and p.stream.take() == b""
 
 
+def test_publish_that_waits_while_a_callback_disconnects_raises():
+    """C: PUBLISH 1; B: two PUBLISH, PUBACK 1.  The first one's callback publishes, too, and
+    waits for 1; the second one's takes the PUBACK and disconnects."""
+    p = connected()
+    codes = []
+
+    def on_message(topic, msg):
+        if msg == b"1":
+            codes.append(error_of(p.client.publish, b"out", b"b", False, 1).code)
+        else:
+            p.client.check_msg()
+            p.client.disconnect()
+
+    p.client.set_callback(on_message)
+    answer = publish(b"t", b"1") + publish(b"t", b"2") + puback(1)
+    p.stream.answer(publish(b"out", b"a", 1, 1), answer)
+    codes.append(error_of(p.client.publish, b"out", b"a", False, 1).code)
+    assert codes == [CLOSED, CLOSED]
+    assert p.stream.take() == wire.disconnect()
+
+
 def test_callback_may_disconnect():
     p = connected()
     p.client.set_callback(lambda topic, msg: p.client.disconnect())
