@@ -212,6 +212,8 @@ class Protocol:
     def open(self, client_id, held):
         """Allocate what is left: the store's part, and room for `held` received ids."""
         self.store.level = self.level
+        # Called before each packet, so that none overtakes its record.
+        self.commit = self.store.commit
         self._make_buffers(client_id, held)
         self.held = getattr(self.store, "Held", Held)(held, self.store)
 
@@ -236,8 +238,6 @@ class Protocol:
         # How many messages there may be so that one more takes it: the window, unless it has
         # to wait for a record.
         self._direct = 0 if self.is_ordered or store.is_deferred else self.window
-        # Called before each packet, so that none overtakes its record.
-        self.commit = store.commit
 
     def set_times(self, keepalive, retry, held, timeout):
         """Seconds: keep alive; until all is sent again, 0 for never; that a received
@@ -1000,7 +1000,7 @@ class Protocol:
         """Ticks until `tick()` has work; what arrives meanwhile waits.  At most a day."""
         if self.left or self.is_due:
             return 0
-        if self.has_moved:
+        if self.has_moved:  # as in tick(), which no call is to make slower
             self.has_moved = False
             self._moved_at = now
             self._tries = 0

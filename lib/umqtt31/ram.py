@@ -19,8 +19,8 @@ class RamStore:
     level = 3  # of the protocol that the packets are for, set before `open()`
 
     # A store may have `buffers`: then a packet may be written to the start of
-    # `buffers[slot]`, in place of `put()`.  `Held`: a class as
-    # `held.Held`, if not that one, for the received QoS 2 ids.
+    # `buffers[slot]`, in place of `put()`, and it is told of neither pubrec() nor remove().
+    # `Held`: a class as `held.Held`, if not that one, for the received QoS 2 ids.
 
     def open(self, client_id, slots, size, held):
         """Allocate everything; called once by the client's constructor.
@@ -65,7 +65,6 @@ class RamStore:
     # hold(packet_id): a QoS 2 message with this id was received and handed over.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
     # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
-    # A store with `buffers` is not told of the last but one and pubrec().
     renew = pubrec = hold = release = remove = recover
 
     def online(self):
