@@ -88,6 +88,8 @@ class Registry:
 
     def assign(self, segments, capture):
         """-> (connection number, ordinal in the connection) for each segment."""
+        for known in (self._has_data, self._is_closed, self._last_ts):
+            known.reserve(len(self.all) + len(segments.ts))  # each may begin one
         codes, keys = pd.factorize(key_hash(segments))
         groups = _Groups(codes, len(keys))
         number = np.empty(len(keys), np.int64)
@@ -136,8 +138,6 @@ class Registry:
         self.all.append(new)
         self._now[key] = new
         self._of_key.setdefault(key, []).append(new)
-        for known in (self._has_data, self._is_closed, self._last_ts):
-            known.reserve(len(self.all))
         return new
 
     def _split(self, segments, capture, keys, codes, groups, numbers, ordinals):
@@ -189,11 +189,9 @@ class Registry:
         # What later batches need to know of the connections in this one.
         self._has_data.array[numbers[segments.size > 0]] = True
         self._is_closed.array[numbers[segments.flags & (FIN | RST) != 0]] = True
-        # The time of the last segment, which may be an earlier one where a clock was set.
-        last = np.zeros(len(self.all), np.int64)
-        last[numbers] = segments.ts
-        known = self._last_ts.array[: len(last)]
-        np.maximum(known, last, out=known)
+        # Of several segments the last one's counts, earlier or not: a clock may have been set.
+        last_ts = self._last_ts.array
+        last_ts[numbers] = np.maximum(last_ts[numbers], segments.ts)
         stream = 2 * numbers + ~segments.to_server
         first = np.full(2 * len(self.all), -1)
         first[stream[::-1]] = segments.seq[::-1]
