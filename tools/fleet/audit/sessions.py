@@ -30,6 +30,7 @@ _ANSWERS = [
 class Sessions:
     """One entry for each connection, in the order of `Rows`.
 
+    `hello` and `answer` are what CONNECT and CONNACK say (`Told`).
     `number` is that of its session among the client's; `is_known`: was the session's
     beginning captured; `is_forgotten`: had the server to know a session and did not;
     `is_after_goodbye`: did all earlier connections of the client end with its DISCONNECT;
