@@ -165,8 +165,7 @@ class MQTTClient(_client.MQTTClient):
             qos |= 1
         raw = self._raw
         self._refused = 0  # the reason of what was given up
-        n = -1
-        while n < 0:
+        while True:
             if protocol.state != _ONLINE:
                 raise MQTTError(_CLOSED)
             is_pushing = self._is_pushing
@@ -176,8 +175,9 @@ class MQTTClient(_client.MQTTClient):
                 n = protocol.accept(topic, msg, qos)
             finally:
                 self._is_pushing = is_pushing
-            if n < 0:
-                self._make_way(topic, msg, -n)
+            if n >= 0:
+                break
+            self._make_way(topic, msg, -n)
         if protocol.left:
             self._finish()
         if qos > 1:
