@@ -63,6 +63,11 @@ class Desk:
         self.streams[0].take()
         return self.client, self.streams[0]
 
+    async def kept(self):
+        """-> the client, in a session that lasts, and its streams."""
+        await self.client.connect(False, self.open)
+        return [self.client] + self.streams
+
     async def sleep_ms(self, ms):
         """In place of asyncio's: it turns the clock and lets the others go on."""
         self.clock.sleep_ms(ms)
@@ -149,9 +154,7 @@ def test_acknowledgements_are_read_while_a_body_waits_for_room():
 
 def test_qos2_again_on_the_next_connection_is_not_handed_over_twice():
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(qos2())
         payloads = []
         async for message in client.messages():
@@ -174,9 +177,7 @@ def test_qos2_again_on_the_next_connection_is_not_handed_over_twice():
 
 def test_qos2_done_between_two_connections_is_only_answered_on_the_next():
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(qos2())
         async for message in client.messages():
             first.feed(b"")
@@ -219,9 +220,7 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
 def test_acknowledgements_leave_in_the_order_of_the_connection_that_they_leave_on():
     # "a" was done, but its PUBACK is lost: it comes again before "b", whose body was left.
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(wire.publish(b"t", b"a", 1, 7), wire.publish(b"t", b"b", 1, 8))
         async for message in client.messages():
             if message.payload == b"b":
@@ -247,9 +246,7 @@ def test_acknowledgements_leave_in_the_order_of_the_connection_that_they_leave_o
 def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over():
     # The broker lost its session, and cannot say so at level 3.
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(qos1())
         payloads = []
         async for message in client.messages():
@@ -301,9 +298,7 @@ def test_qos2_without_a_place_is_not_held_before_it_came_again():
 def test_messages_that_are_done_and_wait_for_the_broker_do_not_stop_the_reading():
     # More than are taken at once are done without a connection, and there is a place for one.
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         client.publish_nowait(b"t", b"", qos=1)
         waiting = asyncio.create_task(client.flush())  # so reading goes on
         first.feed(*[wire.publish(b"t", b"%d" % k, 2, k) for k in range(1, 19)])
@@ -401,9 +396,7 @@ def test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either
 
 def test_publish_of_qos0_waits_for_the_connection():
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(b"")
         await desk.until(lambda: first.is_closed)
         assert await client.publish(b"t", b"a") == 0
@@ -432,9 +425,7 @@ def test_publish_goes_on_when_a_full_stream_takes_more():
 
 def test_subscribe_goes_on_after_a_lost_connection():
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(b"")
         second.feed(None, None, None)
         asked = asyncio.create_task(client.subscribe(b"t", 1))
@@ -1034,9 +1025,7 @@ def test_message_that_a_body_refuses_is_answered_with_its_reason():
 
 def test_qos2_refused_between_two_connections_is_handed_over_again_on_the_next():
     async def main(desk):
-        first, second = desk.streams
-        client = desk.client
-        await client.connect(False, desk.open)
+        client, first, second = await desk.kept()
         first.feed(qos2())
         async for message in client.messages():
             first.feed(b"")
