@@ -158,7 +158,7 @@ def test_b2c_oversize_publish_is_drained_and_acknowledged():
     """A message larger than buffer_size: counted, reported, answered; the connection lives.
 
     B: PUBLISH of 2000 bytes at each QoS, again the QoS 2 one, PUBREL; PUBLISH small
-    C: PUBACK 5, PUBREC 6, PUBREC 6, PUBCOMP 6
+    C: PUBACK 1029, PUBREC 1542, PUBREC 1542, PUBCOMP 1542; both bytes of an id count
     """
     for read_most in (0, 1, 7, 64, 65):
         d = Dialogue(buffer_size=64, keepalive=0)
@@ -167,11 +167,12 @@ def test_b2c_oversize_publish_is_drained_and_acknowledged():
         d.client.on_oversize = lambda *lengths, told=told: told.append(lengths)
         topic = b"a/" + b"t" * 70
         big = b"x" * 2000
-        d.stream.feed(publish(topic, big), publish(topic, big, 1, 5), publish(b"t", big, 2, 6))
-        d.stream.feed(publish(b"t", big, 2, 6, 1), pubrel(6), publish(b"t", b"small"))
+        d.stream.feed(publish(topic, big), publish(topic, big, 1, 0x405))
+        d.stream.feed(publish(b"t", big, 2, 0x606), publish(b"t", big, 2, 0x606, 1), pubrel(0x606))
+        d.stream.feed(publish(b"t", b"small"))
         for _ in range(20000 // (read_most or 1000) + 100):
             d.client.poll()
-        d.c2b(puback(5), pubrec(6), pubrec(6), pubcomp(6))
+        d.c2b(puback(0x405), pubrec(0x606), pubrec(0x606), pubcomp(0x606))
         size = 2000 if d.level < 5 else 2001  # the length of no properties counts
         assert told == [(72, size), (72, size), (1, size)]
         assert [message[1] for message in d.messages] == [b"small"]

@@ -7,6 +7,7 @@ from host_tests.client.wire import (
     pubcomp,
     publish,
     pubrec,
+    pubrel,
 )
 from umqtt31 import NETWORK, TIMEOUT
 
@@ -189,3 +190,19 @@ def test_b2c_when_nothing_is_taken_and_many_answers_are_owed_then_reads_no_furth
     poll_often(d, 50)
     assert len(d.messages) == 100
     d.c2b(*[pubrec(k) if k > 50 else puback(k) for k in range(1, 101)])
+
+
+# MQTT-4.6.0-4: PUBRELs beyond the places for answers wait for one, and none is left out.
+def test_c2b_more_pubrels_than_places_for_answers_then_all_leave_in_order():
+    count = 40
+    for write_most in (1, 3, 4, 0):
+        d = Dialogue(max_inflight=count, max_mqueue_len=0)
+        for k in range(1, count + 1):
+            assert d.publish(b"x", 2) == k
+        d.c2b(*[publish(b"t", b"x", 2, k) for k in range(1, count + 1)])
+        d.stream.write_most = write_most
+        d.stream.feed(*[pubrec(k) for k in range(1, count + 1)])
+        poll_often(d)
+        d.c2b(*[pubrel(k) for k in range(1, count + 1)])
+        d.b2c(*[pubcomp(k) for k in range(1, count + 1)])
+        assert d.client.inflight == 0
