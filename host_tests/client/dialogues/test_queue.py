@@ -119,6 +119,25 @@ def test_c2b_queue_length_0_leaves_only_the_window():
     d.c2b(publish(b"t", b"2", 2, 2, dup=1), publish(b"t", b"3", 1, 3, dup=1))
 
 
+def test_c2b_while_the_stream_is_stuck_as_many_wait_as_the_window_has_free():
+    """RT-INFLIGHT, RT-MQUEUE: they would be in flight but for the stream, so a shorter queue
+    does not count; without a link there is no window, and nothing waits.
+
+    publish() 1 to 4 with max_inflight 4, max_mqueue_len 2 into a stream that takes nothing;
+    the 5th is refused; C: PUBLISH 1, 2, 3, 4
+    """
+    d = Dialogue(max_inflight=4, max_mqueue_len=2)
+    d.stream.is_blocked = True
+    for payload in payloads(1, 2, 3, 4):
+        d.publish(payload)
+    assert code_of(d.publish, b"5") == FULL
+    d.stream.is_blocked = False
+    d.work()
+    d.c2b(*[publish(b"t", b"%d" % k, 1, k) for k in (1, 2, 3, 4)])
+    d = Dialogue(is_connected=False, max_inflight=4, max_mqueue_len=0)
+    assert code_of(d.publish) == FULL
+
+
 def test_c2b_qos0_waits_in_the_queue_only_if_asked_to():
     """RT-MQUEUE-Q0.
 
