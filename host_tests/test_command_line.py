@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tools import __main__ as command_line
-
-ROOT = Path(__file__).resolve().parent.parent
+from tools.project import ROOT
 
 
 @pytest.fixture

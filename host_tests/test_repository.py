@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.project import ROOT
+
 LIBRARY = ROOT / "lib" / "umqtt31"
 
 MOST_BYTES_TRACKED = 2_000_000

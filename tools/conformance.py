@@ -14,7 +14,8 @@ from pathlib import Path
 
 import click
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.project import ROOT
+
 PAGE = ROOT / "docs" / "reasons" / "conformance.md"
 _ID = re.compile(r"\b(?:31-[A-Z0-9.]+|311-[\d.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
 _MUST_HAVE_TEST = ("client", "codec")

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.project import ROOT
+
 UNPACKED = ROOT / ".tools" / "micropython"
 MANIFEST = "interpreter.json"
 MINIMUM = (1, 25)

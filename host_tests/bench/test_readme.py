@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools.bench.peers.page import PAGE
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 
 def lines_of(text):

@@ -14,9 +14,10 @@ from tools.boards.cli import cli
 from tools.boards.compact import LinkError, Map, compact
 from tools.boards.compact.names import HIDDEN, OTHERS, UNLIKELY
 from tools.boards.compile import MAP, build_tree, compact_library, compile_file, compile_library
-from tools.boards.places import LIBRARY, ROOT, TYPINGS
+from tools.boards.places import LIBRARY, TYPINGS
 from tools.boards.profile import load_profile
 from tools.micropython import choose
+from tools.project import ROOT
 
 STUBS = [path for path in sorted(TYPINGS.glob("*.pyi")) if path.stem != "_types"]
 # What programs and ports have or call, whatever the library calls its own things.

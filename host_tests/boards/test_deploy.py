@@ -16,9 +16,9 @@ from tools.boards.compile import build_tree, tree_files
 from tools.boards.deploy import check_itself, deploy, list_of, make_plan, with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
-from tools.boards.places import ROOT
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
+from tools.project import ROOT
 
 SETTINGS = b'{"client_id": "x", "server": "s"}'
 MAIN = b"import a, b\nprint('versions', a.V, b.V, V, 'end')\n"

@@ -23,10 +23,10 @@ from tools import __main__ as command_line
 from tools import command
 from tools.boards.compile import compile_file
 from tools.boards.packaging import everything, version
-from tools.boards.places import ROOT
 from tools.boards.profile import load_profile
 from tools.brokers import free_port
 from tools.dist import make, mip
+from tools.project import ROOT
 
 GUIDE = "docs/guides/packages.md"
 USE = "import umqtt31; umqtt31.MQTTClient('a', 'b'); print(umqtt31.__version__, umqtt31.__file__)"

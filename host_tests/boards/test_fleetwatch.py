@@ -13,8 +13,8 @@ import pytest
 from tools.boards.errors import BoardError
 from tools.boards.fleetwatch import connect, line_of
 from tools.boards.fleetwatch import watch as listen
-from tools.boards.places import ROOT
 from tools.brokers.mosquitto import TLSMosquitto
+from tools.project import ROOT
 
 ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
 TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())

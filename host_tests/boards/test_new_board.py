@@ -12,8 +12,9 @@ from tools.boards import profile as profiles
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.deploy import check_itself
 from tools.boards.image import make_base
-from tools.boards.places import BOARDS, ROOT
+from tools.boards.places import BOARDS
 from tools.boards.profile import load_profile
+from tools.project import ROOT
 
 SETTINGS = b'{"client_id": "new", "server": "10.0.0.1", "wifi_ssid": "net", "store": "journal"}'
 

@@ -8,7 +8,7 @@ import pytest
 from host_tests.boards.test_virtual_board import serve
 from tools.boards.compile import library_sources
 from tools.boards.packaging import package_files
-from tools.boards.places import ROOT
+from tools.project import ROOT
 
 
 @pytest.mark.parametrize("name", ["package.json", "package-full.json", "manifest.py"])

@@ -10,9 +10,10 @@ import pytest
 
 from tools.boards.compile import board_sources, build_tree
 from tools.boards.errors import BoardError
-from tools.boards.places import BOARDS, ROOT
+from tools.boards.places import BOARDS
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
 from tools.boards.tables import read_toml
+from tools.project import ROOT
 
 CHIPS = {
     *("esp32", "esp32c2", "esp32c3", "esp32c5", "esp32c6", "esp32h2", "esp32p4", "esp32s2"),

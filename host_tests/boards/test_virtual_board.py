@@ -14,8 +14,8 @@ from host_tests.boards.console import read_until
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.monitor import monitor
-from tools.boards.places import ROOT
 from tools.boards.profile import load_profile
+from tools.project import ROOT
 
 MAIN = b"""\
 import time

@@ -6,7 +6,8 @@ import pytest
 
 from host_tests.brokers.clients import new_name
 from tools.boards.compile import compile_library
-from tools.micropython import ROOT, choose
+from tools.micropython import choose
+from tools.project import ROOT
 
 _PROGRAM = Path(__file__).parent / "loop_on_board.py"
 # Compiling takes more than running, and how much more depends on where in the heap the

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from host_tests.client.dialogue import levels_of
+from tools.project import ROOT
 
 FOLDER = Path(__file__).parent
-ROOT = FOLDER.parents[1]
 
 
 def functions_of(path, levels=(3, 4, 5)):

@@ -8,8 +8,9 @@ import ast
 import pytest
 
 from host_tests.client import aio_desk
-from host_tests.client.runner import FOLDER, ROOT
+from host_tests.client.runner import FOLDER
 from tools.micropython import interpreters
+from tools.project import ROOT
 
 
 @pytest.fixture(params=["cpython", *interpreters()], ids=lambda one: getattr(one, "id", one))

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tests.client.runner import FOLDER, ROOT
+from host_tests.client.runner import FOLDER
 from tools.fuzz.cli import cli
 from tools.fuzz.inputs import generate
 from tools.fuzz.target import Finding, check, hostile_world
+from tools.project import ROOT
 from umqtt31.message import Message
 from umqtt31.protocol import Protocol
 

@@ -5,7 +5,8 @@ import functools
 
 import pytest
 
-from host_tests.client.runner import FOLDER, ROOT, functions_of, run_module
+from host_tests.client.runner import FOLDER, functions_of, run_module
+from tools.project import ROOT
 
 LEVELS = (3, 5)
 PATHS = [

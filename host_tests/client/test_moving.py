@@ -7,9 +7,10 @@ import ssl
 import pytest
 
 from host_tests.client import moving
-from host_tests.client.runner import FOLDER, ROOT
+from host_tests.client.runner import FOLDER
 from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
+from tools.project import ROOT
 from umqtt31 import robust, simple, sslparams
 from umqtt31.sslparams import context_of
 

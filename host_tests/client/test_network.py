@@ -12,9 +12,10 @@ import pytest
 
 from host_tests.client import network
 from host_tests.client.listener import CLOSE, HOLD, RESET, Listener
-from host_tests.client.runner import FOLDER, ROOT
+from host_tests.client.runner import FOLDER
 from tools.brokers.process import free_port
 from tools.micropython import interpreters
+from tools.project import ROOT
 from tools.standin import packets as wire
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
 

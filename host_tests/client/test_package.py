@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 PROGRAM = """
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError

@@ -8,7 +8,7 @@ import pytest
 
 from host_tests.client import dialogue
 from host_tests.client.dialogues import test_errors, test_ids, test_payload_types
-from host_tests.client.runner import ROOT
+from tools.project import ROOT
 from umqtt31 import FULL, protocol
 from umqtt31.client import MQTTClient
 from umqtt31.protocol import Protocol

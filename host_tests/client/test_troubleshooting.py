@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from host_tests.client.runner import ROOT
+from tools.project import ROOT
 from umqtt31 import MQTTError, codes, reasons
 
 PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"

@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.project import ROOT
+
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS += sorted(p for p in ROOT.glob("*.md") if p.name not in ("README.md", "CHANGELOG.md"))
 DOCUMENTS += [ROOT / "examples" / "README.md", ROOT / "boards" / "README.md"]

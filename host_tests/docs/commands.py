@@ -15,8 +15,8 @@ import pyspark
 from tools.__main__ import main
 from tools.command import COMMANDS, options_of
 from tools.micropython import interpreters
+from tools.project import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 _SPARK = Path(pyspark.__file__).parent / "bin"
 _ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 

@@ -17,11 +17,11 @@ from click.testing import CliRunner
 
 from firmware import settings
 from host_tests.docs import blocks, commands
-from host_tests.docs.blocks import ROOT
 from tools.__main__ import main
 from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
 from tools.brokers import Mosquitto
+from tools.project import ROOT
 
 # Which test reads this block from the page and runs it: it has to name the page.
 ELSEWHERE = {

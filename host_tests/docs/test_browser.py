@@ -5,16 +5,16 @@ Without a Chromium nothing is collected here; `make setup` installs it.
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tools.project import ROOT
 from tools.setup.nodejs import MERMAID
 
 pytestmark = pytest.mark.xdist_group("docs")
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 PICTURES = {
     path.relative_to(DOCS): len(re.findall(r"^```mermaid$", path.read_text(), re.MULTILINE))
     for path in sorted(DOCS.rglob("*.md"))

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import click
@@ -15,10 +14,10 @@ import pytest
 import umqtt31
 from firmware import settings
 from tools.__main__ import main
+from tools.project import ROOT
 
 pytestmark = pytest.mark.xdist_group("docs")
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 TYPINGS = ROOT / "typings" / "umqtt31"
 

@@ -15,8 +15,8 @@ import threading
 import pytest
 
 from host_tests.docs import blocks
-from host_tests.docs.blocks import ROOT
 from tools.brokers import free_port
+from tools.project import ROOT
 
 PAGE = "docs/start/index.md"
 SECONDS = 60  # for what comes at once, on a busy computer

@@ -14,7 +14,7 @@ import subprocess
 import threading
 
 from host_tests.docs import blocks
-from tools.boards.places import ROOT
+from tools.project import ROOT
 
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")

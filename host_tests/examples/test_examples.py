@@ -23,8 +23,8 @@ from tools.brokers import Mosquitto, TLSMosquitto
 from tools.brokers.certificates import HERE as LOOPBACK
 from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
+from tools.project import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 DESK = Path(__file__).parent / "desk"
 SECONDS = 120  # for what comes at once, on a busy computer

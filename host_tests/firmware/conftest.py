@@ -1,14 +1,13 @@
 """The firmware's modules under CPython, and the fakes that its tests hand in."""
 
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tools.project import ROOT
 from tools.standin.clock import Clock
 
-ROOT = Path(__file__).resolve().parents[2]
 for folder in ("lib", "firmware"):
     if str(ROOT / folder) not in sys.path:
         sys.path.insert(0, str(ROOT / folder))

@@ -12,7 +12,8 @@ from tools.brokers.certificates import HERE, Certificates
 from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
 from tools.desk import HEAP_BYTES, DeskNode
-from tools.micropython import ROOT, choose
+from tools.micropython import choose
+from tools.project import ROOT
 from tools.proxy import Proxy
 from umqtt31.levels import LEVELS
 

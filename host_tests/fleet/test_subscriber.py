@@ -18,10 +18,10 @@ import pytest
 
 from tools.fleet.live.spool import Spool, spool_files
 from tools.fleet.live.subscriber import Subscriber
+from tools.project import ROOT
 from tools.standin import packets
 
 _SPOOLER = Path(__file__).with_name("spooler.py")
-_ROOT = Path(__file__).parents[2]
 _LIFE_S = 60
 
 
@@ -75,7 +75,7 @@ def test_subscriber_when_killed_at_many_moments_then_qos1_all_and_qos2_once(
             sent += 1
         last.wait_for_publish(_LIFE_S)
         command = [sys.executable, _SPOOLER, tmp_path, mosquitto.port, "fleet-kills", steps]
-        environment = {"PYTHONPATH": "%s:%s" % (_ROOT, _ROOT / "lib"), "PATH": ""}
+        environment = {"PYTHONPATH": "%s:%s" % (ROOT, ROOT / "lib"), "PATH": ""}
         life = subprocess.Popen(list(map(str, command)), env=environment)
         assert life.wait(_LIFE_S) == -9
     spool = Spool(tmp_path)

@@ -1,11 +1,11 @@
 """The page on the tables says what the schemas say."""
 
 import re
-from pathlib import Path
 
 from tools.fleet import schemas
+from tools.project import ROOT
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "fleet-tables.md"
+_PAGE = ROOT / "docs" / "reference" / "fleet-tables.md"
 
 
 def test_page_lists_every_column_with_its_type_and_meaning():

@@ -15,7 +15,8 @@ from host_tests.docs import blocks
 from tools.boards.compile import compile_library
 from tools.boards.packaging import everything, version
 from tools.dist.make import make_frozen
-from tools.micropython import ROOT, probe
+from tools.micropython import probe
+from tools.project import ROOT
 from tools.setup import source
 
 # TLS and foreign functions come with libraries that are no part of the source.

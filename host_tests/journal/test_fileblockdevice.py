@@ -5,15 +5,15 @@ import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
 from tools.powercut.life import Collector
+from tools.project import ROOT
 from umqtt31 import FileBlockDevice, Journal, MQTTError, fileblockdevice
 
-LIBRARY = Path(__file__).parents[2] / "lib"
+LIBRARY = ROOT / "lib"
 
 # Tells the id of each message when it is accepted, and again when it is done.
 NODE = """

@@ -1,7 +1,6 @@
 """docs/reference/journal-format.md against an image, and the reader of images against recovery."""
 
 import re
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,10 +10,11 @@ from tools.journal.layout import read_log
 from tools.powercut.life import Collector, Life
 from tools.powercut.model import Message, State
 from tools.powercut.scenarios import scenarios
+from tools.project import ROOT
 from tools.standin.nor import Flash
 from umqtt31.journal import Journal
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "journal-format.md"
+DOCUMENT = ROOT / "docs" / "reference" / "journal-format.md"
 
 
 def page_in_the_document():

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.project import ROOT
+
 DEVICE = Path(__file__).parent / "device"
-ROOT = Path(__file__).parents[2]
 PATH = [ROOT, ROOT / "lib"]
 HEAP_BYTES = 1024 * 1024
 

@@ -14,10 +14,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.project import ROOT
 from tools.setup import classes, debian, environment, erlang, interpreters, source, steps, system
 from tools.setup.errors import SetupError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def need(title, is_met=False, without=""):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import umqtt31
+from tools.project import ROOT
 from tools.sim import World, parse, script
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reasons" / "guarantees.md"
 
 

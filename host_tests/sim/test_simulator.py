@@ -2,18 +2,16 @@
 
 import random
 import re
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from wrong_clients import WRONG
 
 import umqtt31
+from tools.project import ROOT
 from tools.sim import Violation, World, campaign, explore, faults, network, parse, script
 from tools.sim.cli import cli
 from tools.sim.shrink import shrink
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def _trace(item, schedule):

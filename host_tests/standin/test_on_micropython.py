@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 PROGRAM = Path(__file__).parent / "on_board.py"
 SAID = [

@@ -12,8 +12,8 @@ from host_tests.tls.certificates import make_all
 from tools.brokers import TLSMosquitto
 from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
+from tools.project import ROOT
 
-_ROOT = Path(__file__).parents[2]
 _SCRIPT = Path(__file__).parent / "steps.py"
 _RUNNERS = [None, *interpreters()]
 
@@ -84,7 +84,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             return getattr(steps, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
         done = request.param.run(
-            _SCRIPT, args=[name, path], micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=8_000_000
+            _SCRIPT, args=[name, path], micropypath=[ROOT, ROOT / "lib"], heap_bytes=8_000_000
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return ast.literal_eval(done.stdout.splitlines()[-1])

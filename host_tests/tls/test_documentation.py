@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 from tools.brokers import TLSMosquitto
+from tools.project import ROOT
 
-_PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tls.md"
+_PAGE = ROOT / "docs" / "guides" / "tls.md"
 
 
 def test_certificates_made_by_the_documented_commands_are_accepted(run, tmp_path):

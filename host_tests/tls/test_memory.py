@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tools.micropython import interpreters
+from tools.project import ROOT
 
 _FOLDER = Path(__file__).parent
-_ROOT = _FOLDER.parents[1]
 _NO_MEMORY = "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
 
 
@@ -18,7 +18,7 @@ def script(request):
 
     def run(name, *args):
         done = request.param.run(
-            _FOLDER / name, args=args, micropypath=[_ROOT, _ROOT / "lib"], heap_bytes=512 * 1024
+            _FOLDER / name, args=args, micropypath=[ROOT, ROOT / "lib"], heap_bytes=512 * 1024
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()

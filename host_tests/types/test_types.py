@@ -19,12 +19,12 @@ import umqtt31
 from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
 from tools.micropython import interpreters
+from tools.project import ROOT
 from umqtt31 import protocol
 from umqtt31.message import Message
 from umqtt31.v5 import Message5
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 STUBS = ROOT / ".tools" / "stubs" / "esp32"
 TYPINGS = ROOT / "typings"
 LIBRARY = ROOT / "lib" / "umqtt31"

@@ -11,7 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.micropython import ROOT, Interpreter
+from tools.micropython import Interpreter
+from tools.project import ROOT
 
 from .figures import BenchError
 

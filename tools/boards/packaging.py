@@ -8,7 +8,9 @@ folder, so that a new module cannot be forgotten.
 import ast
 import json
 
-from .places import LIBRARY, ROOT
+from tools.project import ROOT
+
+from .places import LIBRARY
 from .size import groups
 
 _MANIFEST = '''\

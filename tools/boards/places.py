@@ -6,7 +6,8 @@ The only module here that knows the folders.
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.project import ROOT
+
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
 TYPINGS = ROOT / "typings" / "umqtt31"

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.micropython import choose
+from tools.project import ROOT
 
 from .compile import compile_file, compile_library, library_sources
 from .errors import BoardError
-from .places import LIBRARY, ROOT
+from .places import LIBRARY
 from .romfs import make_romfs
 
 _ARCH = "armv6m"

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from tools.brokers import BrokerError
 from tools.desk import HEAP_BYTES, DeskError
-from tools.micropython import ROOT, Interpreter, MicroPythonError, choose, interpreters
+from tools.micropython import Interpreter, MicroPythonError, choose, interpreters
+from tools.project import ROOT
 
 from . import audit, links, plug, verdict
 from .stage import Outcome, Stage

@@ -1,11 +1,12 @@
 """`dist`: everything that others install."""
 
+from tools.project import ROOT
 from pathlib import Path
 
 import click
 
 from tools.boards.errors import BoardError
-from tools.boards.places import ROOT, shown
+from tools.boards.places import shown
 
 from .make import DistError, make_all
 

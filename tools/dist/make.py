@@ -1,5 +1,6 @@
 """Makes everything that `make dist` hands out, into one folder."""
 
+from tools.project import ROOT
 import hashlib
 import shutil
 import subprocess
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from tools.boards.compile import compile_library, library_sources
 from tools.boards.packaging import package_files, version
-from tools.boards.places import ROOT
 from tools.boards.romfs import make_romfs
 
 from .mip import write_index

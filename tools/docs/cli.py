@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.project import ROOT
 
 
 @click.group()

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from tools.__main__ import main
-from tools.micropython import ROOT
+from tools.project import ROOT
 from tools.setup.nodejs import IFRAME_WORKER, MERMAID
 
 _SCRIPTS = {"assets/mermaid.js": MERMAID, "assets/iframe-worker.js": IFRAME_WORKER}

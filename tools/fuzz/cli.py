@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.project import ROOT
+
 CORPUS = ROOT / "host_tests" / "client" / "corpus"
 WORK = ROOT / "build" / "fuzz"
 

@@ -14,10 +14,10 @@ import click
 
 from tools.boards.compile import compile_file
 from tools.boards.errors import BoardError
+from tools.project import ROOT
 
 from .ports import missing_names
 
-ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURES = ("armv6m", "armv7emsp", "xtensawin", "rv32imc")
 
 

@@ -7,11 +7,9 @@ own.  Only names of modules are of interest here: types are for the host tools.
 import re
 import subprocess
 import sys
-from pathlib import Path
 
+from tools.project import ROOT
 from tools.setup.environment import STUBS, wanted_stubs
-
-ROOT = Path(__file__).resolve().parents[2]
 
 _SETTINGS = "[mypy]\ncheck_untyped_defs = true\nwarn_unused_configs = false\n"
 _NAME = re.compile(

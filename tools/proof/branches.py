@@ -8,14 +8,14 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import coverage
 
+from tools.project import ROOT
+
 from . import selection
 
-ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "coverage"
 _LIMIT = "report:fail_under"
 

@@ -16,7 +16,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.project import ROOT
+
 WORK = ROOT / "build" / "mutants"
 LIMIT_PERCENT = 85.0
 

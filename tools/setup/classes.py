@@ -6,7 +6,7 @@ They are good for one Java and one Spark, and made anew for others.
 import subprocess
 from pathlib import Path
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 from . import environment, system
 

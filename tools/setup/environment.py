@@ -14,12 +14,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from tools.project import ROOT
+
 from .errors import SetupError
 
-_ROOT = Path(__file__).parents[2]
-_PYPROJECT = _ROOT / "pyproject.toml"
-VENV = _ROOT / ".venv"
-STUBS = _ROOT / ".tools" / "stubs"
+_PYPROJECT = ROOT / "pyproject.toml"
+VENV = ROOT / ".venv"
+STUBS = ROOT / ".tools" / "stubs"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 _INSTALLED = "installed.txt"
 

@@ -9,7 +9,7 @@ them; nothing is installed, and no root is needed.  Only `make test-brokers` wan
 import shutil
 from pathlib import Path
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 from . import debian
 from .errors import SetupError

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from tools import micropython
+from tools.project import ROOT
 
 from . import debian
 from .errors import SetupError
@@ -19,8 +20,8 @@ from .system import Need, install_missing
 # Debian 13 has the oldest version that is supported; sid has the newest packaged one.
 _SUITES = ("trixie", "sid")
 _SMALLER = {"amd64": "i386", "arm64": "armhf"}
-_BIN = micropython.ROOT / ".tools" / "bin"
-_LISTS = micropython.ROOT / ".tools" / "apt"
+_BIN = ROOT / ".tools" / "bin"
+_LISTS = ROOT / ".tools" / "apt"
 
 # What tests and virtual board use of an interpreter: prints nothing, or fails.
 _SELF_CHECK = """\

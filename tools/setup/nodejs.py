@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 from .system import find
 

@@ -8,7 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 
-from tools.micropython import ROOT
+from tools.project import ROOT
 
 from . import debian
 from .errors import SetupError

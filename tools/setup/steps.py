@@ -8,15 +8,16 @@ first.
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import IO
+
+from tools.project import ROOT
 
 from . import classes, environment, erlang, interpreters, nodejs, source, system
 from .errors import SetupError
 
 __all__ = ["JOBS", "SetupError", "run_all", "run_brokers"]
 
-_LOCK = Path(__file__).parents[2] / ".tools" / "setup.lock"
+_LOCK = ROOT / ".tools" / "setup.lock"
 
 # {job: groups of pyproject.toml}; "all" has them all, and what else tests need.
 JOBS: dict[str, tuple[str, ...]] = {

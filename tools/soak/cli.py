@@ -10,7 +10,8 @@ from tools.brokers import BrokerError
 from tools.demo import verdict
 from tools.demo.stage import Outcome, Stage
 from tools.desk import DeskError, DeskNode
-from tools.micropython import ROOT, Interpreter, MicroPythonError, choose
+from tools.micropython import Interpreter, MicroPythonError, choose
+from tools.project import ROOT
 
 from . import heap
 from .disturber import Disturber

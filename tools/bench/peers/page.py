@@ -12,7 +12,8 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from tools.micropython import ROOT, choose
+from tools.micropython import choose
+from tools.project import ROOT
 
 from .catalogue import BARE, Client
 from .measures import Rows
