@@ -114,6 +114,8 @@ def webhdfs():
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer is written in two pieces; the second would wait 40 ms for the first one's ACK.
+    disable_nagle_algorithm = True
     store: Store
 
     def log_message(self, *_):
