@@ -12,7 +12,6 @@ from .errors import BoardError
 from .places import shown, write_private
 
 MAGIC = b"u31b\x01"
-MAC_BYTES = 32
 RELEASE = "release.txt"
 # What gets the old files back must not change over the air.
 KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)

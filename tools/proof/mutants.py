@@ -24,7 +24,8 @@ LIMIT_PERCENT = 85.0
 _COPIED = ("host_tests", "tools", "lib", "firmware", "boards", "docs", "pyproject.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "node_modules")
 # What mutmut notes of a mutant: pytest's exit status, or why there is none.
-_KILLED = {1: "killed", 3: "killed"}
+_KILLED = {1, 3}  # a test failed, or pytest did
+_NO_TEST = 33
 _TIMED_OUT = {-24, 24, 36, 152, 255}  # SIGXCPU, in the ways in which it is told
 
 
@@ -89,9 +90,9 @@ def _results() -> dict[str, dict[str, str]]:
 def _kind(code: int | None) -> str:
     if code in _TIMED_OUT:
         return "timeout"
-    if code == 33:
+    if code == _NO_TEST:
         return "no test"
-    return _KILLED.get(code if code is not None else 0, "survived")
+    return "killed" if code in _KILLED else "survived"
 
 
 def _score(kinds: Counter[str]) -> float:

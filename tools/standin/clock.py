@@ -28,7 +28,7 @@ if sys.implementation.name == "micropython":
 
 
 class Clock:
-    """`now_ms` since it began; `slept_ms` of them in `sleep_ms()`."""
+    """`now_ms`: how much time went by since it began."""
 
     BEFORE_WRAP_MS = 2500
 
@@ -37,11 +37,9 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.slept_ms = 0
 
     def ticks_ms(self) -> int:
         return self.now_ms - self.BEFORE_WRAP_MS & _MASK
 
     def sleep_ms(self, ms: int) -> None:
         self.now_ms += ms
-        self.slept_ms += ms

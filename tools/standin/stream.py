@@ -23,7 +23,6 @@ class ScriptedStream:
         self._is_full = False
         self.is_closed = False
         self.write_error = None
-        self.reads = 0  # calls of readinto()
         self.writes = []  # the sizes that were offered to write()
         self.sent = b""  # what the client wrote and no test took yet
         self._pieces = []
@@ -50,7 +49,6 @@ class ScriptedStream:
 
     def readinto(self, buf, n=None):
         assert not self.is_closed, "read after close"
-        self.reads += 1
         if not self._pieces:
             return None
         piece = self._pieces[0]

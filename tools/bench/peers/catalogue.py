@@ -25,7 +25,6 @@ class Client:
     title: str
     adapters: tuple[str, ...]
     modules: tuple[str, ...] = ()
-    highest_qos: int = 1
     has_window: bool = False
     is_ours: bool = False
     count: int = 1500  # messages whose instructions are counted, so that garbage is collected
@@ -74,9 +73,9 @@ class Client:
 
 
 CLIENTS = (
-    Client("umqtt31", ("umqtt31_native",), (), 2, True, True, count=500),
-    Client("umqtt31.simple", ("umqtt31_simple", "waiting"), (), 2, False, True),
-    Client("umqtt31.aio", ("umqtt31_aio", "tasks"), (), 2, True, True),
+    Client("umqtt31", ("umqtt31_native",), has_window=True, is_ours=True, count=500),
+    Client("umqtt31.simple", ("umqtt31_simple", "waiting"), is_ours=True),
+    Client("umqtt31.aio", ("umqtt31_aio", "tasks"), has_window=True, is_ours=True),
     Client("umqtt.simple", ("umqtt_simple", "waiting"), ("umqtt/simple.py",), count=4000),
     Client(
         "umqtt.robust",
@@ -97,9 +96,11 @@ CLIENTS = (
         ("minimqtt",),
         ("adafruit_minimqtt/adafruit_minimqtt.py", "adafruit_minimqtt/matcher.py"),
     ),
-    Client("upaho", ("upaho_client",), ("upaho",), 2, True, count=500, heap_bytes=512 * 1024),
+    Client(
+        "upaho", ("upaho_client",), ("upaho",), has_window=True, count=500, heap_bytes=512 * 1024
+    ),
 )
-BARE = Client("bare socket", ("bare_socket",), (), 1, True)
+BARE = Client("bare socket", ("bare_socket",), has_window=True)
 
 
 def present(peers: Path) -> list[Client]:
