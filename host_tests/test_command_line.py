@@ -84,11 +84,14 @@ def test_tools_outside_of_the_environment_go_on_inside():
     assert "title" in done.stdout
 
 
-def test_tools_without_environment_say_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "_VENV", tmp_path)
-    command_line.go_on_in_venv()  # nothing to go on in
-    monkeypatch.setattr(command_line, "_VENV", Path(sys.prefix))
-    command_line.go_on_in_venv()  # here already
+@pytest.mark.parametrize("environment", ["missing", "this one"])
+def test_tools_stay_where_no_other_environment_is(environment, monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(command_line.os, "execv", lambda *command: started.append(command))
+    folder = tmp_path if environment == "missing" else Path(sys.prefix)
+    monkeypatch.setattr(command_line, "_VENV", folder)
+    command_line.go_on_in_venv()
+    assert started == []
 
 
 def test_help_imports_no_group():
