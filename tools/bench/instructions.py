@@ -39,7 +39,6 @@ _BUDGETS = {
 _MOST_OF_SIMPLE = 37500
 _TIMES_OF_NATIVE = 1.2
 _PUBLISHED = {("publish", 0): 29714, ("publish", 1): 40773}
-_OF_PEER = (0, 1)  # it knows no QoS 2
 _MOST_GROWTH = 1.1  # on a used heap
 _MOST_OF_LEVEL_4 = 1.08  # at level 5
 _COLLECTED = re.compile(r"Collected : (\d+)")
@@ -49,19 +48,14 @@ def measure(bench: Bench) -> Iterator[Figure]:
     """Four figures for each direction and QoS: on a clean heap, on a used one, at level 5
     and how many percent of level 4 that is."""
     for (program, qos), budget in _BUDGETS.items():
-        has_peer = bench.simple and qos in _OF_PEER
         clean = _usual(bench, program, qos)
         yield Figure(
             f"{program} QoS {qos}",
             clean,
             budget,
-            per_message(bench, bench.simple, program, qos, _PEER_COUNT[program])
-            if bench.simple and has_peer
-            else None,
+            _peer(bench, program, qos),
             _PUBLISHED.get((program, qos)),
-            per_message(bench, bench.bare, program, qos)
-            if program == "publish" and qos < 2
-            else None,
+            _bare(bench, program, qos),
         )
         used = _usual(bench, program, qos, is_used=True)
         yield Figure("  on a used heap", used, clean * _MOST_GROWTH)
@@ -76,10 +70,20 @@ def measure(bench: Bench) -> Iterator[Figure]:
             f"simple: {program} QoS {qos}",
             per_message(bench, bench.front, program, qos, _PEER_COUNT[program]),
             most,
-            per_message(bench, bench.simple, program, qos, _PEER_COUNT[program])
-            if bench.simple
-            else None,
+            _peer(bench, program, qos),
         )
+
+
+def _peer(bench: Bench, program: str, qos: int) -> float | None:
+    if bench.simple is None or qos == 2:  # which it does not know
+        return None
+    return per_message(bench, bench.simple, program, qos, _PEER_COUNT[program])
+
+
+def _bare(bench: Bench, program: str, qos: int) -> float | None:
+    if program != "publish" or qos == 2:  # for which it has no program
+        return None
+    return per_message(bench, bench.bare, program, qos)
 
 
 def _usual(

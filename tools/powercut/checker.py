@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, cut
+from tools.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, Flash, cut
 
 from .life import Call, Life, Setting
 from .model import State
@@ -73,11 +73,8 @@ class Checker:
     def _record(self, setting: Setting, calls: tuple[Call, ...]):
         # One run without a cut -> operations, and for each the states allowed.
         flash = setting.flash()
-        operations: list[Operation] = []
+        operations = _watched(flash)
         allowed: list[list[State]] = []
-        flash.watch = lambda at, before, after: operations.append(
-            Operation(bytes(flash.data), at, before, after)
-        )
         life = Life(setting, flash)
         for call in calls:
             least = life.model.required
@@ -109,10 +106,7 @@ class Checker:
         # Recovery, cut again at each of its operations; then some more calls.
         state = self._recover(setting, image)
         flash = setting.flash(image)
-        operations: list[Operation] = []
-        flash.watch = lambda at, before, after: operations.append(
-            Operation(bytes(flash.data), at, before, after)
-        )
+        operations = _watched(flash)
         life = Life(setting, flash)
         in_recovery = len(operations)
         for call in _more_calls(state):
@@ -132,6 +126,15 @@ class Checker:
                     again = self._recover(setting, operation.cut(mode, seed))
                     if again not in life.model.states:
                         raise Broken(f"{where}: then again at {k} later, {mode} {seed}")
+
+
+def _watched(flash: Flash) -> list[Operation]:
+    """The operations of `flash` from now on, as they come."""
+    operations: list[Operation] = []
+    flash.watch = lambda at, before, after: operations.append(
+        Operation(bytes(flash.data), at, before, after)
+    )
+    return operations
 
 
 def _more_calls(state: State) -> Iterator[Call]:
