@@ -40,7 +40,7 @@ def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto,
     done = micropython.run(
         FOLDER / "locked" / "socket_run.py",
         args=[mosquitto.port, "locked", level],
-        micropypath=[ROOT / "lib"],
+        micropypath=[ROOT, ROOT / "lib"],
         heap_bytes=512 * 1024,
     )
     assert done.stdout == "[20, 20, 20] 0\n", done.stdout + done.stderr

@@ -442,8 +442,17 @@ def test_held_ids_find_room_in_a_set_that_is_there_when_all_are_used():
     assert held.find(1) >= 0 and held.count == held.places + 1
 
 
-# Of a table of held ids; "release" is for one that is there.
+# Of a table of held ids.
 STEPS = ["add", "next", "remove", "release"]
+
+
+def meant(step, packet_id, held):
+    """-> the id of a step: "next" is behind the last one held, "release" for one that is held."""
+    if step == "next" and held:
+        return max(held) + 1
+    if step == "release" and held:
+        return sorted(held)[packet_id % len(held)]
+    return packet_id
 
 
 @settings(max_examples=300)
@@ -457,10 +466,7 @@ def test_held_ids_are_a_set(most, steps):
     held = Held(most, store)
     model = set()
     for name, packet_id in steps:
-        if name == "next" and model:
-            packet_id = max(model) + 1
-        if name == "release" and model:
-            packet_id = sorted(model)[packet_id % len(model)]
+        packet_id = meant(name, packet_id, model)
         if name in ("remove", "release"):
             del store.ids[:]
             assert held.remove(packet_id)
@@ -488,10 +494,7 @@ def test_runs_of_held_ids_are_a_set(most, steps):
     held = Runs(most, store)
     model = set()
     for name, packet_id in steps:
-        if name == "next" and model:
-            packet_id = max(model) + 1
-        if name == "release" and model:
-            packet_id = sorted(model)[packet_id % len(model)]
+        packet_id = meant(name, packet_id, model)
         if name in ("remove", "release"):
             del store.ids[:]
             is_removed = held.remove(packet_id)
