@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from .alignment import SKEW_US
 from .envelopes import devices, measured, pick, unpack
-from .rows import FAR, clients, dictionary
+from .rows import FAR, clients, dictionary, grouped
 from .sessions import table
 from .traffic import flags
 
@@ -154,6 +154,7 @@ def _losses(messages, fields, order, first, keys, sent):
     when = sent[order[first]]
     unsure[1:] |= same_boot[1:] & (when[:-1] > when[1:])
     at = np.flatnonzero((missing > 0) & ~unsure)
+    at, from_number, to_number = _not_elsewhere(keys, at, from_number[at], sequence[at] - 1)
     chosen = pa.array(order[first[at]])
     reasons = _reasons(messages, order, first, at, same_boot)
     columns = {
@@ -167,18 +168,51 @@ def _losses(messages, fields, order, first, keys, sent):
         "published_by": devices(pick(fields, order[first[at]])).cast(pa.string()),
         "boot": boot[at],
         "stream": stream[at],
-        "first_sequence": from_number[at],
-        "last_sequence": sequence[at] - 1,
-        "messages": missing[at],
+        "first_sequence": from_number,
+        "last_sequence": to_number,
+        "messages": to_number - from_number + 1,
         "sure": [_WHY[one][0] for one in reasons],
         "why": [_WHY[one][1] for one in reasons],
     }
     return table(columns, schemas.LOSSES)
 
 
-_PUBLISHED, _DELIVERED, _APART = range(3)
+def _not_elsewhere(keys, at, begin, end):
+    # Gaps `at` in the numbers of a device, from `begin` to `end`, without those numbers that
+    # another site has: the device was there meanwhile.  A gap may fall to pieces.
+    site, device, stream, boot, sequence = keys
+    if not len(at) or site.min() == site.max():
+        return at, begin, end
+    series = grouped(device, stream, boot)
+    order = np.lexsort((sequence, series))
+    number, owner = sequence[order], series[order]
+    width = int(max(sequence.max(), end.max())) + 2
+    place = owner * width + number  # of few enough series, in one bucket, for 64 bits
+    low, high = (
+        np.searchsorted(place, series[at] * width + values, side)
+        for values, side in ((begin, "left"), (end, "right"))
+    )
+    found: list[tuple] = []
+    for gap, first, last, some in zip(
+        at.tolist(), begin.tolist(), end.tolist(), map(slice, low, high), strict=True
+    ):
+        for one in np.unique(number[some]).tolist():
+            if one > first:
+                found.append((gap, first, one - 1))
+            first = one + 1
+        if first <= last:
+            found.append((gap, first, last))
+    return tuple(np.array(found, np.int64).reshape(-1, 3).T)
+
+
+_PUBLISHED, _MOVED, _DELIVERED, _APART = range(4)
 _WHY = (
     ("proved", "the device published the readings around them and not these"),
+    (
+        "likely",
+        "the device published the readings around them, on two connections; in between "
+        "it may have been connected elsewhere",
+    ),
     ("likely", "one subscriber got the readings around them on one connection"),
     ("not_knowable", "no subscriber was connected from the reading before to the one behind"),
 )
@@ -195,7 +229,8 @@ def _reasons(messages, order, first, at, has_before):
         if has_before[one]:
             near.append(order[first[one - 1] : ends[one - 1]])
         if all(published[rows].any() for rows in near):
-            reasons.append(_PUBLISHED)
+            own = [set(connection[rows[published[rows]]].tolist()) for rows in near]
+            reasons.append(_PUBLISHED if set.intersection(*own) else _MOVED)
             continue
         both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
         reasons.append(_DELIVERED if both else _APART)

@@ -1,0 +1,64 @@
+"""Numbers of readings that are missing: published elsewhere, or by nobody."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, decode, rows
+from tools.fleet.audit.judge import judge
+from tools.fleet.audit.readings import readings
+from tools.fleet.simulate.envelope import reading
+
+_PUBACK = 0x40
+
+
+def _publish(talk, *numbers):
+    for number in numbers:
+        payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
+        talk.publish(C2S, b"site/dev", payload, 1, number)
+        talk.ack(S2C, _PUBACK, number)
+
+
+def _lost(tmp_path, **stays):
+    """What is missing when a device was at the sites `stays`: lists of lists of numbers, each
+    of a connection of its own -> [(site, first, last, sure), …]"""
+    messages = []
+    for site, connections in stays.items():
+        capture = Capture()
+        for numbers in connections:
+            talk = capture.connection(b"dev", server=SERVER)
+            _publish(talk, *numbers)
+            talk.reset()
+        path = capture.write(tmp_path / (site + ".pcap"))
+        messages.append(judge(decode(path, site=site)[0])["messages"])
+    both = pa.concat_tables(messages).unify_dictionaries().combine_chunks()
+    found = readings(both.filter(pc.is_valid(both["envelope"])))["losses"]
+    columns = ("site", "first_sequence", "last_sequence", "messages", "sure")
+    result = rows(found, *columns)
+    assert all(last - first + 1 == count for _, first, last, count, _ in result)
+    return [(*row[:3], row[4]) for row in result]
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [
+        ([4, 5, 6, 7], []),
+        ([5, 6, 7], [(4, 4)]),
+        ([4, 6, 7], [(5, 5)]),
+        ([4, 7], [(5, 6)]),
+        ([5], [(4, 4), (6, 7)]),
+        ([1, 2, 9], [(4, 7)]),
+    ],
+)
+def test_readings_that_another_site_has_are_not_missing_here(there, missing, tmp_path):
+    """The device was moved, and is back."""
+    found = _lost(tmp_path, north=[[1, 2, 3], [8, 9]], south=[there])
+    assert [row[1:3] for row in found if row[0] == "north"] == missing
+
+
+@pytest.mark.parametrize(
+    ("connections", "sure"),
+    [([[1, 2, 5, 6]], "proved"), ([[1, 2], [5, 6]], "likely")],
+)
+def test_between_two_connections_a_device_may_have_been_elsewhere(connections, sure, tmp_path):
+    assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
