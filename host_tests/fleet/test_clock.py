@@ -50,6 +50,22 @@ def test_clock_that_is_set_is_told_and_nothing_else_is(set_s, tmp_path):
     }
 
 
+def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set(tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev", keep_alive_s=60)
+    talk.send(C2S, b"\xc0\0")
+    talk.send(S2C, b"\xd0\0")
+    kept = len(capture.frames)
+    for _ in range(60):
+        talk.send(C2S, b"\xc0\0", after_ms=60_000)
+        talk.send(S2C, b"\xd0\0")
+    del capture.frames[kept:]
+    talk.send(C2S, b"\xc0\0", after_ms=60_000)
+    talk.send(S2C, b"\xd0\0")
+    told = _found(capture, tmp_path)[3]
+    assert [one[0] for one in told] == ["bytes_missing"]
+
+
 def test_clock_set_back_tells_by_how_much(tmp_path):
     capture = Capture()
     talk = capture.connection(b"dev")

@@ -23,8 +23,8 @@ class Clock:
     connection, which is row `before`.  `forward`: packets of clients behind a silence that
     was perhaps none, `forward_us` how long it was."""
 
-    def __init__(self, rows, sessions):
-        self._rows = rows
+    def __init__(self, rows, sessions, gaps):
+        self._rows, self._gaps = rows, gaps
         self._at = at = np.flatnonzero(rows.kind < len(schemas.PACKET_TYPES))
         self._step = np.diff(rows.ts[at])
         is_back = (np.diff(rows.connection[at]) == 0) & (self._step < -SET_US)
@@ -42,6 +42,8 @@ class Clock:
         limit = keep_alive_s[connection]
         is_long = (limit > 0) & (silence > limit * 1_000_000 * _CLOSES + _CLOSES_US)
         found = np.flatnonzero(is_long)
+        # What the capture missed was no silence.
+        found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
         # The server did not close, and in all that time said nothing either.
         found = found[~self._is_closed(at[before[found]], at[place[found]])]
         steps = zip(before[found].tolist(), place[found].tolist(), strict=True)

@@ -24,7 +24,7 @@ def judge(table):
     levels.infer(rows)
     sessions = Sessions(rows)
     gaps = Gaps(rows)
-    clock = Clock(rows, sessions)
+    clock = Clock(rows, sessions, gaps)
     flows = Flows(rows, sessions, gaps)
     silent, late = silences(rows, sessions, gaps, clock)
     subscribed, refused = subscriptions(rows, sessions, gaps, flows, clock)
