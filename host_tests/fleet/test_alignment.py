@@ -89,3 +89,24 @@ def test_deliveries_that_lag_behind_later_messages_stay_in_order(seed):
     lost = next(n for n in range(60, 200) if len(set(hashes[n - 1 : n + 2])) == 3)
     got = [ts + 3 * _SECOND // 2 for ts in _without(sent, {lost})]
     assert align(hashes, sent, _without(hashes, {lost}), got) == _without(range(200), {lost})
+
+
+@pytest.mark.parametrize("values", [1, 2, 3])
+def test_lost_one_and_one_that_came_twice_long_after_are_two_places(values):
+    """As many deliveries as messages, and yet not first to first."""
+    rng = random.Random(values)
+    hashes, sent, got = _live(rng, 2_000, values)
+    lost, twice = 300, 1_800
+    seen = list(zip(got, hashes, strict=True))
+    seen.insert(twice + 1, (got[twice] + 5_000, hashes[twice]))
+    del seen[lost]
+    found = align(hashes, sent, [value for _, value in seen], [ts for ts, _ in seen])
+    assert found.count(-1) == 1
+    assert set(range(2_000)) - set(found) == {lost}
+
+
+@pytest.mark.parametrize("late_s", [1, 300, 3_600])
+def test_delivery_that_later_ones_overtook_long_ago_is_another_one(late_s):
+    got = [5, 25, 35, 25 + late_s * _SECOND]
+    found = align([1, 2, 3, 4], [0, 10, 20, 30], [1, 3, 4, 2], got)
+    assert found == [0, 2, 3, 1 if late_s < 600 else -1]

@@ -8,15 +8,20 @@ are too, there is nothing to decide (an anchor).  What lies between two anchors 
 by the longest chain in which both sides go forward; of several such chains the one with
 the latest messages, as a delivery mostly follows soon.  What is left over after that is
 matched whatever the order: late deliveries, and frames recorded a little before their
-cause.
+cause.  But not what later ones overtook long ago: one that was lost and another one that came
+twice, days behind it, are two faults and not a slow delivery.
 """
 
 import bisect
+
+from .rows import FAR
 
 # A delivery may be recorded that long before its message: two directions, two queues.
 EARLY_US = 1_000_000
 # As often as not, where two clocks or queues are compared: no reason to doubt anything.
 SKEW_US = 50_000
+# As late behind later messages a delivery may be.
+LATE_US = 600_000_000
 _NEAR = 16  # anchors to both sides of a wrong one that are doubted
 _MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
 
@@ -111,6 +116,7 @@ def _choice(mine, sent_ts, ts, rank):
 
 def _late(sent_hash, sent_ts, got_hash, got_ts, found):
     taken = set(found)
+    overtaken = _overtaken(sent_ts, got_ts, found)
     left: dict[int, list[int]] = {}
     for at, value in enumerate(sent_hash):
         if at not in taken:
@@ -121,8 +127,21 @@ def _late(sent_hash, sent_ts, got_hash, got_ts, found):
             if not mine:
                 continue
             end = bisect.bisect_right(mine, got_ts[at] + early, key=sent_ts.__getitem__)
-            if end:
-                found[at] = mine.pop(0 if early else end - 1)
+            place = 0 if early else end - 1
+            # The latest of them is the one that was overtaken last.
+            if end and got_ts[at] < overtaken[mine[place]] + LATE_US:
+                found[at] = mine.pop(place)
+
+
+def _overtaken(sent_ts, got_ts, found):
+    # For each message when the first one behind it was delivered.
+    first = [FAR] * (len(sent_ts) + 1)
+    for at, message in enumerate(found):
+        if message >= 0:
+            first[message] = min(first[message], got_ts[at])
+    for message in range(len(sent_ts) - 1, -1, -1):
+        first[message] = min(first[message], first[message + 1])
+    return first[1:]
 
 
 def _uncross(got_hash, found):

@@ -49,8 +49,9 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     pairs = Pairs(names, spans, delivered)
     expected = Expected(facts, names, spans, published, delivered, pairs)
     found = Matches(expected, delivered, pairs.count)
-    lost = Lost(published, expected, found)
     copies = Copies(facts, published, expected, delivered, found, pairs)
+    strange = np.concatenate((copies.unexplained, copies.unknown))
+    lost = Lost(published, expected, found, strange)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),

@@ -14,9 +14,12 @@ _DISTINCT_BYTES = 8
 
 class Lost:
     """Entries of `expected` that were not delivered although they were due: `at`, and how
-    sure that is."""
+    sure that is.
 
-    def __init__(self, published, expected, found, is_group=False):
+    `strange` are deliveries of unknown origin: of equal ones each may be the message, late.
+    """
+
+    def __init__(self, published, expected, found, strange=(), is_group=False):
         missing = ~found.is_got & expected.is_due & (expected.qos > 0)
         self.at = np.flatnonzero(missing)
         producer = published.client[expected.message]
@@ -28,6 +31,9 @@ class Lost:
         full = stuck & expected.is_full[self.at]
         assumed = expected.is_assumed[self.at]
         elsewhere = expected.is_elsewhere[self.at]
+        has_strange = np.zeros(len(found.equal), bool)
+        has_strange[found.group[np.asarray(strange, np.int64)]] = True
+        behind &= ~has_strange[found.groups[self.at]]
         self.reason = np.select(
             [before & behind & ~assumed, full, stuck, some & assumed, some]
             + [elsewhere, any_producer],
