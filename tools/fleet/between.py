@@ -69,6 +69,7 @@ SUBSCRIPTIONS = schema(
         ("last_seen", TS, "last packet of the client in the capture"),
         ("no_local", pa.bool_(), "not the client's own messages (also of bridges)"),
         ("as_published", pa.bool_(), "RETAIN stays as published (also of bridges)"),
+        ("is_implied", pa.bool_(), "not captured: deliveries tell of it, `filter` is their topic"),
         ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
         ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
         ("online_ends", pa.list_(TS), ""),

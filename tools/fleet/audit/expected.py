@@ -5,10 +5,10 @@ import numpy as np
 from .alignment import EARLY_US
 from .messages import GRACE_US
 from .rows import FAR, grouped
+from .spans import HEADER_BYTES
 from .traffic import UNKNOWN
 
 _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
-_HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
 
 
 class Expected:
@@ -18,7 +18,8 @@ class Expected:
     `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
-    was published through another address than that which the subscriber is connected to.
+    was published through another address than that which the subscriber is connected to;
+    `is_implied`: only other deliveries tell that there was a subscription.
     `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
@@ -65,6 +66,7 @@ class Expected:
         sent, accepted = published.sent[message], published.accepted[message]
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
         inside &= ~spans.is_shared[own]
+        implied = inside & spans.is_implied[own]
         # Without the level nobody knows where the payload begins.
         due = inside & facts.has_level[row] & (row >= 0)
         # Where the clock was set back meanwhile, nobody knows what came first.
@@ -74,16 +76,24 @@ class Expected:
             size = facts.payload_bytes[row] + self._names.topic_bytes(pairs.place[pair])
             # The properties of the message travel with it.
             size = np.maximum(size, facts.packet_bytes[row])
-            due &= size + _HEADER_BYTES < limit
+            due &= size + HEADER_BYTES < limit
         at = np.flatnonzero(due)
         due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
+        # Of these nobody knows what else the client had asked for.
+        due &= ~implied | self._is_plain(own, row, elsewhere[keep])
         late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
         if self._is_group:
             # Each member may be the one, and must have had the time.
             value = grouped(pair, message)
             away = is_gone[own] & (accepted >= spans.end[own])
             due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
-        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep]
+        inside &= ~implied
+        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep], implied
+
+    def _is_plain(self, own, row, elsewhere):
+        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
+        facts = self._facts
+        return ~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0)
 
     def _is_copied(self, pair, message, elsewhere):
         # Two brokers, and a bridge that publishes on one what was published on the other: each
@@ -115,7 +125,8 @@ class Expected:
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
         known = np.full(pairs.count, FAR)
-        np.minimum.at(known, pairs.of_span, spans.begin[spans.span] - _EDGE_US)
+        begin = np.where(spans.is_implied, FAR, spans.begin - _EDGE_US)
+        np.minimum.at(known, pairs.of_span, begin[spans.span])
         early = delivered.ts < known[delivered.pair]
         pair = np.unique(delivered.pair[early])
         last = np.zeros(pairs.count, np.int64)
@@ -126,9 +137,11 @@ class Expected:
         entry, message = self._join(pairs.place[pair], begin, end)
         nothing = np.zeros(len(entry), bool)
         granted = np.full(len(entry), 2)
-        return pair[entry], message, granted, *[nothing] * 6
+        return pair[entry], message, granted, *[nothing] * 7
 
-    def _merge(self, pair, message, granted, inside, due, stuck, full, assumed, elsewhere):
+    def _merge(
+        self, pair, message, granted, inside, due, stuck, full, assumed, elsewhere, implied
+    ):
         # Several filters of one client that match are one: the broker may send one copy.
         sort = np.lexsort((message, pair))
         pair, message = pair[sort], message[sort]
@@ -143,6 +156,7 @@ class Expected:
         self.is_full = _over(np.logical_and, full[sort], first)
         self.is_assumed = _over(np.logical_and, assumed[sort], first)
         self.is_elsewhere = _over(np.logical_and, elsewhere[sort], first)
+        self.is_implied = _over(np.logical_or, implied[sort], first)
         # The broker may send one for each subscription.
         self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)
 

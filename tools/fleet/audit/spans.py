@@ -12,6 +12,7 @@ from .messages import GRACE_US
 from .rows import FAR, servers
 from .traffic import flags, numbers
 
+HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
 SHARED = "$share/"  # how filters of groups begin
 
 
@@ -82,6 +83,7 @@ class Spans:
         self.assumed = numbers(chosen, "assumed_since", FAR)
         self.packet_bytes_max = numbers(chosen, "packet_bytes_max", FAR)
         self.is_shared = np.array([text.startswith(SHARED) for text in filters], bool)
+        self.is_implied = flags(chosen["is_implied"])
         self.is_own_excluded = flags(chosen["no_local"])
         self.keeps_retain = flags(chosen["as_published"])
         ends = (chosen[name].to_pylist() for name in ("site", "client_id", "connection"))

@@ -1,6 +1,8 @@
 """What each client had subscribed to, from when to when, and how it could be reached.
 
-A subscription begins with its SUBACK and ends with UNSUBSCRIBE or with the session.
+A subscription begins with its SUBACK and ends with UNSUBSCRIBE or with the session.  Of a
+session of which no SUBSCRIBE was captured each topic that came often counts as one, from
+its first delivery on a connection to the last (`is_implied`).
 """
 
 import numpy as np
@@ -11,20 +13,21 @@ from ..columns import TS
 from .messages import PUBACK, PUBLISH, PUBREC
 from .rows import FAR, TYPES
 from .sessions import table
-from .spans import prefix
+from .spans import HEADER_BYTES, prefix
 from .told import parsed
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
 # Subscription options of level 5 (§3.8.3.1); below it their bits are 0.
 _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
+OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     kinds = [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]
     # The fields were read as those of level 4 where the level was not captured.
-    at = np.flatnonzero(np.isin(rows.kind, kinds))
+    subscribing = at = np.flatnonzero(np.isin(rows.kind, kinds))
     at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
     details = parsed(rows.strings("detail", at))
     found = _Spans()
@@ -62,7 +65,41 @@ def subscriptions(rows, sessions, gaps, flows, clock):
             kept = [one for one, code in zip(filters, codes, strict=False) if code >= 128]
             found.restore(session, kept)
     missing = _holes(rows, gaps, flows, clock)
-    return _table(rows, sessions, flows, missing, found.all()), refused
+    implied = _implied(rows, sessions, subscribing)
+    return _table(rows, sessions, flows, missing, found.all(), implied), refused
+
+
+def _implied(rows, sessions, asked):
+    # [(client, session number, topic, row, QoS, options, begin, end), …] as `_Spans.all`, of
+    # sessions without one of the rows `asked`.
+    width = int(sessions.number.max(initial=0)) + 1
+    session = rows.client_of * width + sessions.number
+    told = np.isin(session, session[rows.connection[asked]])
+    is_wanted = (rows.kind == PUBLISH) & (rows.direction == 1) & (rows.qos < 3)
+    at = np.flatnonzero(is_wanted & rows.is_captured & (rows.flags & 1 == 0))
+    at = at[~told[rows.connection[at]] & (rows.topic[at] >= 0)]
+    if not len(at):
+        return []
+    order = np.lexsort((at, rows.topic[at], rows.connection[at]))
+    at = at[order]
+    is_new = (np.diff(rows.connection[at], prepend=-1) != 0) | (
+        np.diff(rows.topic[at], prepend=-1) != 0
+    )
+    first = np.flatnonzero(is_new)
+    last = np.append(first[1:], len(at)) - 1
+    qos = np.maximum.reduceat(rows.qos[at], first)
+    often = (last - first + 1 >= OFTEN) & (qos > 0)
+    first, last, qos = at[first[often]], at[last[often]], qos[often]
+    names = rows.topics.take(pa.array(rows.topic[first])).to_pylist()
+    where = rows.connection[first]
+    columns = (rows.client[first], sessions.number[where])
+    columns = [one.tolist() for one in (*columns, first, qos, rows.ts[first], rows.ts[last])]
+    options = _NO_LOCAL  # it may be a bridge
+    return [
+        (client, number, name, row, most, options, begin, end)
+        for client, number, row, most, begin, end, name in zip(*columns, names, strict=True)
+        if name
+    ]
 
 
 class _Spans:
@@ -105,8 +142,9 @@ class _Spans:
         return [(*session, name, *span) for (session, name), span in entries]
 
 
-def _table(rows, sessions, flows, missing, spans):
+def _table(rows, sessions, flows, missing, told, implied):
     # One entry for each span; what is the session's own comes from `_Lives`, in columns.
+    spans = [*told, *implied]
     client, number, filters, row, qos, bits, begin, end = (
         zip(*spans, strict=True) if spans else ((),) * 8
     )
@@ -128,15 +166,27 @@ def _table(rows, sessions, flows, missing, spans):
         "last_seen": lives.last_seen[np.array(client, np.int64)],
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
         "as_published": (options & _AS_PUBLISHED > 0) | is_bridge,
+        "is_implied": np.arange(len(spans)) >= len(told),
         "online_begins": lives.online_begins.take(pa.array(of)),
         "online_ends": lives.online_ends.take(pa.array(of)),
     }
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
+        if name == "packet_bytes_max" and implied:
+            # What the client takes was not captured, only what it took.
+            values[len(told) :] = _largest(rows)[rows.connection[begins[len(told) :]]]
         columns[name] = pa.array(values, mask=values == FAR)
     for place, name in enumerate(("gap_begins", "gap_ends")):
         columns[name] = _of_clients({one: both[place] for one, both in missing.items()}, client)
     return table(columns, schemas.SUBSCRIPTIONS)
+
+
+def _largest(rows):
+    # For each connection the size that a packet must have to be larger than all delivered.
+    result = np.zeros(len(rows.client_of), np.int64)
+    at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
+    np.maximum.at(result, rows.connection[at], rows.packet_bytes[at])
+    return result + HEADER_BYTES + 1
 
 
 def _of_clients(times, clients):

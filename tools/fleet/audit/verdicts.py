@@ -21,9 +21,10 @@ class Lost:
 
     def __init__(self, published, expected, found, strange=(), is_group=False):
         missing = ~found.is_got & expected.is_due & (expected.qos > 0)
-        self.at = np.flatnonzero(missing)
         producer = published.client[expected.message]
         route = grouped(expected.pair, producer)
+        missing &= ~expected.is_implied | self._is_regular(expected, found, route, missing)
+        self.at = np.flatnonzero(missing)
         some, _, _ = _around(route, found.is_got, self.at)
         _, before, behind = _around(grouped(route, expected.qos), found.is_got, self.at)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
@@ -40,9 +41,32 @@ class Lost:
             [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
             _NONE,
         )
+        implied = expected.is_implied[self.at]
+        self.reason[implied] = _IMPLIED
         if is_group:
             self.reason[:] = _GROUP
-        self.is_explained = self.reason < _STUCK
+        self.is_explained = (self.reason < _STUCK) | (self.reason == _IMPLIED)
+
+    @staticmethod
+    def _is_regular(expected, found, route, missing):
+        # Where nobody saw what the client had asked for: it gets nearly all that this producer
+        # sends here, and what came before and behind.  In a shared subscription others get the
+        # rest, so where others like it get what it does not, they get what it gets, too.
+        if not expected.is_implied.any():
+            return missing
+        at = np.flatnonzero(missing & expected.is_implied)
+        _, before, behind = _around(grouped(route, expected.qos), found.is_got, at)
+        count = int(route.max(initial=-1)) + 1
+        got = np.bincount(route, found.is_got & expected.is_implied, count)
+        lacks = np.bincount(route[at], minlength=count)
+        is_regular = before & behind & (got >= _REGULAR * lacks)[route[at]]
+        takers = np.zeros(int(expected.message.max(initial=-1)) + 1, np.int64)
+        np.add.at(takers, expected.message[found.is_got & ~expected.is_inside], 1)
+        both = np.bincount(route, found.is_got & (takers[expected.message] > 1), count)
+        is_shared = (takers[expected.message[at]] > 0) & (2 * both < got)[route[at]]
+        result = np.zeros(len(missing), bool)
+        result[at[is_regular & ~is_shared]] = True
+        return result
 
 
 def _around(group, mask, at):
@@ -63,7 +87,7 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP = range(9)
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP, _IMPLIED = range(10)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -74,7 +98,9 @@ LOST = (
     ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
     ("not_knowable", "it was published through another address: that may be another broker"),
     ("not_knowable", "nobody of this group got it; a member that was not captured may have"),
+    ("likely", "its SUBSCRIBE came before the capture; the same client's messages around it came"),
 )
+_REGULAR = 9  # so many delivered for each that is not
 
 
 def _is_plain_known(facts, published, expected, delivered, found):

@@ -1,0 +1,109 @@
+"""Subscribers that were there before the capture: their deliveries tell what they get."""
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.standin import packets
+
+_PUBACK = 0x40
+
+
+def _exchange(talk, direction, payload, packet_id, after_ms=1, topic=b"t/1"):
+    talk.publish(direction, topic, payload, 1, packet_id, after_ms=after_ms)
+    talk.ack(1 - direction, _PUBACK, packet_id)
+
+
+def _pass_on(publisher, subscribers, count, values=1000, skips=()):
+    """`skips`: (number of the message, number of a subscriber that does not get it)."""
+    for number in range(1, count + 1):
+        payload = b"%d of all" % (number % values)
+        _exchange(publisher, C2S, payload, number, after_ms=2000)
+        for place, one in enumerate(subscribers):
+            if (number, place) not in skips:
+                _exchange(one, S2C, payload, number)
+
+
+def _lost(capture, tmp_path):
+    """[(kind, sure, number of the message), …]"""
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert not tables["violations"].num_rows
+    messages = tables["messages"]
+    sent = [ts for side, ts in rows(messages, "direction", "first_sent") if side == "c2s"]
+    found = rows(tables["losses"], "kind", "sure", "ts")
+    return [(kind, sure, sorted(sent).index(ts) + 1) for kind, sure, ts in found]
+
+
+def _subscribers(capture, count):
+    return [capture.middle(b"before%d" % n) for n in range(count)]
+
+
+@pytest.mark.parametrize("values", [1000, 3, 1])
+@pytest.mark.parametrize("others", [0, 1])
+def test_message_that_a_subscriber_from_before_did_not_get_is_likely_lost(
+    values, others, tmp_path
+):
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1 + others)
+    _pass_on(publisher, subscribers, 30, values, skips=[(20, 0)])
+    assert _lost(capture, tmp_path) == [("not_delivered", "likely", 20)]
+
+
+@pytest.mark.parametrize("skips", [[(1, 0)], [(30, 0)], [(n, 0) for n in range(1, 31, 4)]])
+def test_subscriber_from_before_need_not_get_what_it_does_not_get_regularly(skips, tmp_path):
+    """Before the first and behind the last delivery nobody knows of a subscription."""
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
+    _pass_on(publisher, subscribers, 30, skips=skips)
+    assert _lost(capture, tmp_path) == []
+
+
+@pytest.mark.parametrize("every", [2, 15])
+def test_members_of_a_shared_subscription_from_before_miss_nothing(every, tmp_path):
+    """Each message goes to one of them, be it now and then only to the second one."""
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 2)
+    skips = [(n, 0 if n % every == 0 else 1) for n in range(1, 61)]
+    _pass_on(publisher, subscribers, 60, skips=skips)
+    assert _lost(capture, tmp_path) == []
+
+
+def test_subscriber_from_before_may_take_no_larger_packets(tmp_path):
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
+    _pass_on(publisher, subscribers, 15)
+    _exchange(publisher, C2S, b"x" * 500, 100, after_ms=2000)
+    _pass_on(publisher, subscribers, 15)
+    assert _lost(capture, tmp_path) == []
+
+
+def test_own_messages_of_a_bridge_from_before_do_not_come_back(tmp_path):
+    capture = Capture()
+    publisher, bridge = capture.connection(b"pub"), capture.middle(b"bridge")
+    _pass_on(publisher, [bridge], 15)
+    _exchange(bridge, C2S, b"from afar", 900, after_ms=2000)
+    _pass_on(publisher, [bridge], 15)
+    assert _lost(capture, tmp_path) == []
+
+
+def test_kept_messages_may_come_marked_to_a_subscriber_from_before(tmp_path):
+    """Retain As Published, which its SUBSCRIBE would tell."""
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
+    _pass_on(publisher, subscribers, 15)
+    for talk, side in ((publisher, C2S), (subscribers[0], S2C)):
+        talk.send(side, packets.publish(b"t/1", b"kept", 1, 99, retain=1), after_ms=2000)
+        talk.ack(1 - side, _PUBACK, 99)
+    _pass_on(publisher, subscribers, 15)
+    assert _lost(capture, tmp_path) == []
+
+
+def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is(tmp_path):
+    capture = Capture()
+    publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
+    _pass_on(publisher, subscribers, 15)
+    _exchange(publisher, C2S, b"16 of all", 16, after_ms=2000)
+    _exchange(subscribers[0], S2C, b"16 of all", 16)
+    del capture.frames[-2:]
+    _exchange(subscribers[0], S2C, b"elsewhere", 17, topic=b"other")
+    _pass_on(publisher, subscribers, 15)
+    assert _lost(capture, tmp_path) == []
