@@ -87,3 +87,21 @@ def test_member_that_acknowledges_nothing_may_have_messages_waiting(tmp_path):
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
     assert _losses(capture, tmp_path) == []
+
+
+def test_clients_in_several_groups_are_members_of_each(tmp_path):
+    capture = Capture()
+    publisher, members = capture.connection(b"pub"), _group(capture, 2)
+    for packet_id, name in ((2, b"$share/other/t/#"), (3, b"$share/third/t/#")):
+        members[packet_id % 2].subscribe(name, 1, packet_id)
+    for number in range(1, 10):
+        payload = b"%d of 9" % number
+        _exchange(publisher, C2S, payload, number, after_ms=2000)
+        if number != 5:
+            _exchange(members[number % 2], S2C, payload, 10 * number)
+        for place in range(2):
+            _exchange(members[place], S2C, payload, 10 * number + 1 + place)
+    for member in members:
+        member.send(C2S, packets.pingreq(), after_ms=6000)
+    # Of equal copies nobody knows which group they are for.
+    assert _losses(capture, tmp_path) == []

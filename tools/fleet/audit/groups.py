@@ -6,10 +6,11 @@ only where all of them had the time to get it.  A member that was not captured m
 it just as well: what is missing here is told, and held against nobody.
 """
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .rows import identities
+from .rows import dictionary, identities
 from .spans import SHARED, unshared
 
 _MEMBER = ("site", "client_id", "connection")
@@ -46,15 +47,23 @@ def _of_groups(messages, groups):
     # What was published, and the deliveries to members as those of their group, by time.
     is_published = pc.equal(messages["direction"], "c2s")
     sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
-    who = identities(*(got[name] for name in _MEMBER))
-    parts = [sent]
-    for (_, text), rows in groups.items():
-        columns = [pa.array([row[name] for row in rows], pa.string()) for name in _MEMBER]
-        mine = got.filter(pc.is_in(who, identities(*columns)))
-        names = pa.array([text], pa.string()).take(pa.array([0] * mine.num_rows, pa.int32()))
-        mine = _with(mine, "client_id", names)
-        parts.append(_with(mine, "position", mine["first_sent"].cast(pa.int64())))
-    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    entries = [(text, row) for (_, text), rows in groups.items() for row in rows]
+    columns = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
+    member, names = dictionary(identities(*columns))
+    # A client may be in several groups, and be seen in one twice: on two connections.
+    text, texts = dictionary(pa.array([text for text, _ in entries], pa.string()))
+    pairs = np.unique(member.astype(np.int64) * len(texts) + text)
+    member, text = pairs // len(texts), pairs % len(texts)
+    who = pc.index_in(identities(*(got[name] for name in _MEMBER)), names)
+    who = pc.fill_null(who, len(names)).to_numpy()
+    first = np.searchsorted(member, who)
+    count = np.searchsorted(member, who, "right") - first
+    at = np.repeat(np.arange(len(who)), count)
+    step = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    mine = got.take(pa.array(at))
+    mine = _with(mine, "client_id", texts.take(pa.array(text[first[at] + step])))
+    mine = _with(mine, "position", mine["first_sent"].cast(pa.int64()))
+    return pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
 
 
 def _with(table, name, values):
