@@ -38,6 +38,13 @@ _OPTIONS = (60, bytes(8))
 _AUTHENTICATION = (51, bytes((0, 4)) + bytes(22))
 
 
+_SNAP = b"\xaa\xaa\x03\x00\x00\x00"
+
+
+def _length(packet):
+    return (len(packet) + 8).to_bytes(2, "big")
+
+
 def cases(segment):
     """{name: (link type, frame)} of one segment."""
     four, six = ipv4(segment), ipv6(segment)
@@ -48,6 +55,8 @@ def cases(segment):
         "ethernet ipv6": (1, _MAC + b"\x86\xdd" + six),
         "vlan": (1, _MAC + b"\x81\x00\x00\x05\x08\x00" + four),
         "qinq": (1, _MAC + b"\x88\xa8\x00\x07\x81\x00\x00\x05\x86\xdd" + six),
+        "snap": (1, _MAC + _length(four) + _SNAP + b"\x08\x00" + four),
+        "vlan snap": (1, _MAC + b"\x81\x00\x00\x05" + _length(six) + _SNAP + b"\x86\xdd" + six),
         "linux cooked": (113, bytes(14) + b"\x08\x00" + four),
         "linux cooked vlan": (113, bytes(14) + b"\x81\x00\x00\x05\x08\x00" + four),
         "linux cooked 2": (276, b"\x86\xdd" + bytes(18) + six),

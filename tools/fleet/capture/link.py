@@ -1,6 +1,6 @@
 """Frames -> TCP segments of the MQTT ports, all frames of a run at once.
 
-Link types: Ethernet with VLAN and QinQ tags, Linux cooked (SLL, SLL2), BSD
+Link types: Ethernet with VLAN and QinQ tags and with LLC and SNAP, Linux cooked (SLL, SLL2), BSD
 loopback (NULL, LOOP), raw IP.  IPv4 and IPv6 with extension headers.  IP
 fragments are counted, not put together; bare acknowledgements are left out; what
 is passed over is counted: other link types, and tunnels, by their names.
@@ -15,6 +15,8 @@ from .frames import words
 _NULL, _ETHERNET, _LOOP, _SLL, _SLL2 = 0, 1, 108, 113, 276
 _RAW = (12, 14, 101, 228, 229)
 _TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
+_SNAP = 0xAAAA0300, 0x0000  # what stands before an EtherType, from DSAP on
+_MOST_LENGTH = 1500  # in the place of an EtherType: LLC follows
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _TCP, _UDP = 6, 17
 # What may have MQTT in it that nobody looks for: by EtherType, IP protocol, port of UDP.
@@ -156,7 +158,18 @@ def _network_of(read, link, start, end, tally):
             break
         kind[tagged] = read.u16[at[tagged] + 2]
         at[tagged] += 4
+    _skip_snap(read, at, kind, end)
     return at, kind
+
+
+def _skip_snap(read, at, kind, end):
+    if not (kind <= _MOST_LENGTH).any():
+        return
+    found = np.flatnonzero((kind <= _MOST_LENGTH) & (at + 8 <= end))
+    place = at[found]
+    found = found[(read.u32[place] == _SNAP[0]) & (read.u16[place + 4] == _SNAP[1])]
+    kind[found] = read.u16[at[found] + 6]
+    at[found] += 8
 
 
 def _internet(read, at, kind, end, tally):
