@@ -222,7 +222,7 @@ def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
 
 
 def test_command_when_findings_are_there_exits_1_and_writes_the_report(
-    spark, capture, tmp_path, monkeypatch
+    spark, capture, tmp_path, monkeypatch, capsys
 ):
     from tools.fleet import batch
     from tools.fleet.spark import engine
@@ -245,7 +245,18 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     page = (tmp_path / "out" / "report.html").read_text()
     assert '"change":"not seen any more"' in page
     (tmp_path / "in" / "one.pcap").write_bytes(b"not a capture")
+    before = _files(tmp_path / "out")
     assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.BAD_INPUT
+    told = capsys.readouterr().err
+    assert "one.pcap: byte 0: " in told
+    assert "left as it was" in told
+    assert _files(tmp_path / "out") == before
+
+
+def _files(out):
+    # What readers look at, and when it was written.
+    found = [one for one in out.rglob("*.*") if one.suffix in (".parquet", ".html", ".prom")]
+    return sorted((one, one.stat().st_mtime_ns) for one in found)
 
 
 def _sum(rows, name, **only):

@@ -34,9 +34,11 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=(), al
         start(master, memory)  # without Java nobody can look there
     with alone(out):
         _, result = audit(folder, out, options, master, memory, since, limits)
-    console = Console(stderr=True, highlight=False)
-    _show(console, result, limits)
-    show_rest(console, out)
+        console = Console(stderr=True, highlight=False)
+        _show(console, result, limits)
+        show_rest(console, result.folder)
+        if result.folder != out:
+            return _left(folder, out)
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
@@ -45,6 +47,16 @@ def run(folder, out, options, master=None, memory="3g", since=None, allow=(), al
     if alert:
         tell(alert, over, limits, out)
     return FINDINGS if over else CLEAN
+
+
+def _left(folder, out):
+    # The tables of the audit before stay: there is nothing that could take their place.
+    from .spark import job
+
+    job.discard(out)
+    text = "no MQTT packet in %s: check --ports and the captures; %s is left as it was"
+    print(text % (folder, out), file=sys.stderr)
+    return BAD_INPUT
 
 
 def audit(folder, out, options, master=None, memory="3g", since=None, limits=None):
@@ -65,6 +77,8 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
         except BaseException:
             job.discard(out)
             raise
+        if result.folder != out:
+            return spark, result
         page.write(collect.collect(out, result, before, limits), out / "report.html")
         metrics.write(result, out)
     return spark, result

@@ -105,7 +105,8 @@ def publish(sink, packed, shows_empty=True):
     """Show what all tasks wrote -> `outcome.Result`.
 
     `packed` are the rows that came out, an Arrow table of `schemas.FRAMES`.
-    `shows_empty`: a table without rows still shows its columns.
+    `shows_empty`: a table without rows still shows its columns.  Where no packet was found,
+    the tables of an earlier audit stay, and these where they were written (`Result.folder`).
     """
     result, counts = outcome.Result(), Counter()
     files = {name: [] for name in sink.names}
@@ -129,14 +130,18 @@ def publish(sink, packed, shows_empty=True):
         parquet.publish(folder, written)
         if sink.sites is None and shows_empty and not written:
             parquet.write_empty(folder, schemas.TABLES[name], name in DAY_COLUMNS)
+    result.rows = {name: rows[name] for name in sink.names}
+    result.findings = outcome.findings(counts)
+    result.folder = place(sink.out)
+    if sink.sites is None and not rows["packets"] and (result.folder / "packets").exists():
+        result.folder = sink.fresh
+        return result
     for name in files:
         if sink.sites is None:
             replace(sink.fresh / name, place(sink.out) / name)
         else:
             _replace_sites(sink, name)
     discard(sink)
-    result.rows = {name: rows[name] for name in sink.names}
-    result.findings = outcome.findings(counts)
     return result
 
 
