@@ -5,6 +5,7 @@ No table is read again for it.
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ class Result:
     findings: dict = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
     sites: dict = field(default_factory=dict)
-    folder: object = None
+    folder: Any = None
 
 
 def count(name, table):

@@ -188,10 +188,8 @@ def _not_elsewhere(keys, at, begin, end):
     number, owner = sequence[order], series[order]
     width = int(max(sequence.max(), end.max())) + 2
     place = owner * width + number  # of few enough series, in one bucket, for 64 bits
-    low, high = (
-        np.searchsorted(place, series[at] * width + values, side)
-        for values, side in ((begin, "left"), (end, "right"))
-    )
+    low = np.searchsorted(place, series[at] * width + begin)
+    high = np.searchsorted(place, series[at] * width + end, "right")
     found: list[tuple] = []
     for gap, first, last, some in zip(
         at.tolist(), begin.tolist(), end.tolist(), map(slice, low, high), strict=True

@@ -92,8 +92,8 @@ def _implied(rows, sessions, asked):
     first, last, qos = at[first[often]], at[last[often]], qos[often]
     names = rows.topics.take(pa.array(rows.topic[first])).to_pylist()
     where = rows.connection[first]
-    columns = (rows.client[first], sessions.number[where])
-    columns = [one.tolist() for one in (*columns, first, qos, rows.ts[first], rows.ts[last])]
+    numbers = (rows.client[first], sessions.number[where], first, qos)
+    columns = [one.tolist() for one in (*numbers, rows.ts[first], rows.ts[last])]
     options = _NO_LOCAL  # it may be a bridge
     return [
         (client, number, name, row, most, options, begin, end)
