@@ -55,6 +55,13 @@ def test_copy_when_slices_would_allocate_then_the_same_bytes_and_none_behind_the
     assert buf[: 5 + size] == bytes(5) + data
 
 
+def test_copy_of_more_than_the_largest_width_then_the_same_bytes(no_slices):
+    data = bytes(i & 255 for i in range(70_000))
+    buf = packet.new_buffer(len(data) + 5)
+    assert packet.copy(buf, 5, data) == len(data) + 5
+    assert buf[: len(data) + 5] == bytes(5) + data
+
+
 class FakeSocket:
     """What a socket module hands out; `errors`: call -> errno it raises."""
 

@@ -27,9 +27,9 @@ _PLAIN = (bytes, bytearray)  # made here, since making a tuple allocates
 
 
 def _width(n):
-    # The first of _WIDTHS that takes `n` bytes.
+    # The first of _WIDTHS that takes `n` bytes, or the last.
     k = 0
-    while _WIDTHS[k] < n:
+    while k < 4 and _WIDTHS[k] < n:
         k += 1
     return k
 
@@ -37,7 +37,7 @@ def _width(n):
 def copy(buf, pos, data):
     """Write `data` at `pos` -> its end; `buf` is as `new_buffer()` makes it."""
     end = pos + len(data)
-    if HAS_SLICES:
+    if HAS_SLICES or len(data) > 65536:  # only in what allocates anyway: umqtt31.simple
         buf[pos:end] = data
     else:
         pack_into(_FORMATS[_width(len(data))], buf, pos, data)
