@@ -15,7 +15,7 @@ from micropython import const, heap_lock, heap_unlock
 from .protocol import Protocol
 from .errors import MQTTError, number_of
 from .levels import LEVELS
-from .packet import as_bytes, connect_packet, size_of
+from .packet import as_bytes, as_text, connect_packet, size_of
 from .ram import RamStore
 from .topic import check
 from .transport import broken, open_stream
@@ -117,7 +117,7 @@ class MQTTClient:
         connect_timeout=10,
     ):
         check_range("level", level, 3, 5)
-        client_id = as_bytes("client_id", client_id)
+        client_id = as_text("client_id", client_id)
         # 31-3.1-CLIENTID: before a socket is opened.
         length = len(client_id if level > 3 else str(client_id, "utf-8"))
         check_range("length of client_id", length, level == 3, LEVELS[level][1])
@@ -615,10 +615,12 @@ class MQTTClient:
         if self._will:
             fields.extend(self._will[:2])
             flags |= self._will[2]
-        for text, bit in ((user, 0x80), (password, 0x40)):
-            if text is not None:
-                flags |= bit
-                fields.append(as_bytes("user, password", text))
+        if user is not None:
+            flags |= 0x80
+            fields.append(as_text("user", user))
+        if password is not None:
+            flags |= 0x40
+            fields.append(as_bytes("password", password))
         self._fit(sum(map(len, fields)) - len(client_id))  # or no two bytes hold a length
         make = connect_packet if level < 5 else self._protocol.connect_packet
         packet = make(LEVELS[level][0], flags, keepalive, fields)

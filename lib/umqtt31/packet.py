@@ -60,6 +60,17 @@ def as_bytes(name, value):
     return value if getattr(value, "itemsize", 1) == 1 else bytes(value)
 
 
+def as_text(name, value):
+    """`as_bytes()` of what has to be a text: UTF-8 without NUL, or ValueError naming `name`."""
+    value = as_bytes(name, value)
+    try:
+        if "\0" not in str(value, "utf-8"):  # 311-1.5.3-1, 311-1.5.3-2
+            return value
+    except UnicodeError:
+        pass
+    raise ValueError("%s must be UTF-8 without NUL" % name)
+
+
 def _copied(name, value):
     try:
         return bytes(memoryview(value))  # an array, whatever its elements

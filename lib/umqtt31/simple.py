@@ -70,7 +70,8 @@ class MQTTClient(_client.MQTTClient):
             ssl = context_of(ssl_params or {})
         # One message under way at a time: publish() waits for it.
         super().__init__(
-            client_id,
+            # Any bytes, as there: a board's own number is no text.
+            client_id if level < 4 else as_bytes("client_id", client_id)[:0],
             server,
             port,
             user or None,
@@ -129,6 +130,7 @@ class MQTTClient(_client.MQTTClient):
             self._protocol.timeout_ms = int(timeout * 1000)
         user = self.user or None
         client_id = as_bytes("client_id", self.client_id)
+        _client.check_range("length of client_id", len(client_id), 0, 65535)
         level = self._identity[0]
         self._identity = level, client_id, user, self.pswd if user else None, self.keepalive
         self._address = self.server, self.port, self.ssl

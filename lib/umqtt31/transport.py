@@ -77,8 +77,10 @@ def open_stream(opener, address, look_up):
     """-> a stream by `opener()`, or by TCP to `address` (server, port, context), which
     `look_up` finds, if it is not None.
 
-    Raises MQTTError (NETWORK), which says where and why.
+    Raises MQTTError (NETWORK), which says where and why, and TypeError.
     """
+    if not (opener or isinstance(address[0], (str, bytes))):
+        raise TypeError("server must be a host name or an address")
     try:
         return opener() if opener else open_tcp(*address, look_up)
     except Exception as error:

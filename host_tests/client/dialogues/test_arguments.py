@@ -1,9 +1,13 @@
 """Wrong arguments: ValueError or TypeError before anything is sent or stored."""
 
+from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.wire import connack
 from tools.standin.stream import ScriptedStream
 from umqtt31 import Journal, MQTTClient
+
+# The bytes of MQTT 3.1 itself.
+LEVEL_3 = ("test_password_may_be_any_bytes", "test_server_of_another_type_is_refused")
 
 BAD_OPTIONS = [
     ("level", 2),
@@ -73,6 +77,37 @@ def test_options_at_their_limits_are_taken():
 def test_client_id_of_another_type_is_refused():
     for bad in (None, 5, ["dev"]):
         assert isinstance(error_of(MQTTClient, bad, "broker"), (TypeError, ValueError))
+
+
+def test_client_id_and_user_that_are_no_text_are_refused_and_nothing_is_sent():
+    """311-1.5.3-1, 311-1.5.3-2."""
+    for bad in ("a\0", b"a\0b", b"\xff", bytearray(b"\xc3(")):
+        error = error_of(MQTTClient, bad, "broker")
+        assert isinstance(error, ValueError) and "client_id" in str(error), bad
+        stream = ScriptedStream()
+        error = error_of(MQTTClient("dev", "broker", user=bad).connect, True, stream)
+        assert isinstance(error, ValueError) and "user" in str(error), bad
+        assert stream.take() == b""
+
+
+def test_password_may_be_any_bytes():
+    client = MQTTClient("dev", "broker", user="me", password=b"\xff\0")
+    stream = ScriptedStream()
+    stream.answer(wire.connect(b"dev", 0xC2, 60, b"me", b"\xff\0"), wire.connack())
+    client.connect(stream=stream)
+    assert stream.has_answered()
+
+
+def test_server_of_another_type_is_refused():
+    """It is not needed where a stream is given."""
+    for bad in (None, 5, ["broker"]):
+        client = MQTTClient("dev", bad)
+        error = error_of(client.connect)
+        assert isinstance(error, TypeError) and "server" in str(error), (bad, error)
+        stream = ScriptedStream()
+        stream.answer(wire.connect(b"dev"), wire.connack())
+        client.connect(stream=stream)
+        assert client.is_connected
 
 
 def test_will_without_keepalive_is_refused():

@@ -119,7 +119,8 @@ def test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised():
 
 
 def test_client_id_of_any_length_and_none():
-    for client_id in (b"", b"x" * 24, b"x" * 300, "weather-station-on-the-roof-of-the-school"):
+    long = "weather-station-on-the-roof-of-the-school"
+    for client_id in (b"", b"\xe6\x61\0", b"x" * 24, b"x" * 300, long):
         p = Program(client_id, "broker")
         name = client_id.encode() if isinstance(client_id, str) else client_id
         p.connect(wire.connect(name, 2, 0, level=4))
