@@ -23,7 +23,7 @@ from micropython import const, heap_lock
 from . import client as _client
 from .errors import MQTTError
 from .packet import as_bytes
-from .topic import matches
+from .topic import check, matches
 
 if sys.implementation.name == "cpython":
     from .cpython import readable, release, sleep_ms
@@ -319,10 +319,11 @@ class MQTTClient(_client.MQTTClient):
         `pattern`: only those whose topic matches this filter, so that several tasks
         share the messages; what nobody takes waits, and all acknowledgements after it.
         A message whose body was left comes again in the next loop with the same filter.
-        Ends with `disconnect()`.
+        Ends with `disconnect()`.  Raises ValueError, TypeError.
         """
         if pattern is not None:
             pattern = as_bytes("pattern", pattern)
+            check(pattern, True)
         return _Messages(self, pattern).__aiter__()
 
     def _take_in(self, message):

@@ -809,14 +809,14 @@ class MQTTClient:
         protocol.ask(request, kept, known)
 
     def _granted(self, request):
-        # What the broker answered.
+        # What the broker answered, None to UNSUBSCRIBE.
         names = request[1]
         granted = list(self._protocol.granted[: min(len(names), len(request[2]))])
         refused = [names[k] for k in range(len(granted)) if granted[k] > 2]
         if refused:
             self._protocol.forget(refused)
             raise MQTTError(_REFUSED_FILTER, "broker refused %r" % refused)
-        return granted
+        return granted or None
 
     def _await_answer(self):
         # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.

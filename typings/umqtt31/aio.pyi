@@ -59,7 +59,7 @@ class MQTTClient(_client.MQTTClient):
 
         `pattern`: only those whose topic matches this filter, so that several tasks share
         the messages; what nobody takes waits, and all acknowledgements after it.  Ends with
-        `disconnect()`.
+        `disconnect()`.  Raises ValueError, TypeError.
         """
     async def publish(  # type: ignore[override]  # to be awaited
         self,

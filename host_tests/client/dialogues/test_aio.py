@@ -482,6 +482,23 @@ def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_name():
     Desk().run(main)
 
 
+def test_loop_with_a_wrong_filter_is_refused():
+    """It would wait for ever, and all acknowledgements with it."""
+
+    async def main(desk):
+        client, _ = await desk.connected()
+        for bad in ("", "a#", "a/#/b", b"a/b+"):
+            try:
+                client.messages(bad)
+            except ValueError as error:
+                assert "filter" in str(error)
+            else:
+                raise AssertionError("nothing raised")
+        await client.disconnect()
+
+    Desk().run(main)
+
+
 def test_filter_of_a_loop_may_be_text():
     async def main(desk):
         client, stream = await desk.connected()

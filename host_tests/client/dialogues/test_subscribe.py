@@ -60,7 +60,7 @@ def test_c2b_unsubscribe_is_confirmed_by_its_id():
     """
     d = Dialogue()
     d.stream.answer(unsubscribe(1, b"a"), unsuback(9) + unsuback(1))
-    d.client.unsubscribe("a")
+    assert d.client.unsubscribe("a") is None
     d.stream.answer(unsubscribe(2, b"b", b"c/#"), unsuback(2, *d.codes(2)))
     d.client.unsubscribe([b"b", "c/#"])
     assert d.stream.has_answered()
