@@ -262,9 +262,10 @@ class Journal:
         if self._page[slot] == _PENDING:
             self._move(slot, ring.buf, ring.start + at)
             return
-        # A whole buffer is read, but not beyond the end of the device.
+        # A whole buffer is read, but not beyond the end of the block.
         at += self._page[slot] * ring.page_bytes
-        skip = max(0, at + len(ring.packet) - ring.pages * ring.page_bytes)
+        skip = ring.block_pages * ring.page_bytes
+        skip = max(0, at % skip + len(ring.packet) - skip)
         ring.read(at - skip)
         if skip:
             self._move(slot, ring.packet, skip)

@@ -64,7 +64,9 @@ class Flash:
     # --- MicroPython's block protocol ---------------------------------------------
 
     def readblocks(self, block, buf, offset=0):
-        """Fill `buf` from `offset` in `block` on."""
+        """Fill `buf` from `offset` in `block` on, without an offset from several blocks."""
+        if offset and offset + len(buf) > self.block_bytes:
+            raise WrongUse(f"read of {len(buf)} bytes at {offset} leaves the block")
         at = self._address(block, offset, len(buf))
         buf[:] = self.data[at : at + len(buf)]
         last = (at + len(buf) - 1) // self.program_bytes
