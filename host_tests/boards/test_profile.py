@@ -13,6 +13,7 @@ from tools.boards.errors import BoardError
 from tools.boards.places import BOARDS
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
 from tools.boards.tables import read_toml
+from tools.journal.life import erases_per_message
 from tools.project import ROOT
 
 CHIPS = {
@@ -222,3 +223,9 @@ def test_pin_of_an_esp32_is_a_number(tmp_path, monkeypatch):
         BoardError, match="SDA_PIN: found 'x', allowed: a number, not negative, or"
     ):
         build_tree(profile)
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_profile_erases_are_those_of_a_64_byte_message(name):
+    journal = load_profile(name).journal
+    assert journal.erases_per_message == pytest.approx(erases_per_message(97))

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from host_tests.boards.console import drained, read_until
-from tools.boards import fleetwatch, release
+from tools.boards import release, watch
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
 from tools.boards.deploy import with_list
@@ -310,7 +310,7 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         boards[device] = make_board(profile, with_list(files) | device_files(config, profile))
         boards[device].power_on()
     with drained(*(board.port for board in boards.values())):
-        client = fleetwatch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
+        client = watch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
         carry_out(client, Rollout(bundle, fleet, 20, 60), lambda device: None)

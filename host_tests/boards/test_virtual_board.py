@@ -160,6 +160,12 @@ def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, d
     assert told == [f"{port} is gone; waiting for it"]
 
 
+def test_monitor_command_of_missing_port_exits_1(run):
+    result = run("monitor", "--port", "/dev/does-not-exist")
+    assert result.exit_code == 1
+    assert "no such port" in result.output
+
+
 def test_monitor_command_ends_well_by_ctrl_c(board):
     command = [sys.executable, "-m", "tools", "boards", "monitor", "--port", board.port]
     process = subprocess.Popen(

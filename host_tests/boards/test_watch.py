@@ -1,200 +1,195 @@
-"""The commands that look at a device: journal, monitor, advise, size, romfs."""
+"""make watch: what devices publish, in one line each."""
+
+import json
+import queue
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
 
 import pytest
 
-from tools.boards import advise as advice
-from tools.boards.compile import build_tree, tree_files
-from tools.boards.config import keys
-from tools.boards.deploy import check_itself, keep_journal_blocks
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
-from tools.boards.profile import board_names, load_profile
-from tools.boards.remote import Remote
-from tools.boards.romfs import make_romfs
-from tools.boards.size import (
-    BUDGETS,
-    BUILT_BUDGETS,
-    groups,
-    measure_built,
-    measure_heap,
-    measure_modules,
-    over_budget,
-)
-from tools.journal.life import erases_per_message
+from tools.boards.watch import connect, line_of
+from tools.boards.watch import watch as listen
+from tools.brokers.mosquitto import TLSMosquitto
+from tools.project import ROOT
 
-PUBLISH = """\
-import board
-from umqtt31 import MQTTClient
-client = MQTTClient("hall-1", "127.0.0.1", store=board.journal())
-for i in range(3):
-    client.publish(b"readings/%d" % i, b"value", qos=1)
-"""
-SETTINGS = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "journal"}'
+ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
+TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())
 
 
-@pytest.mark.parametrize("name", ["desk", "RPI_PICO_W", "ESP32_GENERIC"])
-def test_journal_command_shows_what_the_board_accepted(run, make_board, tmp_path, name):
-    profile = load_profile(name)
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    board = make_board(profile, files)
-    board.power_on("raw")
-    out = tmp_path / "journal.img"
-    empty = run("journal", "--port", board.port, "--out", out)
-    assert empty.exit_code == 0, empty.output
-    assert "nothing was written yet" in empty.output
-    Remote(board.port).execute(PUBLISH)
-    result = run("journal", "--port", board.port, "--out", out)
-    assert result.exit_code == 0, result.output
-    assert all(f"topic readings/{i}" in result.output for i in range(3))
-    assert out.stat().st_mode & 0o077 == 0
+def envelope(stream, *values, time=TIME, version=2):
+    head = bytes([0x75, version, 2, 1]) + b"".join(n.to_bytes(4, "big") for n in (3, 12, 86465))
+    head += bytes([stream, len(values)]) + b"hall-1".ljust(23, b"\0")
+    body = b"".join(bytes([kind]) + n.to_bytes(4, "big", signed=True) for kind, n in values)
+    return head + body + (time.to_bytes(4, "big") if version == 2 else b"")
 
 
-def test_journal_command_when_board_has_no_journal_says_so(run, make_board, desk):
-    board = make_board(
-        desk, {"board.py": b"def journal_area():\n    raise OSError('no journal')\n"}
-    )
-    board.power_on("raw")
-    result = run("journal", "--port", board.port)
-    assert result.exit_code == 1
-    assert "no journal" in result.output
+@pytest.fixture(autouse=True)
+def utc(monkeypatch):
+    """The computer's time zone, for times that people read."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
-def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(make_board, tmp_path):
-    profile = load_profile("RPI_PICO_W")
-    by_hand = profile.model_copy(
-        update={"journal": profile.journal.model_copy(update={"place": "file"})}
-    )
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    board = make_board(by_hand, files | {"my_data": b"mine" * 3000})
-    board.power_on("raw")
-    keep_journal_blocks(board.port, profile)
-    assert check_itself(board.port)["journal"] == {"inflight": 0, "queued": 0}
-    Remote(board.port).execute(PUBLISH)
-    keep_journal_blocks(board.port, profile)
-    assert check_itself(board.port)["journal"]["queued"] == 3
-    board.cut_power()
-    start = profile.filesystem.offset
-    area = board.image.read_bytes()[start : start + profile.filesystem.size]
-    assert Filesystem(profile.filesystem, area).files()["my_data"] == b"mine" * 3000
-
-
-def test_monitor_command_of_missing_port_exits_1(run):
-    result = run("monitor", "--port", "/dev/does-not-exist")
-    assert result.exit_code == 1
-    assert "no such port" in result.output
-
-
-@pytest.mark.parametrize("name", board_names())
-def test_profile_erases_are_those_of_a_64_byte_message(name):
-    journal = load_profile(name).journal
-    assert journal.erases_per_message == pytest.approx(erases_per_message(97))
-
-
-def settings_of(**changes):
-    return keys.complete({"client_id": "d", "server": "s"} | changes)
+READING = envelope(0, (1, 2150), (2, 4520), (5, -61), (200, 7))
 
 
 @pytest.mark.parametrize(
-    ("settings", "client", "order", "rules"),
+    ("topic", "payload", "line"),
     [
-        ({"streams": [0]}, {}, "gaps", {"SIB-RELIABILITY"}),
-        ({"streams": [1]}, {}, "resent", {"MQTT-4.6-RM1", "SIB-RELIABILITY"}),
-        ({"streams": [1], "max_inflight": 1}, {}, "strict", {"SIB-RELIABILITY"}),
-        ({"streams": [1]}, {"ordered": True}, "strict", {"SIB-RELIABILITY"}),
-        ({"streams": [2]}, {}, "once", set()),
-        ({"streams": [2]}, {"overflow": "latest"}, "gaps", {"SIB-NOEXC"}),
-        ({"streams": [2]}, {"has_max_age": True}, "gaps", {"SIB-NOEXC"}),
-        ({"streams": [2]}, {"clean_session": True}, "gaps", {"SIB-NONDURABLE"}),
-        ({"streams": [2]}, {"tasks": 2}, "none", {"SIB-SINGLE"}),
+        (
+            "sensors/hall-1/reading/0",
+            READING,
+            "2026-11-22 03:00:01 hall-1 3/0/12: 21.50 °C, 45.2 %, -61 dBm, kind 200: 7",
+        ),
+        (
+            "sensors/north/hall-1/reading/0",
+            envelope(0, (4, 3312), time=0),
+            "2026-11-22 03:00:07 (arrived) hall-1 3/0/12: 3.31 V",
+        ),
+        (
+            "sensors/hall-1/reading/1",
+            envelope(1, version=1),
+            "2026-11-22 03:00:07 (arrived) hall-1 3/1/12: no values",
+        ),
+        (
+            "sensors/hall-1/health",
+            envelope(
+                255, (16, 3), (6, 142336), (17, 99000), (18, 2), (19, 0), (20, 1000), (21, 1)
+            ),
+            "2026-11-22 03:00:01 hall-1 health: boot 3, up 1 day, 0:01:05, firmware 2.1, "
+            "reset by its watchdog, 142,336 B free, largest block 99,000 B, 2 reconnects, "
+            "0 drops, 10.0 % full, 1 corrupt pages",
+        ),
+        ("sensors/hall-1/status", b"online", "2026-11-22 03:00:07 hall-1 is online"),
+        ("sensors/hall-1/answer", b"17 done", "2026-11-22 03:00:07 hall-1 answers: 17 done"),
+        ("sensors/hall-1/command", b"#17 reset", None),
+        ("sensors/hall-1/reading/0", b"nonsense", None),
+        ("sensors/hall-1/reading/0", READING + b"\0", None),
+        ("lonely", b"online", None),
     ],
 )
-def test_advise_names_order_and_each_broken_rule(settings, client, order, rules):
-    """SIB-ADVISE"""
-    one = advice.advise(settings_of(**settings), advice.Client(**client))[0]
-    assert one.order == order
-    assert {rule for rule, _ in one.broken} == rules
+def test_line_of_message_is_what_a_person_wants_to_know(topic, payload, line):
+    assert line_of(topic, payload, ARRIVED) == line
 
 
-@pytest.mark.parametrize("change", [{"overflow": "latest"}, {"has_max_age": True}])
-def test_advise_refusals_when_ordered_are_the_client_own(change):
-    """SIB-ADVISE"""
-    client = advice.Client(ordered=True, **change)
-    assert advice.refusals(settings_of(streams=[1]), client)
-    assert advice.refusals(settings_of(streams=[0, 1]), advice.Client(ordered=True))
-    assert not advice.refusals(settings_of(streams=[2, 2]), advice.Client(ordered=True))
+def test_line_of_message_as_json_has_numbers_in_their_units():
+    found = json.loads(line_of("sensors/hall-1/reading/0", READING, ARRIVED, as_json=True))
+    assert found["values"] == {"temperature": 21.5, "humidity": 45.2, "signal": -61, "kind_200": 7}
+    assert (found["device"], found["kind"], found["time"]) == ("hall-1", "reading", TIME)
+    status = json.loads(line_of("sensors/hall-1/status", b"online", ARRIVED, as_json=True))
+    assert (status["device"], status["status"]) == ("hall-1", "online")
 
 
-def test_advise_command_prints_order_rules_and_load(run, tmp_path):
-    """SIB-ADVISE"""
-    path = tmp_path / "device.toml"
-    path.write_text('client_id = "d"\nserver = "s"\nstreams = [1, 2]\nstore = "journal"\n')
-    result = run("advise", "--board", "desk", "--config", path)
-    assert result.exit_code == 0, result.output
-    for text in ("1,2,3,2,3,4", "1,2,3,4", "MQTT-4.6-RM1", "SIB-ROUTE", "lasts", "bridges"):
-        assert text in result.output
-    assert run("advise", "--board", "desk", "--config", path, "--ordered").exit_code == 1
+def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
+    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
+    words = ["watch", "--server", server, "--prefix", "watched", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools", "boards", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        # Retained, so that it comes whenever the subscription does.
+        publish = ["mosquitto_pub", "-h", shared_mosquitto.host, "-p", str(shared_mosquitto.port)]
+        topic = ["-t", "watched/hall-1/status"]
+        subprocess.run([*publish, *topic, "-r", "-m", "online"], check=True)
+        assert json.loads(process.stdout.readline())["status"] == "online"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    subprocess.run([*publish, *topic, "-r", "-n"], check=True)
 
 
-def test_size_groups_client_journal_and_options_apart():
-    group = groups()
-    assert {group[name] for name in ("packet", "topic", "protocol", "framing", "client")} == {
-        "core"
-    }
-    assert group["journal"] == group["opening"] == "journal"
-    assert group["simple"] == "extra"
+@pytest.mark.parametrize(
+    ("command", "missing"), [("watch", "SERVER"), ("monitor", "PORT"), ("rollout", "BUNDLE")]
+)
+def test_command_without_what_it_needs_names_the_word_for_make(run, command, missing):
+    words = ["--server", "x"] if command == "rollout" else []
+    result = run(command, *words)
+    assert result.exit_code == 2
+    assert f"with make: {missing}=" in result.output
 
 
-def test_over_budget_names_group_and_figures():
-    modules = measure_modules()
-    assert all(module.bytes > 0 for module in modules)
-    totals = {name: sum(m.bytes for m in modules if m.group == name) for name in BUDGETS}
-    assert len(over_budget(modules, {})) == sum(totals[name] > BUDGETS[name] for name in BUDGETS)
+@pytest.mark.parametrize("server", [":1883", "broker:x", "broker:0", "broker:65536", "broker:1:2"])
+def test_server_that_is_none_is_told(run, server):
+    result = run("watch", "--server", server)
+    assert result.exit_code == 1
+    assert result.output == f"Error: {server}: no server; allowed: HOST or HOST:PORT\n"
 
 
-def test_over_budget_names_what_boards_get():
-    limit = BUILT_BUDGETS["core"]
-    assert over_budget([], {"core": limit}) == []
-    assert over_budget([], {"core": limit + 1}) == [
-        f"core as boards get it: {limit + 1:,} bytes, budget {limit:,}"
-    ]
-    assert 0 < measure_built()["journal"] < measure_built()["core"]
+def test_watch_command_without_broker_is_one_line(run):
+    result = run("watch", "--server", "127.0.0.1:1")
+    assert result.exit_code == 1
+    assert result.output.count("\n") == 1
+    assert "127.0.0.1:1: Connection refused" in result.output
 
 
-def test_heap_after_import_from_romfs_is_the_smallest_and_that_of_boards_smaller():
-    heap = measure_heap()
-    assert 0 < heap["ROMFS"] < heap[".mpy"] <= heap[".py"]
-    built = measure_heap(is_built=True)
-    assert all(0 < built[form] < 0.8 * heap[form] for form in ("ROMFS", ".mpy"))
+def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):
+    """A wrong one is told in one line; with the right one the first message ends the test."""
+    words = ["--ca", device_certificates / "ca.crt", "--prefix", "watched"]
+    own = ["--cert", device_certificates / "one.crt", "--cert-key"]
+    with TLSMosquitto(device_certificates, "server", require_certificate=True) as broker:
+        server = ["--server", f"localhost:{broker.port}"]
+        result = run("watch", *server, *words, *own, device_certificates / "two.key")
+        assert (result.exit_code, result.output.count("\n")) == (1, 1)
+        assert "PRIVATE" not in result.output
+        client = connect(
+            server[1],
+            None,
+            None,
+            *(str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")),
+        )
+        heard = []
+
+        def hear(line):
+            heard.append(line)
+            client.disconnect()
+
+        client.publish("watched/hall-1/status", "online", retain=True)
+        with pytest.raises(BoardError, match="disconnected"):
+            listen(client, "watched", hear)
+    assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
+    result = run("watch", *server, "--cert", device_certificates / "one.crt")
+    assert result.exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["RPI_PICO2_W", "ESP32_GENERIC"])
-def test_romfs_is_mounted_by_micropython_and_runs_in_place(micropython, tmp_path, name):
-    image = tmp_path / "image.romfs"
-    image.write_bytes(make_romfs(tree_files(build_tree(load_profile(name), tmp_path / "fs"))))
-    done = micropython.run(ROMFS, args=[image], micropypath=[])
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["/rom/lib/umqtt31/__init__.mpy", "True"]
-
-
-ROMFS = """\
-import sys, vfs
-with open(sys.argv[1], "rb") as file:
-    image = memoryview(file.read())
-vfs.mount(vfs.VfsRom(image), "/rom")
-sys.path[:] = ["/rom", "/rom/lib"]
-import umqtt31
-from umqtt31 import Journal, MQTTClient
-import settings, reading
-print(umqtt31.__file__, bool(MQTTClient("id", "server")))
-"""
-
-
-@pytest.mark.parametrize("name", ["RPI_PICO_W", "ESP32_GENERIC"])
-def test_board_without_journal_area_says_what_to_do(make_board, tmp_path, name):
-    profile = load_profile(name)
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    nowhere = profile.journal.model_copy(update={"place": "file"})
-    board = make_board(profile.model_copy(update={"journal": nowhere}), files)
-    board.power_on("raw")
-    with pytest.raises(BoardError, match="make (image|deploy)"):
-        check_itself(board.port)
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shared_mosquitto, end):
+    """A board that wakes a week later shall not believe it."""
+    topic = f"clock-{end.name}/time"
+    heard: queue.Queue = queue.Queue()
+    client = connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
+    client.on_message = lambda client, data, message: heard.put(message.payload)
+    client.subscribe(topic)
+    client.loop_start()
+    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
+    words = ["clock", "--server", server, "--topic", topic, "--every", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools", "boards", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        assert topic in process.stdout.readline()
+        before = [heard.get(timeout=20) for _ in range(2)]
+        process.send_signal(end)
+        output, _ = process.communicate(timeout=20)
+    last = heard.get(timeout=20)
+    while last:
+        last = heard.get(timeout=20)
+    client.disconnect()
+    client.loop_stop()
+    assert all(abs(int(one) - time.time()) < 60 for one in before)
+    assert last == b""
+    assert (process.returncode, output) == ((0, "\n") if end == signal.SIGINT else (-end, ""))

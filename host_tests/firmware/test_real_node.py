@@ -7,7 +7,7 @@ import pytest
 
 from host_tests.firmware.decoding import decode
 from settings import problems
-from tools.boards import fleetwatch
+from tools.boards import watch
 from tools.brokers.certificates import HERE, Certificates
 from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
@@ -166,7 +166,7 @@ def test_node_answers_each_command_of_a_burst(place):
     broker, _, device = place
     ids = {f"c{number}" for number in range(40)}
     heard, root = {}, f"{PREFIX}{device}/{device}"
-    client = fleetwatch.connect(f"{broker.host}:{broker.port}")
+    client = watch.connect(f"{broker.host}:{broker.port}")
     client.on_message = lambda client, data, message: heard.update(
         [message.payload.decode().split(" ", 1)]
     )

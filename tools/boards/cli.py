@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from . import options, updates, watch
+from . import cli_devices, cli_updates, options
 from .places import shown, write_private
 from .profile import board_names, load_profile
 
@@ -259,8 +259,14 @@ def package():
 
 
 _FURTHER = (
-    *(watch.monitor, watch.watch, watch.clock, watch.journal, watch.advise),
-    *(updates.key, updates.release, updates.rollout),
+    cli_devices.monitor,
+    cli_devices.watch,
+    cli_devices.clock,
+    cli_devices.journal,
+    cli_devices.advise,
+    cli_updates.key,
+    cli_updates.release,
+    cli_updates.rollout,
 )
 for command in _FURTHER:
     cli.add_command(command)

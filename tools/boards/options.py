@@ -62,7 +62,7 @@ def broker(command):
     @click.option("--cert-key", type=FILE, help="Its key.")
     @functools.wraps(command)
     def with_broker(server, user, password_file, ca, cert, cert_key, **others):
-        from .fleetwatch import connect
+        from .watch import connect
 
         lines = password_file.read_text().splitlines() if password_file else [None]
         if cert and not ca:

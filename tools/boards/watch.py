@@ -1,108 +1,116 @@
-"""Commands that look at devices or their settings: monitor, watch, journal, advise."""
+"""What a fleet publishes, as it comes: one line each, for people or as JSON.
 
-from pathlib import Path
+Subscribes with a client that is not ours; decodes, judges nothing.
+"""
 
-import click
+import json
+from datetime import UTC, datetime, timedelta
 
-from . import options
-from .places import BUILD, shown, write_private
-from .profile import load_profile
+import paho.mqtt.client as paho
+
+from .envelope import read_envelope
+from .errors import BoardError
+
+_KEEPALIVE_S = 30
 
 
-@click.command()
-@options.port
-@click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
-def monitor(port, restart):
-    """Show what the board prints, until Ctrl-C."""
-    from .monitor import monitor as watch
+def line_of(topic, payload, arrived, as_json=False):
+    """One message as a line of text; None when it is nothing that a device publishes.
 
+    `arrived` is a datetime with a time zone.
+    """
+    *_, kind = topic.rstrip("/").split("/reading/")[0].split("/")
+    device = _device(topic)
+    if device is None or kind == "command":
+        return None
+    envelope = read_envelope(payload)
+    if envelope:
+        return _json(topic, envelope) if as_json else _reading(envelope, arrived)
+    text = payload.decode(errors="replace")
+    if kind not in ("status", "answer"):
+        return None
+    if as_json:
+        about = {"topic": topic, "device": device, kind: text, "arrived": arrived.isoformat()}
+        return json.dumps(about, ensure_ascii=False)
+    return f"{_clock(arrived)} {device} {'answers: ' if kind == 'answer' else 'is '}{text}"
+
+
+def _device(topic):
+    parts = topic.split("/")
+    if len(parts) > 2 and parts[-2] == "reading":
+        return parts[-3]
+    return parts[-2] if len(parts) > 1 else None
+
+
+def _reading(envelope, arrived):
+    when = datetime.fromtimestamp(envelope.time, UTC) if envelope.time else arrived
+    values = ", ".join(envelope.texts()) or "no values"
+    if envelope.is_health:
+        up = timedelta(seconds=envelope.uptime_s)
+        about = f"health: boot {envelope.boot}, up {up}, firmware {envelope.firmware}"
+        return f"{_clock(when)} {envelope.device} {about}, {values}"
+    place = f"{envelope.boot}/{envelope.stream}/{envelope.sequence}"
+    guess = "" if envelope.time else " (arrived)"
+    return f"{_clock(when)}{guess} {envelope.device} {place}: {values}"
+
+
+def _clock(when):
+    return when.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _json(topic, envelope):
+    about = {
+        "topic": topic,
+        "device": envelope.device,
+        "kind": "health" if envelope.is_health else "reading",
+        "time": envelope.time,
+        "boot": envelope.boot,
+        "stream": envelope.stream,
+        "sequence": envelope.sequence,
+        "uptime_s": envelope.uptime_s,
+        "firmware": envelope.firmware,
+        "values": envelope.named_values(),
+    }
+    return json.dumps(about, ensure_ascii=False)
+
+
+def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None):
+    """A paho client that is connected to `server` (HOST or HOST:PORT), with TLS if `ca` is
+    named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained message
+    the broker forgets when the connection is lost.  BoardError."""
+    host, _, port = server.partition(":")
+    if not host or port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise BoardError(f"{server}: no server; allowed: HOST or HOST:PORT")
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    if user:
+        client.username_pw_set(user, password)
+    if cleared:
+        client.will_set(cleared, b"", retain=True)
     try:
-        watch(port, restart, on_text=lambda text: click.echo(text, err=True))
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
+        if ca:
+            client.tls_set(ca, cert, key)
+        client.connect(host, int(port or (8883 if ca else 1883)), _KEEPALIVE_S)
+    except (OSError, ValueError) as error:
+        raise BoardError(f"{server}: {getattr(error, 'strerror', None) or error}") from None
+    return client
 
 
-@click.command()
-@options.broker
-@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def watch(broker, prefix, as_json):
-    """Show readings, health, status and answers of a fleet as they come, until Ctrl-C."""
-    from .fleetwatch import watch as listen
+def watch(client, prefix, on_line, as_json=False):
+    """Hand a line for each message below `prefix` to `on_line`, for ever.  BoardError."""
 
-    try:
-        listen(broker(), prefix, click.echo, as_json)
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
+    def subscribe(client, data, flags, reason, properties):
+        if reason.is_failure:
+            refusals.append(str(reason))
+            client.disconnect()
+        else:
+            client.subscribe(f"{prefix}/#", 1)
 
+    def hear(client, data, message):
+        line = line_of(message.topic, message.payload, datetime.now(UTC), as_json)
+        if line:
+            on_line(line)
 
-@click.command()
-@options.broker
-@click.option("--topic", default="sensors/time", show_default=True, help="The time_topic.")
-@click.option("--every", default=60, show_default=True, help="Seconds from one to the next.")
-def clock(broker, topic, every):
-    """Publish the time for boards that reach no NTP server, until Ctrl-C."""
-    from .clock import publish_time
-
-    client = broker(cleared=topic)
-    click.echo(f"the time goes to {topic}, every {every} s; Ctrl-C takes it away again")
-    try:
-        publish_time(client, topic, every)
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
-
-
-@click.command()
-@options.port
-@click.option("--out", type=click.Path(path_type=Path), help="Default: build/journal.img.")
-@click.pass_context
-def journal(context, port, out):
-    """Read the journal area back from the board and show what is in it."""
-    from tools.journal.cli import dump
-
-    from .journal_area import read_area
-    from .remote import Remote
-
-    out = out or BUILD / "journal.img"
-    data = read_area(port)
-    # Reading stopped the firmware.
-    Remote(port).restart()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_private(out, data)
-    click.echo(f"{shown(out)}: {len(data):,} bytes")
-    if set(data) == {0xFF}:
-        click.echo("the journal is empty: nothing was written yet")
-    else:
-        context.invoke(dump, file=out)
-
-
-@click.command()
-@options.board
-@options.config
-@click.option("--ordered", is_flag=True, help="The client has ordered=True.")
-@click.option(
-    "--overflow", type=click.Choice(["refuse", "drop_oldest", "latest"]), default="refuse"
-)
-@click.option("--max-age", is_flag=True, help="Messages have an age limit.")
-@click.option("--clean-session", is_flag=True, help="The client connects with a clean session.")
-@click.option("--tasks", default=1, show_default=True, help="Tasks or threads that publish.")
-def advise(board, config, ordered, overflow, max_age, clean_session, tasks):
-    """Say which order receivers can count on, and which rule breaks a stronger one."""
-    from . import advise as advice
-    from .config import keys, read_config
-
-    profile = load_profile(board)
-    settings = keys.complete(
-        read_config(config, profile) if config else profile.defaults.model_dump()
-    )
-    client = advice.Client(ordered, overflow, max_age, clean_session, tasks)
-    if wrong := advice.refusals(settings, client):
-        raise click.ClickException("; ".join(wrong))
-    for one in advice.advise(settings, client):
-        click.echo(f"stream {one.stream}, QoS {one.qos}: {advice.ORDERS[one.order]}")
-        for rule, what in one.broken:
-            click.echo(f"    {rule}: {what}")
-    for text in advice.notes(settings, client):
-        click.echo(f"  {text}")
-    for name, text in advice.load(profile, settings).items():
-        click.echo(f"  {name}: {text}")
+    refusals: list[str] = []
+    client.on_connect, client.on_message = subscribe, hear
+    client.loop_forever(retry_first_connection=False)
+    raise BoardError(f"the broker refuses: {refusals[0]}" if refusals else "disconnected")

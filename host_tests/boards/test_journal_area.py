@@ -1,0 +1,76 @@
+"""Where a board keeps its journal, and the command that reads it back."""
+
+import pytest
+
+from tools.boards.compile import build_tree, tree_files
+from tools.boards.deploy import check_itself, keep_journal_blocks
+from tools.boards.errors import BoardError
+from tools.boards.filesystem import Filesystem
+from tools.boards.profile import load_profile
+from tools.boards.remote import Remote
+
+PUBLISH = """\
+import board
+from umqtt31 import MQTTClient
+client = MQTTClient("hall-1", "127.0.0.1", store=board.journal())
+for i in range(3):
+    client.publish(b"readings/%d" % i, b"value", qos=1)
+"""
+SETTINGS = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "journal"}'
+
+
+@pytest.mark.parametrize("name", ["desk", "RPI_PICO_W", "ESP32_GENERIC"])
+def test_journal_command_shows_what_the_board_accepted(run, make_board, tmp_path, name):
+    profile = load_profile(name)
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
+    board = make_board(profile, files)
+    board.power_on("raw")
+    out = tmp_path / "journal.img"
+    empty = run("journal", "--port", board.port, "--out", out)
+    assert empty.exit_code == 0, empty.output
+    assert "nothing was written yet" in empty.output
+    Remote(board.port).execute(PUBLISH)
+    result = run("journal", "--port", board.port, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert all(f"topic readings/{i}" in result.output for i in range(3))
+    assert out.stat().st_mode & 0o077 == 0
+
+
+def test_journal_command_when_board_has_no_journal_says_so(run, make_board, desk):
+    board = make_board(
+        desk, {"board.py": b"def journal_area():\n    raise OSError('no journal')\n"}
+    )
+    board.power_on("raw")
+    result = run("journal", "--port", board.port)
+    assert result.exit_code == 1
+    assert "no journal" in result.output
+
+
+def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(make_board, tmp_path):
+    profile = load_profile("RPI_PICO_W")
+    by_hand = profile.model_copy(
+        update={"journal": profile.journal.model_copy(update={"place": "file"})}
+    )
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
+    board = make_board(by_hand, files | {"my_data": b"mine" * 3000})
+    board.power_on("raw")
+    keep_journal_blocks(board.port, profile)
+    assert check_itself(board.port)["journal"] == {"inflight": 0, "queued": 0}
+    Remote(board.port).execute(PUBLISH)
+    keep_journal_blocks(board.port, profile)
+    assert check_itself(board.port)["journal"]["queued"] == 3
+    board.cut_power()
+    start = profile.filesystem.offset
+    area = board.image.read_bytes()[start : start + profile.filesystem.size]
+    assert Filesystem(profile.filesystem, area).files()["my_data"] == b"mine" * 3000
+
+
+@pytest.mark.parametrize("name", ["RPI_PICO_W", "ESP32_GENERIC"])
+def test_board_without_journal_area_says_what_to_do(make_board, tmp_path, name):
+    profile = load_profile(name)
+    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
+    nowhere = profile.journal.model_copy(update={"place": "file"})
+    board = make_board(profile.model_copy(update={"journal": nowhere}), files)
+    board.power_on("raw")
+    with pytest.raises(BoardError, match="make (image|deploy)"):
+        check_itself(board.port)

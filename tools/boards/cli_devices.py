@@ -1,0 +1,108 @@
+"""Commands that look at devices or their settings: monitor, watch, journal, advise."""
+
+from pathlib import Path
+
+import click
+
+from . import options
+from .places import BUILD, shown, write_private
+from .profile import load_profile
+
+
+@click.command()
+@options.port
+@click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
+def monitor(port, restart):
+    """Show what the board prints, until Ctrl-C."""
+    from .monitor import monitor as follow
+
+    try:
+        follow(port, restart, on_text=lambda text: click.echo(text, err=True))
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
+
+
+@click.command()
+@options.broker
+@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def watch(broker, prefix, as_json):
+    """Show readings, health, status and answers of a fleet as they come, until Ctrl-C."""
+    from .watch import watch as listen
+
+    try:
+        listen(broker(), prefix, click.echo, as_json)
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
+
+
+@click.command()
+@options.broker
+@click.option("--topic", default="sensors/time", show_default=True, help="The time_topic.")
+@click.option("--every", default=60, show_default=True, help="Seconds from one to the next.")
+def clock(broker, topic, every):
+    """Publish the time for boards that reach no NTP server, until Ctrl-C."""
+    from .clock import publish_time
+
+    client = broker(cleared=topic)
+    click.echo(f"the time goes to {topic}, every {every} s; Ctrl-C takes it away again")
+    try:
+        publish_time(client, topic, every)
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
+
+
+@click.command()
+@options.port
+@click.option("--out", type=click.Path(path_type=Path), help="Default: build/journal.img.")
+@click.pass_context
+def journal(context, port, out):
+    """Read the journal area back from the board and show what is in it."""
+    from tools.journal.cli import dump
+
+    from .journal_area import read_area
+    from .remote import Remote
+
+    out = out or BUILD / "journal.img"
+    data = read_area(port)
+    # Reading stopped the firmware.
+    Remote(port).restart()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_private(out, data)
+    click.echo(f"{shown(out)}: {len(data):,} bytes")
+    if set(data) == {0xFF}:
+        click.echo("the journal is empty: nothing was written yet")
+    else:
+        context.invoke(dump, file=out)
+
+
+@click.command()
+@options.board
+@options.config
+@click.option("--ordered", is_flag=True, help="The client has ordered=True.")
+@click.option(
+    "--overflow", type=click.Choice(["refuse", "drop_oldest", "latest"]), default="refuse"
+)
+@click.option("--max-age", is_flag=True, help="Messages have an age limit.")
+@click.option("--clean-session", is_flag=True, help="The client connects with a clean session.")
+@click.option("--tasks", default=1, show_default=True, help="Tasks or threads that publish.")
+def advise(board, config, ordered, overflow, max_age, clean_session, tasks):
+    """Say which order receivers can count on, and which rule breaks a stronger one."""
+    from . import advise as advice
+    from .config import keys, read_config
+
+    profile = load_profile(board)
+    settings = keys.complete(
+        read_config(config, profile) if config else profile.defaults.model_dump()
+    )
+    client = advice.Client(ordered, overflow, max_age, clean_session, tasks)
+    if wrong := advice.refusals(settings, client):
+        raise click.ClickException("; ".join(wrong))
+    for one in advice.advise(settings, client):
+        click.echo(f"stream {one.stream}, QoS {one.qos}: {advice.ORDERS[one.order]}")
+        for rule, what in one.broken:
+            click.echo(f"    {rule}: {what}")
+    for text in advice.notes(settings, client):
+        click.echo(f"  {text}")
+    for name, text in advice.load(profile, settings).items():
+        click.echo(f"  {name}: {text}")
