@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tools.project import ROOT
+from tools.proof import selection
 
 LIBRARY = ROOT / "lib" / "umqtt31"
 
@@ -364,6 +365,18 @@ def test_make_commands_in_the_documents_exist():
         for target in re.findall(r"(?:^|`)make ([a-z][a-z-]*)", path.read_text(), re.MULTILINE)
     }
     assert named - make_targets() == set()
+
+
+def test_tests_that_coverage_and_mutants_name_exist():
+    """pytest passes over a path that is not there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = project["tool"]["mutmut"]["pytest_add_cli_args_test_selection"]
+    named += [argument.rpartition("=")[2] for argument in selection.pytest_arguments()]
+    for name in named:
+        path, _, function = name.partition("::")
+        assert (ROOT / path).exists(), name
+        assert not function or f"def {function}(" in (ROOT / path).read_text(), name
+    assert len(named) > 20, "does this test still look in the right place?"
 
 
 def test_contributing_names_only_what_is_there():

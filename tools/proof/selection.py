@@ -12,7 +12,6 @@ _ELSEWHERE = (
     "journal/test_on_micropython.py",
     "journal/test_powercut.py",
     "sim/test_campaign.py",
-    "sim/test_soak.py",
     "sim/test_wrong_clients.py",
     "tls/test_memory.py",
 )
