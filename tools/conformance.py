@@ -112,7 +112,7 @@ def render(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str
             source = one.source
             parts.append(f"\n## {source}\n")
         parts.append(f"\n**{one.id}** ({one.side}) {one.statement}\n\n")
-        parts.extend(_evidence(one, tests.get(one.id, [])))
+        parts.extend(_evidence(tests.get(one.id, [])))
     return "".join(parts)
 
 
@@ -135,7 +135,7 @@ def _level_of(one: Requirement) -> str:
     return levels.get(one.id.partition("-")[0], "all")
 
 
-def _evidence(one: Requirement, tests: list[Test]) -> Iterator[str]:
+def _evidence(tests: list[Test]) -> Iterator[str]:
     by_file: defaultdict[str, list[str]] = defaultdict(list)
     for test in tests:
         by_file[test.file].append(test.name)

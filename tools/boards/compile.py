@@ -51,6 +51,7 @@ def library_sources(library=LIBRARY):
 
 @functools.cache
 def _compact(library, written_at):
+    # What it is made of, and since when, tells the cache whether to make it anew.
     try:
         return compact(library_sources(library), TYPINGS, library.name)
     except LinkError as error:

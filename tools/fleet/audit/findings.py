@@ -81,7 +81,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _silent_for_good(rows, sessions, ends, found)
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
-    _sessions_not_kept(rows, sessions, ends, found)
+    _sessions_not_kept(sessions, ends, found)
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
     _refused_subscriptions(rows, refused, found)
@@ -235,7 +235,7 @@ def _sockets_left(rows, ends, found):
         found.add("socket_left", one, ends.begin[one], ends.last[one], sure, why, text)
 
 
-def _sessions_not_kept(rows, sessions, ends, found):
+def _sessions_not_kept(sessions, ends, found):
     for one in np.flatnonzero(sessions.is_forgotten).tolist():
         at = ends.begin[one]
         why = "the broker says that it has no session; a limit of its own may have ended it"

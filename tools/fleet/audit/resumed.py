@@ -13,7 +13,7 @@ from .rows import FAR, TYPES
 _FIN = TYPES["TCP_FIN"]
 
 
-def not_repeated(rows, sessions, gaps, flows):
+def not_repeated(rows, sessions, flows):
     """Rows of PUBLISHes whose message was open when their connection ended, and of which the
     sender says nothing in five seconds and more of the next one.
 

@@ -46,7 +46,7 @@ def sequences(rows, sessions, flows):
         "redelivered": total(marked > 0),
         "unmarked": total(repeats - marked),
         "incomplete": total(abandoned),
-        "in_flight_max": _in_flight(rows, flows, group, count),
+        "in_flight_max": _in_flight(flows, group, count),
     }
     for name in ROUTED:
         columns[name] = np.zeros(count, np.int64)
@@ -65,7 +65,7 @@ def _groups(rows, at):
     return codes, first
 
 
-def _in_flight(rows, flows, group, count):
+def _in_flight(flows, group, count):
     # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
     result = np.zeros(count, np.int64)
     total = len(flows.publish_row)

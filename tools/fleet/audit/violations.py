@@ -81,7 +81,7 @@ def violations(rows, sessions, gaps, flows, late):
     found += _strays(rows, sessions, gaps, flows)
     found += _orders(rows, flows)
     found += _quotas(rows, sessions, gaps, flows)
-    proved, likely = not_repeated(rows, sessions, gaps, flows)
+    proved, likely = not_repeated(rows, sessions, flows)
     text = "not sent again when the session went on"
     found += [(proved, "MQTT-4.4.0-1", text), (likely, "MQTT-4.4.0-1", text, _LAST)]
     found += late
