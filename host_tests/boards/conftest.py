@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from host_tests.boards import standin
+from host_tests.boards import firmware_images
 from tools.boards.cli import cli
 from tools.boards.profile import load_profile
 from tools.boards.virtual import VirtualBoard
@@ -76,12 +76,12 @@ def make_firmware(tmp_path):
         chip = profile.chip.replace("ESP32", "ESP32-").removesuffix("-")
         changes.setdefault("machine", f"{profile.firmware.machine} with {chip}".encode())
         if profile.flash.method == "esptool":
-            data = standin.esp_firmware(changes.pop("mcu", profile.mcu), **changes)
+            data = firmware_images.esp_firmware(changes.pop("mcu", profile.mcu), **changes)
         else:
-            families = {"rp2040": standin.RP2040, "rp2350": standin.RP2350_ARM}
+            families = {"rp2040": firmware_images.RP2040, "rp2350": firmware_images.RP2350_ARM}
             family = changes.pop("family", families[profile.mcu])
             storage = (profile.filesystem.offset, profile.filesystem.size)
-            data = standin.rp2_firmware(family, changes.pop("storage", storage), **changes)
+            data = firmware_images.rp2_firmware(family, changes.pop("storage", storage), **changes)
         path.write_bytes(data)
         return path
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from host_tests.boards import standin
+from host_tests.boards import firmware_images
 from tools.boards.binary_info import read_binary_info
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.deploy import check_itself
@@ -42,8 +42,8 @@ def flash_content(image, profile, stale=0xFF):
     for start in range(0, len(image), 512):
         first, _, _, address, size, _, _, family = struct.unpack_from("<8I", image, start)
         assert first == 0x0A324655
-        if family != standin.ABSOLUTE:
-            offset = address - standin.XIP
+        if family != firmware_images.ABSOLUTE:
+            offset = address - firmware_images.XIP
             flash[offset : offset + size] = image[start + 32 : start + 32 + size]
     return bytes(flash)
 
@@ -111,7 +111,7 @@ def test_esp_image_is_valid_for_esptool_with_checksum_and_flash_size(
     assert boot[3] >> 4 == {4: 2, 8: 3, 16: 4}[profile.flash.size >> 20]
 
 
-@pytest.mark.parametrize("table", [standin.TODAY, standin.WITH_VFS])
+@pytest.mark.parametrize("table", [firmware_images.TODAY, firmware_images.WITH_VFS])
 def test_esp_partition_table_gets_journal_behind_vfs(make_firmware, table):
     profile = load_profile("ESP32_GENERIC")
     firmware = make_firmware(profile, table=table)
@@ -189,7 +189,7 @@ assert len(os.listdir("/flash/journal")) > 2
 
 
 def test_read_binary_info_finds_board_and_filesystem():
-    data = standin.rp2_firmware(standin.RP2040, (0x12C000, 0xD4000))
+    data = firmware_images.rp2_firmware(firmware_images.RP2040, (0x12C000, 0xD4000))
     info = read_binary_info(read_uf2(data, "").memory())
     assert info == {"board": "pico_w", "filesystem": (0x12C000, 0xD4000)}
 
@@ -199,8 +199,12 @@ def test_read_binary_info_finds_board_and_filesystem():
     [
         ("ESP32_GENERIC", {"mcu": "esp32c3"}, "not an ESP32 firmware|firmware for"),
         ("ESP32_GENERIC_C3", {"mcu": "esp32c6"}, "for esp32c6, ESP32_GENERIC_C3 has esp32c3"),
-        ("RPI_PICO_W", {"family": standin.RP2350_ARM}, r"for RP2350 \(Arm\), .* needs RP2040"),
-        ("RPI_PICO2_W", {"family": standin.RP2350_RISCV}, r"for RP2350 \(RISC-V\)"),
+        (
+            "RPI_PICO_W",
+            {"family": firmware_images.RP2350_ARM},
+            r"for RP2350 \(Arm\), .* needs RP2040",
+        ),
+        ("RPI_PICO2_W", {"family": firmware_images.RP2350_RISCV}, r"for RP2350 \(RISC-V\)"),
         ("RPI_PICO_W", {"storage": (0xA0000, 0x160000), "machine": b""}, "another board's"),
         (
             "W5500_EVB_PICO",
@@ -215,7 +219,7 @@ def test_read_binary_info_finds_board_and_filesystem():
         ("RPI_PICO_W", {"pages": 0x12C100 // 256 + 1}, "behind the filesystem's start"),
         (
             "ESP32_GENERIC",
-            {"table": [*standin.TODAY, (b"big", 1, 6, 0x220000, 0x1D0000)]},
+            {"table": [*firmware_images.TODAY, (b"big", 1, 6, 0x220000, 0x1D0000)]},
             "partitions reach to 0x3f0000, the journal needs",
         ),
         ("ESP32_GENERIC", {"table": []}, "no partition table"),

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from host_tests.boards import standin
+from host_tests.boards import firmware_images
 from host_tests.boards.test_image import flash_content
 from tools.boards import compile as compiling
 from tools.boards import profile as profiles
@@ -63,7 +63,7 @@ def test_chip_of_the_page_is_one_table_more(
         file.write("\n" + blocks["chip"])
     board = folder / "ESP32_GENERIC_C6" / "board.toml"
     board.write_text(board.read_text().replace('mcu = "esp32c6"', 'mcu = "esp32c61"'))
-    monkeypatch.setitem(standin.CHIP_IDS, "esp32c61", 20)
+    monkeypatch.setitem(firmware_images.CHIP_IDS, "esp32c61", 20)
     profile = load_profile("ESP32_GENERIC_C6")
     assert profile.chip == "ESP32C61"
     assert boots(profile, make_firmware, make_board, tmp_path)["board"] == "ESP32_GENERIC_C6"
