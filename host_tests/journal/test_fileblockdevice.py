@@ -81,6 +81,15 @@ def test_file_that_cannot_be_opened_just_now_is_not_made_anew(tmp_path, monkeypa
     assert modes == ["r+b"]
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "4", None])
+def test_sizes_that_are_none_are_refused_and_no_file_is_made(tmp_path, wrong):
+    path = tmp_path / "journal"
+    for sizes in ((wrong, 4096), (4, wrong)):
+        with pytest.raises((TypeError, ValueError), match="block_count and block_size"):
+            FileBlockDevice(str(path), *sizes)
+    assert not path.exists()
+
+
 def test_larger_file_is_used_from_its_start_and_left_alone_beyond(tmp_path):
     (tmp_path / "f").write_bytes(bytes(2000))
     device = FileBlockDevice(str(tmp_path / "f"), 3, 512)

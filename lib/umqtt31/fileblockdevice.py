@@ -35,10 +35,15 @@ class FileBlockDevice:
     """`block_count` blocks of `block_size` bytes in the file `path`.
 
     The file is made, or filled up, with 0xFF; what it has beyond is left alone.  Raises
-    OSError; ValueError if it would lie on FAT.
+    OSError, TypeError; ValueError, also if it would lie on FAT.
     """
 
     def __init__(self, path, block_count, block_size=4096):
+        for number in (block_count, block_size):
+            if not isinstance(number, int):
+                raise TypeError("block_count and block_size must be ints, not %r" % (number,))
+            if number < 1:
+                raise ValueError("block_count and block_size must be 1 or more")
         if _is_on_fat(path):
             text = "%s would lie on FAT, where a power cut loses whole sectors"
             raise ValueError(text % path + ": use littlefs or the flash itself")

@@ -4,8 +4,8 @@ class FileBlockDevice:
     """`block_count` blocks of `block_size` bytes in the file `path`, for `Journal`.
 
     For the desk, and for boards with littlefs and no flash to spare.  The file is made, or
-    filled up, with 0xFF; what it has beyond is left alone.  Raises OSError; ValueError if
-    it would lie on FAT.
+    filled up, with 0xFF; what it has beyond is left alone.  Raises OSError, TypeError;
+    ValueError, also if it would lie on FAT.
     """
 
     def __init__(self, path: str, block_count: int, block_size: int = 4096) -> None: ...
