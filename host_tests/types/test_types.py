@@ -199,12 +199,17 @@ def test_types_cost_a_board_nothing():
 
 
 SHOWN = """
+import umqtt31
 from umqtt31 import MQTTClient
 from umqtt31.simple import MQTTClient as Simple
-client, simple = MQTTClient("a", "b"), Simple("a", "b")
-client.is_connected  # MicroPython's dir() knows names of more than ten letters once they are used
+client, simple, client5 = MQTTClient("a", "b"), Simple("a", "b"), MQTTClient("a", "b", level=5)
+# MicroPython's dir() knows names of more than ten letters once they are used.
+client.is_connected, umqtt31.FileBlockDevice, umqtt31.REFUSED_FILTER
 message = client._protocol.message
 for one, names in (
+    (umqtt31, ("MQTTClient", "MQTTError", "Journal", "FileBlockDevice", "FULL", "REFUSED_FILTER")),
+    (client5, ("v5", "is_connected", "publish")),
+    (client5._protocol.message, ("topic", "payload", "properties", "refuse")),
     (client, ("is_connected", "inflight", "queued", "stats", "keepalive", "publish")),
     (simple, ("is_connected", "sock", "keepalive", "check_msg")),
     (message, ("topic", "payload", "qos", "matches")),
@@ -219,11 +224,11 @@ def test_dir_shows_every_attribute(interpreter, tmp_path):
     path = tmp_path / "shown.py"
     path.write_text(SHOWN)
     if interpreter:
-        text = interpreter.run(path, micropypath=[ROOT / "lib"], heap_bytes=400_000).stdout
+        text = interpreter.run(path, micropypath=[ROOT / "lib"], heap_bytes=1_000_000).stdout
     else:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
         command = [sys.executable, str(path)]
         text = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=True
         ).stdout
-    assert text == "[] False\n" * 3
+    assert text == "[] False\n" * 6

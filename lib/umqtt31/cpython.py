@@ -47,7 +47,9 @@ def install():
             setattr(time, name, function)
 
 
-# What `__getattr__` of MQTTClient, of simple's and of Message answers.
+# What `__getattr__` of the package, of MQTTClient, of simple's, of Message and of v5's
+# answers.
+_LOADED = ("FileBlockDevice", "Journal")
 _ANSWERED = (
     "is_connected",
     "inflight",
@@ -55,8 +57,19 @@ _ANSWERED = (
     "stats",
     "keepalive",
     "sock",
+    "v5",
     "topic",
     "payload",
+)
+_PROPERTIES = (
+    "payload_format_indicator",
+    "message_expiry_interval",
+    "content_type",
+    "response_topic",
+    "correlation_data",
+    "subscription_identifier",
+    "user_property",
+    "properties",
 )
 
 
@@ -64,10 +77,19 @@ def list_all(*classes):
     """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
 
     def names(self):
-        return object.__dir__(self) + [one for one in _ANSWERED if hasattr(self, one)]
+        found = object.__dir__(self) + [one for one in _ANSWERED if hasattr(self, one)]
+        return found + list(_PROPERTIES if hasattr(self, "property_into") else ())
 
     for one in classes:
         one.__dir__ = names
+
+    package = sys.modules["umqtt31"]
+
+    def package_names():
+        codes = [name for name, code in vars(package.codes).items() if isinstance(code, int)]
+        return list(vars(package)) + list(_LOADED) + codes
+
+    package.__dir__ = package_names
 
 
 class Socket:
