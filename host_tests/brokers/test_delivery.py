@@ -15,7 +15,7 @@ PAIRS = list(itertools.product(QUALITIES, QUALITIES))
 QOS_NOT_SUPPORTED = 0x9B
 
 
-@pytest.mark.parametrize("published, subscribed", PAIRS)
+@pytest.mark.parametrize(("published", "subscribed"), PAIRS)
 def test_c2b_message_at_each_qos_arrives_once_at_the_lower_one(
     family, broker, published, subscribed
 ):
@@ -31,7 +31,7 @@ def test_c2b_message_at_each_qos_arrives_once_at_the_lower_one(
         assert not node.client.inflight
 
 
-@pytest.mark.parametrize("published, subscribed", PAIRS)
+@pytest.mark.parametrize(("published", "subscribed"), PAIRS)
 def test_b2c_message_at_each_qos_arrives_once_at_the_lower_one(
     family, broker, published, subscribed
 ):

@@ -92,7 +92,7 @@ class Traffic:
 
 @pytest.mark.parametrize("count", LENGTHS)
 @pytest.mark.parametrize(
-    "family, qos",
+    ("family", "qos"),
     of_families(lambda family: ((qos,) for qos in range(1, family.kept_qos + 1))),
     indirect=["family"],
 )

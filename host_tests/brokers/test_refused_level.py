@@ -13,7 +13,7 @@ USER = "guest"  # ejabberd wants one, RabbitMQ has this one
 
 
 @pytest.mark.parametrize(
-    "make, level",
+    ("make", "level"),
     [
         pytest.param(Amqtt, 3, id="amqtt-3"),
         pytest.param(Aedes, 5, id="aedes-5"),

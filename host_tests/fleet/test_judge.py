@@ -210,7 +210,7 @@ def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
     assert _broken(_judge(capture, tmp_path)) == [("31-3.2-CONNACK", "broker")]
 
 
-@pytest.mark.parametrize("silence_s, late", [(10, 0), (11.9, 0), (12.1, 1), (0, 0)])
+@pytest.mark.parametrize(("silence_s", "late"), [(10, 0), (11.9, 0), (12.1, 1), (0, 0)])
 def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, late, tmp_path):
     """31-2.2-KA"""
     capture = Capture()

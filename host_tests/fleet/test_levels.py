@@ -29,7 +29,7 @@ def _level(path, level, payloads, after=()):
 TEXT, BINARY = (b"30", b"31", b"30"), (b"\0one", b"\0two", b"\0three")
 
 
-@pytest.mark.parametrize("level", (3, 4))
+@pytest.mark.parametrize("level", [3, 4])
 def test_payload_that_cannot_stand_behind_properties_is_below_level_5(tmp_path, level):
     found = _level(tmp_path / "one.pcap", level, TEXT)
     assert found == ([4], [4, 4, 4], [2, 2, 2])

@@ -60,8 +60,12 @@ def test_rows_say_what_they_were_read_from_in_columns_of_their_own():
     row = batch.to_pylist()[0]
     assert pack.load([row.pop("part")])["name"].to_pylist() == ["a"]
     assert row == {
-        **{"kind": "segments", "bucket": 2, "site": "x\0y", "capture": "one.pcap"},
-        **{"first_ts": None, "begin": 24},
+        "kind": "segments",
+        "bucket": 2,
+        "site": "x\0y",
+        "capture": "one.pcap",
+        "first_ts": None,
+        "begin": 24,
     }
 
 

@@ -59,7 +59,7 @@ def _kinds(sequence, dups=()):
 
 
 @pytest.mark.parametrize(
-    "sequence, dups, wanted",
+    ("sequence", "dups", "wanted"),
     [
         ([1, 2, 3], (), None),
         ([1, 2, 3, 2, 3, 4], (3, 4), ["new", "new", "new", "again", "again", "new"]),

@@ -307,7 +307,7 @@ def _moments(data, name):
 
 
 def test_devices_tell_in_words_what_is_wrong_with_whom(audited, capture):
-    out, result = audited
+    out, _result = audited
     devices = {row["client_id"]: row for row in _written(out, "devices").to_pylist()}
     connections = _written(out, "connections").to_pylist()
     assert len(devices) == len({row["client_id"] for row in connections})
@@ -317,7 +317,7 @@ def test_devices_tell_in_words_what_is_wrong_with_whom(audited, capture):
         assert row["last_seen"] == max(one["end"] for one in mine)
         assert (row["why"] is None) == (row["state"] == "well")
     lost = sum(row["lost"] for row in devices.values())
-    assert 0 < lost
+    assert lost > 0
     assert "messages of it lost: " in str([row["why"] for row in devices.values()])
     assert {row["state"] for row in devices.values()} > {"losing", "well"}
     own = [one for one in _written(out, "violations").to_pylist() if one["by"] == "client"]

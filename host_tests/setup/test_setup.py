@@ -90,7 +90,7 @@ def test_install_missing_of_what_one_part_needs_only_warns(machine, capsys):
 
 
 @pytest.mark.parametrize(
-    "text, major",
+    ("text", "major"),
     [
         ('openjdk version "17.0.15" 2025-04-15\n', 17),
         ('java version "1.8.0_401"\n', 1),
@@ -155,7 +155,7 @@ def test_larger_job_after_a_smaller_one_installs_and_the_smaller_one_has_nothing
 
 
 def test_pin_of_another_version_is_installed_and_the_old_one_forgotten(venv_box):
-    folder, asked = venv_box
+    folder, _asked = venv_box
     pins = environment.wanted(groups=steps.JOBS["boards"])
     (folder / "installed.txt").write_text("\n".join([*pins[1:], "click==1.0"]) + "\n")
     assert environment.install(steps.JOBS["boards"]) is True

@@ -40,7 +40,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("packet, expected", WRITTEN, ids=lambda one: one[:8].hex())
+@pytest.mark.parametrize(("packet", "expected"), WRITTEN, ids=lambda one: one[:8].hex())
 def test_packets_are_those_of_the_standards(packet, expected):
     assert packet == expected
 
@@ -112,7 +112,7 @@ def test_connect_tells_all_its_fields():
 
 
 @pytest.mark.parametrize(
-    "data, why",
+    ("data", "why"),
     [
         (b"\x05\x02\0\0\0", "longer than"),
         (b"\x03\x00\0\0", "unknown"),

@@ -96,7 +96,7 @@ def outcomes(cases):
 
 def _outcome(port, server, ssl):
     context = context_of(loaded(ssl))
-    stream, sock = open_stream(port, server, context)
+    stream, _sock = open_stream(port, server, context)
     try:
         return shake(stream)
     except (OSError, ValueError) as error:

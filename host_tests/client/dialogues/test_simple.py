@@ -147,7 +147,7 @@ def test_wait_msg_waits_until_something_comes():
 
 
 def test_check_msg_and_wait_msg_after_disconnect_say_that_it_is_closed():
-    client, stream = new_client()
+    client, _stream = new_client()
     client.disconnect()
     for call in (client.check_msg, client.wait_msg):
         assert error_of(call).code == CLOSED
