@@ -26,9 +26,10 @@ class Aliases:
         while k < self._count and self._topics[k] != topic:
             k += 1
         is_known = k < self._count
-        if not is_known and (
-            k == len(self._topics) or protocol.end + 5 > min(protocol._size, protocol._most_bytes)
-        ):
+        room = min(protocol._size, protocol._most_bytes) - protocol.end
+        if is_known:
+            room += len(topic)
+        if room < 5 or k == len(self._topics):
             return
         protocol._alias = k + 1
         if is_known:
