@@ -293,7 +293,10 @@ class Protocol:
         return self._begin_session()
 
     def _begin_session(self):
-        # A clean session ends with its connection, so what follows one is new, too.
+        # A clean session ends with its connection, so what follows one is new, too; if it is
+        # present, a CONNECT that was under way for long has made it.
+        if self.was_clean:
+            self.is_present = False
         if self.is_clean or self.was_clean or self.level > 3 and not self.is_present:
             self.is_new = True
             self.renew(self.is_clean)

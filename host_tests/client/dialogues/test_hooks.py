@@ -42,11 +42,11 @@ def calling(d, call, seen):
     return hook
 
 
-def assert_goes_on(d):
+def assert_goes_on(d, is_present=None):
     """All that is still there arrives on a new connection, each message once."""
     for hook in ("on_drop", "on_oversize", "on_message"):
         setattr(d.client, hook, None)
-    d.connect(False)
+    d.connect(False, is_present)
     count = d.client.inflight + d.client.queued
     ids = set()
     for _ in range(count):
@@ -122,7 +122,7 @@ def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
         d.connect(True)
         assert len(seen) == 2, name
         d.stream.take()
-        assert_goes_on(d)
+        assert_goes_on(d, is_present=False)  # no clean session is there any more
 
 
 def test_on_oversize_when_it_calls_anything_then_all_goes_on():

@@ -333,3 +333,17 @@ def test_b2c_refused_filter_between_others_leaves_the_others():
     d.c2b(subscribe(first, (b"a", 1)))
     d.b2c(suback(first, 1))
     d.c2b(subscribe(first + 1, (b"c", 0)))
+
+
+def test_c2b_session_after_a_clean_one_is_another_whatever_the_broker_says():
+    """A CONNECT that was under way for long made it: it knows no filter of this client's."""
+    d = Dialogue(clean=True)
+    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+    d.publish(b"x", 1)
+    d.take_packets()
+    d.lose()
+    stream = d.new_stream(False, True)
+    assert d.client.connect(False, stream=stream) is False
+    d.stream = stream
+    d.work()
+    d.c2b(subscribe(3, (b"a", 1)), publish(b"t", b"x", 1, 2))
