@@ -262,6 +262,8 @@ class MQTTClient:
         if max_age:
             self._set_age(retain, max_age)
         if properties.left:
+            if properties.aged:
+                self._rest(time.ticks_ms())
             heap_lock()
             self._push()
             if self._error and not (qos & 6 or self._protocol.mqueue_store_qos0):
@@ -270,7 +272,7 @@ class MQTTClient:
 
     def _on_write_failure(self, error, flags):
         # While accept() wrote a message with these flags.
-        self._on_failure(error)
+        self._lose(error)
         if not flags & 6:
             self._tell()
 
@@ -356,16 +358,14 @@ class MQTTClient:
                     return
                 protocol.left -= n
         except Exception as error:
-            self._on_failure(error)
+            self._lose(error)
 
     def _on_failure(self, error):
-        # Of a handler, of the store, or of the stream.
+        # Of a handler, or as in _lose().
         if self._is_busy:
             self._is_busy = False
             if self._raw:
                 self._push_answers()  # to what came before it
-            raise error
-        if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
             raise error
         self._lose(error)
 
@@ -377,7 +377,10 @@ class MQTTClient:
         self._protocol.is_ending = False
 
     def _lose(self, error):
-        # The stream raised `error`, if it is not just still connecting.  Allocates nothing.
+        # Of the store, which is raised on, or of the stream, if that is not just still
+        # connecting.  Allocates nothing for the stream's.
+        if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
+            raise error
         number = number_of(error)
         if self._protocol.state != _OPENING or number not in _CONNECTING:
             self._close()
@@ -818,10 +821,12 @@ class MQTTClient:
             raise MQTTError(_REFUSED_FILTER, "broker refused %r" % refused)
         return granted or None
 
-    def _await_answer(self):
-        # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more.
+    def _await_answer(self, request=None):
+        # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more, or not this one.
         start = time.ticks_ms()
         while self._protocol.state != _ONLINE or self._protocol.request:
+            if request and request is not self._protocol.request:
+                break
             if self._since(start) >= self._protocol.timeout_ms:
                 self._fail(_TIMEOUT)
             heap_lock()

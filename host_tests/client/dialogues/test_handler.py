@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import disconnect, puback, publish, pubrec
-from umqtt31 import BUSY, CLOSED
+from umqtt31 import BUSY, CLOSED, NETWORK
 
 
 class HandlerError(Exception):
@@ -142,6 +142,32 @@ def test_b2c_handler_whose_publish_finds_no_room_holds_up_the_answers():
         for k in range(1, 21):
             sent = sent.replace(publish(b"echo", b"y", 1, k), b"")
         assert sent == b"".join([puback(100 + k) for k in range(1, 21)])
+
+
+def test_b2c_handler_whose_publish_meets_a_lost_link_is_told_and_nothing_more_is_written():
+    """B: PUBLISH QoS 1 id 5; the handler publishes, which the stream refuses."""
+    for qos in (0, 1):
+        d = Dialogue()
+        told = []
+
+        def handler(message, d=d, told=told, qos=qos):
+            if message.packet_id == 5:
+                return
+            d.stream.write_error = OSError(104)
+            if qos:
+                d.client.publish(b"echo", b"x", qos=1)
+            else:
+                told.append(code_of(d.client.publish, b"echo", b"x"))
+            d.stream.write_error = None  # it takes what comes, if anything does
+
+        d.client.on_message = handler
+        d.stream.feed(publish(b"t", b"a", 1, 5), publish(b"t", b"b", 1, 6))
+        stream = d.stream
+        assert code_of(d.client.poll) == NETWORK
+        assert stream.is_closed and stream.sent == b"" and not d.client.is_connected
+        assert told == ([] if qos else [NETWORK]) and d.client.inflight + d.client.queued == bool(
+            qos
+        )
 
 
 def test_b2c_handler_that_publishes_keeps_its_message():
