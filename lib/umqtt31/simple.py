@@ -94,7 +94,7 @@ class MQTTClient(_client.MQTTClient):
         self.keepalive = keepalive
         self._op = None  # first byte of the last message
         self._is_pushing = False  # is a thread writing?
-        self._refused = 0
+        self._refused = {}  # by packet id: why the broker refused, until its publish() tells
         self._size = buffer_size
         self._rx = self._protocol.framing.rx
         self._is_large = False  # are the session's buffers for now larger?
@@ -141,6 +141,7 @@ class MQTTClient(_client.MQTTClient):
         # Whose publish() raised will publish again.
         while self._protocol.count:
             self._protocol.remove(0)
+        self._refused.clear()
         self._restore()
         try:
             return super().connect(clean_session, stream)
@@ -166,7 +167,6 @@ class MQTTClient(_client.MQTTClient):
         if retain:
             qos |= 1
         raw = self._raw
-        self._refused = 0  # the reason of what was given up
         while True:
             if protocol.state != _ONLINE:
                 raise MQTTError(_CLOSED)
@@ -187,7 +187,7 @@ class MQTTClient(_client.MQTTClient):
             if self._raw is not raw:  # the callback connected anew
                 raise MQTTError(_CLOSED)
             if self._refused:
-                raise MQTTException(self._refused)
+                self._tell_refusal(n)
         if self._is_large and not (protocol.count or protocol.left):
             self._restore()
 
@@ -210,13 +210,19 @@ class MQTTClient(_client.MQTTClient):
                 protocol.left -= n
         except BaseException as error:  # KeyboardInterrupt, too
             self._is_pushing = False
-            self._on_failure(error)
+            self._lose(error)
         self._is_pushing = False
 
     def _give_up(self, k, reason):
         # At level 5 the broker may refuse a message.
+        protocol = self._protocol
+        self._refused[protocol._ids[protocol._slot(k)]] = reason
         super()._give_up(k, reason)
-        self._refused = reason
+
+    def _tell_refusal(self, packet_id):
+        reason = self._refused.pop(packet_id, 0)  # else it is of one that waits outside
+        if reason:
+            raise MQTTException(reason)
 
     def _make_way(self, topic, msg, code):
         # For a message that was refused: something else is under way, or it is too large.
@@ -227,7 +233,8 @@ class MQTTClient(_client.MQTTClient):
             topic_len = len(as_bytes("topic", topic))
             self._enlarge(topic_len + len(as_bytes("msg", msg)) + 10)
         elif code != _FULL:
-            raise MQTTError(code)
+            # At level 5 the broker says beforehand what it refuses.
+            raise (MQTTException if code < 256 else MQTTError)(code)
 
     def _fit(self, size):
         # CONNECT is written from where it is; for others there has to be a buffer.
@@ -290,10 +297,10 @@ class MQTTClient(_client.MQTTClient):
         answer = bytes(protocol.granted)  # to the one that this one is called inside of
         raw = self._raw
         self._ask(request)
-        self._await_answer()
-        if self._raw is not raw:
-            raise MQTTError(_CLOSED)
         try:
+            self._await_answer(request)
+            if self._raw is not raw:
+                raise MQTTError(_CLOSED)
             return self._granted(request)
         finally:
             protocol.granted[:] = answer

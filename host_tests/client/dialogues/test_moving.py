@@ -309,6 +309,25 @@ def test_subscribe_gets_its_own_answer_when_the_callback_subscribes_or_connects(
     assert error_of(p.client.subscribe, b"t", 1).code == CLOSED
 
 
+def test_subscribe_gets_its_own_answer_when_the_callbacks_subscribe_ends_in_an_error():
+    """C: SUBSCRIBE 1; its callback: SUBSCRIBE 2, while which another callback raises."""
+    p = connected()
+
+    def on_message(topic, msg):
+        if msg == b"b":
+            raise KeyError(msg)
+        assert isinstance(error_of(p.client.subscribe, b"t", 1), KeyError)
+
+    p.client.set_callback(on_message)
+    p.stream.answer(subscribe(1, (b"no", 1)), publish(b"t", b"a") + suback(1, 0x80))
+    p.stream.answer(subscribe(2, (b"t", 1)), publish(b"t", b"b") + suback(2, 1))
+    assert error_of(p.client.subscribe, b"no", 1).args[0] == 128
+    p.client.set_callback(None)
+    p.stream.answer(subscribe(3, (b"t", 0)), suback(3, 0))
+    p.client.subscribe(b"t")
+    assert p.stream.has_answered()
+
+
 def test_callback_that_raises_leaves_its_message_unacknowledged():
     p = connected()
 

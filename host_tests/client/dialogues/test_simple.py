@@ -26,6 +26,8 @@ LEVELS = (4, 5)  # umqtt.simple speaks 4
 LEVEL_5 = (
     "test_b2c_refused_message_raises_its_reason",
     "test_b2c_message_with_properties_is_called_back",
+    "test_b2c_refusal_reaches_the_publish_whose_message_it_was",
+    "test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason",
 )
 
 
@@ -185,6 +187,47 @@ def test_b2c_refused_message_raises_its_reason():
         stream.answer(publish(b"t", b"y", 1, 2), puback(2))
         client.publish(b"t", b"y", False, 1)
         assert client.is_connected and client.inflight == 0
+
+
+def refusal_of(client, payload):
+    """-> the reason for which the broker refuses this message at QoS 1, 0 for none."""
+    try:
+        client.publish(b"t", payload, False, 1)
+    except MQTTException as error:
+        return error.args[0]
+    return 0
+
+
+def test_b2c_refusal_reaches_the_publish_whose_message_it_was():
+    """C: PUBLISH 1; B: PUBLISH, in whose callback another publish() waits for PUBACK 1, which
+    refuses; and the other way round, with the message of the one inside; and both."""
+    for outer, inner in ((0x97, 0), (0, 0x97), (0x97, 0x87)):
+        client, stream = new_client()
+        told = []
+
+        def callback(topic, msg, client=client, told=told):
+            told.append(refusal_of(client, b"inner"))
+
+        client.set_callback(callback)
+        first, second = (publish(b"t", name, 1, k + 1) for k, name in enumerate((b"o", b"inner")))
+        stream.answer(first, publish(b"t", b"") + puback(1, outer))
+        stream.answer(second, puback(2, inner))
+        assert refusal_of(client, b"o") == outer
+        assert told == [inner] and stream.has_answered()
+
+
+def test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason():
+    """An MQTTException, for which robust does not connect again and again."""
+    client, _ = new_client()
+    stream = ScriptedStream()
+    stream.answer(
+        asked(), connack(properties=properties(maximum_packet_size=40, retain_available=0))
+    )
+    client.connect(stream=stream)
+    for msg, retain, reason in ((bytes(40), False, 0x95), (b"x", True, 0x9A)):
+        error = error_of(client.publish, b"t", msg, retain, 1)
+        assert isinstance(error, MQTTException) and error.args[0] == reason
+    assert client.is_connected and stream.take() == b""
 
 
 def test_b2c_message_with_properties_is_called_back():
