@@ -21,6 +21,8 @@ _FOR_EVER = 0xFFFFFFFF
 _NO_ID = 0x92
 _TAKEN_OVER = 0x8E
 _BUSY = 0x89
+_NOT_GRANTED = 0x80
+REFUSED_TOPIC = b"no/"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Broker:
         self.unacked = []
         self._held: dict[int, bytes] = {}
         self._last_id = 0
+        self.filters: dict[bytes, int] = {}  # that it granted, with their QoS
         self._is_subscribed = not self._needs_subscription
 
     def send(self, topic: bytes, payload: bytes, qos: int) -> None:
@@ -173,7 +176,7 @@ class Broker:
             is_unknown = key is None and link.level == 5
             self._answer(link, p.pubcomp(packet_id, _NO_ID if is_unknown else None))
         elif kind in (p.PUBACK, p.PUBREC, p.PUBCOMP):
-            self._on_ack(link, kind, p.read_id(packet))
+            self._on_ack(link, kind, p.read_id(packet), p.reason_of(packet))
         else:
             self._on_control(link, kind, packet)
 
@@ -210,6 +213,7 @@ class Broker:
         if not struck:
             return 0
         self._world.strike(struck, link)
+        self._world.rules.outgoing.has_denied = True
         return struck.value
 
     def _on_control(self, link: Link, kind: int, packet: bytes) -> None:
@@ -219,16 +223,30 @@ class Broker:
         elif kind == p.PINGREQ:
             self._answer(link, p.pingresp())
         elif kind == p.SUBSCRIBE:
-            granted = [options & 3 for _, options in p.filters(packet, link.level)]
+            granted = self._grant(p.filters(packet, link.level))
             self._is_subscribed = True
             self._answer(link, p.suback(p.read_id(packet), *granted, properties=none))
             self._pump()
         elif kind == p.UNSUBSCRIBE:
             self._is_subscribed = not self._needs_subscription
-            codes = [0] * len(p.names(packet, 5)) if none else []
+            codes = []
+            for name in p.names(packet, link.level):
+                self.filters.pop(name, None)
+                codes += [0] * len(none)
             self._answer(link, p.unsuback(p.read_id(packet), *codes, properties=none))
         else:  # DISCONNECT
             self.on_closed(link)
+
+    def _grant(self, asked: list[tuple[bytes, int]]) -> list[int]:
+        # Below REFUSED_TOPIC it grants nothing.
+        granted = []
+        for name, options in asked:
+            if name.startswith(REFUSED_TOPIC):
+                granted.append(_NOT_GRANTED)
+            else:
+                self.filters[name] = options & 3
+                granted.append(options & 3)
+        return granted
 
     def _on_connect(self, link: Link, hello: p.Connect) -> None:
         if self.link and self.link is not link:
@@ -237,6 +255,11 @@ class Broker:
         self.link = link
         link.level = hello.level
         none = p.no_properties(link.level)
+        struck = self._world.hello.step() if none else None
+        if struck:
+            self._world.strike(struck, link)
+            link.push(p.auth(struck.value, none))
+            return
         if link.is_busy:
             link.push(p.connack(_BUSY if none else 3, 0, none))
             link.drop()
@@ -271,9 +294,12 @@ class Broker:
 
     # --- to the client --------------------------------------------------------------
 
-    def _on_ack(self, link: Link, kind: int, packet_id: int) -> None:
+    def _on_ack(self, link: Link, kind: int, packet_id: int, reason: int) -> None:
         message = next((m for m in self.unacked if m.packet_id == packet_id), None)
-        if kind == p.PUBREC:
+        if message and reason > 0x7F and kind != p.PUBCOMP:
+            self.unacked.remove(message)  # MQTT-4.3.3-4
+            self._pump()
+        elif kind == p.PUBREC:
             if message:
                 message.is_released = True
             self._answer(link, p.pubrel(packet_id))
@@ -335,6 +361,10 @@ class Broker:
             link.push(packet)
             return
         world.strike(struck, link)
+        if struck.kind == "challenge":
+            link.push(p.auth(struck.value, p.NO_PROPERTIES))
+            link.push(packet)
+            return
         self._dismiss(link, struck.value)
         self.on_closed(link)
 

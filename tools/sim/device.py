@@ -74,7 +74,10 @@ class Client(MQTTClient):
         except Exception:
             incoming.on_raised()
             raise
+        reason = getattr(message, "reason", 0)
         incoming.on_handled()
+        if reason:
+            incoming.on_declined(reason)
 
     @property  # type: ignore[override]
     def on_drop(self) -> Callable:
@@ -172,6 +175,8 @@ class Client(MQTTClient):
         return bool(is_present)
 
     def reconnect(self, timeout_ms: int = 0) -> bool:
+        if self.is_connected:
+            return bool(super().reconnect(timeout_ms))  # which does nothing
         try:
             is_connected = self._closing(super().reconnect, timeout_ms)
         except MQTTError as error:

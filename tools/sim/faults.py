@@ -35,13 +35,15 @@ PLACES: dict[str, dict[str, int]] = {
     # operations of the flash under the journal
     "flash": {"reset": 0, "fail": 1},
     # packets of the broker, CONNACK not counted; level 5
-    "sent": {"dismiss": 0x8B},
+    "sent": {"dismiss": 0x8B, "challenge": 0x18},
     # messages above QoS 0 that the broker gets; level 5
     "judged": {"deny": 0x97},
     # connections that the client opens
     "open": {"refuse": 0, "busy": 0, "distrust": 0, "away": 700_000_000},
     # messages handed to the program
     "handler": {"raise": 0},
+    # CONNECTs that reach the broker; level 5
+    "hello": {"challenge": 0x18},
 }  # fmt: skip
 
 

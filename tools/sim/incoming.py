@@ -40,7 +40,8 @@ class Message:
 class Arrival:
     """One PUBLISH or PUBREL that the client has read and has to answer."""
 
-    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused", "was_unsure")
+    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused", "was_unsure",
+                 "refusal")  # fmt: skip
 
     def __init__(self, message: Message | None, packet_id: int, dup: bool, duty: int):
         self.message = message
@@ -50,6 +51,7 @@ class Arrival:
         self.is_handled = duty == _MUST_NOT
         self.is_excused = duty == _MAY
         self.was_unsure = False  # whether its id was held, when it came
+        self.refusal = 0  # the reason for which the program refused it
 
 
 class Incoming:
@@ -165,6 +167,14 @@ class Incoming:
             self._held[now.packet_id] = now.message
             now.message.held_at = self._record.device_ms()
 
+    def on_declined(self, reason: int) -> None:
+        """The handler refused the message: the answer says why, and its id is free."""
+        now = self._current
+        assert now and now.message
+        now.refusal = reason
+        now.message.may_repeat = True  # if the answer gets lost
+        self._held.pop(now.packet_id, None)
+
     def on_raised(self) -> None:
         """The handler raised: the message stays unacknowledged."""
         assert self._current
@@ -191,6 +201,8 @@ class Incoming:
             record.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
         if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
             record.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+        if p.reason_of(packet) != arrival.refusal and kind != p.PUBCOMP:
+            record.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
             if not arrival.is_handled and self._record.secret_losses:

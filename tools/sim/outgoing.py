@@ -68,6 +68,7 @@ class Outgoing:
         self.window = 65535
         self.is_ordered = False
         self.has_limits = False  # the broker takes packets of some bytes only
+        self.has_denied = False  # the broker did not take a message, and took it another time
         self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
         self.flows: dict[bytes, Flow] = {}
         self._in_flight: list[Flow] = []  # sent and not acknowledged, oldest first
@@ -493,6 +494,8 @@ class Outgoing:
 
     def _may_overtake(self) -> bool:
         # An answer was lost, and the broker passes on what is released first.
+        if self.has_denied:
+            return True
         return self.is_late and self._record.level > 3 and self._record.was_answer_lost()
 
     def on_delivered(self, key: bytes) -> None:

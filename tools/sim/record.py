@@ -33,6 +33,10 @@ class Record:
         """Milliseconds by the device's clock, which faults may put forward."""
         return int(self._world.clock.device_ms())
 
+    def is_open(self, link: Any) -> bool:
+        """Is this the client's connection, and did it not close it?"""
+        return self._world.link is link and not link.is_closed
+
     def was_answer_lost(self) -> bool:
         """Did an answer of the broker come late or not at all?"""
         return any(fault.kind in ("lose", "late") for fault in self._world.struck)

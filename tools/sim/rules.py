@@ -14,6 +14,8 @@ from .network import Link
 from .outgoing import Outgoing
 from .record import Record
 
+_OUT_OF_PLACE = p.disconnect(0x82)
+
 
 class Notes:
     """What the rules remember about one connection."""
@@ -21,7 +23,7 @@ class Notes:
     __slots__ = (
         "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
         "controls", "is_starved", "is_clean",
-        "most_sent", "most_bytes", "keepalive_ms", "aliases", "most_aliases",
+        "most_sent", "most_bytes", "keepalive_ms", "aliases", "most_aliases", "is_broken",
     )  # fmt: skip
 
     def __init__(self, now: int, keepalive_ms: int):
@@ -29,6 +31,7 @@ class Notes:
         self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
         self.wrote_at = now
         self.has_connect = self.is_online = self.is_clean = False
+        self.is_broken = False  # the broker sent what it never may
         self.is_starved = False  # a QoS 2 message found no room
         self.owed: dict[int, list] = {p.PUBACK: [], p.PUBREC: [], p.PUBCOMP: []}
         self.pubrecs: set[int] = set()  # PUBRECs for nothing in flight
@@ -44,12 +47,14 @@ class Rules:
     """The watch over one run."""
 
     _make_incoming = Incoming
+    _make_outgoing = Outgoing
+    silence = 1.0  # as a part of the keep alive
 
     def __init__(self, world: Any):
         self._world = world
         self.keepalive_ms = 0
         self.record = record = Record(world)
-        self.outgoing = Outgoing(record)
+        self.outgoing = self._make_outgoing(record)
         self.incoming = self._make_incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
         self._was_clean = False  # the session of the last connection
@@ -74,6 +79,7 @@ class Rules:
             p.PUBCOMP: self.outgoing.on_answer,
             p.SUBACK: self.outgoing.on_control_answer,
             p.UNSUBACK: self.outgoing.on_control_answer,
+            p.AUTH: self._on_auth,
         }
 
     def fail(self, rule: str, text: str) -> NoReturn:
@@ -108,6 +114,11 @@ class Rules:
                     self.fail("31-3.1", "a second CONNECT on one connection")
                 link.notes.has_connect = True
                 self._on_connect(link, packet)
+            elif link.notes.is_broken:
+                if packet != _OUT_OF_PLACE:
+                    self.fail(
+                        "MQTT-4.13.1-1", f"{p.describe(packet, 5)} behind AUTH of the broker"
+                    )
             elif not link.notes.is_online:
                 self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
             judge = self._written.get(kind)
@@ -139,6 +150,8 @@ class Rules:
         """poll() returned, the connection is in use, nothing waits for room."""
         self.incoming.check_answered(link)
         self.outgoing.check_told()
+        if link.notes.is_broken:
+            self.fail("MQTT-4.13.1-1", "the connection goes on behind AUTH of the broker")
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
         hello = p.Connect(packet)
@@ -173,6 +186,10 @@ class Rules:
         self._has_session_begun = False
         self.outgoing.on_online()
 
+    def _on_auth(self, link: Link, packet: bytes) -> None:
+        # The client asks for no exchange, so this one is a fault of the broker's.
+        link.notes.is_broken = True
+
     def _on_terms(self, notes: Notes, said: dict) -> None:
         notes.most_sent = said.get("receive_maximum", notes.most_sent)
         notes.most_bytes = said.get("maximum_packet_size", notes.most_bytes)
@@ -185,7 +202,7 @@ class Rules:
         most_ms = link.notes.keepalive_ms
         if most_ms and link.notes.is_online and not link.was_jammed:
             silence = now - link.notes.wrote_at
-            if silence > most_ms:
+            if silence > most_ms * self.silence:
                 self.fail("31-2.2-KA", f"nothing sent for {silence} ms")
         link.notes.wrote_at = now
 

@@ -1,101 +1,39 @@
 """Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults.
 
-The world's rules watch what the client writes; for what bodies of loops are handed, and the
-acknowledgements that follow them, there are rules of their own here.  The event loop's time
-is the world's: nothing waits, one seed is one run.
+The world's rules watch what the client writes, `programs` what bodies of loops are handed, and
+the acknowledgements that follow them.  The event loop's time is the world's: nothing waits, one
+seed is one run.
 """
 
 import asyncio
-import random
 import selectors
-from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from tools import library  # noqa: F401 - makes umqtt31 importable
-from tools.standin import packets as p
 
+from . import programs
 from .clock import injected
-from .faults import Fault, fault
-from .incoming import Incoming
-from .network import Link
-from .record import Record, Violation
+from .programs import Handed
+from .record import Violation
 from .rules import Rules
 from .world import World
 
 from umqtt31 import MQTTError, aio, alias, giveup, terms, v5  # isort: skip # noqa: F401 - of the simulated
 
 _MOST_S = 300  # for all of a program, faults included
-_TOPICS = (b"d/1", b"d/2")
-_BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
-_DELAYS = (("stall", "up"), ("stall", "down"), ("split", "up"), ("jam", "up"), ("narrow", "up"))
 
 
 class BodyError(Exception):
     """What a body raises where the program says so."""
 
 
-class Bodies(Incoming):
-    """Judges what bodies are handed, and what is acknowledged when."""
-
-    def __init__(self, record: Record):
-        super().__init__(record)
-        self._done: set[bytes] = set()
-        self._handed: Counter[bytes] = Counter()
-        self._left: Counter[bytes] = Counter()  # bodies that were left, so that it comes again
-
-    def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH was read."""
-        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
-        if qos:
-            kind = p.PUBACK if qos == 1 else p.PUBREC
-            link.notes.owed[kind].append((packet_id, topic + b"\0" + payload))
-
-    def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL was read."""
-
-    def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP goes out."""
-        kind, packet_id = packet[0] >> 4, p.read_id(packet)
-        if kind == p.PUBCOMP:
-            return
-        owed = link.notes.owed[kind]
-        if not owed or owed[0][0] != packet_id:
-            rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-            self._record.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
-        key = owed.pop(0)[1]
-        if key not in self._done:
-            self._record.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before its body is done")
-
-    def on_body(self, message: aio.Message) -> None:
-        """A body begins with this message."""
-        key = message.topic + b"\0" + message.payload
-        self._handed[key] += 1
-        if self.messages[key].qos == 2 and self._handed[key] > 1 + self._left[key]:
-            self._record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
-
-    def on_left(self, message: aio.Message) -> None:
-        """Its body was left without being done."""
-        self._left[message.topic + b"\0" + message.payload] += 1
-
-    def on_done(self, message: aio.Message) -> None:
-        """Its body is done."""
-        self._done.add(message.topic + b"\0" + message.payload)
-
-    def check_end(self) -> None:
-        """Nothing that the broker had is missing."""
-        for key, message in self.messages.items():
-            if message.qos and key not in self._done:
-                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
-
-
 class TaskRules(Rules):
     """The rules of a world whose client hands messages to bodies."""
 
-    _make_incoming = Bodies
-    incoming: Bodies
+    _make_incoming = Handed
+    incoming: Handed
 
 
 class TaskWorld(World):
@@ -188,35 +126,28 @@ class Client(aio.MQTTClient):
         return int(packet_id)
 
 
-class Program:
-    """A random program, the same for the same seed: tasks that publish, loops whose bodies
-    pause, publish, raise, break and are cancelled, and a client that says goodbye between."""
+class Program(programs.Program):
+    """A random program of tasks that publish, loops whose bodies pause, publish, raise, break
+    and are cancelled, and a client that says goodbye between."""
+
+    _make_world = TaskWorld
+    world: TaskWorld
 
     def __init__(self, seed: int, is_traced: bool = False):
-        self._dice = dice = random.Random(seed)
-        self.faults = _faults(dice)
-        self.world = TaskWorld(
-            seed=seed,
-            faults=self.faults,
-            latency_ms=dice.choice((1, 30)),
-            serve=dice.choice((1, 4, 20)),
-            reuses_ids=dice.random() < 0.5,
-            is_traced=is_traced,
-        )
+        super().__init__(seed, is_traced)
+        dice = self._dice
         options: dict[str, Any] = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": 86400}
         if dice.random() < 0.4:
             options["max_awaiting_rel"] = dice.choice((1, 2, 8))
         self._options = options
-        self._filters: tuple[bytes | None, ...] = dice.choice(((None,), _TOPICS, (b"d/1", b"#")))
+        self._filters: tuple[bytes | None, ...] = dice.choice(
+            ((None,), self._topics, (b"d/1", b"#"))
+        )
         self._published = 0
 
     def run(self) -> None:
         """Run it to its end; raises Violation."""
-        for number in range(self._dice.randint(1, 24)):
-            topic, qos = self._dice.choice(_TOPICS), self._dice.choice((1, 2))
-            delay_ms = self._dice.choice((0, 0, self._dice.randint(0, 4000)))
-            send = partial(self.world.send, topic, b"%d" % number, qos)
-            self.world.call(delay_ms, send)
+        self._have_sent()
         self.world.run_tasks(self._main())
 
     async def _main(self) -> None:
@@ -249,7 +180,7 @@ class Program:
         self._is_calm = True
         await asyncio.wait(publishers)
         await client.flush()
-        while not self._is_over():
+        while not self._is_quiet():
             await asyncio.sleep(0.1)
         self._is_ending = True
         await client.disconnect()
@@ -260,10 +191,6 @@ class Program:
             self.world.rules.fail("tasks", f"left behind: {others}")
 
     _is_calm = _is_ending = False
-
-    def _is_over(self) -> bool:
-        broker = self.world.broker
-        return broker.is_done and not self.world.next_event_in(5000) < 5000
 
     async def _pause(self, most_ms: int) -> None:
         await asyncio.sleep(self._dice.choice((0, 0, self._dice.randint(0, most_ms))) / 1000)
@@ -293,7 +220,7 @@ class Program:
     async def _body(self, message: aio.Message) -> bool:
         # -> is the loop to be left?
         bodies = self.world.rules.incoming
-        bodies.on_body(message)
+        bodies.on_handed(message.topic, message.payload)
         what = self._dice.random()
         try:
             if what < 0.5:
@@ -304,24 +231,13 @@ class Program:
                 if what > 0.94:
                     raise BodyError
                 if what > 0.88:
-                    bodies.on_left(message)
+                    bodies.on_left(message.topic, message.payload)
                     return True
         except (BodyError, asyncio.CancelledError, MQTTError):
-            bodies.on_left(message)
+            bodies.on_left(message.topic, message.payload)
             raise
-        bodies.on_done(message)
+        bodies.on_done(message.topic, message.payload)
         if what > 0.84:
             message.done()
             return True
         return False
-
-
-def _faults(dice: random.Random) -> tuple[Fault, ...]:
-    # Some that end a connection, some that only delay; two at one place are left out.
-    found = {}
-    for kinds, most in ((_BREAKS, 5), (_DELAYS, 3)):
-        for _ in range(dice.randint(0, most)):
-            kind, place = dice.choice(kinds)
-            at = dice.randint(20, 600)
-            found[place, at] = fault(kind, place, at)
-    return tuple(found.values())

@@ -100,6 +100,7 @@ class World:
         self.sent = Counter(by_place["sent"])
         self.judged = Counter(by_place["judged"])
         self.open = Counter(by_place["open"])
+        self.hello = Counter(by_place["hello"])
 
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
