@@ -1,6 +1,7 @@
-"""Every wrong client is caught by a part of the default run, the right one passes it.
+"""Every wrong client is caught by a part of the default run.
 
-Shows nothing about the client and all about the simulator's rules.
+Shows nothing about the client and all about the simulator's rules.  That the right client
+passes all of the run is test_campaign.py's.
 """
 
 import pytest
@@ -14,7 +15,6 @@ from tools.sim.default import jobs
 def test_wrong_client_is_caught_by_the_default_run(name, monkeypatch):
     wrong = WRONG[name]
     assert wrong.job in jobs()
-    assert not campaign.run_job(wrong.job).failures
     original = getattr(wrong.owner, wrong.name)
     monkeypatch.setattr(wrong.owner, wrong.name, wrong.change(original))
     failures = campaign.run_job(wrong.job).failures
