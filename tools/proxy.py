@@ -11,6 +11,7 @@ import struct
 import threading
 from pathlib import Path
 
+from tools.listener import Listener
 from tools.standin.packets import size_of
 from tools.tap import BROKER, CLIENT, Capture
 
@@ -34,9 +35,8 @@ class Proxy:
         self._pending: tuple[int, int] | None = None
         self._may_pass = threading.Event()
         self._may_pass.set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = Listener(self._join)
+        self.port = self._listener.port
 
     def __enter__(self) -> "Proxy":
         return self
@@ -46,8 +46,6 @@ class Proxy:
 
     def close(self) -> None:
         """Stop listening, close every connection, finish the pcap file."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._may_pass.set()
         for flow in self._open_flows():
@@ -85,21 +83,13 @@ class Proxy:
         with self._lock:
             return list(self._flows)
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                broker = socket.create_connection(("127.0.0.1", self.broker_port), _CONNECT_S)
-            except OSError:
-                client.close()
-                continue
-            broker.settimeout(None)
-            self._start(client, broker)
-
-    def _start(self, client: socket.socket, broker: socket.socket) -> None:
+    def _join(self, client: socket.socket) -> None:
+        try:
+            broker = socket.create_connection(("127.0.0.1", self.broker_port), _CONNECT_S)
+        except OSError:
+            client.close()
+            return
+        broker.settimeout(None)
         flow = _Flow((client, broker), self._capture.connection() if self._capture else None)
         with self._lock:
             self._flows.add(flow)

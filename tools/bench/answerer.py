@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+from tools.listener import Listener
 from tools.standin import packets as p
 
 GIVE = b"bench/give"
@@ -35,9 +36,8 @@ class Answerer:
         self._is_quick = is_quick
         self._answer = answer or usual_answer
         self.connections = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = Listener(self._take)
+        self.port = self._listener.port
 
     def __enter__(self) -> "Answerer":
         return self
@@ -47,19 +47,12 @@ class Answerer:
 
     def close(self) -> None:
         """Stop listening; open connections end with their clients."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _take(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connections += 1
+        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         rest = bytearray()

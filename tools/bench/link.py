@@ -9,7 +9,8 @@ import queue
 import socket
 import threading
 import time
-from types import TracebackType
+
+from tools.listener import Listener
 
 _READ_BYTES = 65536
 
@@ -20,33 +21,20 @@ class DelayedLink:
     def __init__(self, server_port: int, round_trip_s: float) -> None:
         self._server_port = server_port
         self._delay_s = round_trip_s / 2
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._join)
+        self.port = self._listener.port
 
     def __enter__(self) -> "DelayedLink":
-        _start(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
+    def __exit__(self, *_: object) -> None:
         self._listener.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", self._server_port))
-            for source, target in ((near, far), (far, near)):
-                target.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                _Direction(source, target, self._delay_s)
+    def _join(self, near: socket.socket) -> None:
+        far = socket.create_connection(("127.0.0.1", self._server_port))
+        for source, target in ((near, far), (far, near)):
+            target.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _Direction(source, target, self._delay_s)
 
 
 class _Direction:
