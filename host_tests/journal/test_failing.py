@@ -61,6 +61,29 @@ def test_journal_when_operations_fail_for_a_while_then_what_was_accepted_is_ther
         assert found == State(state.messages, state.held, last_id, state.is_clean), fail_at
 
 
+def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepted_and_no_more():
+    refused = 0
+    for works in range(20, 90):
+        setting = Setting(blocks=5, slots=8, held_slots=7)
+        flash = setting.flash()
+        life = Life(setting, flash)
+
+        def wear_out(at, before, after, flash=flash, works=works):
+            if flash.operations >= works:  # this one is the last that is done
+                flash.worn = dict.fromkeys(range(5), True)
+
+        flash.watch = wear_out
+        for call in walk(works % 7, replace(setting, held_slots=2), 200):
+            try:
+                life.do(call)
+            except MQTTError:
+                refused += call[0] == "put"
+                break
+        found = Life(setting, setting.flash(bytes(flash.data))).state
+        assert found in [s._replace(last_id=found.last_id) for s in life.model.allowed()], works
+    assert refused > 20
+
+
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
     flash = Flash(16)
     journal = opened(flash)
@@ -81,7 +104,7 @@ def test_commit_when_flash_fails_then_is_still_due():
     journal = opened(flash, group_commit=True)
     put(journal, 0, 1)
     journal.hold(5)
-    flash.fail_at(0, 3)
+    flash.fail_at(0, 15)  # three times as often as a call tries
     for _ in range(3):
         with pytest.raises(MQTTError):
             journal.commit()

@@ -85,8 +85,8 @@ class MQTTClient:
     _opener = None  # what opens a stream, in place of a socket
     on_message = None  # handler(message), allocation-free
     on_oversize = None  # handler(topic_len, payload_len)
-    # handler(packet_id, reason): FULL, TIMEOUT (max_age), CLOSED (clean session); at level 5
-    # the broker's reason code, too
+    # handler(packet_id, reason): FULL, TIMEOUT (max_age), CLOSED (clean session), JOURNAL
+    # (flash kept it wrong); at level 5 the broker's reason code, too
     on_drop = None
     last_error = None  # why reconnect() has failed so far: an MQTTError
     # look_up(server, port) -> the first of what socket.getaddrinfo() says, in place of it

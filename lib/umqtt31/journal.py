@@ -3,8 +3,9 @@
 Theory of operation.  A message is an entry in a log; what happens to it later is a
 note behind it: PUBREC came, it is done, a connection opened.  `Ring` keeps the log, in
 groups that count as a whole or not at all: `commit()` programs what a packet waits
-for, and "done" goes along with the next group.  RAM keeps 13 bytes for an entry; its
-packet is read from flash.  When fewer than two blocks are spare, the entries in the
+for, and "done" goes along with the next group.  RAM keeps 17 bytes for an entry; its
+packet is read from flash, and is empty from then on if it is not what it was.  When fewer
+than two blocks are spare, or three as long as there is room, the entries in the
 oldest block that still count are copied to the end of the log, in groups as they were,
 and the block is given up.  A received QoS 2 id is held and released by notes; each
 block's title says which ids are held, so giving up a block loses none.  A note is
@@ -16,6 +17,7 @@ from struct import pack_into
 
 from micropython import const
 
+from .errors import MQTTError
 from .ring import Ring
 from .runs import Runs
 
@@ -37,6 +39,8 @@ _NOTE_BYTES = const(5)
 _REMOVED = const(0x40)  # the kind of an entry that is done, which no note says yet
 _PENDING = const(0xFFFF)  # the page of an entry whose group is still in RAM
 _SPARE_BLOCKS = const(2)
+_JOURNAL = const(262)
+_MOST_TRIES = const(5)  # of one call: a watchdog may be waiting
 _CLEAN = const(0x80)
 
 
@@ -84,13 +88,21 @@ class Journal:
 
         self._hand_over = hand_over  # until recover(), and never again
         open_journal(self, client_id, slots, slot_bytes, held_slots)
-        self._keep_spare()
+        try:
+            self._keep_spare()
+        except MQTTError:
+            pass  # with the next record again: what is here can be read
 
     def recover(self, session):
         """As RamStore, once; received ids by `session.restore_run(first, last)`, and
         `session.restore_last_id(id)`, the newest id recorded."""
         self._hand_over(self, session)
         self._hand_over = None
+
+    def bad_blocks(self):
+        """-> how many of the device's blocks failed when they were to be written last: the
+        journal goes on without them."""
+        return self._ring.bad_blocks
 
     # --- the face of a store ------------------------------------------------------
 
@@ -102,17 +114,22 @@ class Journal:
         self._packet_id[slot] = packet_id
         if packet_id:
             self._ring.last_id = packet_id
+        self._set_check(slot, buf)
         self._append(slot, buf)
         self._is_clear = False
-        self._is_due = True
-        if not self.is_deferred:
+        if self.is_deferred:
+            self._is_due = True
+        else:
             self._commit_slot(slot)
         return True
 
     def _make_slot(self, slot, n):
         # -> is there room for a message of `n` bytes?  Then it can be appended.
-        cost = self._ring.cost(_ENTRY_BYTES + n)
-        if self._used + cost > self._capacity:
+        ring = self._ring
+        cost = ring.cost(_ENTRY_BYTES + n)
+        if self._used + cost > self._capacity - ring.bad_blocks * self._block_pages:
+            if not self._used:
+                raise MQTTError(_JOURNAL, "journal has too few good blocks left")
             return False
         while self._kind[slot]:  # no note says yet that it is free
             self._program()
@@ -123,16 +140,26 @@ class Journal:
         self._next_number += 1
         return True
 
+    def _set_check(self, slot, buf):
+        pack_into(self._format, self._ring.packet, 0, buf)
+        self._check[slot] = self._ring.check(self._length[slot])
+
     def _commit_slot(self, slot):
         try:
             self._program()
+        except MQTTError:
+            # It may be on flash, and just the reclaiming behind it failed.
+            if self._page[slot] == _PENDING:
+                self.remove(slot)
+                raise
         except BaseException:
             self.remove(slot)
             raise
 
     def get(self, slot, buf):
         """As RamStore; reads from flash."""
-        self._load(slot)
+        if not self._load(slot):
+            return 0
         pack_into(self._format, buf, 0, self._ring.packet)
         return self._length[slot]
 
@@ -256,19 +283,30 @@ class Journal:
             self._program()
 
     def _load(self, slot):
-        # Read a packet to the start of `packet`.
+        # Read a packet to the start of `packet` -> is it what was put there?
         ring = self._ring
-        at = self._offset[slot]
         if self._page[slot] == _PENDING:
-            self._move(slot, ring.buf, ring.start + at)
-            return
+            self._move(slot, ring.buf, ring.start + self._offset[slot])
+            return self._length[slot] > 0
+        if self._is_read(slot) or self._is_read(slot):
+            return True
+        # Its copies say so, too.
+        self._used -= self._cost(slot)
+        self._length[slot] = 0
+        self._used += self._cost(slot)
+        return False
+
+    def _is_read(self, slot):
         # A whole buffer is read, but not beyond the end of the block.
-        at += self._page[slot] * ring.page_bytes
+        ring = self._ring
+        at = self._page[slot] * ring.page_bytes + self._offset[slot]
         skip = ring.block_pages * ring.page_bytes
         skip = max(0, at % skip + len(ring.packet) - skip)
         ring.read(at - skip)
         if skip:
             self._move(slot, ring.packet, skip)
+        at = self._length[slot]
+        return at and ring.check(at) == self._check[slot]
 
     def _move(self, slot, buf, at):
         packet = self._ring.packet
@@ -289,16 +327,25 @@ class Journal:
                     self._note_removed(slot)
 
     def _program_group(self):
-        ring = self._ring
-        start = ring.start
+        tries = _MOST_TRIES
+        while not self._is_programmed():
+            tries -= 1
+            if not tries:
+                raise MQTTError(_JOURNAL)
+        self._is_due = False
+
+    def _is_programmed(self):
+        start = self._ring.start
         if not start:
             self._write_held()
-        page = ring.program()
+        page = self._ring.program()
+        if page < 0:
+            return False
         for slot in range(len(self._kind)):
             if self._page[slot] == _PENDING:
                 self._page[slot] = page
                 self._offset[slot] += start
-        self._is_due = False
+        return True
 
     def _write_held(self):
         # The received ids that are held, for the title, in case this begins a block.
@@ -313,22 +360,38 @@ class Journal:
         pack_into("<H", self._ring.title, at, 0)
 
     def _keep_spare(self):
-        if not self._is_reclaiming:
+        if not self._is_reclaiming and (self._ring.skipped or self._ring.spare() <= _SPARE_BLOCKS):
             self._is_reclaiming = True
             try:
-                while self._ring.spare() < _SPARE_BLOCKS:
-                    self._reclaim()
+                self._make_spare()
             finally:
                 self._is_reclaiming = False
+
+    def _make_spare(self):
+        ring = self._ring
+        for _ in range(ring.blocks):
+            if ring.spare() >= self._wanted() or ring.oldest >= ring.newest:
+                break
+            self._reclaim()
+
+    def _wanted(self):
+        # How many blocks to keep spare: two for copies, and as long as there is room one
+        # for the next that goes bad; one where more is kept than bad blocks leave room for.
+        ring = self._ring
+        room = self._capacity - self._used - ring.bad_blocks * self._block_pages
+        if room < 0:
+            return 1
+        return _SPARE_BLOCKS + ring.skipped + (room >= self._block_pages)
 
     def _reclaim(self):
         # Copy what still counts in the oldest block.  Entries of one page stay
         # together, so the copies never take more pages than there were.
-        self._program()
         ring = self._ring
         page = ring.oldest % ring.blocks * ring.block_pages
         left = self._count_on(page, ring.block_pages)
-        if not left:
+        if left:
+            self._program()
+        else:
             ring.oldest += 1
         while left:
             left -= self._copy(page)

@@ -57,7 +57,8 @@ def open_journal(journal, client_id, slots, slot_bytes, held_slots):
         if not journal._erase_foreign:
             raise
         for block in range(ring.blocks):
-            ring.erase(block)
+            if not ring.erase(block):
+                raise MQTTError(_JOURNAL)
         log = _Log(journal, slots)
         log.read()
     journal.corrupt_pages = log.bad
@@ -115,12 +116,18 @@ def _make_ring(ring, layout, client_id, slot_bytes):
     ring.most_bytes = pages * page_bytes - _CRC_BYTES
     pages += ring.count_pages(ring.tail_bytes)
     group_bytes = pages * page_bytes
-    ring.packet = bytearray(slot_bytes)
+    ring.packet = bytearray(slot_bytes + _SLACK_BYTES)
+    view = memoryview(ring.packet)
+    ring.packet_views = [view[:i] for i in range(64, slot_bytes + 65, 64)]
     ring.buf = bytearray(group_bytes + slot_bytes + _SLACK_BYTES)
     ring.start = 0
     ring.end = _HEAD_BYTES
+    ring.back = memoryview(bytearray(page_bytes))
+    ring.bad = bytearray(ring.blocks)
+    ring.bad_blocks = ring.skipped = ring._failures = 0
     ring.views = []  # [cell in which a group starts][its length in cells - 1]
     view = memoryview(ring.buf)
+    ring.page_views = [view[i : i + page_bytes] for i in range(0, group_bytes, page_bytes)]
     for start in range(0, page_bytes, cell_bytes):
         end = page_bytes if start else group_bytes
         ring.views.append([view[start:i] for i in range(start + cell_bytes, end + 1, cell_bytes)])
@@ -134,6 +141,7 @@ def _set_capacity(journal, slot_bytes):
     most = ring.block_pages - least
     if least > most:
         raise ValueError("packets of %d bytes need larger erase_bytes" % slot_bytes)
+    journal._block_pages = most  # that count for messages
     journal._capacity = (ring.blocks - 3) * most
     if journal._capacity < least or ring.blocks > 255 or ring.pages > 0xFFFF:
         raise ValueError("journal needs 4 to 255 blocks, not %d" % ring.blocks)
@@ -158,9 +166,9 @@ class _Log:
         # A kind of 0 means free; the number gives the order; the group begins in the
         # page; the offset of the packet counts from the start of that page.
         none = [0] * slots
-        tables = [bytearray(none)] + [array(code, none) for code in "IHHHH"]
+        tables = [bytearray(none)] + [array(code, none) for code in "IHHHHI"]
         journal._kind, journal._number, journal._packet_id = tables[:3]
-        journal._length, journal._page, journal._offset = tables[3:]
+        journal._length, journal._page, journal._offset, journal._check = tables[3:]
         journal._held = journal.Held(0xFFFF)
         journal._next_number = journal._used = journal._removed = 0
         journal._is_due = journal._is_reclaiming = False
@@ -343,12 +351,16 @@ class _Log:
         journal._kind[slot] = buf[at]
         journal._number[slot] = number
         journal._packet_id[slot] = buf[at + 5] | buf[at + 6] << 8
-        journal._length[slot] = buf[at + 7] | buf[at + 8] << 8
+        journal._length[slot] = n = buf[at + 7] | buf[at + 8] << 8
         journal._page[slot] = page
-        journal._offset[slot] = at + _ENTRY_BYTES
+        at += _ENTRY_BYTES
+        journal._offset[slot] = at
+        if n <= len(self.ring.packet) - _SLACK_BYTES:
+            self.ring.packet[:n] = memoryview(buf)[at : at + n]
+            journal._check[slot] = self.ring.check(n)
         if number >= journal._next_number:
             journal._next_number = number + 1
-        return _ENTRY_BYTES + journal._length[slot]
+        return _ENTRY_BYTES + n
 
     def take_slot(self):
         kinds = self.journal._kind
@@ -420,7 +432,7 @@ class _Log:
         for slot in range(slots):
             if kinds[slot]:
                 journal._used += journal._cost(slot)
-                if journal._length[slot] > len(ring.packet):
+                if journal._length[slot] > len(ring.packet) - _SLACK_BYTES:
                     _raise("buffer_size to %d" % journal._length[slot])
         if journal._held.count > held_slots:
             _raise("max_awaiting_rel")
@@ -449,4 +461,5 @@ def _tables(journal):
         journal._length,
         journal._page,
         journal._offset,
+        journal._check,
     )

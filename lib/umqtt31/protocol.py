@@ -75,6 +75,7 @@ _WAS_SENT = const(0x01)  # its PUBLISH may have gone out before: DUP
 _RELEASED = const(0x02)  # so did its PUBREL
 _OLD = const(0x04)  # from before this clean session
 _AGED = const(0x08)  # may be given up at its time, while it waits
+_DONE = const(0x10)  # waits for nothing but to be given up
 _MAYBE = const(0x80)  # an earlier life may have sent it: DUP
 
 _ACKS_BYTES = const(128)  # 32 answers, more than a broker's usual window
@@ -84,6 +85,7 @@ _TIMEOUT = const(257)
 _PROTOCOL = const(259)
 _TOO_LARGE = const(260)
 _FULL = const(261)
+_JOURNAL = const(262)
 _BUSY = const(263)
 _AWAITING_REL = const(264)
 
@@ -619,7 +621,9 @@ class Protocol:
             buf = self._buffers[slot]
         else:
             buf = self._tx
-            self.store.get(slot, buf)
+            if self.store.get(slot, buf) == 0:
+                self.refuse(slot, _JOURNAL)
+                return False
         n = end_of(buf)
         if waits & (_WAS_SENT | _MAYBE):
             buf[0] |= _DUP  # 31-2.1-DUP
@@ -1075,10 +1079,25 @@ class Protocol:
             k += 1
         return -1
 
+    def refuse(self, slot, reason):
+        """The message in `slot` is to be given up, as what is too old is."""
+        waits = self._waits[slot]
+        if not waits & _AGED:
+            self.aged += 1
+        self._waits[slot] = waits & ~_WAITS | _DONE | _AGED
+        self._expiry[slot] = -reason
+        self.is_due = True
+
     def find_expired(self, now):
-        """-> index of a waiting message that is too old, -1 for none; + 65536 times the reason
-        for what is to be given up for another one."""
-        k = self._next_aged(self.count - self.unsent) if self.aged else -1
-        while k >= 0 and ticks_diff(self._expiry[self._slot(k)], now) > 0:
-            k = self._next_aged(k + 1)
-        return k
+        """-> index of a message to be given up, -1 for none; + 65536 times the reason, if it
+        is not too old."""
+        k = 0 if self.aged else self.count
+        while k < self.count:
+            slot = self._slot(k)
+            ticks = self._expiry[slot]
+            if self._waits[slot] & _AGED and (ticks < 0 or ticks_diff(ticks, now) <= 0):
+                if k < self.count - self.unsent:
+                    self.aged -= 1
+                return k - (ticks << 16 if ticks < 0 else 0)
+            k += 1
+        return -1

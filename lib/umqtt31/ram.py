@@ -45,7 +45,10 @@ class RamStore:
         return True
 
     def get(self, slot, buf):
-        """Read the packet back into the start of `buf`; it says itself how long it is."""
+        """Read the packet back into the start of `buf`; it says itself how long it is.
+
+        -> 0 if it is no longer what was put there: then it is lost.
+        """
         struct.pack_into(self._format, buf, 0, self.buffers[slot])
 
     # RAM has nothing to do for the rest: two empty methods stand for all of them.

@@ -2,10 +2,11 @@
 
     | spare | spare | oldest | ... | newest: group group group - - |
 
-What is appended collects in RAM; `program()` seals it with a CRC and programs it as
-one group.  A block is erased just before it is written again, and every group names
-the oldest block that counts, so whatever a cut leaves of an erased block is older
-than the log.  Knows nothing of messages.  docs/reference/journal-format.md has every byte.
+What is appended collects in RAM; `program()` seals it with a CRC, programs it as one
+group and reads it back.  A block is erased just before it is written again, and every
+group names the oldest block that counts, so whatever a cut leaves of an erased block is
+older than the log.  A block that fails is passed over.  Knows nothing of messages.
+docs/reference/journal-format.md has every byte.
 """
 
 from binascii import crc32
@@ -23,6 +24,7 @@ _HEAD_BYTES = const(12)
 _CRC_BYTES = const(4)
 _BLANK = b"\xff" * 64
 _JOURNAL = const(262)
+_MOST_SKIPPED = const(2)  # blocks in a row; if more fail, it is not for the blocks
 
 
 class Ring:
@@ -35,12 +37,18 @@ class Ring:
     ring is their place.  `oldest` is the first block that counts, `newest` the last
     one that holds a group, -1 for none.  `packet` is what `read()` fills.  `title` ends
     each block's first group; its bytes from `state_at` on are the caller's.
-    `session` and `last_id` go into each group's head.
+    `session` and `last_id` go into each group's head.  `bad`: by place, 1 for a block that
+    was passed over when the ring came to it last; `bad_blocks` of them, and `skipped` are
+    being passed over now.
     """
 
     def spare(self):
-        """-> blocks that are not in the log."""
-        return self.blocks - 1 - self.newest + self.oldest
+        """-> blocks that are not in the log, but for those that are bad."""
+        n = self.blocks - 1 - self.newest + self.oldest
+        if self.bad_blocks:
+            for i in range(self.newest + 1, self.oldest + self.blocks):
+                n -= self.bad[i % self.blocks]
+        return n
 
     def cost(self, n):
         """-> pages that a group with `n` bytes takes."""
@@ -73,18 +81,19 @@ class Ring:
         self.next_page += pages
 
     def program(self):
-        """Make the group durable -> the place, modulo the ring, of its first page.
+        """Make the group durable -> the place, modulo the ring, of its first page; -1 if the
+        device fails: nothing is lost then, and the next call takes another page.
 
-        Its bytes lie there as they lay in `buf`.  Raises MQTTError (JOURNAL) if the
-        device fails; nothing is lost then, and the next try takes another page.
+        Its bytes lie there as they lay in `buf`.  Raises MQTTError (JOURNAL) if there is no
+        other page.
         """
-        self._seal(_CRC_BYTES if self.start else self._place())
-        try:
-            self._write(self._page * self.page_bytes)
-        except BaseException:
-            # The page may be half programmed: never again with other bytes.
-            self._leave_page(self._pages)
-            raise
+        tail_bytes = _CRC_BYTES if self.start else self._place()
+        if not tail_bytes or not self._is_done(tail_bytes):
+            self._fail(tail_bytes == _CRC_BYTES)
+            return -1
+        self._failures = 0
+        if self.skipped or self.bad_blocks:
+            self._mark_bad()
         self.newest = self.next_page // self.block_pages
         self.told = self.oldest
         self.start += self._length
@@ -94,8 +103,42 @@ class Ring:
         self.end = self.start + _HEAD_BYTES
         return self._page
 
+    def _is_done(self, tail_bytes):
+        self._seal(tail_bytes)
+        try:
+            if self._write(self._page * self.page_bytes):
+                return True
+        except BaseException:
+            self._leave_page(self._pages)
+            raise
+        # The page may be half programmed: never again with other bytes.
+        self._leave_page(self._pages)
+        return False
+
+    def _fail(self, is_begun):
+        # A block, one that has groups or one that is begun, took none.  Twice, or once
+        # where it was bad before: another one has to.
+        self._failures += 1
+        if is_begun:
+            if self._failures > 1:
+                self._failures = 0
+                self.next_page = (self.newest + 1) * self.block_pages
+        elif self._failures > 1 or self.bad[(self.newest + 1 + self.skipped) % self.blocks]:
+            self._failures = 0
+            self.skipped += 1
+
+    def _mark_bad(self):
+        # A block took a group at last; those between it and the newest did not.
+        block = self.next_page // self.block_pages
+        for i in range(self.newest + 1, block + 1):
+            place = i % self.blocks
+            self.bad_blocks += (i < block) - self.bad[place]
+            self.bad[place] = i < block
+        self.skipped = 0
+
     def _place(self):
-        # Find room for a group on fresh pages -> bytes needed behind its records.
+        # Find room for a group on fresh pages -> bytes needed behind its records, 0 if the
+        # device fails.
         left = -self.next_page % self.block_pages
         block = self.newest + 1
         if (
@@ -103,38 +146,52 @@ class Ring:
             and self.next_page < block * self.block_pages
         ):
             return _CRC_BYTES
-        # A block in which nothing could be programmed yet is begun again, and none is
-        # erased before a group says that it does not count.
+        # None is erased before a group says that it does not count; and by passing over
+        # others none takes the last one, which is for copies.
+        if self.skipped:
+            block += self.skipped
+            if self.skipped > _MOST_SKIPPED or block - self.oldest >= self.blocks - 1:
+                self.skipped = 0
+                block = self.newest + 1
         if block - self.told >= self.blocks:
             raise MQTTError(_JOURNAL, "journal has no spare block left")
         self.next_page = block * self.block_pages
-        self.erase(block)
-        return self.tail_bytes
+        return self.tail_bytes if self.erase(block) else 0
 
     def erase(self, block):
-        """Erase one block of the ring.  Raises MQTTError (JOURNAL)."""
+        """Erase one block of the ring -> did the device do it?"""
         block = block % self.blocks * self.device_blocks
         for i in range(block, block + self.device_blocks):
-            self._erase(i)
+            if not self._erase(i):
+                return False
+        return True
 
     def _erase(self, i):
+        # A device fails by an error or, as MicroPython's filesystems ask it, by a number.
         try:
-            if not self.device.ioctl(6, i):
-                return
+            return not self.device.ioctl(6, i)
         except OSError:
-            pass
-        raise MQTTError(_JOURNAL)
+            return False
 
     def _write(self, at):
+        # -> does the device hold it now?  Flash that is worn out says nothing, so it is
+        # read back.
         try:
-            # A device fails by an error or, as MicroPython's filesystems ask it, by a number.
-            if not self.device.writeblocks(
+            return not self.device.writeblocks(
                 at // self.device_bytes, self._view, at % self.device_bytes
-            ):
-                return
+            ) and self._holds(at)
         except OSError:
-            pass
-        raise MQTTError(_JOURNAL)
+            return False
+
+    def _holds(self, at):
+        for i in range(self._pages):
+            if (
+                self.device.readblocks(at // self.device_bytes, self.back, at % self.device_bytes)
+                or self.back != self.page_views[i]
+            ):
+                return False
+            at += self.page_bytes
+        return True
 
     def read(self, at):
         """Fill `packet` from the address `at` on.  Raises MQTTError (JOURNAL)."""
@@ -179,18 +236,28 @@ class Ring:
         pack_into("<IB", buf, at + 7, self.next_page, self.session)
 
     def _write_crc(self, at):
-        # A CRC of more than 30 bits would be a big integer, which allocates: it is
-        # not let, and the last byte tried with the next of its two highest bits,
-        # of which just one makes the highest two of the CRC 0.
         buf = self.buf
         pack_into("<I", buf, at, 0)
-        crc = _crc_of(self._view)
-        while not 0 <= crc < 0x40000000:
-            buf[at + 3] += 0x40
-            crc = _crc_of(self._view)
+        crc = _salted_crc(self._view, buf, at + 3)
         salt = buf[at + 3]
         pack_into("<I", buf, at, crc)
         buf[at + 3] |= salt
+
+    def check(self, n):
+        """-> a CRC of the first `n` bytes of `packet`; those behind them are lost."""
+        pack_into("64s", self.packet, n, b"")
+        return _salted_crc(self.packet_views[n >> 6], self.packet, n | 63)
+
+
+def _salted_crc(view, buf, last):
+    # A CRC of more than 30 bits would be a big integer, which allocates: it is
+    # not let, and the last byte of `view` tried with the next of its two highest bits,
+    # of which just one makes the highest two of the CRC 0.
+    crc = _crc_of(view)
+    while not 0 <= crc < 0x40000000:
+        buf[last] += 0x40
+        crc = _crc_of(view)
+    return crc
 
 
 def _crc_of(view):

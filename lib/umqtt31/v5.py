@@ -242,28 +242,6 @@ class Protocol5(Protocol):
         else:
             self.stats.strays += 1
 
-    def refuse(self, slot, reason):
-        """The message in `slot` is to be given up, as what is too old is."""
-        waits = self._waits[slot]
-        if not waits & _AGED:
-            self.aged += 1
-        self._waits[slot] = waits & ~_WAITS | _DONE | _AGED
-        self._expiry[slot] = -reason
-        self.is_due = True
-
-    def find_expired(self, now):
-        """As Protocol."""
-        k = 0 if self.aged else self.count
-        while k < self.count:
-            slot = self._slot(k)
-            ticks = self._expiry[slot]
-            if self._waits[slot] & _AGED and (ticks < 0 or ticks_diff(ticks, now) <= 0):
-                if k < self.count - self.unsent:
-                    self.aged -= 1
-                return k - (ticks << 16 if ticks < 0 else 0)
-            k += 1
-        return -1
-
     def acknowledge(self, qos, packet_id, now):
         """As Protocol, unless the handler refused the message."""
         if not self.message.reason:
@@ -402,7 +380,8 @@ class Protocol5(Protocol):
         if waits == _DONE or waits and self.count - self.unsent >= self.window:
             self.is_due = waits == _DONE  # MQTT-3.3.4-7, MQTT-4.9.0-2
             return False
-        super()._send(slot)
+        if not super()._send(slot):
+            return False
         if self._has_ages:
             heap_lock()
             self._write_age(self.out, self._expiry[slot])

@@ -26,11 +26,14 @@ class Setting:
     held_slots: int = 2
     group_commit: bool = False
     client_id: bytes = b"c"
+    worn: tuple[int, ...] = ()  # blocks that keep nothing, in silence
     journal: type = Journal
 
     def flash(self, image: bytes | None = None) -> Flash:
         """A flash of these sizes, erased or with the contents given."""
-        return Flash(self.blocks, self.block_bytes, self.page_bytes, image)
+        flash = Flash(self.blocks, self.block_bytes, self.page_bytes, image)
+        flash.worn = dict.fromkeys(self.worn, False)
+        return flash
 
     def open(self, flash: Flash) -> Any:
         """A journal on it, recovered but not yet handed over."""

@@ -39,6 +39,8 @@ def scenarios(scale: int = 1) -> Iterator[Scenario]:
     long = replace(_LONG, slots=10)
     yield Scenario("large packets, nearly full", long, tuple(_nearly_full(long, 20 * scale)))
     yield Scenario("sizes of a board", _BOARD, tuple(_stay(70, 170)))
+    worn = replace(_SMALL, blocks=7, slots=4, worn=(2,))
+    yield Scenario("a block is worn out", worn, tuple(walk(4, worn, 60 * scale)))
     for seed, setting in enumerate((_SMALL, _ONCE, _LONG, _FEW)):
         for is_deferred in (False, True):
             name = f"walk {seed}" + (", group commit" if is_deferred else "")

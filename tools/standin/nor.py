@@ -3,7 +3,8 @@
 Bits only fall when programming and rise only by erasing a whole block; programs are
 whole aligned units and never ask a 0 to become 1; every block counts its wear and
 every page its reads.  The power can be cut at any operation, which is then undone,
-done or torn, and operations can fail.  No clock; one seed, one result.
+done or torn; operations can fail; blocks can be worn out, bits fall by themselves.  No
+clock; one seed, one result.
 """
 
 import random
@@ -41,6 +42,7 @@ class Flash:
         self.page_reads = [0] * (size // program_bytes)
         self.programs = 0  # units programmed
         self.operations = 0  # program and erase calls
+        self.worn: dict[int, bool] = {}  # block -> does it say so, or keep wrong bits in silence
         self.watch = None  # watch(address, before, after), called before each operation
         self._cut_at = None
         self._failures = 0
@@ -83,6 +85,9 @@ class Flash:
         if at % self.program_bytes or len(buf) % self.program_bytes or not buf:
             raise WrongUse(f"program of {len(buf)} bytes at {at}: not whole aligned units")
         before = self.data[at : at + len(buf)]
+        if block in self.worn:
+            self._wear_out(block)
+            return
         if _and(before, buf) != bytes(buf):
             raise WrongUse(f"program at {at} would turn a 0 into a 1")
         self._change(at, before, bytes(buf))
@@ -98,7 +103,16 @@ class Flash:
             self._erase(arg)
         return 0
 
+    def spoil(self, at, mask=0x10):
+        """Bits of the byte at this address turn, which nobody is told."""
+        self.data[at] ^= mask
+
     # --- inside -----------------------------------------------------------------------
+
+    def _wear_out(self, block):
+        self.operations += 1
+        if self.worn[block]:
+            raise OSError(5)
 
     def _address(self, block, offset, n):
         at = block * self.block_bytes + offset
@@ -108,6 +122,9 @@ class Flash:
 
     def _erase(self, block):
         at = self._address(block, 0, self.block_bytes)
+        if block in self.worn:
+            self._wear_out(block)
+            return
         before = self.data[at : at + self.block_bytes]
         self._change(at, before, b"\xff" * self.block_bytes)
         self.wear[block] += 1

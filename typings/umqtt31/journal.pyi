@@ -19,6 +19,10 @@ class Journal:
     corrupt_pages: int
     """Pages that recovery found and passed over; a power cut leaves one, too."""
 
+    def bad_blocks(self) -> int:
+        """Blocks of the device that failed when they were to be written last: the journal
+        goes on without them."""
+
     def __init__(
         self,
         block_device: BlockDevice,

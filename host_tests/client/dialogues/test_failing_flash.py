@@ -8,6 +8,11 @@ from umqtt31 import FULL, JOURNAL, TIMEOUT, MQTTError
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
 
 
+def places(count):
+    """-> (place, failures there): as many as it is tried, and some of one, which is mended."""
+    return [(place, 5) for place in range(count)] + [(place, 1) for place in range(3, count, 8)]
+
+
 def recovered(flash, **options):
     """-> payloads that a life after a reset sends, in order."""
     options = dict(ROOM, **options)
@@ -17,12 +22,12 @@ def recovered(flash, **options):
 
 # 31-4.1-Q1: whichever operation fails, what was accepted before and after is there.
 def test_publish_when_flash_fails_once_then_all_that_was_accepted_survives_a_reset():
-    for fail_at in range(8):
+    for fail_at, failures in places(8):
         flash = FailingFlash()
         d = Dialogue(is_connected=False, store=flash.journal(), **ROOM)
         accepted = []
         for number in range(8):
-            flash.failures = number == fail_at
+            flash.failures = failures * (number == fail_at)
             try:
                 d.publish(b"%d" % number, 1 + number % 2)
                 accepted.append(b"%d" % number)
@@ -35,12 +40,12 @@ def test_publish_when_flash_fails_once_then_all_that_was_accepted_survives_a_res
 
 # 31-4.1-Q1: the same where several messages share what is programmed.
 def test_publish_when_flash_fails_once_in_group_commit_then_all_that_was_accepted_survives():
-    for fail_at in range(30):
+    for fail_at, failures in places(30):
         flash = FailingFlash(16)
         d = Dialogue(is_connected=False, store=flash.journal(group_commit=True), **ROOM)
         accepted = []
         for number in range(30):
-            flash.failures = number == fail_at
+            flash.failures = failures * (number == fail_at)
             try:
                 d.publish(b"%d" % number * 10)
                 accepted.append(b"%d" % number * 10)
@@ -57,7 +62,7 @@ def test_publish_when_flash_fails_while_connected_then_is_refused_and_not_sent()
     flash = FailingFlash()
     d = Dialogue(store=flash.journal())
     d.publish(b"1")
-    flash.failures = 1
+    flash.failures = 5  # as often as it is tried
     assert code_of(d.publish, b"2") == JOURNAL
     d.publish(b"3")
     assert [one[0] for one in d.take_publishes()] == [b"1", b"3"]
@@ -122,7 +127,7 @@ def test_max_age_when_flash_fails_then_each_message_given_up_is_told():
 # RT-MQUEUE: what is neither sent nor told is lost silently.
 def test_overflow_when_flash_fails_then_each_message_is_sent_or_told():
     for overflow in ("drop_oldest", "latest"):
-        for fail_at in range(30):
+        for fail_at, failures in places(30):
             flash = FailingFlash()
             d = Dialogue(
                 is_connected=False, store=flash.journal(), max_mqueue_len=3, overflow=overflow
@@ -130,7 +135,7 @@ def test_overflow_when_flash_fails_then_each_message_is_sent_or_told():
             told, accepted = [], {}
             d.client.on_drop = lambda packet_id, reason, told=told: told.append(packet_id)
             for number in range(30):
-                flash.failures = number == fail_at
+                flash.failures = failures * (number == fail_at)
                 try:
                     accepted[d.publish(b"%d" % number)] = b"%d" % number
                 except MQTTError as error:

@@ -1,0 +1,120 @@
+"""Blocks that are worn out, saying so or in silence: the journal goes on without them."""
+
+import pytest
+
+from host_tests.journal.steps import opened, put, recovered
+from tools.powercut.life import Life, Setting
+from tools.powercut.scenarios import walk
+from tools.standin.nor import Flash
+from umqtt31 import MQTTError
+from umqtt31.errors import JOURNAL
+
+_SAYS_SO = pytest.mark.parametrize("says_so", [True, False])
+
+
+def make_calls(life, calls):
+    """-> how many of the calls failed."""
+    failed = 0
+    for call in calls:
+        try:
+            life.do(call)
+        except MQTTError as error:
+            assert error.code == JOURNAL
+            failed += 1
+    return failed
+
+
+@_SAYS_SO
+@pytest.mark.parametrize("block", range(8))
+def test_block_that_is_worn_out_when_the_ring_comes_to_it_is_passed_over(block, says_so):
+    setting = Setting(blocks=8, slots=8, held_slots=3)
+    flash = setting.flash()
+    life = Life(setting, flash)
+    calls = list(walk(block, setting, 400))
+    make_calls(life, calls[:50])
+    flash.worn[block] = says_so
+    assert make_calls(life, calls[50:] + [("sync",), ("check",)]) == 0
+    state = life.model.state
+    assert Life(setting, setting.flash(bytes(flash.data))).state == state
+    assert life.journal._ring.bad_blocks == 1
+
+
+@_SAYS_SO
+@pytest.mark.parametrize("worn", [(0, 1), (2, 5), (3, 4), (1, 4, 6)])
+def test_blocks_that_are_worn_out_when_there_is_room_then_journal_goes_on(worn, says_so):
+    setting = Setting(blocks=12, slots=4, held_slots=2)
+    flash = setting.flash()
+    flash.worn = dict.fromkeys(worn, says_so)
+    life = Life(setting, flash)
+    assert make_calls(life, [*walk(7, setting, 500), ("sync",), ("check",)]) == 0
+    assert Life(setting, setting.flash(bytes(flash.data))).state == life.model.state
+    assert life.journal._ring.bad_blocks == len(worn)
+
+
+@_SAYS_SO
+def test_worn_out_block_in_every_life_when_resets_come_between_then_nothing_is_lost(says_so):
+    setting = Setting(blocks=7, slots=6, held_slots=2)
+    flash = setting.flash()
+    flash.worn[3] = says_so
+    packet_id = 0
+    expected = []
+    for _ in range(60):
+        life = Life(setting, flash)
+        assert [m.packet_id for m in life.state.messages] == expected
+        for _ in range(4):
+            packet_id += 1
+            life.do(("put", packet_id, 1, b"%d" % packet_id, False))
+            expected.append(packet_id)
+        while len(expected) > 2:
+            life.do(("remove", expected.pop(0)))
+        life.do(("sync",))
+        life.do(("check",))
+
+
+def test_block_that_fails_when_journal_is_nearly_full_then_what_was_accepted_is_there():
+    flash = Flash(8)
+    journal = opened(flash)
+    count = 0
+    while put(journal, count, count + 1):
+        count += 1
+    flash.worn[journal._ring.newest % 8 + 1] = True
+    for turn in range(200):
+        journal.remove(turn % count)
+        try:
+            if not put(journal, turn % count, count + turn + 1):
+                break
+        except MQTTError:
+            break
+    journal.remove(5)
+    for slot in range(20, 60):
+        journal.remove(slot)
+    journal.sync()
+    assert len(recovered(opened(flash)).messages) == sum(
+        journal._kind[slot] & 0x80 > 0 for slot in range(count)
+    )
+
+
+def test_journal_of_four_blocks_when_one_is_worn_out_then_says_that_it_takes_nothing():
+    flash = Flash(4)
+    flash.worn[1] = False
+    journal = opened(flash)
+    with pytest.raises(MQTTError, match="too few good blocks left") as caught:
+        for packet_id in range(1, 200):
+            put(journal, 0, packet_id)
+            journal.remove(0)
+    assert caught.value.code == JOURNAL
+
+
+def test_flash_that_takes_nothing_any_more_then_put_is_refused_and_nothing_is_due():
+    flash = Flash(16)
+    journal = opened(flash)
+    assert put(journal, 0, 1)
+    flash.worn = dict.fromkeys(range(16), False)
+    for packet_id in (2, 3):
+        with pytest.raises(MQTTError) as caught:
+            put(journal, 1, packet_id)
+        assert caught.value.code == JOURNAL
+    journal.commit()  # so a packet of QoS 0 may go
+    flash.worn = {}
+    assert put(journal, 1, 4)
+    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 4]
