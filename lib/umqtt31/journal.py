@@ -38,6 +38,7 @@ _NOTE_BYTES = const(5)
 
 _REMOVED = const(0x40)  # the kind of an entry that is done, which no note says yet
 _PENDING = const(0xFFFF)  # the page of an entry whose group is still in RAM
+_HIGH_NUMBER = const(0x20000000)  # half of the small integers that there are
 _SPARE_BLOCKS = const(2)
 _JOURNAL = const(262)
 _MOST_TRIES = const(5)  # of one call: a watchdog may be waiting
@@ -134,6 +135,8 @@ class Journal:
         while self._kind[slot]:  # no note says yet that it is free
             self._program()
         self._make_room(_ENTRY_BYTES + n)
+        if not self._used and self._next_number >= _HIGH_NUMBER:
+            self._next_number = 0  # nothing is here whose order it would change
         self._used += cost
         self._length[slot] = n
         self._number[slot] = self._next_number

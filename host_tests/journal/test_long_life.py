@@ -1,0 +1,83 @@
+"""A journal whose numbers come near their end, and journals beside others."""
+
+import pytest
+
+from host_tests.journal.steps import opened, put, recovered
+from tools.powercut.life import Life, Setting
+from tools.powercut.scenarios import walk
+from tools.standin.nor import Flash
+
+_HIGH = 1 << 29  # half way to where a number takes heap on a board
+
+
+@pytest.mark.parametrize("before", [2, 40, 150])
+def test_entry_numbers_near_their_end_when_all_is_done_then_begin_anew(before):
+    setting = Setting(blocks=6, slots=5, held_slots=7)
+    flash = setting.flash()
+    life = Life(setting, flash)
+    life.journal._next_number = _HIGH - before
+    calls = list(walk(before, Setting(), 600))
+    for k, call in enumerate(calls):
+        life.do(call)
+        if k % 97 == 96:
+            life.do(("sync",))
+            state = life.model.state
+            life = Life(setting, flash)
+            assert life.state == state
+    assert life.journal._next_number < _HIGH
+
+
+def test_two_journals_beside_each_other_never_touch_what_is_the_others():
+    flash = Flash(16)
+
+    class Half:
+        def __init__(self, first):
+            self.first = first
+
+        def readblocks(self, block, buf, offset=0):
+            assert 0 <= block * 4096 + offset <= 8 * 4096 - len(buf)
+            flash.readblocks(self.first + block, buf, offset)
+
+        def writeblocks(self, block, buf, offset=0):
+            assert 0 <= block * 4096 + offset <= 8 * 4096 - len(buf)
+            flash.writeblocks(self.first + block, buf, offset)
+
+        def ioctl(self, op, arg):
+            if op == 6:
+                assert 0 <= arg < 8
+                arg += self.first
+            return 8 if op == 4 else flash.ioctl(op, arg)
+
+    for life in range(4):
+        halves = [opened(Half(first), client_id=b"node-%d" % first) for first in (0, 8)]
+        for packet_id in range(1, 120):
+            for journal in halves:
+                journal.hold(packet_id % 3 + 1)
+                assert put(journal, 60 + life, 500 * life + packet_id, b"%d" % packet_id * 20)
+                journal.remove(60 + life)
+        for journal, packet_id in zip(halves, (7, 9), strict=True):
+            assert put(journal, life, 1000 * packet_id + life)
+    for first, packet_id in ((0, 7), (8, 9)):
+        found = recovered(opened(Half(first), client_id=b"node-%d" % first))
+        assert [m[1] for m in found.messages] == [1000 * packet_id + life for life in range(4)]
+        assert sorted(found.held) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("block_bytes", [512, 2048, 4096, 65536])
+@pytest.mark.parametrize("program_bytes", [64, 256])
+def test_journal_on_blocks_of_any_size_goes_on_over_resets(block_bytes, program_bytes):
+    setting = Setting(6, block_bytes, program_bytes, 64, slots=9, slot_bytes=100, held_slots=7)
+    flash = setting.flash()
+    packet_id = 0
+    expected: list[int] = []
+    for _ in range(8):
+        life = Life(setting, flash)
+        assert [m.packet_id for m in life.state.messages] == expected
+        for _ in range(min(2 * block_bytes // program_bytes, 200)):
+            packet_id += 1
+            life.do(("put", packet_id, 1, b"%d" % packet_id, False))
+            expected.append(packet_id)
+            if len(expected) > 2:
+                life.do(("remove", expected.pop(0)))
+        life.do(("sync",))
+        life.do(("check",))
