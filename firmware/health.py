@@ -16,6 +16,7 @@ RECONNECTS = 18
 DROPS = 19  # messages given up and readings refused
 FILL = 20  # 0.01 % of the room for messages in use
 CORRUPT_PAGES = 21
+BAD_BLOCKS = 22
 
 
 class Health:
@@ -45,6 +46,10 @@ class Health:
         reading.add(DROPS, client.stats.dropped + refused)
         reading.add(FILL, 10000 * (client.inflight + client.queued) // self._room)
         reading.add(CORRUPT_PAGES, getattr(self._store, "corrupt_pages", 0))
+        # A store in RAM has none; int() is 0.
+        bad_blocks = getattr(self._store, "bad_blocks", int)()
+        if bad_blocks:
+            reading.add(BAD_BLOCKS, bad_blocks)
         rssi = network.rssi()
         if rssi is not None:
             reading.add(SIGNAL, rssi)

@@ -8,7 +8,7 @@ import struct
 
 MAGIC = 0x75
 LAYOUT = 2
-MAX_VALUES = 8
+MAX_VALUES = 9
 
 TEMPERATURE = 1  # 0.01 °C
 HUMIDITY = 2  # 0.01 %

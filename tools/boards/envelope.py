@@ -22,6 +22,7 @@ _KINDS = {
     19: ("drops", 1, "{} drops"),
     20: ("fill", 100, "{:.1f} % full"),
     21: ("corrupt_pages", 1, "{} corrupt pages"),
+    22: ("bad_blocks", 1, "{} bad blocks"),
 }
 _CAUSES = {
     0: "started",
