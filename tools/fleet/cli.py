@@ -44,16 +44,18 @@ def cli():
 
 @cli.command()
 @click.argument("folder", type=click.Path())
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="for tables, report")
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
-@click.option("--whole-files", is_flag=True, help="every file holds whole connections (faster)")
-@click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
-@click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit")
-@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
-@click.option("--alert", metavar="COMMAND", help="run for each finding, which it gets as JSON")
-@click.option("--master", help="Spark master; default local[*]")
 @click.option(
-    "--memory", default="3g", show_default=True, type=_Memory(), help="of Spark's driver"
+    "--out", required=True, type=click.Path(file_okay=False), help="Folder for tables and report."
+)
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
+@click.option("--whole-files", is_flag=True, help="Every file holds whole connections (faster).")
+@click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
+@click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit.")
+@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
+@click.option("--alert", metavar="COMMAND", help="Run for each finding, which it gets as JSON.")
+@click.option("--master", help="Spark master; default local[*].")
+@click.option(
+    "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
 )
 def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, memory):
     """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
@@ -77,29 +79,31 @@ def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, 
 
 @cli.command()
 @click.argument("source")
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="tables and state")
-@click.option("--once", is_flag=True, help="read what is there to its end, then stop")
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
-@click.option("--exempt", multiple=True, metavar="FILTER", help="topics without order")
-@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="so many are no failure")
-@click.option("--alert", metavar="COMMAND", help="run for each finding that there is more of")
 @click.option(
-    "--trigger", default=5.0, show_default=True, type=_SECONDS, help="seconds between batches"
+    "--out", required=True, type=click.Path(file_okay=False), help="Folder for tables and state."
+)
+@click.option("--once", is_flag=True, help="Read what is there to its end, then stop.")
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
+@click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
+@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
+@click.option("--alert", metavar="COMMAND", help="Run for each finding that there is more of.")
+@click.option(
+    "--trigger", default=5.0, show_default=True, type=_SECONDS, help="Seconds between batches."
 )
 @click.option(
-    "--refresh", default=60.0, show_default=True, type=_SECONDS, help="seconds between tables"
+    "--refresh", default=60.0, show_default=True, type=_SECONDS, help="Seconds between tables."
 )
 @click.option(
     "--settle",
     default=60.0,
     show_default=True,
     type=_SECONDS,
-    help="seconds until an untouched file is complete",
+    help="Seconds until an untouched file is complete.",
 )
 @click.option("--buckets", default=16, show_default=True, type=click.IntRange(1, 4096))
-@click.option("--master", help="Spark master; default local[*]")
+@click.option("--master", help="Spark master; default local[*].")
 @click.option(
-    "--memory", default="3g", show_default=True, type=_Memory(), help="of Spark's driver"
+    "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
 )
 def stream(
     source,
@@ -180,7 +184,7 @@ def _check_filters(filters):
 @cli.command()
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT")
+@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
 def decode(folder, out, ports):
     """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
     from .capture import files
@@ -213,50 +217,56 @@ def decode(folder, out, ports):
 @click.option("--devices", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
 @click.option("--readings", default=10_000, show_default=True, type=click.IntRange(1))
 @click.option(
-    "--days", type=_Number(0, 36_600, min_open=True), help="of --interval, instead of --readings"
+    "--days",
+    type=_Number(0, 36_600, min_open=True),
+    help="Days of --interval, instead of --readings.",
 )
 @click.option(
     "--interval",
     default=60,
     show_default=True,
     type=click.IntRange(1, 86_400),
-    help="seconds between readings",
+    help="Seconds between readings.",
 )
 @click.option("--seed", default=1, show_default=True)
-@click.option("--faults", default=0.0, show_default=True, type=_PART, help="faults per reading")
-@click.option("--kind", "kinds", multiple=True, help="only these faults; see `kinds`")
+@click.option("--faults", default=0.0, show_default=True, type=_PART, help="Faults per reading.")
+@click.option("--kind", "kinds", multiple=True, help="Only these faults; see `kinds`.")
 @click.option(
     "--rough",
     default=0.0,
     show_default=True,
     type=_PART,
-    help="of segments split, swapped, repeated",
+    help="Part of the segments split, swapped, repeated.",
 )
 @click.option(
     "--gaps",
     default=0.0,
     show_default=True,
     type=_PART,
-    help="of PUBLISHes missing in the capture",
+    help="Part of the PUBLISHes missing in the capture.",
 )
-@click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels")
-@click.option("--qos", type=click.IntRange(0, 2), help="of all readings; default a mixture")
+@click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels.")
+@click.option("--qos", type=click.IntRange(0, 2), help="QoS of all readings; default a mixture.")
 @click.option(
     "--plain",
     default=0.0,
     show_default=True,
     type=_PART,
-    help="of devices that send plain values",
+    help="Part of the devices that send plain values.",
 )
 @click.option(
     "--foreign",
     default=0.0,
     show_default=True,
     type=_PART,
-    help="of these, with a publisher not captured",
+    help="Part of these whose publisher is not captured.",
 )
 @click.option(
-    "--subscriber-level", "watching", multiple=True, type=click.IntRange(3, 5), help="default 4"
+    "--subscriber-level",
+    "watching",
+    multiple=True,
+    type=click.IntRange(3, 5),
+    help="Its level; default 4.",
 )
 def simulate(
     out,
@@ -332,7 +342,9 @@ def package(path):
 
 @cli.command()
 @click.argument("measures", nargs=-1)
-@click.option("--folder", default="build/bench-fleet", show_default=True, help="for captures")
+@click.option(
+    "--folder", default="build/bench-fleet", show_default=True, help="Folder for captures."
+)
 @click.option("--packets", default=1_000_000, show_default=True, type=click.IntRange(10_000))
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1))
 def bench(measures, folder, packets, repeat):

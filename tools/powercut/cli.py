@@ -9,9 +9,9 @@ from .scenarios import scenarios
 
 
 @click.command()
-@click.option("--scale", default=8, show_default=True, help="length of the random scenarios")
-@click.option("--torn", default=8, show_default=True, help="torn variants of each kind")
-@click.option("--quick", is_flag=True, help="cut twice during recovery only")
+@click.option("--scale", default=8, show_default=True, help="Length of the random scenarios.")
+@click.option("--torn", default=8, show_default=True, help="Torn variants of each kind.")
+@click.option("--quick", is_flag=True, help="Cut twice during recovery only.")
 def cli(scale: int, torn: int, quick: bool) -> None:
     """Cut the power at every flash operation of the journal, then once more."""
     console = Console()

@@ -18,9 +18,9 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--seconds", default=60.0, show_default=True, help="stop after so long")
-@click.option("--seed", default=0, show_default=True, help="first seed of the random schedules")
-@click.option("--cores", type=int, default=None, help="processes; all cores if not given")
+@click.option("--seconds", default=60.0, show_default=True, help="Stop after so long.")
+@click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
+@click.option("--cores", type=int, default=None, help="Processes; all cores if not given.")
 def run(seconds: float, seed: int, cores: int | None) -> None:
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()
@@ -67,7 +67,7 @@ def _tell(console: Console, total: campaign.Result) -> None:
 @cli.command()
 @click.argument("settings")
 @click.argument("schedule", default="")
-@click.option("--small", is_flag=True, help="shrink it first")
+@click.option("--small", is_flag=True, help="Shrink it first.")
 def replay(settings: str, schedule: str, small: bool) -> None:
     """Run the script SETTINGS with the faults SCHEDULE and print all that happens.
 

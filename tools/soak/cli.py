@@ -25,17 +25,19 @@ _PROBE = Path(__file__).parent / "device" / "soak_node.py"
 
 
 @click.command()
-@click.option("--minutes", default=30.0, show_default=True, help="how long things break")
-@click.option("--seed", default=1, show_default=True, help="chooses what breaks when")
+@click.option("--minutes", default=30.0, show_default=True, help="How long things break.")
+@click.option("--seed", default=1, show_default=True, help="Chooses what breaks when.")
 @click.option("--bits", type=click.Choice(["32", "64"]), default="32", show_default=True)
 @click.option("--level", type=click.Choice(["3", "4", "5"]), default="3", show_default=True)
-@click.option("--interval-ms", default=100, show_default=True, help="between two samples")
+@click.option(
+    "--interval-ms", default=100, show_default=True, help="Milliseconds between two samples."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=ROOT / "build" / "soak",
     show_default="build/soak",
-    help="folder for logs and capture; emptied first",
+    help="Folder for logs and capture; emptied first.",
 )
 def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out: Path) -> None:
     """Two sensor nodes for MINUTES: one is never killed and has its store in RAM, the
