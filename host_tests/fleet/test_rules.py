@@ -1,6 +1,7 @@
 """Rules of a connection's first and last packets, and of what a kept session repeats.
 
-Shows for captures: 311-3.1.0-1 311-3.1.0-2 311-3.14.4-2 31-3.2-CONNACK MQTT-4.4.0-1
+Shows for captures: 311-3.1.0-1 311-3.1.0-2 311-3.14.4-2 31-3.2-CONNACK MQTT-4.3.2-2
+MQTT-4.3.3-4 MQTT-4.4.0-1
 """
 
 import pytest
@@ -230,3 +231,37 @@ def test_answer_to_a_message_that_may_be_missing_before_a_reset_is_no_stray(
         talk.send(C2S, packets.pingreq())
     talk.reset()
     assert [one[0] for one in _broken(capture, tmp_path)] == broken
+
+
+@pytest.mark.parametrize(
+    ("side", "after_ms", "broken"),
+    [
+        (C2S, 6000, [("MQTT-4.3.3-4", "client", 1, "proved")]),
+        (S2C, 6000, [("MQTT-4.3.3-4", "broker", 1, "proved")]),
+        (S2C, 3000, []),
+    ],
+)
+def test_pubrec_that_no_pubrel_answers_is_named(side, after_ms, broken, tmp_path):
+    """MQTT-4.3.3-4"""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.subscribe(b"#")
+    talk.publish(side, b"t", b"1", 2, 1)
+    talk.ack(1 - side, _PUBREC, 1)
+    talk.publish(side, b"t", b"2", 1, 2, after_ms=after_ms)
+    talk.ack(1 - side, _PUBACK, 2)
+    assert _broken(capture, tmp_path) == broken
+
+
+@pytest.mark.parametrize("fin", [True, False])
+def test_dup_of_the_broker_needs_all_that_it_had_sent_before(fin, tmp_path):
+    """MQTT-4.3.2-2: what it sends while the client says goodbye may be gone with the link."""
+    capture = Capture()
+    talk = capture.connection(b"dev", clean=False)
+    talk.send(C2S, packets.disconnect())
+    talk.segment(C2S, b"", tcp.FIN | tcp.ACK)
+    talk.segment(S2C, b"", (tcp.FIN if fin else tcp.RST) | tcp.ACK)
+    talk = capture.connection(b"dev", clean=False, present=True)
+    talk.publish(S2C, b"t", b"1", 1, 1, dup=1)
+    talk.ack(C2S, _PUBACK, 1)
+    assert _broken(capture, tmp_path) == [("MQTT-4.3.2-2", "broker", 1, "likely")] * fin

@@ -81,7 +81,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _silent_for_good(rows, sessions, ends, found)
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
-    _sessions_not_kept(sessions, ends, found)
+    _sessions_not_kept(rows, sessions, flows, ends, found)
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
     _refused_subscriptions(rows, refused, found)
@@ -235,12 +235,27 @@ def _sockets_left(rows, ends, found):
         found.add("socket_left", one, ends.begin[one], ends.last[one], sure, why, text)
 
 
-def _sessions_not_kept(sessions, ends, found):
-    for one in np.flatnonzero(sessions.is_forgotten).tolist():
-        at = ends.begin[one]
+def _sessions_not_kept(rows, sessions, flows, ends, found):
+    # Of a client that has asked for nothing, and owes and is owed nothing, there is nothing
+    # to keep, and some brokers keep that not.
+    asks = (rows.kind == TYPES["SUBSCRIBE"]) | (
+        (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
+    )
+    holds = np.zeros(len(rows.client_of) + 1, np.int64)
+    holds[1:][rows.connection[asks]] = 1
+    holds[1:][rows.connection[flows.publish_row[~flows.is_complete]]] = 1
+    held = np.cumsum(holds)
+    first = np.searchsorted(rows.client_of, rows.client_of)
+    at = np.flatnonzero(sessions.is_forgotten)
+    at = at[held[at] > held[first[at]]]
+    groups: dict[int, list] = {}
+    for one in at.tolist():
+        groups.setdefault(int(rows.client_of[one]), []).append(one)
+    for members in groups.values():
+        begin, last, count = ends.begin[members[0]], ends.begin[members[-1]], len(members)
         why = "the broker says that it has no session; a limit of its own may have ended it"
         text = "a session that was to be kept"
-        found.add("session_not_kept", one, at, at, "likely", why, text)
+        found.add("session_not_kept", members[0], begin, last, "likely", why, text, count)
 
 
 def _disconnected(rows, found):

@@ -33,7 +33,8 @@ class Sessions:
     `hello` and `answer` are what CONNECT and CONNACK say (`Told`).
     `number` is that of its session among the client's; `is_known`: was the session's
     beginning captured; `is_forgotten`: had the server to know a session and did not;
-    `is_after_goodbye`: did all earlier connections of the client end with its DISCONNECT;
+    `is_after_goodbye[side]`: did all earlier connections of the client end so that nothing that
+    client (server: 1) had sent is missing, with its DISCONNECT and the server's FIN;
     `end` when the connection was over (or last heard of), `lapse` when a session that
     nobody resumes is over; `receive_max` how many messages client and server (second
     column) take unanswered, 0 where they did not say.
@@ -130,16 +131,18 @@ class Sessions:
         is_mine = (last >= 0) & (rows.client_of[last] == rows.client_of)
         self.number = np.where(is_mine, number[last], 0)
         self.is_known = is_mine & self.is_known[last]
-        self.is_after_goodbye = self._after_goodbye(count)
+        is_bye = self.ended("disconnect")
+        fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
+        is_whole = is_bye & (np.bincount(rows.connection[fins], minlength=count) > 0)
+        self.is_after_goodbye = np.stack([self._after(one, count) for one in (is_bye, is_whole)])
 
     def _turned(self, count):
         # Is the file of this connection, by its name, one before that of the one before?
         codes, names = dictionary(self.rows.strings("capture", self.rows.first_of[:count]))
         return np.diff(ranks(names)[codes], prepend=0) < 0
 
-    def _after_goodbye(self, count):
+    def _after(self, is_bye, count):
         # At least one connection before, and none that may have taken anything with it.
-        is_bye = self.ended("disconnect")
         first = np.searchsorted(self.rows.client_of, self.rows.client_of)
         before = np.arange(count) - first
         byes = np.cumsum(is_bye) - is_bye

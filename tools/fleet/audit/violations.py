@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from .messages import PUBACK, PUBLISH, PUBREC, PUBREL
+from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
 from .resumed import not_repeated
 from .rows import FAR, TYPES, running_max_breaks
@@ -50,6 +50,7 @@ _WHY = {
     "MQTT-4.3.2-2": _FIRST,
     "MQTT-4.3.3-2": _FIRST,
     "MQTT-4.3.2-4": _WHOLE,
+    "MQTT-4.3.3-4": "five seconds and more behind PUBREC it sent something else on the connection",
     "MQTT-4.3.3-8": _WHOLE,
     "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
     "MQTT-4.6.0-1": _IN_ORDER,
@@ -80,6 +81,7 @@ def violations(rows, sessions, gaps, flows, late):
     found += _repeats(rows, sessions, gaps, flows)
     found += _strays(rows, sessions, gaps, flows)
     found += _orders(rows, flows)
+    found += _unreleased(rows, flows)
     found += _quotas(rows, sessions, gaps, flows)
     proved, likely = not_repeated(rows, sessions, flows)
     text = "not sent again when the session went on"
@@ -288,7 +290,8 @@ def _repeats(rows, sessions, gaps, flows):
     since = _session_starts(rows, sessions)[rows.connection[flows.publish_row]]
     clear = known & ~gaps.any_since(since, flows.publish_row)
     # A connection that breaks may take the first PUBLISH with it before it is captured.
-    clear &= sessions.is_after_goodbye[rows.connection[flows.publish_row]]
+    side = rows.direction[flows.publish_row]
+    clear &= sessions.is_after_goodbye[side, rows.connection[flows.publish_row]]
 
     # A message that takes the id of one that is still in flight.
     later = 1 + np.flatnonzero(
@@ -371,6 +374,23 @@ def _strays(rows, sessions, gaps, flows):
         clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))
         found.append((at[clear], requirement, "acknowledges a message that was never sent"))
     return found
+
+
+def _unreleased(rows, flows):
+    # Receivers may wait for PUBREL before they hand a message on: without one it is lost.
+    received = flows.stage_row["pubrec"]
+    waits = (flows.qos == 2) & (received < FAR) & (flows.stage_row["pubrel"] == FAR)
+    waits &= ~flows.is_refused & ~flows.is_reused & flows.is_known
+    at = flows.publish_row[waits]
+    last = np.zeros((2, len(rows.client_of)), np.int64)
+    is_packet = rows.kind < len(schemas.PACKET_TYPES)
+    np.maximum.at(
+        last, (rows.direction[is_packet], rows.connection[is_packet]), rows.ts[is_packet]
+    )
+    received = received[waits]
+    said = last[rows.direction[at], rows.connection[received]]
+    at = at[said >= rows.ts[received] + GRACE_US]
+    return [(at, "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL")]
 
 
 def _orders(rows, flows):
