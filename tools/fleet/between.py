@@ -43,6 +43,7 @@ MESSAGES = schema(
         ("offset", pa.int64(), "its byte in that file"),
         ("number", pa.int64(), "its place in the connection"),
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
+        ("is_refused", pa.bool_(), "the other side's answer says that it did not take it"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
         ("accepted", TS, "when the broker took it on; null when it did not, or sent it"),
         ("expiry_s", pa.int64(), "message expiry of level 5; null without"),

@@ -1,6 +1,7 @@
 """Every delivery with the published message that it is, for all subscribers at once.
 
-Deliveries and messages of one subscriber and topic with equal payloads form a group.
+Deliveries and messages of one subscriber and topic with equal payloads form a group, and so
+does each QoS of these where deliveries come at the QoS that was to be expected.
 Where a group has one message, or as many deliveries as messages, nothing is left to
 decide; where all groups of a subscriber and topic are like that they are matched here,
 in a few sorts.  The others are laid against each other by `alignment`.
@@ -23,20 +24,17 @@ class Matches:
 
     def __init__(self, expected, delivered, pairs):
         count = len(delivered.pair)
-        both = grouped(
-            np.concatenate((delivered.pair, expected.pair)),
-            np.concatenate((delivered.hash, expected.hash)),
-        )
+        both = _groups(expected, delivered, pairs.count)
         self.group, self.groups = both[:count], both[count:]
         groups = self.groups
         number = int(both.max(initial=-1)) + 1
         self.equal = np.bincount(groups, minlength=number)
         self.entry = np.full(count, -1)
         self._by_rank(expected, delivered, groups, number)
-        is_slow = self._undecided(expected, delivered, groups, number, pairs)
+        is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
         if is_slow.any():
             self._align(expected, delivered, is_slow)
-        self._sum(expected, delivered, groups, number, pairs)
+        self._sum(expected, delivered, groups, number, pairs.count)
 
     def _by_rank(self, expected, delivered, groups, number):
         # The first delivery of a group with its first message, and so on.
@@ -89,9 +87,9 @@ class Matches:
             low, high = np.searchsorted(expected.pair[there], [pair, pair + 1])
             sent = there[low:high]
             found = align(
-                expected.hash[sent].tolist(),
+                self.groups[sent].tolist(),
                 expected.ts[sent].tolist(),
-                delivered.hash[got].tolist(),
+                self.group[got].tolist(),
                 delivered.ts[got].tolist(),
             )
             match = np.array(found, np.int64)
@@ -111,6 +109,32 @@ class Matches:
         self.has_unknown = np.bincount(delivered.pair[self.is_unknown], minlength=pairs) > 0
         missing = expected.is_inside & ~self.is_got
         self.has_missing = np.bincount(expected.pair[missing], minlength=pairs) > 0
+
+
+def _groups(expected, delivered, pairs):
+    # A number for each delivery and, behind them, each message: equal ones may be the same.
+    columns = [
+        np.concatenate(both)
+        for both in (
+            (delivered.pair, expected.pair),
+            (delivered.hash, expected.hash),
+            (delivered.qos, expected.qos),
+        )
+    ]
+    both = grouped(*columns[:2])
+    count = len(delivered.pair)
+    # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
+    # be expected, what the client had asked for is not known, or the broker changes it.
+    equal = np.bincount(both[count:], minlength=int(both.max(initial=-1)) + 1)
+    if not (equal > 1).any():
+        return both
+    fine = grouped(both, columns[2])
+    there = np.bincount(fine[count:], minlength=int(fine.max(initial=-1)) + 1)
+    is_mixed = np.zeros(pairs, bool)
+    strange = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
+    is_mixed[delivered.pair[strange]] = True
+    is_mixed[expected.pair[expected.more_copies > 0]] = True
+    return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2]))
 
 
 class _Ranked:

@@ -332,6 +332,7 @@ def messages(rows, sessions, gaps, flows, clock):
         "session": sessions.number[rows.connection[at]],
         "position": at,
         "after_gap": _after_gap(rows, gaps, at),
+        "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
         "expiry_s": expiries(rows, at),
     }

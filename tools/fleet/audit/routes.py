@@ -29,7 +29,7 @@ from .verdicts import LOST, Copies, Late, Lost
 COLUMNS = [
     *("site", "client_id", "connection", "direction", "topic", "qos", "packet_id", "retain"),
     *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
-    *("times_sent", "times_dup"),
+    *("times_sent", "times_dup", "is_refused"),
     *("level", "session", "position", "capture", "offset"),
     *("number", "device", "boot", "stream", "sequence", "after_gap", "is_early"),
 ]
@@ -48,10 +48,10 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     delivered = Delivered(facts, names, spans)
     pairs = Pairs(names, spans, delivered)
     expected = Expected(facts, names, spans, published, delivered, pairs)
-    found = Matches(expected, delivered, pairs.count)
+    found = Matches(expected, delivered, pairs)
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
-    lost = Lost(published, expected, found, strange)
+    lost = Lost(facts, published, expected, found, strange)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
@@ -74,8 +74,8 @@ def _with_groups(losses, messages, subscriptions):
     published, delivered = Published(facts, names, None), Delivered(facts, names, spans)
     pairs = Pairs(names, spans, delivered)
     expected = Expected(facts, names, spans, published, delivered, pairs, is_group=True)
-    found = Matches(expected, delivered, pairs.count)
-    lost = Lost(published, expected, found, is_group=True)
+    found = Matches(expected, delivered, pairs)
+    lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(messages, names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 

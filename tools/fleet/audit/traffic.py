@@ -104,6 +104,7 @@ class Facts:
         # Marked as a repetition from its first PUBLISH on.
         self.is_marked = numbers(messages, "times_dup") >= self.times_sent
         self.accepted = numbers(messages, "accepted", FAR)
+        self.is_refused = flags(messages["is_refused"])
         self.expiry_s = numbers(messages, "expiry_s", -1)
         self.messages = messages
 
@@ -128,7 +129,9 @@ class Published:
     """
 
     def __init__(self, facts, names, wills):
-        row = np.flatnonzero(facts.is_published & (facts.qos < 3) & names.has_topic)
+        # What the broker refused it passes on to nobody.
+        is_taken = facts.is_published & ~facts.is_refused
+        row = np.flatnonzero(is_taken & (facts.qos < 3) & names.has_topic)
         columns = {
             "row": row,
             "place": names.place[row],

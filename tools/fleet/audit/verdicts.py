@@ -6,7 +6,7 @@ For `routes`; works on numbers alone.
 import numpy as np
 
 from .messages import GRACE_US
-from .rows import grouped, running_max_breaks
+from .rows import FAR, grouped, running_max_breaks
 
 # A plain payload that is published again and again tells little about a single delivery.
 _DISTINCT_BYTES = 8
@@ -19,10 +19,11 @@ class Lost:
     `strange` are deliveries of unknown origin: of equal ones each may be the message, late.
     """
 
-    def __init__(self, published, expected, found, strange=(), is_group=False):
+    def __init__(self, facts, published, expected, found, strange=(), is_group=False):
         missing = ~found.is_got & expected.is_due & (expected.qos > 0)
         producer = published.client[expected.message]
         route = grouped(expected.pair, producer)
+        missing &= ~_is_sent_anew(facts, published, expected, found, producer)
         missing &= ~expected.is_implied | self._is_regular(expected, found, route, missing)
         self.at = np.flatnonzero(missing)
         some, _, _ = _around(route, found.is_got, self.at)
@@ -67,6 +68,18 @@ class Lost:
         result = np.zeros(len(missing), bool)
         result[at[is_regular & ~is_shared]] = True
         return result
+
+
+def _is_sent_anew(facts, published, expected, found, producer):
+    # Marked as a repetition in a session that began anew, of a message that was not done in
+    # the one before: if that one was delivered, this one need not be.
+    row = published.row[expected.message]
+    is_marked = (row >= 0) & facts.is_marked[row] & (expected.qos > 0)
+    if not is_marked.any():
+        return is_marked
+    same = grouped(found.groups, producer)
+    is_open = found.is_got & (row >= 0) & (published.accepted[expected.message] == FAR)
+    return is_marked & (np.bincount(same, is_open) > 0)[same]
 
 
 def _around(group, mask, at):
@@ -173,6 +186,13 @@ class Late:
         group = grouped(*keys, delivered.qos[at])
         order = np.lexsort((facts.position[delivered.row[at]], group))
         late = order[running_max_breaks(group[order], facts.position[sent][order])]
+        # Nor does one of equal payloads tell which it is, when another of them was sent twice,
+        # or at another QoS, as those of QoS 2 are passed on when they are released.
+        row, qos = published.row[expected.message], published.qos[expected.message]
+        mixed = np.zeros(len(found.equal), bool)
+        mixed[found.groups[(row >= 0) & (facts.times_sent[row] > 1)]] = True
+        mixed[found.groups[qos != expected.qos]] = True
+        late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]
         known = _is_plain_known(facts, published, expected, delivered, found)
         self._judge(facts, expected, delivered, found, known, at[late], entry[late])
 

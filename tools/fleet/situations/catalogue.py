@@ -5,7 +5,7 @@ not find.  Names of clients: `pub`, `sub` and what they are.  Quiet time is turn
 waited for, except where the broker's own clock matters.
 """
 
-from . import copies, faults, losses, sessions, trouble
+from . import copies, faults, losses, mixtures, sessions, trouble
 from .stage import SITUATIONS, Situation, Stage, Truth
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "copies",
     "faults",
     "losses",
+    "mixtures",
     "sessions",
     "trouble",
 ]
