@@ -4,6 +4,7 @@
 ask for it, it never skips them.
 """
 
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -17,6 +18,15 @@ hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
 )
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_configure() -> None:
+    """Let tests press Ctrl-C in the programs that they start.
+
+    A shell ignores it for what it runs in the background, and so would all that begins there.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:
