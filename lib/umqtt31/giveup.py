@@ -16,9 +16,13 @@ def _find_oldest(protocol, topic):
 
 
 def _find_same_topic(protocol, topic):
-    for k in range(protocol.inflight(), protocol.count):
+    k = protocol.inflight()
+    if protocol.count - k > protocol.places():
+        return -1  # more wait than have a place, as a window took them: one makes no room
+    while k < protocol.count:
         if _has_topic(packet_of(protocol, protocol._slot(k)), topic):
             return k
+        k += 1
     return -1
 
 

@@ -232,6 +232,22 @@ def test_c2b_latest_replaces_the_waiting_message_of_the_same_topic():
     d.c2b(publish(b"a", b"4", 1, 4))
 
 
+def test_latest_gives_nothing_up_where_that_makes_no_room():
+    """RT-MQUEUE: on a connection the window takes more than the queue; offline one too many
+    waits, and the place of one is none for another."""
+    d = Dialogue(max_inflight=3, max_mqueue_len=1, overflow="latest")
+    dropped = []
+    d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
+    d.stream.is_blocked = True
+    for topic in (b"a", b"b", b"c"):
+        d.publish(b"1", 1, topic)
+    d.client.disconnect()
+    assert code_of(d.publish, b"2", 1, b"c") == FULL
+    assert not dropped and d.client.queued + d.client.inflight == 3
+    d.connect(False)
+    assert [one[0] for one in d.take_publishes()] == [b"1"] * 3
+
+
 def test_c2b_message_too_old_is_given_up_only_while_it_waits():
     """MQTT-4.3.3-7: no expiry once the PUBLISH has been sent.
 
