@@ -1,0 +1,92 @@
+"""Random programs that call anything of `umqtt31.MQTTClient` at any moment break no promise, and
+wrong clients would be noticed.
+
+Shows MQTT-3.2.2-15, MQTT-4.3.2-4, MQTT-4.13.1-1, RT-MQUEUE and RT-OBJECTS for such programs.
+"""
+
+import pytest
+
+from tools.sim import Violation
+from tools.sim.calls import Program
+from umqtt31 import MQTTClient
+from umqtt31.alias import Aliases
+from umqtt31.protocol import Protocol
+from umqtt31.v5 import Protocol5
+
+BATCHES = 4
+SEEDS = 50
+AUTH = 15
+
+
+def takes_filters_for_known(begin_session):
+    def wrong(protocol):
+        event = begin_session(protocol)
+        protocol._known = protocol._asked = len(protocol.filters)
+        protocol.request = None
+        return event
+
+    return wrong
+
+
+def writes_aliases_of_any_length(shorten):
+    def wrong(aliases, protocol, *message):
+        most = protocol._most_bytes
+        protocol._most_bytes = 65535
+        try:
+            shorten(aliases, protocol, *message)
+        finally:
+            protocol._most_bytes = most
+
+    return wrong
+
+
+def holds_what_it_refused(acknowledge):
+    def wrong(protocol, qos, packet_id, now):
+        if qos == 2 and protocol.message.reason and protocol.held.has_room(packet_id):
+            protocol.store.hold(packet_id)
+            protocol.held.add(packet_id, now)
+        acknowledge(protocol, qos, packet_id, now)
+
+    return wrong
+
+
+def passes_over_auth(handle):
+    return lambda protocol, first: 1 if first >> 4 == AUTH else handle(protocol, first)
+
+
+def looks_at_no_age_offline(_rest):
+    def wrong(client, now):
+        client._protocol.store.commit()
+        client._protocol.drowse(now)
+
+    return wrong
+
+
+WRONG = {
+    change.__name__: (change, owner, name, seed, rule)
+    for change, owner, name, seed, rule in (
+        (takes_filters_for_known, Protocol, "_begin_session", 7, "RT-OBJECTS"),
+        (writes_aliases_of_any_length, Aliases, "shorten", 12, "MQTT-3.2.2-15"),
+        (holds_what_it_refused, Protocol5, "acknowledge", 44, "MQTT-4.3.2-4"),
+        (passes_over_auth, Protocol5, "_handle", 36, "MQTT-4.13.1-1"),
+        (looks_at_no_age_offline, MQTTClient, "_rest", 4, "max_age"),
+    )
+}
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_programs_that_call_anything_break_no_promise(batch):
+    for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
+        try:
+            Program(seed).run()
+        except Violation as violation:
+            pytest.fail(f"seed {seed}: {violation}", pytrace=False)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_client_is_noticed(name, monkeypatch):
+    change, owner, step, seed, rule = WRONG[name]
+    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
+    with pytest.raises(Violation) as caught:
+        Program(seed).run()
+    assert caught.value.rule == rule
