@@ -5,6 +5,7 @@ can; the other has none of them: its publish() always enters the ring, and what 
 receives comes in pieces.  What they write, say and hold is the same after every step.
 """
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,8 +99,9 @@ class Side:
             elif event and event != HANDLED:
                 self.said.append(event)
 
-    def publish(self, topic, msg, flags, most):
-        """accept(), and what it wrote, of which the stream takes up to `most` bytes."""
+    def act(self, most, call, *args):
+        """-> what `call` returns, and what it and then the others wrote, of which the stream
+        takes up to `most` bytes; with -1 no write() is handed over."""
         protocol = self.protocol
         taken = []
 
@@ -109,11 +111,11 @@ class Side:
 
         if self.is_fast and most >= 0:
             protocol.write = write
-        packet_id = protocol.accept(topic, msg, flags)
+        result = call(*args)
         protocol.write = None
         if taken:
             most -= len(taken[0])
-        return packet_id, b"".join(taken) + self.write(max(0, most))
+        return result, b"".join(taken) + self.write(max(0, most))
 
     def write(self, most):
         """The stream takes up to `most` bytes -> these."""
@@ -164,6 +166,42 @@ class Side:
         return buf[0] & ~8, bytes(buf[1:])
 
 
+def sent_at_qos2():
+    """A side whose only message waits for its PUBREC."""
+    wire.speak(3)
+    side = Side(Protocol, RamStore(), True, 3, False, 0)
+    side.connect(False, 0)
+    sent = side.act(10_000, side.protocol.accept, b"t", b"x", 4)
+    assert sent == (1, wire.publish(b"t", b"x", 2, 1))
+    return side
+
+
+def test_pubrel_that_the_stream_did_not_take_is_sent_again_on_the_next_connection():
+    side = sent_at_qos2()
+
+    def write(buf, at, n):
+        raise OSError(104)
+
+    side.protocol.write = write
+    with pytest.raises(OSError):
+        side.feed(wire.pubrec(1))
+    side.protocol.lost()
+    side.protocol.begin(False, CONNECT, 0)
+    side.write(len(CONNECT))
+    side.feed(wire.connack())
+    assert side.write(100) == wire.pubrel(1, dup=True)
+
+
+def test_nothing_but_accept_writes_while_another_thread_may_be_in_it():
+    side = sent_at_qos2()
+    side.protocol.is_shared = True
+    written = []
+    side.protocol.write = lambda *args: written.append(args)
+    side.feed(wire.pubrec(1))
+    assert not written
+    assert side.write(100) == wire.pubrel(1)
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -209,8 +247,8 @@ def take_step(side, name, number):
     result = None
     if name == "publish":
         payload = b"%d" % number * (1 + number % 29)
-        most = (-1, 0, 7, 10_000)[number >> 3 & 3]  # -1: no write() was handed over
-        result = side.publish(b"t/%d" % (number % 2), payload, number % 6, most)
+        most = (-1, 0, 7, 10_000)[number >> 3 & 3]
+        result = side.act(most, protocol.accept, b"t/%d" % (number % 2), payload, number % 6)
     elif name == "write all":
         result = side.write(10_000)
     elif name == "write some":
@@ -225,7 +263,9 @@ def take_step(side, name, number):
         slot = protocol._slot(0)
         first = protocol._waits[slot] & 0x70
         if first:
-            side.feed(wire.packet(first, protocol._ids[slot].to_bytes(2, "big")))
+            most = (-1, 0, 3, 10_000)[number & 3]
+            answer = wire.packet(first, protocol._ids[slot].to_bytes(2, "big"))
+            result = side.act(most, side.feed, answer)
     elif name == "message" and protocol.room > 8:
         side.feed(wire.publish(b"in", b"%d" % number, number % 3, 1 + number % 5))
     elif name == "pubrel" and protocol.room > 8:

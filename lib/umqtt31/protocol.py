@@ -5,7 +5,7 @@ three handles: what it reads goes to `received()`, what `next()` shows it writes
 `tick()` learns the time.  When `received()` says MESSAGE, the message stands in `message`
 until the next call; `acknowledge()` it when it is handed over.  An error is a return
 value, its code; after one the front closes its stream and calls `lost()`.  A front may
-also hand over its stream's write(), for accept() to call: what it leaves waits as ever.
+also hand over its stream's write(), to be called at once: what it leaves waits as ever.
 
 MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1; MQTT 5 §4.3 and §4.6.
 """
@@ -142,8 +142,9 @@ class Protocol:
     What to read next is in `framing`.  What to write is `left` bytes of `out`, the last
     before `end`; who writes counts `left` down, says `wait()` when the stream takes no more,
     and `next()` goes on when it is 0.
-    `write`: the stream's, if its owner lets accept() write what can go at once; what the
-    stream raises then is told to `failed(error, flags)`, also the owner's.
+    `write`: the stream's, if its owner lets what can go at once be written: by accept(),
+    where what the stream raises is told to `failed(error, flags)`, also the owner's, and by
+    received(), unless `is_shared`: one thread may call either while another is in accept().
     `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
@@ -167,6 +168,7 @@ class Protocol:
         self.end = self.left = self._stuck_at = self.state = self._tries = 0
         self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
+        self.is_shared = False
         self.is_present = self.is_new = self.is_clean = self.was_clean = self.is_starved = False
         self.is_due = self.is_pinging = self._was_online = self.has_moved = False
         # Of the filters, the broker knows so many; so many were sent to it.
@@ -687,16 +689,7 @@ class Protocol:
                 and self._ids[slot] == head[2] << 8 | head[3]
             ):
                 if first == _PACKET_PUBREC:
-                    self.has_moved = True
-                    if self.unsent or self._owed or self.room <= 0:
-                        self._on_pubrec(slot)
-                        return HANDLED
-                    if not self._buffers:
-                        self.store.pubrec(slot)
-                    # Of the oldest: at no level another PUBREL goes before this one.
-                    self._waits[slot] = _WAIT_PUBCOMP | _RELEASED | _WAS_SENT
-                    n = self._ids[slot]
-                    self._answer(_PACKET_PUBREL, n)
+                    self._on_first_pubrec(slot)
                     return HANDLED
                 if not self._buffers:
                     self.store.remove(slot)
@@ -783,6 +776,32 @@ class Protocol:
         while self._slot(k) != slot:
             k += 1
         return k
+
+    def _on_first_pubrec(self, slot):
+        # Of the oldest message: at no level another PUBREL goes before its own.
+        self.has_moved = True
+        if self.unsent or self._owed or self.room <= 0:
+            return self._on_pubrec(slot)
+        if not self._buffers:
+            self.store.pubrec(slot)
+        self._waits[slot] = _WAIT_PUBCOMP | _RELEASED | _WAS_SENT
+        n = 0
+        write = self.write
+        # `_fast` is 0 while anything precedes it, and of several messages the PUBRELs share
+        # a write.
+        if write and self._fast and self.count == 1 and self._buffers:
+            if not (self.left or self.is_shared):
+                # It is the PUBREC but for its first byte.
+                head = self.framing.head
+                head[0] = _PACKET_PUBREL
+                n = write(head, 0, 4)
+                if n == 4:
+                    self._tx_at = self.now
+                    return
+        self._answer(_PACKET_PUBREL, self._ids[slot])
+        if n:
+            self.next()
+            self.left -= n
 
     def _on_pubrec(self, slot):
         if not self._buffers:

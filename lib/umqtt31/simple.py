@@ -100,6 +100,7 @@ class MQTTClient(_client.MQTTClient):
         self._is_large = False  # are the session's buffers for now larger?
         self._is_received_large = False  # is the receive buffer?
         self._protocol.framing.on_large = self._take_large
+        self._protocol.is_shared = True  # by the threads that wait and publish
 
     def __getattr__(self, name):
         """`sock`: what select.poll() takes, None without a connection; and what

@@ -19,12 +19,10 @@ def run(client, stream, count, qos):
     client.publish(TOPIC, PAYLOAD)
     for _ in range(count):
         client.publish(TOPIC, PAYLOAD, False, qos)
-        if qos:
+        answers = qos  # PUBACK, or PUBREC and PUBCOMP
+        while answers:
             poller.poll()  # asleep, so that waiting costs no instructions
-            client.poll()
-        if qos == 2:  # and PUBCOMP
-            poller.poll()
-            client.poll()
+            answers -= client.poll()
 
 
 port, count, qos = [int(arg) for arg in sys.argv[1:4]]
