@@ -101,7 +101,7 @@ class Side:
 
     def act(self, most, call, *args):
         """-> what `call` returns, and what it and then the others wrote, of which the stream
-        takes up to `most` bytes; with -1 no write() is handed over."""
+        takes up to `most` bytes."""
         protocol = self.protocol
         taken = []
 
@@ -109,13 +109,13 @@ class Side:
             taken.append(bytes(buf[at : at + min(n, most)]))
             return len(taken[0]) or None
 
-        if self.is_fast and most >= 0:
+        if self.is_fast:
             protocol.write = write
         result = call(*args)
-        protocol.write = None
+        protocol.write = take_nothing
         if taken:
             most -= len(taken[0])
-        return result, b"".join(taken) + self.write(max(0, most))
+        return result, b"".join(taken) + self.write(most)
 
     def write(self, most):
         """The stream takes up to `most` bytes -> these."""
@@ -140,6 +140,7 @@ class Side:
 
     def connect(self, is_clean, is_present):
         self.protocol.begin(is_clean, CONNECT, self.clock.ticks_ms())
+        self.protocol.write = take_nothing
         assert self.write(len(CONNECT)) == CONNECT
         self.feed(wire.connack(0, is_present if self.protocol.level > 3 else 0))
         assert self.said[-1] == ACCEPTED
@@ -164,6 +165,10 @@ class Side:
         # The DUP bit is set when it goes out.
         buf = self.protocol.store.packet(slot)
         return buf[0] & ~8, bytes(buf[1:])
+
+
+def take_nothing(buf, at, n):
+    """The write() of a stream without room."""
 
 
 def sent_at_qos2():
@@ -247,7 +252,7 @@ def take_step(side, name, number):
     result = None
     if name == "publish":
         payload = b"%d" % number * (1 + number % 29)
-        most = (-1, 0, 7, 10_000)[number >> 3 & 3]
+        most = (0, 7, 10_000)[number % 3]
         result = side.act(most, protocol.accept, b"t/%d" % (number % 2), payload, number % 6)
     elif name == "write all":
         result = side.write(10_000)
@@ -263,7 +268,7 @@ def take_step(side, name, number):
         slot = protocol._slot(0)
         first = protocol._waits[slot] & 0x70
         if first:
-            most = (-1, 0, 3, 10_000)[number & 3]
+            most = (0, 3, 10_000)[number % 3]
             answer = wire.packet(first, protocol._ids[slot].to_bytes(2, "big"))
             result = side.act(most, side.feed, answer)
     elif name == "message" and protocol.room > 8:

@@ -26,8 +26,14 @@ def new_session(window=WINDOW, queue=QUEUE, dup=8, is_online=True, last_id=0):
     session.open(b"dev", 20)
     session.last_id = last_id
     if is_online:
-        session.connected()
+        connect(session)
     return session
+
+
+def connect(session):
+    """On a stream that takes nothing by itself: take() does."""
+    session.write = lambda buf, at, n: None
+    session.connected()
 
 
 def publish(session, qos=1, payload=b"x"):
@@ -56,7 +62,7 @@ def receive(session, data):
 def again(session):
     """The connection is lost, and another one follows."""
     session.lost()
-    session.connected()
+    connect(session)
 
 
 def go_to(session, packet_id):
@@ -228,7 +234,7 @@ def test_refusals_change_nothing():
     assert take(session) == [sent(1)] and session.count == 2
     session.lost()
     assert publish(session) == -FULL and publish(session, 0) == -FULL
-    session.connected()
+    connect(session)
     assert take(session) == [sent(1, dup=1)]
 
 
@@ -343,9 +349,9 @@ def test_any_steps_keep_the_order_and_lose_nothing(steps, dup, last_id):
         ids = [one for one in kept if one]
         assert len(set(ids)) == len(ids)
         assert session.count == len(kept) and session.inflight() == model.inflight()
-        assert all(session.has_id(one) for one in ids)
+        assert all(session._find(one) >= 0 for one in ids)
     if not model.is_online:
-        session.connected()
+        connect(session)
         model.is_online = True
     assert take(session) == model.take()
 
@@ -399,7 +405,7 @@ def take_step(session, model, name, number):
             for message in model.messages:
                 message.was_sent = message.was_released = False
                 message.state = "publish"
-        session.connected()
+        connect(session)
         model.is_online = True
     elif name == "give up" and len(model.messages) > model.inflight():
         k = model.inflight()

@@ -34,7 +34,7 @@ class Aliases:
         protocol._alias = k + 1
         if is_known:
             protocol._topic = b""
-            protocol._topic_len = 0
+            protocol._topic_end = 4
         else:
             self._topics[k] = topic
             self._count = k + 1
@@ -44,5 +44,5 @@ class Aliases:
         n = protocol._encode(buf, n, msg, flags, packet_id)
         protocol.end = protocol.left = n
         protocol.out = buf
-        protocol._topic_len = len(topic)
+        protocol._topic_end = len(topic) + 4
         protocol._alias = 0

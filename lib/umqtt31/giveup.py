@@ -28,10 +28,10 @@ def _find_same_topic(protocol, topic):
 
 def packet_of(protocol, slot):
     """-> a buffer with the packet in `slot`, valid until the next one is accepted."""
-    if protocol._buffers:
-        return protocol._buffers[slot]
-    protocol.store.get(slot, protocol._encoded)
-    return protocol._encoded
+    buf = protocol._buffers[slot]
+    if protocol._is_putting:
+        protocol.store.get(slot, buf)
+    return buf
 
 
 def _has_topic(buf, topic):

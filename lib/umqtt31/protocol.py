@@ -4,8 +4,8 @@ A front opens a stream, gives `begin()` the settings of the connection, and then
 three handles: what it reads goes to `received()`, what `next()` shows it writes, and
 `tick()` learns the time.  When `received()` says MESSAGE, the message stands in `message`
 until the next call; `acknowledge()` it when it is handed over.  An error is a return
-value, its code; after one the front closes its stream and calls `lost()`.  A front may
-also hand over its stream's write(), to be called at once: what it leaves waits as ever.
+value, its code; after one the front closes its stream and calls `lost()`.  A front also
+hands over its stream's write(), for what can go at once: what it leaves waits as ever.
 
 MQTT 3.1 §2.2 (keep alive), §3, §4; 3.1.1; MQTT 5 §4.3 and §4.6.
 """
@@ -97,11 +97,11 @@ _DAY_MS = const(86400000)
 
 # What received() says, beside 0 (more has to come) and codes of errors from 256 on or,
 # from the broker's CONNACK, of REFUSED and more.
-HANDLED = 1
-MESSAGE = 2
-OVERSIZE = 3
-ACCEPTED = 4
-REFUSED = 512
+HANDLED = const(1)
+MESSAGE = const(2)
+OVERSIZE = const(3)
+ACCEPTED = const(4)
+REFUSED = const(512)
 
 # What a broker may send, by packet type: 0 nothing of it, 1 any length, else the
 # length of its body plus 2.
@@ -142,9 +142,9 @@ class Protocol:
     What to read next is in `framing`.  What to write is `left` bytes of `out`, the last
     before `end`; who writes counts `left` down, says `wait()` when the stream takes no more,
     and `next()` goes on when it is 0.
-    `write`: the stream's, if its owner lets what can go at once be written: by accept(),
-    where what the stream raises is told to `failed(error, flags)`, also the owner's, and by
-    received(), unless `is_shared`: one thread may call either while another is in accept().
+    `write`: the stream's, for what can go at once, given once a stream is open.  Called by
+    accept(), where what the stream raises is told to `failed(error, flags)`, also the owner's,
+    and by received(), unless `is_shared`: one thread calls it while another is in accept().
     `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
@@ -177,8 +177,10 @@ class Protocol:
         # It went out on this connection since the last time-out; it ever did.
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
-        self._topic = self._topic_len = 0
-        self.held = self._buffers = self._encoded = self.write = None
+        self._topic = 0  # as bytes, and its end in a short packet
+        self._topic_end = 4
+        self.held = self._buffers = self.write = None
+        self._is_putting = False
         self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
         n = window + queue
         self.store = store
@@ -202,9 +204,11 @@ class Protocol:
         self.next = self.next
         self.tick = self.tick
         self.framing = Framing(size)
+        self._head = self.framing.head
         self.message = self._new_message(self.framing.rx)
         self._order = list(range(n))
-        # By slot.  The ids are a list, which is searched in C; the last is the request's.
+        # By slot.  The ids are a list, which is searched in C; the last is the request's.  That
+        # of a free slot, which waits for nothing, stays until _next_id() looks at all.
         self._ids = [0] * (n + 1)
         self._expiry = [0] * n  # ticks
         self._waits = bytearray(n)
@@ -226,17 +230,19 @@ class Protocol:
         keeps nothing but messages.  Allocates."""
         self._size = size
         self._format = "%ds" % size
-        self._tx = self.out = self._encoded = self._buffers = None  # before the new ones come
+        self._tx = self.out = self._buffers = None  # before the new ones come
         self._tx = self.out = new_buffer(size)
         self._make_buffers(None, 0)
 
     def _make_buffers(self, client_id, held):
         store = self.store
         store.open(client_id, self._n, self._size, held)
-        # Packets may be encoded where they are kept, if there is room for how they are
-        # copied; else they are encoded here.
+        # Where the packet of each slot is encoded: where it is kept, if there is room for how it
+        # is copied; else in one buffer for all, from which the store is given it.
         self._buffers = getattr(store, "buffers", None) if HAS_SLICES else None
-        self._encoded = None if self._buffers else new_buffer(self._size)
+        self._is_putting = not self._buffers
+        if self._is_putting:
+            self._buffers = [new_buffer(self._size)] * self._n
         # Up to which length a message takes the fast way; longer ones have more header.
         self.lock(False)
         # How many messages there may be so that one more takes it: the window, unless it has
@@ -367,32 +373,35 @@ class Protocol:
         if msg.__class__ is not _bytes:
             msg = as_bytes("msg", msg)
         section = self._section
-        pos = self._topic_len + 4
+        pos = self._topic_end
         start = pos + section
         n = start + _len(msg)
         if flags > 1:
+            n += 2
             count = self.count
-            if count >= self._direct or flags > 255:
+            if count >= self._direct:
                 n = 65536
         if n > self._fast or self.left:
             heap_lock()
             return self._accept_slowly(topic, msg, flags)
         # The fast way of what _accept_slowly() and next() do together: nothing precedes it.
         packet_id = 0
-        buf = self._tx
         if flags > 1:
             packet_id = self.last_id + 1
             if packet_id >= self._id_end:
                 packet_id = self._next_id()
-            slot = self.first + count
-            if slot >= self._n:
-                slot -= self._n
+            slot = self.first
+            if count:
+                slot += count
+                if slot >= self._n:
+                    slot -= self._n
+            else:
+                self.has_moved = True
             slot = self._order[slot]
             start += 2
-            n += 2
-            buf = self._encoded
-            if not buf:
-                buf = self._buffers[slot]
+            buf = self._buffers[slot]
+        else:
+            buf = self._tx
         if HAS_SLICES:
             buf[4:pos] = topic
             buf[start:n] = msg
@@ -408,25 +417,21 @@ class Protocol:
         if packet_id:
             buf[pos] = packet_id >> 8
             buf[pos + 1] = packet_id & 255
-            if self._encoded and not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
+            if self._is_putting and not self.store.put(slot, packet_id, flags >> 1, buf, n, True):
                 return -_FULL
             self._waits[slot] = _SENT_AS[flags]
             self._ids[slot] = self.last_id = packet_id
-            if not count:
-                self.has_moved = True
             self.count = count + 1
         self.stats.sent += 1
         self._tx_at = self.now
-        start = 0
         error = None
-        write = self.write
-        if write:
-            try:
-                start = write(buf, 0, n)
-                if start == n:
-                    return packet_id
-            except BaseException as reason:
-                error = reason
+        try:
+            start = self.write(buf, 0, n)
+            if start == n:
+                return packet_id
+        except BaseException as reason:
+            error = reason
+            start = 0
         self.keep(buf, n, n - (start or 0))
         if error:
             self.failed(error, flags)
@@ -444,14 +449,14 @@ class Protocol:
         check(name)  # 31-3.3-WILD
         # What cannot change need not be checked again.
         self._checked = topic if topic.__class__ is bytes else self
-        self._topic_len = len(name)
+        self._topic_end = len(name) + 4
         return name
 
     def lock(self, is_locked):
         """While it is locked, nothing is accepted: accept() says BUSY."""
         self._is_locked = is_locked
-        # With 0 nothing takes the fast way.  It is looked at before the packet id has its place.
-        self._short = 0 if is_locked else min(self._size, 129) - 2
+        # With 0 nothing takes the fast way.
+        self._short = 0 if is_locked else min(self._size, 129)
         self._fast = 0
         self.is_due = True
 
@@ -484,14 +489,14 @@ class Protocol:
             if packet_id >= self._id_end:
                 packet_id = self._next_id()
         slot = self._slot(count)
-        buf = self._encoded or self._buffers[slot]
+        buf = self._buffers[slot]
         if self.out is buf and self.left:
             # Half of what stood here before still waits to be written.
             pack_into(self._format, self._tx, 0, buf)
             self.out = self._tx
         heap_lock()
         n = self._encode(buf, n, msg, flags, packet_id)
-        if self._encoded and not self.store.put(
+        if self._is_putting and not self.store.put(
             slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE
         ):
             return -_FULL
@@ -509,7 +514,7 @@ class Protocol:
 
     def _length_of(self, msg, flags):
         # Of the body of a PUBLISH.
-        return self._topic_len + len(msg) + (4 if flags > 1 else 2)
+        return self._topic_end + len(msg) - (0 if flags > 1 else 2)
 
     def _encode(self, buf, length, msg, flags, packet_id):
         # A PUBLISH whose body has `length` bytes -> its end.  Entered with the heap locked.
@@ -528,6 +533,9 @@ class Protocol:
     def _next_id(self):
         # 31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: 1 to 65535, none that is in use.  All
         # ids are looked at only after those free in a row are used up.
+        for i in range(self._n):
+            if not self._waits[i]:
+                self._ids[i] = 0
         i = self.last_id % 65535 + 1
         while i in self._ids:
             i = i % 65535 + 1
@@ -551,10 +559,6 @@ class Protocol:
         while k < self.count and self._waits[self._slot(k)] & _WAS_SENT:
             k += 1
         return k
-
-    def has_id(self, packet_id):
-        """Is the message with this id still under way?"""
-        return packet_id in self._ids
 
     # --- what leaves next --------------------------------------------------------------------
 
@@ -619,13 +623,9 @@ class Protocol:
             self._waits[slot] = waits & ~_WAITS | _OWE_PUBREL
             self._owed += 1
             return self.next()
-        if self._buffers:
-            buf = self._buffers[slot]
-        else:
-            buf = self._tx
-            if self.store.get(slot, buf) == 0:
-                self.refuse(slot, _JOURNAL)
-                return False
+        buf = self._buffers[slot]
+        if self._is_putting:
+            self.store.get(slot, buf)
         n = end_of(buf)
         if waits & (_WAS_SENT | _MAYBE):
             buf[0] |= _DUP  # 31-2.1-DUP
@@ -653,9 +653,9 @@ class Protocol:
         slot = self._slot(k)
         packet_id = self._ids[slot]
         waits = self._waits[slot]
-        if not self._buffers:
+        if self._is_putting:
             self.store.remove(slot)
-        self._ids[slot] = self._waits[slot] = 0
+        self._waits[slot] = 0
         if k >= self.count - self.unsent:
             self.unsent -= 1
             if waits & _AGED:
@@ -675,8 +675,7 @@ class Protocol:
     def received(self, n):
         """`n` bytes were read to `framing.into` -> 0, HANDLED, MESSAGE, OVERSIZE,
         ACCEPTED, or the code of an error."""
-        framing = self.framing
-        head = framing.head
+        head = self._head
         if n == 4 and head[1] == 2:
             # The fast way through the rest, for what most often comes: the answer that the
             # oldest message waits for.  It is all in `head`, as of two bytes nothing is left.
@@ -691,9 +690,9 @@ class Protocol:
                 if first == _PACKET_PUBREC:
                     self._on_first_pubrec(slot)
                     return HANDLED
-                if not self._buffers:
+                if self._is_putting:
                     self.store.remove(slot)
-                self._ids[slot] = self._waits[slot] = 0
+                self._waits[slot] = 0
                 n = self.count
                 if self.unsent:
                     if self.unsent == n:
@@ -708,6 +707,7 @@ class Protocol:
                 else:
                     self.has_moved = self.request is not None  # else nothing is timed
                 return HANDLED
+        framing = self.framing
         n = framing.take(n)
         if not n:
             return 0
@@ -767,7 +767,7 @@ class Protocol:
         # -> slot of the message with this id, -1 if there is none.
         if packet_id:
             for slot in range(self._n):
-                if self._ids[slot] == packet_id:
+                if self._ids[slot] == packet_id and self._waits[slot]:
                     return slot
         return -1
 
@@ -782,29 +782,31 @@ class Protocol:
         self.has_moved = True
         if self.unsent or self._owed or self.room <= 0:
             return self._on_pubrec(slot)
-        if not self._buffers:
+        if self._is_putting:
             self.store.pubrec(slot)
         self._waits[slot] = _WAIT_PUBCOMP | _RELEASED | _WAS_SENT
         n = 0
-        write = self.write
         # `_fast` is 0 while anything precedes it, and of several messages the PUBRELs share
         # a write.
-        if write and self._fast and self.count == 1 and self._buffers:
-            if not (self.left or self.is_shared):
-                # It is the PUBREC but for its first byte.
-                head = self.framing.head
-                head[0] = _PACKET_PUBREL
-                n = write(head, 0, 4)
-                if n == 4:
-                    self._tx_at = self.now
-                    return
+        if (
+            self._fast
+            and self.count == 1
+            and not (self._is_putting or self.left or self.is_shared)
+        ):
+            # It is the PUBREC but for its first byte.
+            head = self._head
+            head[0] = _PACKET_PUBREL
+            n = self.write(head, 0, 4)
+            if n == 4:
+                self._tx_at = self.now
+                return
         self._answer(_PACKET_PUBREL, self._ids[slot])
         if n:
             self.next()
             self.left -= n
 
     def _on_pubrec(self, slot):
-        if not self._buffers:
+        if self._is_putting:
             self.store.pubrec(slot)
         self._owe(slot)
 

@@ -298,6 +298,7 @@ class Protocol5(Protocol):
             self._prepared = given(properties or b"", _IN_PUBLISH)
         self._prepared_age = max_age
         self._has_ages |= max_age > 0
+        self._fast = 0  # the fast way knows nothing of it; next() opens that again
         return 0x100
 
     def lock(self, is_locked):
