@@ -89,7 +89,6 @@ MAY_BRANCH = {
     "_poll": "all that is due, in one call: calls are what takes time on a board",
     "accept": "the usual message goes a short way of its own",
     "received": "the usual answer goes a short way of its own",
-    "_accept_slowly": "one step after the other, each of which may be refused",
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 

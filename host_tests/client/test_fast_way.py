@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from host_tests.client import wire
 from tools.standin.clock import Clock
+from umqtt31.giveup import packet_of
 from umqtt31.packet import end_of
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol
 from umqtt31.ram import RamStore
@@ -205,6 +206,19 @@ def test_nothing_but_accept_writes_while_another_thread_may_be_in_it():
     side.feed(wire.pubrec(1))
     assert not written
     assert side.write(100) == wire.pubrel(1)
+
+
+def test_half_written_packet_goes_on_while_another_is_looked_at():
+    wire.speak(4)
+    side = Side(Protocol, PutStore(), True, 4, False, 0)
+    side.connect(False, 0)
+    protocol = side.protocol
+    first, second = wire.publish(b"t", b"first", 1, 1), wire.publish(b"t", b"second", 1, 2)
+    assert side.act(10_000, protocol.accept, b"t", b"first", 2) == (1, first)
+    assert side.act(3, protocol.accept, b"t", b"second", 2) == (2, second[:3])
+    buf = packet_of(protocol, protocol._slot(0))
+    assert buf[: end_of(buf)] == first
+    assert side.write(100) == second[3:]
 
 
 STEPS = st.lists(

@@ -28,7 +28,7 @@ def _find_same_topic(protocol, topic):
 
 def packet_of(protocol, slot):
     """-> a buffer with the packet in `slot`, valid until the next one is accepted."""
-    buf = protocol._buffers[slot]
+    buf = protocol.buffer_of(slot)
     if protocol._is_putting:
         protocol.store.get(slot, buf)
     return buf

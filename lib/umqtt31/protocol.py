@@ -490,11 +490,7 @@ class Protocol:
             if packet_id >= self._id_end:
                 packet_id = self._next_id()
         slot = self._slot(count)
-        buf = self._buffers[slot]
-        if self.out is buf and self.left:
-            # Half of what stood here before still waits to be written.
-            pack_into(self._format, self._tx, 0, buf)
-            self.out = self._tx
+        buf = self.buffer_of(slot)
         heap_lock()
         n = self._encode(buf, n, msg, flags, packet_id)
         if self._is_putting and not self.store.put(
@@ -512,6 +508,15 @@ class Protocol:
         if self.state == _ONLINE and not self.store.is_deferred:
             self.next()  # else the messages of one poll() share a commit()
         return packet_id
+
+    def buffer_of(self, slot):
+        """-> where the packet in `slot` is encoded, to be used: if what stands there is half
+        written, it goes on from another place."""
+        buf = self._buffers[slot]
+        if self.out is buf and self.left:
+            pack_into(self._format, self._tx, 0, buf)
+            self.out = self._tx
+        return buf
 
     def _length_of(self, msg, flags):
         # Of the body of a PUBLISH.
