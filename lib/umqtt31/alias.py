@@ -33,7 +33,6 @@ class Aliases:
             return
         protocol._alias = k + 1
         if is_known:
-            protocol._topic = b""
             protocol._topic_end = 4
         else:
             self._topics[k] = topic
@@ -41,7 +40,7 @@ class Aliases:
         buf = protocol._tx
         n = protocol._length_of(msg, flags)
         heap_lock()
-        n = protocol._encode(buf, n, msg, flags, packet_id)
+        n = protocol._encode(buf, n, b"" if is_known else topic, msg, flags, packet_id)
         protocol.end = protocol.left = n
         protocol.out = buf
         protocol._topic_end = len(topic) + 4

@@ -126,7 +126,7 @@ class MQTTClient:
         if password is not None and user is None and level < 5:
             raise ValueError("password without user")  # 31-2.2-USER
         if retry_interval is None:
-            retry_interval = LEVELS[level][3]
+            retry_interval = LEVELS[level][2]
         check_range("keepalive", keepalive, 0, 65535)
         check_range("port", port, 0, 65535)
         check_range("buffer_size", buffer_size, 16, 65535)

@@ -1,12 +1,12 @@
 """What the levels of the protocol differ in, as data; the rest of the core asks here.
 
 Level 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.0.  A level is (start of CONNECT's variable header, most
-characters of a client id, DUP bit of repeated PUBRELs and requests, seconds until
-unanswered messages are sent again if the program does not say).
+characters of a client id, seconds until unanswered messages are sent again if the program does
+not say).
 """
 
 LEVELS = {
-    3: (b"\x00\x06MQIsdp\x03", 23, 8, 30),  # 31-2.2-PROTO, 31-3.1-CLIENTID, 31-2.1-DUP
-    4: (b"\x00\x04MQTT\x04", 65535, 0, 0),
-    5: (b"\x00\x04MQTT\x05", 65535, 0, 0),
+    3: (b"\x00\x06MQIsdp\x03", 23, 30),  # 31-2.2-PROTO, 31-3.1-CLIENTID
+    4: (b"\x00\x04MQTT\x04", 65535, 0),
+    5: (b"\x00\x04MQTT\x05", 65535, 0),
 }

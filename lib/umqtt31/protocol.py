@@ -38,7 +38,6 @@ from micropython import const, heap_lock, heap_unlock
 
 from .framing import Framing
 from .held import Held
-from .levels import LEVELS
 from .message import Message
 from .packet import (
     HAS_SLICES,
@@ -178,8 +177,7 @@ class Protocol:
         # It went out on this connection since the last time-out; it ever did.
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
-        self._topic = 0  # as bytes, and its end in a short packet
-        self._topic_end = 4
+        self._topic_end = 4  # in a short packet
         self.held = self._buffers = self.write = None
         self._is_putting = False
         self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
@@ -190,7 +188,6 @@ class Protocol:
         self._size = size
         self._format = "%ds" % size
         self.level = level
-        self._dup = LEVELS[level][2]  # the bit for PUBRELs and requests that are sent again
         self._section = level // 5  # bytes of a PUBLISH that say that it has no properties
         self._n = n
         self.room = _ACKS_BYTES
@@ -203,7 +200,6 @@ class Protocol:
         self._on_publish = self._on_publish
         self._answer = self._answer
         self.next = self.next
-        self.tick = self.tick
         self.framing = Framing(size)
         self._head = self.framing.head
         self.message = self._new_message(self.framing.rx)
@@ -470,13 +466,12 @@ class Protocol:
         n = self._length_of(msg, flags)
         if size_of(n) > self._size:
             return -_TOO_LARGE
-        self._topic = topic
         if flags < 2:
             if not (self.left or self.state != _ONLINE or self.mqueue_store_qos0 and self.unsent):
                 # Kept nowhere: at QoS 0 it goes at once or waits its turn.
                 self.stats.sent += 1
                 heap_lock()
-                n = self._encode(self._tx, n, msg, flags, 0)
+                n = self._encode(self._tx, n, topic, msg, flags, 0)
                 self._write_out(self._tx, n)
                 return 0
             if not self.mqueue_store_qos0:
@@ -492,7 +487,7 @@ class Protocol:
         slot = self._slot(count)
         buf = self.buffer_of(slot)
         heap_lock()
-        n = self._encode(buf, n, msg, flags, packet_id)
+        n = self._encode(buf, n, topic, msg, flags, packet_id)
         if self._is_putting and not self.store.put(
             slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE
         ):
@@ -522,11 +517,11 @@ class Protocol:
         # Of the body of a PUBLISH.
         return self._topic_end + len(msg) - (0 if flags > 1 else 2)
 
-    def _encode(self, buf, length, msg, flags, packet_id):
+    def _encode(self, buf, length, topic, msg, flags, packet_id):
         # A PUBLISH whose body has `length` bytes -> its end.  Entered with the heap locked.
         heap_unlock()
         pos = write_header(buf, _PACKET_PUBLISH | flags, length)
-        pos = write_string(buf, pos, self._topic)
+        pos = write_string(buf, pos, topic)
         if packet_id:  # 31-3.3-IDQOS
             pos = write_number(buf, pos, packet_id)
         return copy(buf, pos, msg)
@@ -823,7 +818,7 @@ class Protocol:
         if not self.unsent or self._index(slot) < self.count - self.unsent:
             # Else when its turn comes.
             self._owed += 1
-            if self.room > 0 and (not self._dup or slot == self._order[self.first]):
+            if self.room > 0 and (self.level > 3 or slot == self._order[self.first]):
                 self._release_one(slot)  # MQTT-4.6.0-4: in the order of the PUBRECs
 
     def _release(self):
@@ -832,7 +827,7 @@ class Protocol:
         while k < self.count - self.unsent and self._owed and self.room > 0:
             slot = self._slot(k)
             waits = self._waits[slot] & _WAITS
-            if waits == _WAIT_PUBREC and self._dup:
+            if waits == _WAIT_PUBREC and self.level == 3:
                 break  # 31-4.3-STAGE: PUBRELs in the order of the PUBLISHes
             if waits == _OWE_PUBREL:
                 self._release_one(slot)
@@ -845,7 +840,8 @@ class Protocol:
         first = _PACKET_PUBREL
         if waits & _RELEASED:
             self.stats.retried += 1
-            first |= self._dup
+            if self.level == 3:
+                first |= _DUP
         self._answer(first, self._ids[slot])
 
     def _answer(self, first, packet_id):
@@ -936,7 +932,8 @@ class Protocol:
     def _send_request(self):
         first = self.request[0]
         if self._was_requested:
-            first |= self._dup  # 31-2.1-DUP, RT-OBJECTS
+            if self.level == 3:
+                first |= _DUP  # 31-2.1-DUP, RT-OBJECTS
         elif self.count == self.unsent:
             self.has_moved = True
         self._was_requested = self._is_requested = True

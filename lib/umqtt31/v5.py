@@ -350,11 +350,11 @@ class Protocol5(Protocol):
     def _properties_length(self):
         return len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
 
-    def _encode(self, buf, length, msg, flags, packet_id):
+    def _encode(self, buf, length, topic, msg, flags, packet_id):
         # Entered with the heap locked.
         heap_unlock()
         pos = write_header(buf, _PACKET_PUBLISH | flags, length)
-        pos = write_string(buf, pos, self._topic)
+        pos = write_string(buf, pos, topic)
         if packet_id:
             pos = write_number(buf, pos, packet_id)
         n = self._properties_length()
