@@ -3,7 +3,7 @@
 import pytest
 
 from tools.boards.compile import build_tree, tree_files
-from tools.boards.deploy import check_itself, keep_journal_blocks
+from tools.boards.deploy import check_itself, deploy, keep_journal_blocks, with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
@@ -15,6 +15,14 @@ from umqtt31 import MQTTClient
 client = MQTTClient("hall-1", "127.0.0.1", store=board.journal())
 for i in range(3):
     client.publish(b"readings/%d" % i, b"value", qos=1)
+"""
+# A clean session gives up what an earlier life left, and no broker is needed for that.
+EMPTY = """\
+try:
+    client.connect(True)
+except OSError:
+    pass
+client.disconnect()
 """
 SETTINGS = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "journal"}'
 
@@ -44,6 +52,24 @@ def test_journal_command_when_board_has_no_journal_says_so(run, make_board, desk
     result = run("journal", "--port", board.port)
     assert result.exit_code == 1
     assert "no journal" in result.output
+
+
+def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
+    make_board, desk, tmp_path
+):
+    """Packets of level 5 mean nothing at another one: the node would not start."""
+    files = tree_files(build_tree(desk, tmp_path / "fs")) | {"settings.json": SETTINGS}
+    board = make_board(desk, with_list(files))
+    board.power_on("raw")
+    at_level_5 = files | {"settings.json": SETTINGS[:-1] + b', "level": 5}'}
+    at_level_4 = files | {"settings.json": SETTINGS[:-1] + b', "level": 4}'}
+    Remote(board.port).execute(PUBLISH)
+    with pytest.raises(BoardError, match="its journal holds 3 messages .* leave level as it is"):
+        deploy(board.port, at_level_5, desk)
+    assert check_itself(board.port)["journal"]["queued"] == 3
+    assert list(deploy(board.port, at_level_4, desk).changed) == ["settings.json"]
+    Remote(board.port).execute(PUBLISH.partition("for")[0] + EMPTY)
+    assert list(deploy(board.port, at_level_5, desk).changed) == ["settings.json"]
 
 
 def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(make_board, tmp_path):

@@ -145,6 +145,31 @@ def _check_settings(inventory, profile, port):
         raise BoardError(f"{port}: settings.json on the board: {problems[0]}: add CONFIG=")
 
 
+def _check_journal(port, inventory, plan):
+    # Packets of level 5 mean nothing at the other levels: with messages in its journal the
+    # node would not start.  What is on the board now can say whether there are any.
+    before, after = (
+        _level_5_of(text) for text in (inventory["texts"][SETTINGS], plan.changed.get(SETTINGS))
+    )
+    if None in (before, after) or before == after:
+        return
+    report = device.answer(Remote(port).execute(device.source("selfcheck")))
+    if count := sum(report.get("journal", {}).values()):
+        raise BoardError(
+            f"{port}: its journal holds {count} messages that cannot be sent at another level: "
+            "let them go out first, or leave level as it is"
+        )
+
+
+def _level_5_of(settings):
+    # -> is it level 5?  None if there is no journal, or nobody can tell.
+    try:
+        found = json.loads(settings)
+        return found.get("level", 3) == 5 if found.get("store") == "journal" else None
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
 def _lacks_journal(profile, inventory):
     return profile.journal.place == "reserved" and inventory["texts"][_JOURNAL_PLACE] is None
 
@@ -159,6 +184,7 @@ def deploy(port, files, profile, on_file=lambda path: None):
     inventory = take_inventory(remote, files)
     plan = make_plan(files, inventory)
     check_board(profile, inventory, plan, port)
+    _check_journal(port, inventory, plan)
     if _lacks_journal(profile, inventory):
         keep_journal_blocks(port, profile)
     if plan:
