@@ -111,6 +111,11 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
             "Job aborted\n\tat a.Error$.b(C.scala)\nCaused by: java.io.IOException: full\n\tat d",
             "java.io.IOException: full",
         ),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to "
+            "connect back. SQLSTATE: XXKST\n=== Streaming Query ===\nThread State: RUNNABLE",
+            "Python worker failed to connect back",
+        ),
     ],
 )
 def test_reason_of_a_failure_is_the_line_that_names_the_error(text, wanted):

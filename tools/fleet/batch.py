@@ -15,6 +15,7 @@ from . import places
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
+_ENDED = re.compile(r"terminated with exception: (.+?)\.?( SQLSTATE: \w+)?$")
 _ALERT_S = 60  # a command that hangs must not keep an audit from ending
 
 
@@ -118,7 +119,8 @@ def reason(error):
     """The line of an error's text that says what went wrong: Spark puts plans behind it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if _NAMED.match(line)]
-    return (named or lines or [repr(error)])[-1].removeprefix("Caused by: ")
+    ended = [found[1] for found in map(_ENDED.search, lines) if found]
+    return (named or ended or lines or [repr(error)])[-1].removeprefix("Caused by: ")
 
 
 def read_limits(texts):
