@@ -2,7 +2,7 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import connack, connect, disconnect, publish
+from host_tests.client.wire import connack, connect, disconnect, puback, publish
 from tools.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
@@ -282,3 +282,18 @@ def test_poll_before_connect_says_closed():
     d = Dialogue(is_connected=False)
     assert code_of(d.client.poll) == CLOSED
     assert code_of(d.client.ping) == CLOSED
+
+
+def test_connect_with_what_is_no_stream_changes_nothing():
+    """A clean session would give up what is in flight."""
+    for wrong in (16, "uart", [1]):
+        d = Dialogue()
+        dropped = []
+        d.client.on_drop = lambda *given, dropped=dropped: dropped.append(given)
+        packet_id = d.publish(b"x", 1)
+        d.take_packets()
+        error = error_of(d.client.connect, True, wrong)
+        assert isinstance(error, TypeError) and "stream" in str(error)
+        assert not dropped and d.client.is_connected
+        d.b2c(puback(packet_id))
+        assert d.client.inflight == 0
