@@ -625,8 +625,9 @@ class Protocol:
             self._owed += 1
             return self.next()
         buf = self._buffers[slot]
-        if self._is_putting:
-            self.store.get(slot, buf)
+        if self._is_putting and self.store.get(slot, buf) == 0:
+            self.refuse(slot, _JOURNAL)
+            return False
         n = end_of(buf)
         if waits & (_WAS_SENT | _MAYBE):
             buf[0] |= _DUP  # 31-2.1-DUP
