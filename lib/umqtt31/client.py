@@ -212,8 +212,8 @@ class MQTTClient:
         self._will = topic, msg, 4 | qos << 3 | bool(retain) << 5
 
     def set_callback(self, f):
-        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple."""
-        self.on_message = lambda message: f(message.topic, message.payload)
+        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple; None for none."""
+        self.on_message = f and (lambda message: f(message.topic, message.payload))
 
     def __getattr__(self, name):
         """`is_connected`: is there a connection that the broker accepted?

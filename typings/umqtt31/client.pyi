@@ -91,8 +91,9 @@ class MQTTClient:
     ) -> None: ...
     def set_last_will(self, topic: Data, msg: Data, retain: bool = False, qos: int = 0) -> None:
         """What the broker publishes when the connection is lost."""
-    def set_callback(self, f: Callable[[bytes, bytes], object]) -> None:
-        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple: allocates."""
+    def set_callback(self, f: Callable[[bytes, bytes], object] | None) -> None:
+        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple: allocates.
+        None: nothing is called."""
     def connect(
         self, clean_session: bool = True, stream: Stream | OpenStream | None = None
     ) -> bool:

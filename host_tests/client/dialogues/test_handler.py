@@ -232,6 +232,10 @@ def test_b2c_callback_of_umqtt_simple_gets_bytes():
     d.client.set_callback(lambda topic, msg: seen.append((topic, msg)))
     d.b2c(publish(b"t/1", b"payload", 1, 5))
     assert seen == [(b"t/1", b"payload")] and type(seen[0][0]) is type(seen[0][1]) is bytes
+    d.client.set_callback(None)
+    d.b2c(publish(b"t/1", b"payload", 1, 6))
+    assert len(seen) == 1
+    d.c2b(puback(5), puback(6))
 
 
 def test_on_drop_that_publishes_or_polls_gets_a_clear_error_and_breaks_nothing():
