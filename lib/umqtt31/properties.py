@@ -135,7 +135,7 @@ def variable(number):
 def given(properties, kind):
     """`properties` if a program may give them to such a packet, see SENT.  Raises
     ValueError, TypeError."""
-    properties = bytes(properties)
+    properties = bytes(as_bytes("properties", properties))  # a number would be so many zeros
     heap_lock()
     fault = fault_of(SENT, properties, 0, len(properties), kind)
     if fault:

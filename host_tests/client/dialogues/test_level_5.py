@@ -947,6 +947,10 @@ def test_c2b_properties_that_a_message_cannot_have_are_refused():
     assert isinstance(
         error_of(d.publish, properties={"content_type": "x"}), (TypeError, ValueError)
     )
+    for bad in (1 << 40, 1, 1.5, ["x"]):
+        for call in (d.publish, lambda **more: d.client.subscribe(b"a", 1, **more)):
+            error = error_of(call, properties=bad)
+            assert isinstance(error, TypeError) and "properties" in str(error), (bad, error)
     d.c2b()
     assert d.client.inflight == 0
 
