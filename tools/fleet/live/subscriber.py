@@ -68,7 +68,7 @@ class Subscriber:
             await_rel_timeout=86400,
             max_subscriptions=len(filters),
         )
-        self.client.on_message = self._take  # type: ignore[assignment]
+        self.client.on_message = self._take
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
     def prune(self, number):
