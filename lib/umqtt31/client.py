@@ -29,8 +29,6 @@ _ACCEPTED = const(4)
 
 _DROPPING = const(2)  # busy inside on_drop
 
-_NOT_SOON = const(0x3FFFFE00)  # as in `protocol`
-
 _PACKET_SUBSCRIBE = const(0x82)
 _PACKET_UNSUBSCRIBE = const(0xA2)
 _DISCONNECT = b"\xe0\x00"
@@ -474,22 +472,17 @@ class MQTTClient:
                             break  # the handler closed the connection
             except BaseException as error:
                 self._on_failure(error)
-            if protocol.has_moved or protocol.is_due or (protocol.wake_at - now) & _NOT_SOON:
-                n = protocol.tick(now, handled)
-                if n:
-                    if n > 1:
-                        self._fail(n)
-                    if protocol.aged:
-                        self._expire(now)
-                    if self._raw:
-                        heap_lock()
-                        self._push()
-                    if self._error:
-                        self._tell()
-            else:  # as tick() would: the call is a tenth of an idle poll
-                protocol.now = now
-                if handled:
-                    protocol.rx_at = now
+            n = protocol.tick(now, handled)
+            if n:
+                if n > 1:
+                    self._fail(n)
+                if protocol.aged:
+                    self._expire(now)
+                if self._raw:
+                    heap_lock()
+                    self._push()
+                if self._error:
+                    self._tell()
             if handled or timeout_ms <= 0:
                 return handled
             if until is None:

@@ -151,8 +151,7 @@ class Protocol:
     `is_present`: what the last CONNACK said of the session; `is_new`: the broker began a new
     one since the front set it to False.  `has_moved`: since
     `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
-    ticks of the last one, so what was sent since then went out at that time or later; `rx_at`:
-    of the last one behind a packet; `wake_at`: of the next look at what is timed, less one.
+    the last one, so what was sent since then went out at that time or later.
     """
 
     # What level 5 makes in another way.
@@ -166,7 +165,7 @@ class Protocol:
         self._short = self._direct = 0
         self.last_id = self._id_end = 0
         self.end = self.left = self._stuck_at = self.state = self._tries = 0
-        self.now = self._tx_at = self.rx_at = self._ping_at = self._moved_at = self.wake_at = 0
+        self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
         self.is_shared = False
         self.is_present = self.is_new = self.is_clean = self.was_clean = self.is_starved = False
@@ -200,6 +199,7 @@ class Protocol:
         self._on_publish = self._on_publish
         self._answer = self._answer
         self.next = self.next
+        self.tick = self.tick
         self.framing = Framing(size)
         self._head = self.framing.head
         self.message = self._new_message(self.framing.rx)
@@ -267,7 +267,7 @@ class Protocol:
         self.is_clean = is_clean
         self.write_first(connect)
         self.state = _OPENING
-        self.now = self._tx_at = self.rx_at = now
+        self.now = self._tx_at = self._rx_at = now
 
     def lost(self):
         """The stream is closed, and what was half written is gone with it."""
@@ -885,7 +885,7 @@ class Protocol:
             # RT-AWAITREL: not taken, so the broker has to send it again, and none
             # after it, or it would come out of its order.
             self.is_starved = True
-            self.wake_at = ticks_add(self.now, -1)
+            self._wake_at = ticks_add(self.now, -1)
             self.stats.refused += 1
             return False
         return True
@@ -975,18 +975,15 @@ class Protocol:
 
     def tick(self, now, handled):
         """It is `now`, and `handled` packets came since the last call -> 0, or 1 if there
-        is something to write or to give up, or the code of an error.
-
-        While nothing is due, `has_moved` is False and `wake_at` is ahead, it only notes the
-        time as `now` and `rx_at`: a front may do that instead of the call."""
+        is something to write or to give up, or the code of an error."""
         if self.has_moved:
             self.has_moved = False
             self._moved_at = now
             self._tries = 0
         self.now = now
         if handled:
-            self.rx_at = now
-        if (self.wake_at - now) & _NOT_SOON:
+            self._rx_at = now
+        if (self._wake_at - now) & _NOT_SOON:
             return self._check_timers(now)
         return self.is_due
 
@@ -996,7 +993,7 @@ class Protocol:
             self._stuck_at = self.left
             self._tx_at = now  # slow, but it goes on
         self.is_due = True
-        self.wake_at = ticks_add(now, -1)
+        self._wake_at = ticks_add(now, -1)
 
     def _check_timers(self, now):
         self.drowse(now)
@@ -1021,7 +1018,7 @@ class Protocol:
             self.ping()
         # No interval is under a second, so none that begins later is missed.
         most = 0 if self.is_starved or self.left else self._due_in(now, _WAKE_MS)
-        self.wake_at = ticks_add(now, most - 1 if most > 0 else -1)
+        self._wake_at = ticks_add(now, most - 1 if most > 0 else -1)
         return 1
 
     def drowse(self, now):
@@ -1066,7 +1063,7 @@ class Protocol:
         else:
             # Silence counts in both directions: a link that only sends may be dead.
             now = self.keepalive_ms * 3 // 4 - max(
-                ticks_diff(now, self._tx_at), ticks_diff(now, self.rx_at)
+                ticks_diff(now, self._tx_at), ticks_diff(now, self._rx_at)
             )
         return now if now < most else most
 

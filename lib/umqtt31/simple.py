@@ -13,7 +13,6 @@ from .errors import MQTTError
 from .packet import as_bytes
 
 _ONLINE = const(2)
-_NOT_SOON = const(0x3FFFFE00)  # as in `protocol`
 
 _MESSAGE = const(2)  # what received() says
 
@@ -365,21 +364,16 @@ class MQTTClient(_client.MQTTClient):
                 self._op = op
             elif event > _MESSAGE:
                 self._on_event(event)
-            if protocol.has_moved or protocol.is_due or (protocol.wake_at - now) & _NOT_SOON:
-                n = protocol.tick(now, event)
-                if n:
-                    if n > 1:
-                        self._fail(n)
-                    if protocol.aged:
-                        self._expire(now)
-                    if self._raw:
-                        heap_lock()
-                        self._push()
-                    self._tell()
-            else:  # as tick() would: the call is a tenth of an idle poll
-                protocol.now = now
-                if event:
-                    protocol.rx_at = now
+            n = protocol.tick(now, event)
+            if n:
+                if n > 1:
+                    self._fail(n)
+                if protocol.aged:
+                    self._expire(now)
+                if self._raw:
+                    heap_lock()
+                    self._push()
+                self._tell()
             if event or timeout_ms <= 0:
                 return event
             if until is None:
