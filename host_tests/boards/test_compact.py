@@ -445,6 +445,17 @@ def test_library_does_the_same_when_it_is_compact(make_library, tmp_path, module
     assert "client" in made.sources and "held" not in made.sources
 
 
+def test_function_is_not_called_as_a_method_that_keeps_its_name(make_library):
+    functions = "".join(f"def add_{k}(x):\n return x + {k}\n" for k in range(len(HIDDEN)))
+    calls = ", ".join(f"add_{k}(1)" for k in range(len(HIDDEN)))
+    client = (
+        f"{functions}class Client:\n def __len__(self): return 1\n def state(self): return {calls}"
+    )
+    made = make_library({"__init__": "from .client import Client", "client": client})
+    meant = {name: places for file in made.map.functions.values() for name, places in file.items()}
+    assert len(meant["__len__"]) == 1 and len(meant["__call__"]) == 1
+
+
 def test_module_that_is_handed_about_is_refused(make_library):
     modules = {
         "__init__": "from .client import Client",

@@ -56,6 +56,8 @@ class Writer:
             pools[name] = names.UNLIKELY + names.OTHERS if is_free else names.unlikely()
             wanted[name] = groups | {("functions of", home) for home in found.functions[name]}
         self._holders = defaultdict(set)
+        for name in found.functions.keys() - self._renamed:
+            self._holders[name] = {("functions of", home) for home in found.functions[name]}
         self._attributes = names.allot(wanted, pools, self._other_attributes, self._holders)
         self.attributes = defaultdict(list)
         for old, new in sorted(self._attributes.items()):
