@@ -14,7 +14,7 @@ from tools.standin import packets as p
 from .faults import Fault, fault
 from .incoming import Incoming
 from .network import Link
-from .record import Record
+from .record import Record, Violation
 from .world import World
 
 BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
@@ -78,6 +78,15 @@ class Program:
         # Has the broker sent all that it is to have?
         world = self.world
         return world.broker.is_done and len(world.rules.incoming.messages) == self._down
+
+
+def broken_promise(program: Any) -> Violation | None:
+    """Run a program to its end, or to the promise that it breaks."""
+    try:
+        program.run()
+    except Violation as violation:
+        return violation
+    return None
 
 
 class Handed(Incoming):
