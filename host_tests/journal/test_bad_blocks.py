@@ -105,6 +105,23 @@ def test_journal_of_four_blocks_when_one_is_worn_out_then_says_that_it_takes_not
     assert caught.value.code == JOURNAL
 
 
+def test_journal_of_four_blocks_when_one_failed_for_a_while_then_takes_messages_again():
+    flash = Flash(4)
+    flash.worn[1] = True
+    journal = opened(flash)
+    packet_id = 0
+    with pytest.raises(MQTTError, match="too few good blocks left"):
+        while packet_id < 200:
+            packet_id += 1
+            put(journal, 0, packet_id)
+            journal.remove(0)
+    flash.worn = {}
+    for later in range(packet_id + 1, packet_id + 200):
+        assert put(journal, 0, later)
+        journal.remove(0)
+    assert journal.bad_blocks() == 0
+
+
 def test_flash_that_takes_nothing_any_more_then_put_is_refused_and_nothing_is_due():
     flash = Flash(16)
     journal = opened(flash)

@@ -128,9 +128,13 @@ class Journal:
         # -> is there room for a message of `n` bytes?  Then it can be appended.
         ring = self._ring
         cost = ring.cost(_ENTRY_BYTES + n)
-        if self._used + cost > self._capacity - ring.bad_blocks * self._block_pages:
+        room = self._capacity - ring.bad_blocks * self._block_pages
+        if cost > room:
+            # Nothing that is given up would help.  Once nothing is kept, they may be tried again.
             if not self._used:
-                raise MQTTError(_JOURNAL, "journal has too few good blocks left")
+                ring.forgive()
+            raise MQTTError(_JOURNAL, "journal has too few good blocks left")
+        if self._used + cost > room:
             return False
         while self._kind[slot]:  # no note says yet that it is free
             self._program()

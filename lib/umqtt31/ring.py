@@ -136,6 +136,12 @@ class Ring:
             self.bad[place] = i < block
         self.skipped = 0
 
+    def forgive(self):
+        """Blocks that failed are to be tried again: it may have passed."""
+        for i in range(self.blocks):
+            self.bad[i] = 0
+        self.bad_blocks = 0
+
     def _place(self):
         # Find room for a group on fresh pages -> bytes needed behind its records, 0 if the
         # device fails.
