@@ -24,8 +24,8 @@ def test_reading_with_two_values_has_the_documented_bytes():
 def test_reading_when_full_leaves_out_further_values():
     reading = Reading("n", 0x0100, 1)
     reading.clear()
-    assert [reading.add(128 + i, i) for i in range(9)] == [True] * 8 + [False]
-    assert decode(bytes(reading.number(0, 1, 0)))["values"] == [(128 + i, i) for i in range(8)]
+    assert [reading.add(128 + i, i) for i in range(10)] == [True] * 9 + [False]
+    assert decode(bytes(reading.number(0, 1, 0)))["values"] == [(128 + i, i) for i in range(9)]
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 1 << 70])
