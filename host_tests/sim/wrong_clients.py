@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tools.sim.campaign import Job
 from tools.sim.script import parse
 from tools.sim.store import SurvivingStore
-from umqtt31 import FULL, Journal, MQTTError, terms
+from umqtt31 import FULL, MQTTError, terms
 from umqtt31 import client as client_module
 from umqtt31.client import MQTTClient
 from umqtt31.held import Held
@@ -342,18 +342,6 @@ def _pause_outlives_connection(advance):
     return wrong
 
 
-def _note_of_number_0(commit_slot):
-    def wrong(journal, slot):
-        try:
-            journal._program()
-        except BaseException:
-            journal._number[slot] = 0
-            journal.remove(slot)
-            raise
-
-    return wrong
-
-
 def _told_when_flash_works(give_up):
     def wrong(client, k, reason):
         packet_id = client._protocol.remove(k)
@@ -647,13 +635,6 @@ WRONG = {
     "pause outlives its connection": Wrong(
         MQTTClient, "_advance", _pause_outlives_connection,
         *_first_part(2, "down=11 spread_ms=560000000 keepalive=60000 sessions=mr", "termination"),
-    ),
-    "note that message 0 is done": Wrong(
-        Journal, "_commit_slot", _note_of_number_0,
-        *_first_part(
-            2, "up=111111 size=40 start=offline store=journal reboot=1",
-            "31-2.4-ID", "31-4.1-Q1",
-        ),
     ),
     "given up and nobody is told": Wrong(
         MQTTClient, "_give_up", _told_when_flash_works,

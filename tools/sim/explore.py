@@ -16,6 +16,7 @@ from .script import INSIDE, Script
 
 Schedule = tuple[Script, tuple[Fault, ...]]
 
+_OFTEN = 6  # failures of the flash in a row, of which the journal bears 4
 _KINDS = {
     place: [Fault(place, 0, kind, value) for kind, value in kinds.items()]
     for place, kinds in PLACES.items()
@@ -163,12 +164,16 @@ def single_faults(places: dict[str, int]) -> Iterator[Fault]:
 def first_faults(places: dict[str, int], kinds: int) -> Iterator[Fault]:
     """Single faults, at each place only so many `kinds` of them, which take turns; 0: all.
 
-    A flash that fails is tried at each place, between so many ways to cut it off.
+    A flash that fails is tried at each place, between so many ways to cut it off: once or
+    more often than the journal tries.
     """
     turn = 0
     for _, group in groupby(single_faults(places), key=lambda item: item[:2]):
         faults = list(group)
-        yield from (fault for fault in faults if kinds and fault.kind == "fail")
+        for fault in faults:
+            if kinds and fault.kind == "fail":
+                # Two by two, so that who takes every other fault meets both.
+                yield fault._replace(value=_OFTEN) if fault.at & 2 else fault
         faults = [fault for fault in faults if not kinds or fault.kind != "fail"]
         for k in range(min(kinds or len(faults), len(faults))):
             yield faults[(turn + k) % len(faults)]
