@@ -316,7 +316,8 @@ class Modem:
         with self._board, contextlib.suppress(ConnectionError):
             while data := self._board.recv(4096):
                 if self._carrier.exists():
-                    self._broker.sendall(data)
+                    with contextlib.suppress(OSError):  # the link may end just now
+                        self._broker.sendall(data)
                     continue
                 line = (line + data).replace(b"+++", b"")
                 while b"\r\n" in line:
