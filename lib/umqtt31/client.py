@@ -60,6 +60,12 @@ def check_range(name, value, least, most):
         raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
 
 
+def check_stream(stream):
+    """Raise TypeError unless `stream` is one, as far as that can be seen."""
+    if not hasattr(stream, "readinto"):
+        raise TypeError("stream has no readinto()")
+
+
 # What a stream may raise; Mbed TLS's errors come as OSError and as ValueError.
 _STREAM_ERRORS = (OSError, ValueError, MemoryError)
 
@@ -545,7 +551,7 @@ class MQTTClient:
         if self._is_busy:
             raise MQTTError(_BUSY)
         if stream and not callable(stream):
-            self._check_stream(stream)
+            check_stream(stream)
         self._close()
         self._error = None
         if callable(stream):
@@ -633,7 +639,7 @@ class MQTTClient:
         self._clean = clean
         self._error = None
         stream = stream or open_stream(self._opener, self._address, self.look_up)
-        self._check_stream(stream)
+        check_stream(stream)
         self._raw = stream
         self._began_at = now = time.ticks_ms()
         self._protocol.keepalive_ms = keepalive * 1000
@@ -642,10 +648,6 @@ class MQTTClient:
         heap_lock()
         self._push()
         self._tell()
-
-    def _check_stream(self, stream):
-        if not hasattr(stream, "readinto"):
-            raise TypeError("stream has no readinto()")
 
     def _fit(self, size):
         # May CONNECT, SUBSCRIBE or UNSUBSCRIBE have so many bytes?
