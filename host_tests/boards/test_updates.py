@@ -406,8 +406,7 @@ with open("offer", "rb") as file:
 with open("bundle", "rb") as file:
     bundle = file.read()
 updates.take(offer)
-at = tell()
-print("begins with", at)
+begin = at = tell()
 while at.startswith("have"):
     have = int(at.split()[1])
     if have:
@@ -417,7 +416,7 @@ while at.startswith("have"):
         break
     updates.take(b"C" + offer[1:9] + have.to_bytes(4, "big") + bundle[have : have + 400])
     at = tell()
-print(at, sorted(os.listdir("incoming")), "done")
+print("begins with", begin, "and ends with", at, sorted(os.listdir("incoming")), "done")
 """ % KEY.hex().encode()
 
 
