@@ -87,17 +87,20 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
     assert (status["device"], status["status"]) == ("hall-1", "online")
 
 
-def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
-    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
-    words = ["watch", "--server", server, "--prefix", "watched", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tools", "boards", *words],
+def started(mosquitto, errors, command, *words):
+    server = f"{mosquitto.host}:{mosquitto.port}"
+    return subprocess.Popen(
+        [sys.executable, "-m", "tools", "boards", command, "--server", server, *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         text=True,
     )
-    with process:
+
+
+def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
+    words = ["watch", "--prefix", "watched", "--json"]
+    with started(shared_mosquitto, subprocess.PIPE, *words) as process:
         # Retained, so that it comes whenever the subscription does.
         publish = ["mosquitto_pub", "-h", shared_mosquitto.host, "-p", str(shared_mosquitto.port)]
         topic = ["-t", "watched/hall-1/status"]
@@ -171,16 +174,8 @@ def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shar
     client.on_message = lambda client, data, message: heard.put(message.payload)
     client.subscribe(topic)
     client.loop_start()
-    server = f"{shared_mosquitto.host}:{shared_mosquitto.port}"
-    words = ["clock", "--server", server, "--topic", topic, "--every", "1"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tools", "boards", *words],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    with process:
+    words = ["clock", "--topic", topic, "--every", "1"]
+    with started(shared_mosquitto, subprocess.STDOUT, *words) as process:
         assert topic in process.stdout.readline()
         before = [heard.get(timeout=20) for _ in range(2)]
         process.send_signal(end)
