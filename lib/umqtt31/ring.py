@@ -105,15 +105,14 @@ class Ring:
 
     def _is_done(self, tail_bytes):
         self._seal(tail_bytes)
+        is_done = False
         try:
-            if self._write(self._page * self.page_bytes):
-                return True
-        except BaseException:
-            self._leave_page(self._pages)
-            raise
-        # The page may be half programmed: never again with other bytes.
-        self._leave_page(self._pages)
-        return False
+            is_done = self._write(self._page * self.page_bytes)
+        finally:
+            if not is_done:
+                # The page may be half programmed: never again with other bytes.
+                self._leave_page(self._pages)
+        return is_done
 
     def _fail(self, is_begun):
         # A block, one that has groups or one that is begun, took none.  Twice, or once
