@@ -105,14 +105,15 @@ class Ring:
 
     def _is_done(self, tail_bytes):
         self._seal(tail_bytes)
-        is_done = False
         try:
-            is_done = self._write(self._page * self.page_bytes)
-        finally:
-            if not is_done:
-                # The page may be half programmed: never again with other bytes.
-                self._leave_page(self._pages)
-        return is_done
+            if self._write(self._page * self.page_bytes):
+                return True
+        except BaseException:  # with `finally`, its frame would lie on the heap
+            self._leave_page(self._pages)
+            raise
+        # The page may be half programmed: never again with other bytes.
+        self._leave_page(self._pages)
+        return False
 
     def _fail(self, is_begun):
         # A block, one that has groups or one that is begun, took none.  Twice, or once
