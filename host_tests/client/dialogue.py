@@ -117,6 +117,12 @@ class Dialogue:
         self.messages = []
         return messages
 
+    def watch_drops(self):
+        """-> a list that grows with what is given up, (packet id, reason)."""
+        dropped = []
+        self.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+        return dropped
+
     def connect_packet(self, clean):
         """CONNECT as this client sends it."""
         options = {}

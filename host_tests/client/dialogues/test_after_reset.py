@@ -25,8 +25,7 @@ def test_c2b_what_was_in_flight_before_a_reset_is_in_flight_and_not_given_up():
     d.publish(b"2", 2)
     again = Dialogue(store=store, is_connected=False, **options)
     assert (again.client.inflight, again.client.queued) == (2, 0)
-    dropped = []
-    again.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    dropped = again.watch_drops()
     store.last_id = 2
     ids = [again.publish(b"%d" % number) for number in (3, 4, 5)]
     assert dropped == [(ids[0], FULL)]

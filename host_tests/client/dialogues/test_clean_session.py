@@ -15,13 +15,6 @@ from host_tests.client.wire import (
 from umqtt31 import CLOSED
 
 
-def watch_drops(d):
-    """-> a list that grows with what is given up."""
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
-    return dropped
-
-
 def assert_sent_as_new(d, payloads, qos):
     """The client sends just these, none marked DUP; the broker takes them all to the end."""
     sent = d.take_publishes()
@@ -42,7 +35,7 @@ def assert_sent_as_new(d, payloads, qos):
 def test_c2b_clean_reconnect_when_pubrec_was_seen_then_publishes_again_as_new():
     for has_pubrel in (False, True):
         d = Dialogue(clean=True)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         d.publish(b"1", 2)
         d.stream.take()
         d.stream.is_blocked = not has_pubrel
@@ -58,7 +51,7 @@ def test_c2b_clean_reconnect_when_pubrec_was_seen_then_publishes_again_as_new():
 def test_c2b_clean_reconnect_when_in_flight_then_publishes_again_as_new():
     for qos in (1, 2):
         d = Dialogue(clean=True)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         d.publish(b"1", qos)
         d.publish(b"2", qos)
         d.lose()
@@ -84,7 +77,7 @@ def test_c2b_clean_reconnect_when_states_differ_then_all_go_out_as_new_in_order(
 # 311-3.1.2-6.
 def test_c2b_clean_connect_gives_up_what_clean_reconnect_keeps():
     d = Dialogue(clean=True)
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     packet_id = d.publish(b"1", 2)
     d.lose()
     d.reconnect(clean=True)
@@ -101,7 +94,7 @@ def test_c2b_clean_connect_gives_up_what_clean_reconnect_keeps():
 def test_c2b_kept_connect_after_a_clean_one_sends_what_is_in_flight_as_new():
     for qos in (1, 2):
         d = Dialogue(clean=True)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         d.publish(b"1", qos)
         d.publish(b"2", qos)
         if qos == 2:

@@ -105,8 +105,7 @@ def test_max_age_when_flash_fails_then_each_message_given_up_is_told():
     d = Dialogue(store=flash.journal(), max_inflight=1, max_mqueue_len=120, keepalive=0)
     d.publish(b"in flight")
     ids = [d.publish(b"%d" % k, max_age=10) for k in range(100)]
-    told = []
-    d.client.on_drop = lambda packet_id, reason: told.append((packet_id, reason))
+    told = d.watch_drops()
     flash.is_failing = True
     d.clock.sleep_ms(10000)
     for _ in range(60):
@@ -220,8 +219,7 @@ def fill(flash, **options):
     """-> a client whose journal is full before its queue, and how many it took."""
     options = dict(max_mqueue_len=200, max_inflight=1, buffer_size=256, **options)
     d = Dialogue(is_connected=False, store=flash.journal(), **options)
-    told = []
-    d.client.on_drop = lambda packet_id, reason: told.append((packet_id, reason))
+    told = d.watch_drops()
     count = 0
     while not told:
         count += 1

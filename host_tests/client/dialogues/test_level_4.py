@@ -20,12 +20,6 @@ from umqtt31 import PROTOCOL, REFUSED_VERSION, MQTTClient, MQTTError
 LEVELS = (4,)
 
 
-def watch_drops(d):
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
-    return dropped
-
-
 def connect_as(client_id, clean, packet):
     """One client in little memory connects -> is this just the packet that it sends?"""
     options = {"buffer_size": len(packet) + 8, "max_inflight": 1, "max_mqueue_len": 0}
@@ -170,7 +164,7 @@ def test_c2b_session_that_was_lost_when_in_flight_then_all_goes_out_as_new():
     for qos in (1, 2):
         for is_reconnect in (True, False):
             d = Dialogue()
-            dropped = watch_drops(d)
+            dropped = d.watch_drops()
             for payload in (b"1", b"2", b"3"):
                 d.publish(payload, qos)
             if qos == 2:

@@ -60,12 +60,6 @@ def allowed(is_present=False, clean=True, **said):
     return d
 
 
-def watch_drops(d):
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
-    return dropped
-
-
 # --- CONNECT ----------------------------------------------------------------------------
 
 
@@ -405,7 +399,7 @@ def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
     """MQTT-3.2.2-11, MQTT-3.2.2-14, MQTT-3.2.2-15: accepted before the broker said so."""
     for make in (None, FailingFlash):
         d = Dialogue(is_connected=False, store=make().journal() if make else None)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         d.publish(b"1", 1)
         d.publish(b"2", 2)
         d.publish(b"3", 1, retain=True)
@@ -425,7 +419,7 @@ def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_t
     for said in (properties(maximum_qos=1), properties(retain_available=0)):
         for is_present in (True, False):
             d = Dialogue()
-            dropped = watch_drops(d)
+            dropped = d.watch_drops()
             d.publish(b"1", 2, retain=True)
             d.stream.take()
             d.b2c(pubrec(1))
@@ -443,7 +437,7 @@ def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_t
 def test_b2c_puback_that_refuses_ends_the_flow_and_is_told():
     """MQTT-4.4.0-2, MQTT-4.3.2-3."""
     d = Dialogue()
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
     d.stream.take()
@@ -459,7 +453,7 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
     """MQTT-4.3.3-4, MQTT-4.3.3-5, MQTT-4.4.0-2."""
     for store in (None, FailingFlash().journal()):
         d = Dialogue(max_inflight=2, store=store)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         for k in (b"1", b"2", b"3"):
             d.publish(k, 2)
         d.work()
@@ -473,7 +467,7 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
 
 def test_b2c_refusal_of_nothing_that_waits_for_it_changes_nothing():
     d = Dialogue()
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     d.publish(b"1", 2)
     d.publish(b"2", 1)
     d.b2c(puback(1, 0x80), pubrec(2, 0x80), puback(7, 0x80), pubrec(7, 0x80))
@@ -495,7 +489,7 @@ def test_b2c_refused_while_the_window_is_full_then_the_next_one_goes():
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again():
     """MQTT-4.4.0-2: what the answer said holds, whatever comes between."""
     d = Dialogue()
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
     d.stream.feed(puback(1, 0x80), OSError(104))
@@ -508,7 +502,7 @@ def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again(
 
 def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
     d = Dialogue()
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     told = d.client.on_drop
 
     def raise_once(packet_id, reason):
@@ -961,7 +955,7 @@ def test_c2b_properties_that_a_message_cannot_have_are_refused():
 def test_c2b_message_that_waited_says_what_is_left_and_too_old_is_not_sent():
     """MQTT-4.3.3-7."""
     d = Dialogue(is_connected=False)
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     d.publish(b"1", 1, max_age=10)
     d.publish(b"2", 2, max_age=100, properties=encode(content_type="c"))
     d.publish(b"3", 1)
@@ -1217,8 +1211,7 @@ def test_c2b_alias_behind_other_packets_goes_to_its_own_message_only():
 
 def test_c2b_qos0_with_an_age_while_offline_is_refused_and_nothing_is_given_up_for_it():
     d = Dialogue(is_connected=False, level=5, max_mqueue_len=1, overflow="drop_oldest")
-    dropped = []
-    d.client.on_drop = lambda *args: dropped.append(args)
+    dropped = d.watch_drops()
     d.publish(b"kept")
     assert code_of(d.publish, b"lost", 0, max_age=5) == CLOSED
     assert dropped == [] and d.client.queued == 1

@@ -19,12 +19,6 @@ def pass_offline(d, hours, by_connect=False):
     d.clock.sleep_ms(hours % 6 * HOUR * 1000)
 
 
-def watch_drops(d):
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
-    return dropped
-
-
 def test_reconnect_when_a_connect_came_between_then_its_pause_is_forgotten():
     d = Dialogue(is_connected=False, keepalive=0)
     assert d.client.reconnect() is False
@@ -55,7 +49,7 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
 
 def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
     d = Dialogue(is_connected=False)
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     for _ in range(50):  # so that the next pauses are long
         d.client.reconnect(1000)
     packet_id = d.publish(max_age=5)
@@ -94,7 +88,7 @@ def test_b2c_held_id_when_offline_for_less_than_its_time_then_is_held():
 def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
     for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
         d = Dialogue(is_connected=False)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=3000)
         pass_offline(d, hours, hours % 4 == 0)
         d.connect(False)
@@ -105,7 +99,7 @@ def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
 # RT-MQUEUE: an age limit is its own message's, also of one that never waits.
 def test_c2b_max_age_of_a_message_that_goes_out_at_once_then_no_other_is_given_up():
     d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     d.publish(b"in flight", 2)
     aged = d.publish(b"aged", 2, max_age=3)
     d.publish(b"kept", 1)
@@ -120,7 +114,7 @@ def test_c2b_max_age_of_a_message_that_goes_out_at_once_then_no_other_is_given_u
 def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
     for qos0 in (False, True):
         d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0, mqueue_store_qos0=qos0)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         d.publish(b"in flight", 2)
         ids, kept = [], []
         for number in range(5):
@@ -155,7 +149,7 @@ def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
 # RT-MQUEUE: expired messages make room.
 def test_publish_when_queue_is_full_of_expired_messages_then_they_leave():
     d = Dialogue(is_connected=False, max_mqueue_len=3)
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     ids = [d.publish(b"%d" % k, max_age=10) for k in range(2)]
     kept = d.publish(b"kept")
     assert code_of(d.publish, b"refused") == FULL and not dropped
@@ -170,7 +164,7 @@ def test_publish_when_queue_is_full_of_expired_messages_then_they_leave():
 # RT-MQUEUE: what is too old goes first, what the policy would give up stays.
 def test_publish_when_queue_is_full_then_policy_gives_up_nothing_while_there_are_expired():
     d = Dialogue(is_connected=False, max_mqueue_len=2, overflow="drop_oldest")
-    dropped = watch_drops(d)
+    dropped = d.watch_drops()
     oldest = d.publish(b"oldest")
     aged = d.publish(b"aged", max_age=10)
     d.clock.sleep_ms(10000)
@@ -185,7 +179,7 @@ def test_max_age_of_what_waits_for_its_record_is_looked_at_before_a_publish_send
     for rest_ms, is_old in ((9999, False), (10000, True)):
         flash = FailingFlash()
         d = Dialogue(store=flash.journal(group_commit=True))
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         packet_id = d.publish(b"aged", max_age=10)
         d.clock.sleep_ms(rest_ms)
         d.publish(b"now", 0)
@@ -196,7 +190,7 @@ def test_max_age_of_what_waits_for_its_record_is_looked_at_before_a_publish_send
 def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
     for is_poll in (False, True):
         d = Dialogue(is_connected=False)
-        dropped = watch_drops(d)
+        dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=10)
         d.clock.sleep_ms(9999)
         assert d.client.reconnect() is False

@@ -190,8 +190,7 @@ def test_c2b_drop_oldest_gives_up_the_oldest_that_waits():
     B: PUBACK 1, C: PUBLISH 3
     """
     d = Dialogue(max_inflight=1, max_mqueue_len=2, overflow="drop_oldest")
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    dropped = d.watch_drops()
     for payload in payloads(1, 2, 3, 4):
         d.publish(payload)
     assert dropped == [(2, FULL)] and d.client.stats.dropped == 1
@@ -217,8 +216,7 @@ def test_c2b_latest_replaces_the_waiting_message_of_the_same_topic():
     B: PUBACK 1, C: PUBLISH b 3; B: PUBACK, C: PUBLISH a 4
     """
     d = Dialogue(max_inflight=1, max_mqueue_len=2, overflow="latest")
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    dropped = d.watch_drops()
     d.publish(b"1", topic=b"a")
     d.publish(b"2", topic=b"a")
     d.publish(b"3", topic=b"b")
@@ -257,8 +255,7 @@ def test_c2b_message_too_old_is_given_up_only_while_it_waits():
     B: PUBREC 1, C: PUBREL 1, B: PUBCOMP 1, C: PUBLISH 3
     """
     d = Dialogue(max_inflight=1, keepalive=0)
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    dropped = d.watch_drops()
     d.publish(b"1", 2, max_age=10)
     d.publish(b"2", 2, max_age=10)
     d.publish(b"3", 2)

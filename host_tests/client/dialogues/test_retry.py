@@ -370,8 +370,7 @@ def test_c2b_clean_session_gives_up_what_was_in_flight_and_says_so():
     C: PUBLISH 3 only; on_drop was told of 1 and 2
     """
     d = Dialogue()
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append((packet_id, reason))
+    dropped = d.watch_drops()
     d.publish(b"1")
     d.publish(b"2", 2)
     d.b2c(pubrec(2))

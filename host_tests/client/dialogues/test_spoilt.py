@@ -16,8 +16,7 @@ def spoil(flash, payload):
 def dialogue(flash, **options):
     """-> a client that is offline, and what it is told of dropped messages."""
     d = Dialogue(is_connected=False, store=flash.journal(), **options)
-    told = []
-    d.client.on_drop = lambda packet_id, reason: told.append((packet_id, reason))
+    told = d.watch_drops()
     return d, told
 
 
