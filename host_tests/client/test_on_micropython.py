@@ -11,13 +11,19 @@ from host_tests.client.runner import FOLDER, functions_of, run_module
 from tools.boards.compile import compile_library
 from tools.micropython import choose
 
-MODULES = sorted((FOLDER / "dialogues").glob("test_*.py"))
+DIALOGUES = FOLDER / "dialogues"
+MODULES = sorted(DIALOGUES.rglob("test_*.py"))
 # These look at what the library keeps to itself, which has other names on a board.
 INSIDE = {"test_codec", "test_matching", "test_properties"}
 MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[4]"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def name_of(path):
+    """-> "level_5/test_connect": what pytest shows of the module."""
+    return path.relative_to(DIALOGUES).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_dialogues_of_a_module_hold_on_micropython(micropython, path):
     results = run_module(micropython, path)
     failures = {name: text for name, text in results.items() if text}
@@ -34,7 +40,7 @@ def built(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.stem not in INSIDE], ids=lambda path: path.stem
+    "path", [path for path in MODULES if name_of(path) not in INSIDE], ids=name_of
 )
 def test_dialogues_of_a_module_hold_with_the_library_as_boards_get_it(built, path):
     results = run_module(choose(bits=32), path, library=built)

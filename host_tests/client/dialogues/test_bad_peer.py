@@ -17,7 +17,7 @@ from host_tests.client.wire import (
 )
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TOO_LARGE
 
-# What level 5 does in their place is in test_level_5.py.
+# What level 5 does in their place is in `level_5/`.
 BELOW_5 = (
     "test_b2c_packets_only_a_client_sends_are_a_protocol_error",
     "test_b2c_answers_of_a_wrong_length_are_a_protocol_error",

@@ -6,7 +6,7 @@ from host_tests.client.wire import connack, connect, disconnect, puback, publish
 from tools.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
-# What level 5 does in their place is in test_level_5.py.
+# What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_b2c_anything_but_connack_first_is_a_protocol_error",)
 
 # The bytes of MQTT 3.1 itself.
@@ -288,8 +288,7 @@ def test_connect_with_what_is_no_stream_changes_nothing():
     """A clean session would give up what is in flight."""
     for wrong in (16, "uart", [1]):
         d = Dialogue()
-        dropped = []
-        d.client.on_drop = lambda *given, dropped=dropped: dropped.append(given)
+        dropped = d.watch_drops()
         packet_id = d.publish(b"x", 1)
         d.take_packets()
         error = error_of(d.client.connect, True, wrong)

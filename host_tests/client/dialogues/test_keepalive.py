@@ -4,7 +4,7 @@ from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import pingreq, pingresp, puback, publish
 from umqtt31 import TIMEOUT
 
-# What level 5 does in their place is in test_level_5.py.
+# What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_next_due_ms_never_sleeps_past_what_is_due",)
 
 

@@ -15,7 +15,7 @@ from host_tests.client.wire import (
 from tools.standin.store import KeepingStore
 from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
-# What level 5 does in their place is in test_level_5.py.
+# What level 5 does in their place is in `level_5/`.
 BELOW_5 = (
     "test_c2b_retry_time_out_begins_anew_with_the_connection",
     "test_c2b_qos1_retry_time_out_is_settable_and_grows",

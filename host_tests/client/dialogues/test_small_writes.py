@@ -11,7 +11,7 @@ from host_tests.client.wire import (
 )
 from umqtt31 import NETWORK, TIMEOUT
 
-# What level 5 does in their place is in test_level_5.py.
+# What level 5 does in their place is in `level_5/`.
 BELOW_5 = (
     "test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",
     "test_c2b_acknowledged_while_waiting_to_be_sent_again_then_qos2_is_not_published_again",

@@ -1,0 +1,208 @@
+"""Reasons in answers, in DISCONNECT, and AUTH, which is refused.  MQTT 5 §3.4 to §3.7, §3.14,
+§4.13."""
+
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogues.level_5.opened import allowed
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import disconnect, properties, puback, pubcomp, publish, pubrec, pubrel
+from umqtt31 import CLOSED, PROTOCOL, MQTTError
+from umqtt31.properties import encode
+
+LEVELS = (5,)
+
+
+def test_b2c_puback_that_refuses_ends_the_flow_and_is_told():
+    """MQTT-4.4.0-2, MQTT-4.3.2-3."""
+    d = Dialogue()
+    dropped = d.watch_drops()
+    d.publish(b"1", 1)
+    d.publish(b"2", 1)
+    d.stream.take()
+    d.b2c(puback(1, 0x97, properties(reason_string=b"full")), puback(2, 0x10))
+    assert dropped == [(1, 0x97)] and d.client.inflight == 0
+    assert d.client.v5.reason == 0x97 and d.client.stats.dropped == 1
+    d.lose()
+    d.connect(False)
+    d.c2b()
+
+
+def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
+    """MQTT-4.3.3-4, MQTT-4.3.3-5, MQTT-4.4.0-2."""
+    for store in (None, FailingFlash().journal()):
+        d = Dialogue(max_inflight=2, store=store)
+        dropped = d.watch_drops()
+        for k in (b"1", b"2", b"3"):
+            d.publish(k, 2)
+        d.work()
+        d.stream.take()
+        d.b2c(pubrec(2, 0x87), pubrec(1))
+        d.c2b(pubrel(1), publish(b"t", b"3", 2, 3))
+        assert dropped == [(2, 0x87)] and d.client.inflight == 2
+        d.b2c(pubrec(2), pubcomp(1), pubrec(3), pubcomp(3))
+        assert d.client.inflight == 0 and len(dropped) == 1
+
+
+def test_b2c_refusal_of_nothing_that_waits_for_it_changes_nothing():
+    d = Dialogue()
+    dropped = d.watch_drops()
+    d.publish(b"1", 2)
+    d.publish(b"2", 1)
+    d.b2c(puback(1, 0x80), pubrec(2, 0x80), puback(7, 0x80), pubrec(7, 0x80))
+    assert d.client.inflight == 2 and d.client.stats.strays == 4 and not dropped
+    d.b2c(pubrec(1), pubrec(1, 0x80), puback(2), pubcomp(1))
+    assert d.client.inflight == 0 and not dropped
+
+
+def test_b2c_refused_while_the_window_is_full_then_the_next_one_goes():
+    """MQTT-4.9.0-2: a refused message takes no place any more."""
+    d = allowed(receive_maximum=1)
+    for k in (b"1", b"2", b"3"):
+        d.publish(k, 1)
+    d.stream.take()
+    d.b2c(puback(1, 0x80))
+    d.c2b(publish(b"t", b"2", 1, 2))
+
+
+def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again():
+    """MQTT-4.4.0-2: what the answer said holds, whatever comes between."""
+    d = Dialogue()
+    dropped = d.watch_drops()
+    d.publish(b"1", 1)
+    d.publish(b"2", 1)
+    d.stream.feed(puback(1, 0x80), OSError(104))
+    assert isinstance(error_of(d.work), MQTTError)
+    d.connect(False)
+    d.work()
+    d.c2b(publish(b"t", b"2", 1, 2, dup=1))
+    assert dropped == [(1, 0x80)]
+
+
+def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
+    d = Dialogue()
+    dropped = d.watch_drops()
+    told = d.client.on_drop
+
+    def raise_once(packet_id, reason):
+        told(packet_id, reason)
+        if packet_id == 1:
+            raise KeyError
+
+    d.client.on_drop = raise_once
+    d.publish(b"1", 1)
+    d.publish(b"2", 1)
+    d.stream.feed(puback(1, 0x80), puback(2, 0x80))
+    assert isinstance(error_of(d.work), KeyError)
+    d.work()
+    assert dropped == [(1, 0x80), (2, 0x80)] and d.client.inflight == 0
+
+
+def test_b2c_answers_with_properties_are_read_and_malformed_ones_end_the_connection():
+    """MQTT-4.13.1-1, MQTT-2.1.3-1."""
+    said = properties(reason_string=b"why", user_property=[(b"k", b"v")])
+    d = Dialogue()
+    d.publish(b"1", 1)
+    d.publish(b"2", 2)
+    d.b2c(puback(1, 0, said), pubrec(2, 0, said), pubcomp(2, 0x92, said))
+    assert d.client.inflight == 0
+    d.b2c(publish(b"t", b"x", 2, 5), pubrel(5, 0, 0, said))
+    for bad, reason in (
+        (b"\x40\x04\x00\x01\x00\x01", 0x81),
+        (b"\x40\x05\x00\x01\x00\x00\x00", 0x81),
+        (b"\x40\x06\x00\x01\x00\x02\x01\x01", 0x81),
+        (b"\x50\x01\x00", 0x81),
+        (b"\x42\x02\x00\x01", 0x81),
+        (b"\x60\x02\x00\x01", 0x81),
+        (b"\x91\x04\x00\x01\x00\x00", 0x81),
+        (b"\xd0\x01\x00", 0x81),
+        (b"\xd1\x00", 0x81),
+        (b"\x20\x03\x00\x00\x00", 0x82),
+        (b"\x10\x02\x00\x01", 0x82),
+        (b"\xa2\x02\x00\x01", 0x81),
+    ):
+        d = Dialogue()
+        d.stream.feed(bad)
+        assert code_of(d.work) == PROTOCOL, bad
+        d.c2b(disconnect(reason))
+
+
+def test_b2c_disconnect_tells_its_reason():
+    """MQTT-4.13.2-1, MQTT-3.14.4-1, MQTT-3.14.4-2."""
+    for reason, code in ((0x8E, 0x8E), (0x8B, 0x8B), (0x9C, 0x9C), (0, CLOSED), (4, CLOSED)):
+        d = Dialogue()
+        d.publish(b"1", 1)
+        d.stream.take()
+        said = properties(reason_string=b"why", server_reference=b"h")
+        d.stream.feed(disconnect(reason, said))
+        assert code_of(d.work) == code
+        assert d.stream.is_closed and d.client.v5.reason == reason
+        assert d.client.v5.disconnect.reason_string == b"why"
+        assert d.client.v5.disconnect.server_reference == b"h"
+        d.c2b()
+        d.reconnect(False)
+        d.c2b(publish(b"t", b"1", 1, 1, dup=1))
+
+
+def test_b2c_disconnect_in_all_its_forms():
+    long = properties(reason_string=b"r" * 200)
+    for form, code in (
+        (b"\xe0\x00", CLOSED),
+        (b"\xe0\x01\x80", 0x80),
+        (b"\xe0\x02\x8d\x00", 0x8D),
+        (disconnect(0x81, long), 0x81),
+        (b"\xe0\x02\x80\x01", PROTOCOL),
+        (b"\xe0\x03\x80\x00\x00", PROTOCOL),
+        (b"\xe0\x07\x80\x05\x11\x00\x00\x00\x01", PROTOCOL),
+        (b"\xe1\x00", PROTOCOL),
+    ):
+        d = Dialogue()
+        d.stream.feed(form)
+        assert code_of(d.work) == code, form
+    d = Dialogue()
+    d.stream.feed(disconnect(0x81, long))
+    assert code_of(d.work) == 0x81
+    assert d.client.v5.disconnect.reason_string == b"r" * 200
+
+
+def test_b2c_disconnect_without_a_reason_has_none_of_the_packet_before():
+    d = Dialogue()
+    d.stream.feed(pubrel(0x8700), b"\xe0\x00")
+    assert code_of(d.work) == CLOSED
+    assert d.client.v5.reason == 0
+
+
+def test_b2c_auth_is_refused():
+    """MQTT-4.12.0-6, MQTT-4.12.0-7."""
+    d = Dialogue()
+    d.stream.feed(b"\xf0\x02\x18\x00")
+    assert code_of(d.work) == PROTOCOL
+    d.c2b(disconnect(0x82))
+    assert isinstance(error_of(encode, authentication_method="SCRAM"), ValueError)
+
+
+def test_c2b_disconnect_says_what_the_program_wants():
+    """MQTT-3.14.2-1, MQTT-3.14.4-1, MQTT-3.14.4-2."""
+    for reason, given, expected in (
+        (0, b"", b"\xe0\x00"),
+        (4, b"", b"\xe0\x02\x04\x00"),
+        (
+            0,
+            encode(session_expiry_interval=60),
+            disconnect(0, properties(session_expiry=60)),
+        ),
+    ):
+        d = Dialogue()
+        d.client.v5.leave_reason = reason
+        d.client.v5.leave_properties = given
+        d.client.disconnect()
+        d.c2b(expected)
+        assert d.stream.is_closed
+
+
+def test_c2b_half_a_packet_is_followed_by_no_disconnect():
+    d = Dialogue()
+    d.stream.write_most = 3
+    d.publish(b"x" * 20)
+    d.stream.feed(b"\xf0\x00")
+    d.stream.is_blocked = True
+    assert code_of(d.work) == PROTOCOL
+    assert len(d.stream.take()) == 3
