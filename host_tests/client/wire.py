@@ -90,3 +90,8 @@ def unsuback(packet_id, *codes, properties=b""):
     if level == 5:
         codes = codes or (0,)
     return packets.unsuback(packet_id, *codes, properties=_section(properties))
+
+
+def refused(answer, packet_id, reason):
+    """What the client answers to a message that was refused; `answer`: puback or pubrec."""
+    return answer(packet_id, reason, properties(reason_string=b"refused"))

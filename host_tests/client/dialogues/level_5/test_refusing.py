@@ -1,7 +1,7 @@
 """Messages that the handler refuses.  MQTT 5 §4.3."""
 
 from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import properties, puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel, refused
 
 LEVELS = (5,)
 
@@ -15,11 +15,6 @@ def refusing(d, reasons):
             message.refuse(reasons[message.payload])
 
     d.client.on_message = handle
-
-
-def refused(answer, packet_id, reason):
-    """-> the answer that refuses a message: `answer` is puback or pubrec of `wire`."""
-    return answer(packet_id, reason, properties(reason_string=b"refused"))
 
 
 def test_b2c_message_that_the_handler_refuses_is_answered_with_its_reason():
