@@ -12,16 +12,6 @@ from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 
 SMALL = Setting()
-BOARD = Setting(
-    blocks=16,
-    block_bytes=4096,
-    page_bytes=256,
-    cell_bytes=64,
-    slots=20,
-    slot_bytes=256,
-    held_slots=4,
-    client_id=b"node-17",
-)
 
 
 def board_flash(blocks=16):

@@ -65,11 +65,11 @@ def looks_at_no_age_offline(_rest):
 WRONG = {
     change.__name__: (change, owner, name, seed, rule)
     for change, owner, name, seed, rule in (
-        (takes_filters_for_known, Protocol, "_begin_session", 7, "RT-OBJECTS"),
-        (writes_aliases_of_any_length, Aliases, "shorten", 12, "MQTT-3.2.2-15"),
-        (holds_what_it_refused, Protocol5, "acknowledge", 44, "MQTT-4.3.2-4"),
-        (passes_over_auth, Protocol5, "_handle", 36, "MQTT-4.13.1-1"),
-        (looks_at_no_age_offline, MQTTClient, "_rest", 4, "max_age"),
+        (takes_filters_for_known, Protocol, "_begin_session", 9, "RT-OBJECTS"),
+        (writes_aliases_of_any_length, Aliases, "shorten", 50, "MQTT-3.2.2-15"),
+        (holds_what_it_refused, Protocol5, "acknowledge", 24, "MQTT-4.3.2-4"),
+        (passes_over_auth, Protocol5, "_handle", 16, "MQTT-4.13.1-1"),
+        (looks_at_no_age_offline, MQTTClient, "_rest", 7, "max_age"),
     )
 }
 

@@ -20,7 +20,6 @@ class Aedes(BrokerProcess):
     """Options are those of its constructor, e.g. `Aedes(queueLimit=1000)`."""
 
     name = "aedes"
-    keeps_state = False
 
     def __init__(self, folder: Path | None = None, port: int = 0, **options: object) -> None:
         super().__init__(folder, port)

@@ -23,7 +23,6 @@ class Amqtt(BrokerProcess):
     """Has no options."""
 
     name = "amqtt"
-    keeps_state = False
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
         super().__init__(folder, port)

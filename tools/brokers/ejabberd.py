@@ -29,7 +29,6 @@ class Ejabberd(BrokerProcess):
     """Options are those of mod_mqtt, e.g. `Ejabberd(max_queue=100)`."""
 
     name = "ejabberd"
-    keeps_state = False
 
     def __init__(self, folder: Path | None = None, port: int = 0, **options: object) -> None:
         super().__init__(folder, port)

@@ -48,11 +48,9 @@ class BrokerProcess(abc.ABC):
     """One broker on `host`:`port`, running inside `with` or between start() and close().
 
     `folder` is kept when given, else made for this broker and removed by close().
-    `keeps_state` says whether sessions are there again after stop() and start().
     """
 
     name: ClassVar[str]
-    keeps_state: ClassVar[bool] = True
     host = HOST
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:

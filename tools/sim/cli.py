@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from . import campaign, faults, script
+from . import campaign, explore, faults, script
 from .shrink import shrink
 
 _SEEDS = 1 << 40
@@ -105,7 +105,7 @@ def seed(first: int, count: int) -> None:
     """Run the random schedules of COUNT seeds from FIRST on, say what they are."""
     total = campaign.Result()
     for number in range(first, first + count):
-        item, struck = campaign.explore.random_schedule(number)
+        item, struck = explore.random_schedule(number)
         failure, _ = campaign.attempt(item, struck)
         verdict = failure.message if failure else "held"
         click.echo(f'{number}: "{item}" "{faults.text(struck)}": {verdict}')

@@ -18,7 +18,7 @@ _MUST_NOT = 3
 class Message:
     """One message on its way to the program."""
 
-    __slots__ = ("number", "key", "qos", "handled", "handled_life", "has_pubrec", "may_repeat",
+    __slots__ = ("number", "key", "qos", "handled", "has_pubrec", "may_repeat",
                  "is_oversize", "is_forgotten", "held_at")  # fmt: skip
 
     def __init__(self, number: int, key: bytes, qos: int):
@@ -26,7 +26,6 @@ class Message:
         self.key = key
         self.qos = qos
         self.handled = 0
-        self.handled_life = -1
         self.has_pubrec = False  # the client sent it
         self.may_repeat = False  # a reset fell between its handler and the barrier
         self.is_oversize = False  # larger than the client's buffer
@@ -161,7 +160,6 @@ class Incoming:
         now.is_excused = False
         now.message.handled += 1
         now.message.may_repeat = False
-        now.message.handled_life = self._record.life
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message

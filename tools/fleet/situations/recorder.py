@@ -292,11 +292,6 @@ class Client:
         self.paho.disconnect()
         self.paho.loop_stop()
 
-    def die(self, recorder):
-        """Be gone without a word; all connections break."""
-        self.paho.loop_stop()
-        recorder.cut()
-
     def _wait(self, name):
         if not self._events[name].wait(_WAIT_S):
             raise TimeoutError("no answer to %s" % name)
