@@ -283,8 +283,8 @@ def test_c2b_pubrels_leave_in_the_order_of_the_pubrecs():
     for payload in (b"1", b"2", b"3"):
         d.publish(payload, 2)
     d.stream.take()
-    d.b2c(pubrec(1), pubrec(2), pubrec(3))
-    d.c2b(pubrel(1), pubrel(2), pubrel(3))
+    d.b2c(pubrec(2), pubrec(3), pubrec(1))
+    d.c2b(pubrel(2), pubrel(3), pubrel(1))
     d.b2c(pubcomp(1), pubcomp(2), pubcomp(3))
     assert d.client.inflight == 0
 

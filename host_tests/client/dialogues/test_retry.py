@@ -128,6 +128,7 @@ def test_c2b_qos2_retry_time_out_begins_anew_with_pubrel():
     """31-4.2-RETRY: PUBREL is another packet, so its time-out starts small again.
 
     C: PUBLISH 1 (10 s) PUBLISH 1 DUP (20 s) PUBLISH 1 DUP
+       (4 s)
     B: PUBREC 1, C: PUBREL 1
        (10 s)
     C: PUBREL 1 DUP
@@ -137,6 +138,7 @@ def test_c2b_qos2_retry_time_out_begins_anew_with_pubrel():
     d.wait(10)
     d.wait(20)
     d.stream.take()
+    d.wait(4)
     d.b2c(pubrec(1))
     d.c2b(pubrel(1))
     d.wait(9.999)
