@@ -349,9 +349,9 @@ def package(path):
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1))
 def bench(measures, folder, packets, repeat):
     """Measure speed and memory beside tshark and the budgets: all, or some MEASURES."""
-    from . import bench as benchmark
+    from .bench.measures import MEASURES, run
 
     for name in measures:
-        if name not in benchmark.MEASURES:
-            raise click.BadParameter("%r is none of %s" % (name, ", ".join(benchmark.MEASURES)))
-    benchmark.run(measures, folder, packets, repeat)
+        if name not in MEASURES:
+            raise click.BadParameter("%r is none of %s" % (name, ", ".join(MEASURES)))
+    run(measures, folder, packets, repeat)

@@ -1,6 +1,6 @@
 """How many packets a second the stream takes, and what a refresh of the tables costs.
 
-    python -m tools.fleet.bench_stream [--clients 20000] [--readings 400000]
+    python -m tools.fleet.bench.stream [--clients 20000] [--readings 400000]
 
 A simulated capture is there in full; batches take it piece by piece.  The first batch
 is left out: it starts Python's workers.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from .simulate.run import Plan, write
+from ..simulate.run import Plan, write
 
 BUDGET_ROWS_S = 200_000
 
@@ -44,7 +44,7 @@ def main(clients, readings, batch_mb, buckets, master):
 
 
 def _measure(captures, out, batch_bytes, buckets, master):
-    from .spark import engine, stream
+    from ..spark import engine, stream
 
     spark = engine.start(master)
     for one in stream.sources():

@@ -43,7 +43,7 @@ class Bench:
         home = self.folder / ("fleet-%d-%d-%g" % (packets, devices, heavy))
         path = home / "fleet.pcap"
         if not path.exists():
-            from .simulate.run import Plan, pcap
+            from ..simulate.run import Plan, pcap
 
             home.mkdir(exist_ok=True)
             readings = int(packets / _PACKETS_PER_READING * (2 if heavy else 1))
@@ -150,7 +150,7 @@ def small(bench):
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(used.ru_utime + used.ru_stime)"
     )
-    command = [sys.executable, "-m", "tools.fleet.bench_small", str(folder)]
+    command = [sys.executable, "-m", "tools.fleet.bench.one_audit", str(folder)]
     done = subprocess.run(
         [sys.executable, "-c", script, *command], check=True, stdout=subprocess.PIPE, text=True
     )
@@ -188,14 +188,14 @@ def memory(bench):
 
 
 def _spark(cores):
-    from .spark import engine
+    from ..spark import engine
 
     return engine.start("local[%d]" % cores, partitions=cores)
 
 
 def shuffle(bench):
     """One large pcap through the shuffle to Parquet, two cores."""
-    from .spark import job
+    from ..spark import job
 
     folder = bench.capture(bench.packets)
     spark = _spark(2)
@@ -220,7 +220,7 @@ def cores(bench):
         script = (
             "import os, sys, time\n"
             "os.sched_setaffinity(0, set(range(%d)))\n"
-            "from tools.fleet.bench import time_shuffle\n"
+            "from tools.fleet.bench.measures import time_shuffle\n"
             "print(time_shuffle(%d, sys.argv[1], sys.argv[2]))" % (count, count)
         )
         command = [sys.executable, "-c", script, str(folder), str(bench.folder / "cores")]
@@ -247,7 +247,7 @@ def _side_by_side(bench):
 
 def time_shuffle(count, folder, out):
     """Seconds to take the captures of `folder` through the shuffle to Parquet."""
-    from .spark import job
+    from ..spark import job
 
     spark = _spark(count)
 
@@ -259,7 +259,7 @@ def time_shuffle(count, folder, out):
 
 
 def _write_packets(spark, folder, options, out):
-    from .spark import job, tables, transforms
+    from ..spark import job, tables, transforms
 
     sink = tables.Sink(str(out), ("packets",))
     with job.shelf(spark) as shelf:
@@ -287,8 +287,8 @@ def _audit_time(bench, spark, folder):
     # -> (rows, seconds) from packed events to all that is found; without reading, writing.
     from pyspark import StorageLevel
 
-    from . import schemas
-    from .spark import job, transforms
+    from .. import schemas
+    from ..spark import job, transforms
 
     with job.shelf(spark) as shelf:
         events, buckets = job.read(spark, folder, job.Options(), shelf)
@@ -308,7 +308,7 @@ def _audit_time(bench, spark, folder):
 
 def stream(bench):
     """Rows a second of the stream, in a process of its own."""
-    command = [sys.executable, "-m", "tools.fleet.bench_stream"]
+    command = [sys.executable, "-m", "tools.fleet.bench.stream"]
     command += ["--readings", str(int(bench.packets * 2 / _PACKETS_PER_READING))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("stream: "))

@@ -1,4 +1,4 @@
-"""An audit of one folder, for `bench small`: starts it and waits for all of its processes.
+"""An audit of one folder, for `small`: starts it and waits for all of its processes.
 
 Java and the Python workers outlive the command by a moment and would not be counted.
 """

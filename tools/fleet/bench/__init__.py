@@ -1,0 +1,1 @@
+"""`fleet bench`: speed and memory of the pipeline, beside tshark and the budgets."""
