@@ -5,6 +5,8 @@ session of which no SUBSCRIBE was captured each topic that came often counts as 
 its first delivery on a connection to the last (`is_implied`).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -23,50 +25,63 @@ _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
 OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 
+class _Packet(NamedTuple):
+    # A SUBSCRIBE, an UNSUBSCRIBE or an answer to one; both have the same `exchange`.
+    row: int
+    kind: int
+    session: tuple  # client, number
+    exchange: tuple
+    ts: int
+    detail: dict
+
+    @property
+    def is_asking(self):
+        return self.kind in (_SUBSCRIBE, _UNSUBSCRIBE)
+
+
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
-    kinds = [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]
-    # The fields were read as those of level 4 where the level was not captured.
-    subscribing = at = np.flatnonzero(np.isin(rows.kind, kinds))
-    at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
-    details = parsed(rows.strings("detail", at))
-    found = _Spans()
+    at = np.flatnonzero(np.isin(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
+    found, refused = _Spans(), []
     # Asked and answered, in whatever order the capture shows the two.
-    waiting: dict[tuple, tuple] = {}
-    refused: list[tuple] = []
+    waiting: dict[tuple, _Packet] = {}
+    for packet in _packets(rows, sessions, at):
+        other = waiting.pop(packet.exchange, None)
+        if packet.kind == _UNSUBSCRIBE:
+            # Nothing has to be passed on from here on, unless the broker says that it refuses.
+            found.end(packet.session, packet.detail.get("filters", []), packet.ts)
+        if other is None or other.kind == packet.kind:
+            waiting[packet.exchange] = packet
+            continue
+        asked, answer = (packet, other) if packet.is_asking else (other, packet)
+        pairs = zip(asked.detail.get("filters", []), answer.detail.get("codes", []), strict=False)
+        if asked.kind == _UNSUBSCRIBE:
+            found.restore(packet.session, [one for one, code in pairs if code >= 128])
+            continue
+        times = asked.ts, answer.ts
+        for (name, options), code in pairs:
+            if code >= 128:
+                refused.append((answer.row, name, code))
+            elif code < 3:
+                found.begin(packet.session, name, answer.row, code, options, times)
+    missing = _holes(rows, gaps, flows, clock)
+    implied = _implied(rows, sessions, at)
+    return _table(rows, sessions, flows, missing, found.all(), implied), refused
+
+
+def _packets(rows, sessions, at):
+    # The fields were read as those of level 4 where the level was not captured.
+    at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
     where = rows.connection[at]
-    who = (rows.client[at], sessions.number[where], rows.packet_id[at])
-    columns = [one.tolist() for one in (at, where, rows.kind[at], *who, rows.ts[at])]
-    for row, connection, kind, client, number, packet_id, ts, detail in zip(
+    ids = where, rows.packet_id[at]
+    values = (at, rows.kind[at], rows.client[at], sessions.number[where], *ids, rows.ts[at])
+    columns = [one.tolist() for one in values]
+    details = parsed(rows.strings("detail", at))
+    for row, kind, client, number, connection, packet_id, ts, detail in zip(
         *columns, details, strict=True
     ):
-        session = (client, number)
-        is_about = kind in (_SUBSCRIBE, _SUBACK)
-        key = (connection, packet_id, is_about)
-        other = waiting.pop(key, None)
-        if kind == _UNSUBSCRIBE:
-            # Nothing has to be passed on from here on, unless the broker says that it refuses.
-            found.end(session, detail.get("filters", []), ts)
-        if other is None or other[0] == kind:
-            waiting[key] = (kind, row, detail)
-            continue
-        is_asked_first = kind in (_SUBACK, _UNSUBACK)
-        asked, answer = (other[2], detail) if is_asked_first else (detail, other[2])
-        asked_row, answer_row = (other[1], row) if is_asked_first else (row, other[1])
-        filters, codes = asked.get("filters", []), answer.get("codes", [])
-        if is_about:
-            times = int(rows.ts[asked_row]), int(rows.ts[answer_row])
-            for (name, options), code in zip(filters, codes, strict=False):
-                if code >= 128:
-                    refused.append((answer_row, name, code))
-                elif code < 3:
-                    found.begin(session, name, answer_row, code, options, times)
-        else:
-            kept = [one for one, code in zip(filters, codes, strict=False) if code >= 128]
-            found.restore(session, kept)
-    missing = _holes(rows, gaps, flows, clock)
-    implied = _implied(rows, sessions, subscribing)
-    return _table(rows, sessions, flows, missing, found.all(), implied), refused
+        exchange = connection, packet_id, kind in (_SUBSCRIBE, _SUBACK)
+        yield _Packet(row, kind, (client, number), exchange, ts, detail)
 
 
 def _implied(rows, sessions, asked):
