@@ -57,7 +57,7 @@ _ALLOWED = {
 
 # Around the names: a PUBLISH (header, topic length, packet id, topic, the largest
 # reading) and the CONNECT (header, its fixed part, five lengths, will).
-_PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 85
+_PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 90
 _CONNECT_BYTES = 5 + 12 + 5 * 2 + len("///status") + len("offline")
 # Properties of CONNECT at level 5: two lengths, session expiry, receive maximum, packet
 # size, aliases.

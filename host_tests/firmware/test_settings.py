@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from node import topic_root
+from reading import Reading
 from schedule import LONGEST_MS, SHORTEST_MS
 from settings import KEYS, SettingsError, allowed, complete, load, problems
+from umqtt31 import MQTTClient
 
 GOOD = {"client_id": "node-7", "server": "broker.example"}
 
@@ -105,6 +108,20 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
 def test_settings_that_clash_say_which_key_to_change(extra, text):
     (found,) = problems(GOOD | extra)
     assert found.startswith(text)
+
+
+@pytest.mark.parametrize("level", [3, 4, 5])
+def test_smallest_buffer_that_is_allowed_takes_the_largest_reading(level):
+    """A health report of nine values was too large for it, and so for ever due."""
+    wanted = GOOD | {"level": level, "prefix": "p" * 64, "buffer_size": 128}
+    (told,) = problems(wanted)
+    config = complete(wanted | {"buffer_size": int(told.split()[-1])})
+    assert problems(config) == []
+    reading = Reading("node-7", 0x0100, 1)
+    while reading.add(128, 0):
+        pass
+    client = MQTTClient("node-7", "b", level=level, buffer_size=config["buffer_size"])
+    assert client.publish(topic_root(config) + b"/reading/7", reading.number(7, 1, 1), qos=1)
 
 
 def test_settings_on_a_wifi_board_need_a_network_name():
