@@ -8,6 +8,7 @@ elsewhere runs is named in ELSEWHERE.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -81,6 +82,7 @@ def test_program_runs_and_prints_what_the_page_says(
     """Its broker is this test's own: the page's address gets the port."""
     path = tmp_path / "program.py"
     path.write_text(block.text.replace('"127.0.0.1"', f'"127.0.0.1", {shared_mosquitto.port}'))
+    shutil.copy(ROOT / "firmware" / "fallback.py", tmp_path)  # a page says so
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     command = [sys.executable, str(path)]
     results = [
