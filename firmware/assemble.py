@@ -6,6 +6,7 @@ node is there: nothing in here may be referred to by what runs.
 
 import time
 
+from fault import DONE
 from led import Led
 from node import Node, reason, topic_root
 from state import State
@@ -35,7 +36,7 @@ def assemble(config, board):
 
 def _build(config, board):
     state = State()
-    store = board.journal() if config["store"] == "journal" else None
+    store = _store(config, board, state)
     client = make_client(config, store)
     cause = board.reset_cause()
     if cause != _DEEP_SLEEP or not state.asleep:
@@ -78,6 +79,14 @@ def make_client(config, store):
         max_subscriptions=3,
         connect_timeout=_CONNECT_TIMEOUT_S,
     )
+
+
+def _store(config, board, state):
+    if config["store"] != "journal":
+        return None
+    from fallback import Fallback
+
+    return Fallback(board.journal(), state.journal == DONE)
 
 
 def _ssl(config):

@@ -17,6 +17,7 @@ DROPS = 19  # messages given up and readings refused
 FILL = 20  # 0.01 % of the room for messages in use
 CORRUPT_PAGES = 21
 BAD_BLOCKS = 22
+JOURNAL_FAILED = 23  # 1: messages wait in RAM
 
 
 class Health:
@@ -48,7 +49,9 @@ class Health:
         reading.add(CORRUPT_PAGES, getattr(self._store, "corrupt_pages", 0))
         # A store in RAM has none; int() is 0.
         bad_blocks = getattr(self._store, "bad_blocks", int)()
-        if bad_blocks:
+        if getattr(self._store, "has_failed", False):
+            reading.add(JOURNAL_FAILED, 1)
+        elif bad_blocks:
             reading.add(BAD_BLOCKS, bad_blocks)
         rssi = network.rssi()
         if rssi is not None:

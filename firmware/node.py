@@ -16,6 +16,7 @@ from micropython import heap_lock, heap_unlock
 
 import commands
 import health
+from fault import TEXT, Fault
 from reading import Reading
 from schedule import LONGEST_MS, SHORTEST_MS, Schedule
 from sleep import Sleep
@@ -82,6 +83,7 @@ class Node:
         self._topics = [b"%s/reading/%d" % (root, i) for i in range(len(self._qos))]
         self._health_topic = root + b"/health"
         self._status = root + b"/status"
+        self._fault_topic = root + b"/fault"
         self._command_topic = root + b"/command"
         self._time_topic = config["time_topic"].encode()
         self._outbox = []  # answers that wait: (topic, answer)
@@ -104,6 +106,7 @@ class Node:
         self._times.begin(slept)
         self._started_s = self._times.uptime_s  # it counts on over sleeps
         self._health = health.Health(cause, self._room, store, slept)
+        self._fault = Fault(store, state)
         # = the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
         self.refused = slept.get("refused", 0)  # readings without room or connection
@@ -139,6 +142,7 @@ class Node:
             self._names.work(not self._client.is_connected and self._network.is_up())
         if self._updates:
             self._update()
+        self._look_at_journal()
         self._save(self._save_when_due)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
@@ -231,6 +235,16 @@ class Node:
         else:
             self._connect(wait_ms)
 
+    def _look_at_journal(self):
+        is_known = self._state.journal is not None
+        if self._fault.look(self._undelivered()):
+            self._log(TEXT)
+            self._fault.is_told = False
+            self._sleep.send_all()
+            self._is_greeted = False
+            if not is_known:
+                self._health.next_s = 0
+
     def _tell(self, kind, text):
         # Each reason once, until another one comes or all is well.
         text = str(text)
@@ -243,6 +257,7 @@ class Node:
         gc.collect()
         if self._client.reconnect(wait_ms):
             self._is_greeted = False
+            self._fault.is_told = False
             self._told = None
             gc.collect()
             self._log("connected")
@@ -265,6 +280,10 @@ class Node:
                 self._client.subscribe(self._time_topic, 0)
             self._is_subscribed = True
         try:
+            fault = self._fault.text
+            if fault is not None:
+                self._client.publish(self._fault_topic, fault.encode(), True, 1)
+                self._fault.told()
             self._client.publish(self._status, self._greeting, True, 1)
             self._is_greeted = True
             if self._updates:
@@ -355,7 +374,12 @@ class Node:
         except MemoryError:
             # With the heap locked every error is this one, one that came after the
             # message was taken included; what is stored decides.
-            return self._undelivered() > before
+            if self._undelivered() > before:
+                return True
+            if not (self._is_locked and self._fault.has_failed):
+                return False
+            self._lock(False)  # in RAM, room has to be allocated
+            return self._is_taken(topic, envelope, qos)
 
     # --- commands ---------------------------------------------------------------
 
@@ -426,6 +450,7 @@ class Node:
         self._greet_with(b"asleep")
         if self._schedule.is_due():
             self._sample()
+        self._look_at_journal()
         while not sleep.is_over(
             client.is_connected,
             self._is_said() and not self._is_receiving(),
@@ -442,7 +467,7 @@ class Node:
         asleep = self._times.after(sleep_ms)
         self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
-        asleep["refused"] = self.refused
+        asleep["refused"] = self.refused + self._fault.volatile
         self._state.fall_asleep(asleep)
         self._log("sleep", sleep_ms)
         return sleep_ms

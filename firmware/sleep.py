@@ -49,6 +49,10 @@ class Sleep:
             return self._clock.ticks_diff(now, self._quiet_at) >= _COMMANDS_MS
         return False
 
+    def send_all(self):
+        """Nothing outlives a sleep any more: it is sent before."""
+        self._must_send = True
+
     def wait_ms(self, most_ms):
         """How long one round may wait."""
         return most_ms if self._quiet_at is None else min(most_ms, _COMMANDS_MS)

@@ -17,6 +17,7 @@ class State:
     """`boot`: the number of this start, from 1.  `interval_ms`: None until commanded.
 
     `asleep`: what the node handed over to itself before a deep sleep, else None.
+    `journal`: what fault.Fault keeps about it, None while it is well.
     """
 
     def __init__(self, path=FILE):
@@ -25,6 +26,7 @@ class State:
         self.boot = known.get("boot", 0)
         self.interval_ms = known.get("interval_ms")
         self.asleep = known.get("asleep")
+        self.journal = known.get("journal")
         self._is_unsaved = False
         self._saved_at_s = -_SAVE_EVERY_S
 
@@ -37,6 +39,11 @@ class State:
     def change_interval(self, interval_ms):
         """Keep a commanded interval; save_when_due() brings it to flash."""
         self.interval_ms = interval_ms
+        self._is_unsaved = True
+
+    def keep_journal(self, journal):
+        """Keep `journal`; as above."""
+        self.journal = journal
         self._is_unsaved = True
 
     def save_when_due(self, uptime_s):
@@ -62,6 +69,8 @@ class State:
             known = {"boot": self.boot, "interval_ms": self.interval_ms}
             if self.asleep:
                 known["asleep"] = self.asleep
+            if self.journal:
+                known["journal"] = self.journal
             json.dump(known, file)
         os.rename(beside, self._path)
         self._is_unsaved = False

@@ -69,6 +69,12 @@ READING = envelope(0, (1, 2150), (2, 4520), (5, -61), (200, 7))
         ),
         ("sensors/hall-1/status", b"online", "2026-11-22 03:00:07 hall-1 is online"),
         ("sensors/hall-1/answer", b"17 done", "2026-11-22 03:00:07 hall-1 answers: 17 done"),
+        (
+            "sensors/hall-1/fault",
+            "journal: …".encode(),
+            "2026-11-22 03:00:07 hall-1 fault: journal: …",
+        ),
+        ("sensors/hall-1/fault", b"", "2026-11-22 03:00:07 hall-1 fault: none"),
         ("sensors/hall-1/command", b"#17 reset", None),
         ("sensors/hall-1/reading/0", b"nonsense", None),
         ("sensors/hall-1/reading/0", READING + b"\0", None),

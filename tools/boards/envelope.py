@@ -23,6 +23,7 @@ _KINDS = {
     20: ("fill", 100, "{:.1f} % full"),
     21: ("corrupt_pages", 1, "{} corrupt pages"),
     22: ("bad_blocks", 1, "{} bad blocks"),
+    23: ("journal_failed", 1, "journal stopped"),
 }
 _CAUSES = {
     0: "started",

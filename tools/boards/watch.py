@@ -12,6 +12,8 @@ from .envelope import read_envelope
 from .errors import BoardError
 
 _KEEPALIVE_S = 30
+# What stands before the text of messages that are text.
+_WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: "}
 
 
 def line_of(topic, payload, arrived, as_json=False):
@@ -27,12 +29,12 @@ def line_of(topic, payload, arrived, as_json=False):
     if envelope:
         return _json(topic, envelope) if as_json else _reading(envelope, arrived)
     text = payload.decode(errors="replace")
-    if kind not in ("status", "answer"):
+    if kind not in _WORDS:
         return None
     if as_json:
         about = {"topic": topic, "device": device, kind: text, "arrived": arrived.isoformat()}
         return json.dumps(about, ensure_ascii=False)
-    return f"{_clock(arrived)} {device} {'answers: ' if kind == 'answer' else 'is '}{text}"
+    return f"{_clock(arrived)} {device} {_WORDS[kind]}{text or 'none'}"
 
 
 def _device(topic):

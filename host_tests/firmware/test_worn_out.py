@@ -1,0 +1,129 @@
+"""A node whose flash takes nothing any more, under real MicroPython: it goes on."""
+
+import pytest
+
+from host_tests.firmware.decoding import decode
+from tools.boards import watch
+from tools.desk import DeskNode
+from tools.micropython import choose
+
+# Its flash is worn out while there is a file "worn".
+MAIN = """\
+import os
+import board
+from umqtt31 import Journal
+
+class Worn:
+    def __init__(self, device):
+        self.device = device
+        self.readblocks = device.readblocks
+
+    def is_worn(self):
+        try:
+            os.stat("worn")
+            return True
+        except OSError:
+            return False
+
+    def writeblocks(self, block, buf, offset):
+        return self.is_worn() or self.device.writeblocks(block, buf, offset)
+
+    def ioctl(self, op, arg):
+        return op == 6 and self.is_worn() or self.device.ioctl(op, arg)
+
+board.journal = lambda: Journal(Worn(board.journal_area()))
+board.reset_cause = lambda: 4  # a sleep ends as a reset does
+from start import start
+start(board)
+"""
+SETTINGS = {"client_id": "worn", "store": "journal", "level": 4}
+TOLD = "journal: stopped, messages wait in RAM"
+
+
+class Field:
+    """A node, and all that arrives of it: [(topic below its own, payload, retained)]."""
+
+    def __init__(self, broker, path, **settings):
+        main = path / "on_worn_flash.py"
+        main.write_text(MAIN)
+        place = {"server": broker.host, "port": broker.port, "prefix": path.name}
+        self.node = DeskNode(choose(), path / "node", SETTINGS | place | settings, extra=main)
+        self.is_worn = path / "node" / "worn"
+        self.heard = []
+        self._root = f"{path.name}/worn/"
+        self._client = watch.connect(f"{broker.host}:{broker.port}")
+        self._client.on_message = self._hear
+        self._client.subscribe(f"{self._root}#", 2)
+        self._client.loop_start()
+
+    def _hear(self, client, data, message):
+        topic = message.topic.removeprefix(self._root)
+        self.heard.append((topic, message.payload, message.retain))
+
+    def payloads(self, topic):
+        return [payload for name, payload, _ in list(self.heard) if name == topic]
+
+    def readings(self, boot):
+        found = [decode(one) for one in self.payloads("reading/0")]
+        return [one["sequence"] for one in found if one["boot"] == boot]
+
+    def await_readings(self, boot, count):
+        self.node.wait_until(lambda: len(self.readings(boot)) >= count, 30, "readings")
+
+    def restart(self):
+        """By a command, at QoS 2: nothing is lost."""
+        self._client.publish(f"{self._root}command", "reset", 2)
+        assert self.node.wait(30) == 0
+        self.node.start()
+
+    def close(self):
+        self.node.kill()
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+@pytest.fixture
+def make_field(shared_mosquitto, tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Field(shared_mosquitto, tmp_path, **settings))
+        return made[0]
+
+    yield make
+    made[0].close()
+
+
+def test_node_whose_journal_stops_goes_on_and_says_so_over_resets(make_field):
+    """It took no reading and, after the next reset, no connection any more."""
+    field = make_field(interval_ms=50)
+    field.node.start()
+    field.await_readings(1, 5)
+    field.is_worn.touch()
+    field.node.wait_until(lambda: field.payloads("fault"), 30, "fault")
+    field.await_readings(1, len(field.readings(1)) + 20)
+    field.restart()
+    field.await_readings(2, 20)
+    field.is_worn.unlink()  # it may have been the supply
+    field.restart()
+    field.await_readings(3, 20)
+    field.restart()
+    field.await_readings(4, 5)
+    for boot in (1, 2, 3):
+        numbers = field.readings(boot)
+        assert numbers == list(range(1, len(numbers) + 1))
+    assert field.payloads("fault") == [TOLD.encode()] * 2 + [b""]
+    values = [dict(decode(one)["values"]) for one in field.payloads("health")]
+    assert [one.get(23) for one in values[:4]] == [None, 1, 1, None]
+    assert field.node.lines.count(TOLD) == 2
+
+
+@pytest.mark.parametrize("sleep_after", ["acknowledged", "stored"])
+def test_sleeper_whose_journal_stops_sends_each_reading_before_it_sleeps(make_field, sleep_after):
+    field = make_field(interval_ms=60_000, sleep_above_ms=1000, sleep_after=sleep_after)
+    for wake in range(1, 7):
+        field.node.start()
+        assert field.node.wait(30) == 0
+        if wake == 2:
+            field.is_worn.touch()
+    assert field.readings(1) == [1, 2, 3, 4, 5, 6]
