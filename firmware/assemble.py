@@ -40,7 +40,10 @@ def _build(config, board):
     client = make_client(config, store)
     cause = board.reset_cause()
     if cause != _DEEP_SLEEP or not state.asleep:
-        state.begin_boot()
+        try:
+            state.begin_boot()
+        except OSError as error:
+            print("flash:", reason(error))
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
     network = _network(config, board)
     watchdog = _watchdog(board)

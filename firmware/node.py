@@ -435,10 +435,13 @@ class Node:
         self._state.save_when_due(self._times.uptime_s)
 
     def _save(self, save):
+        # -> is it on flash?
         try:
             save()
+            return True
         except OSError as error:
             self._log("flash:", reason(error))  # it is full, perhaps: again in a minute
+            return False
 
     # --- sleep ------------------------------------------------------------------
 
@@ -468,7 +471,11 @@ class Node:
         self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
         asleep["refused"] = self.refused + self._fault.volatile
-        self._state.fall_asleep(asleep)
+        if not self._save(lambda: self._state.fall_asleep(asleep)):
+            # It would wake with numbers that were used.
+            sleep.stay_awake()
+            self._greet_with(b"online")
+            return 0
         self._log("sleep", sleep_ms)
         return sleep_ms
 

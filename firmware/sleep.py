@@ -49,6 +49,10 @@ class Sleep:
             return self._clock.ticks_diff(now, self._quiet_at) >= _COMMANDS_MS
         return False
 
+    def stay_awake(self):
+        """Sleep no more until the next start."""
+        self._above_ms = 0
+
     def send_all(self):
         """Nothing outlives a sleep any more: it is sent before."""
         self._must_send = True

@@ -6,6 +6,7 @@ at any moment leaves the old state or the new one.
 
 import json
 import os
+import random
 
 FILE = "state.json"
 
@@ -23,7 +24,7 @@ class State:
     def __init__(self, path=FILE):
         self._path = path
         known = _read(path) or {}
-        self.boot = known.get("boot", 0)
+        self.boot = self._counted = known.get("boot", 0)
         self.interval_ms = known.get("interval_ms")
         self.asleep = known.get("asleep")
         self.journal = known.get("journal")
@@ -31,10 +32,20 @@ class State:
         self._saved_at_s = -_SAVE_EVERY_S
 
     def begin_boot(self):
-        """Count this start; on flash when it returns, so no number is used twice."""
-        self.boot += 1
+        """Count this start; on flash when it returns, so no number is used twice.
+
+        Raises OSError when flash takes no number: then it is one at random that no
+        counter reaches.
+        """
+        self._counted += 1
+        self.boot = self._counted
         self.asleep = None
-        self.save()
+        try:
+            self.save()
+        except OSError:
+            self._counted -= 1
+            self.boot = 1 << 31 | random.getrandbits(31)
+            raise
 
     def change_interval(self, interval_ms):
         """Keep a commanded interval; save_when_due() brings it to flash."""
@@ -66,7 +77,7 @@ class State:
         """Write the state.  Raises OSError when the filesystem is full or broken."""
         beside = self._path + ".new"
         with open(beside, "w") as file:
-            known = {"boot": self.boot, "interval_ms": self.interval_ms}
+            known = {"boot": self._counted, "interval_ms": self.interval_ms}
             if self.asleep:
                 known["asleep"] = self.asleep
             if self.journal:

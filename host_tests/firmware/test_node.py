@@ -827,3 +827,25 @@ def test_sleeper_told_a_shorter_interval_stays_awake(clock, client, tmp_path):
     assert bench.node.run() == 0
     assert bench.client.published[-1][1] == b"offline"
     assert b"online" in [msg for _, msg, *_ in bench.client.published]
+
+
+def test_sleeper_that_cannot_keep_its_numbers_stays_awake(clock, client, tmp_path, monkeypatch):
+    """It reset, sampled and reset again every few seconds, or would have used numbers twice."""
+    delivers(client)
+    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+
+    def fail(state):
+        raise OSError(28)
+
+    def stop(*words):
+        bench.log.append(words)
+        if bench.readings(0)[-1]["sequence"] == 3:
+            bench.node._wants_reset = True
+
+    monkeypatch.setattr(State, "save", fail)
+    bench.node._log = stop
+    assert bench.node.run() == 0
+    assert 1_800_000 <= clock.now_ms < 1_802_000
+    assert ("flash:", 28) in bench.log
+    statuses = [msg for name, msg, *_ in client.published if name == b"sensors/node-7/status"]
+    assert statuses == [b"asleep", b"online", b"offline"]

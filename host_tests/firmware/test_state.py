@@ -44,3 +44,29 @@ def test_state_file_that_is_no_state_begins_anew(tmp_path, content):
     path = tmp_path / "state.json"
     path.write_text(content)
     assert State(str(path)).boot == 0
+
+
+def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(
+    tmp_path, monkeypatch
+):
+    path = str(tmp_path / "state.json")
+    State(path).begin_boot()
+
+    def fail(*_):
+        raise OSError(28)
+
+    numbers = set()
+    for _ in range(3):
+        state = State(path)
+        monkeypatch.setattr(os, "rename", fail)
+        with pytest.raises(OSError, match="28"):
+            state.begin_boot()
+        monkeypatch.undo()
+        numbers.add(state.boot)
+        state.change_interval(250)
+        state.save()
+    assert len(numbers) == 3
+    assert 1 << 31 <= min(numbers) <= max(numbers) < 1 << 32
+    state = State(path)
+    state.begin_boot()
+    assert state.boot == 2

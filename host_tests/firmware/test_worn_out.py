@@ -43,11 +43,11 @@ TOLD = "journal: stopped, messages wait in RAM"
 class Field:
     """A node, and all that arrives of it: [(topic below its own, payload, retained)]."""
 
-    def __init__(self, broker, path, **settings):
-        main = path / "on_worn_flash.py"
-        main.write_text(MAIN)
+    def __init__(self, broker, path, main=MAIN, **settings):
+        file = path / "on_worn_flash.py"
+        file.write_text(main)
         place = {"server": broker.host, "port": broker.port, "prefix": path.name}
-        self.node = DeskNode(choose(), path / "node", SETTINGS | place | settings, extra=main)
+        self.node = DeskNode(choose(), path / "node", SETTINGS | place | settings, extra=file)
         self.is_worn = path / "node" / "worn"
         self.heard = []
         self._root = f"{path.name}/worn/"
@@ -127,3 +127,27 @@ def test_sleeper_whose_journal_stops_sends_each_reading_before_it_sleeps(make_fi
         if wake == 2:
             field.is_worn.touch()
     assert field.readings(1) == [1, 2, 3, 4, 5, 6]
+
+
+FULL = """\
+import state
+
+def save(state):
+    raise OSError(28)
+
+state.State.save = save
+import board
+from start import start
+start(board)
+"""
+
+
+def test_node_that_cannot_count_its_start_works_all_the_same(make_field):
+    """It reset for ever, as long as its filesystem was full."""
+    field = make_field(main=FULL, store="ram", interval_ms=50)
+    field.node.start()
+    field.node.wait_until(lambda: len(field.payloads("reading/0")) > 5, 30, "readings")
+    assert field.node.lines[0] == "flash: 28"
+    boots = {decode(one)["boot"] for one in field.payloads("reading/0")}
+    assert len(boots) == 1
+    assert boots.pop() >= 1 << 31
