@@ -13,6 +13,7 @@ for folder in ("lib", "firmware"):
         sys.path.insert(0, str(ROOT / folder))
 
 import umqtt31  # noqa: E402, F401 - puts MicroPython's names in place
+from host_tests.firmware.node_bench import Bench  # noqa: E402 - needs the folders above
 
 
 class FakeMessage:
@@ -102,3 +103,9 @@ def clock():
 @pytest.fixture
 def client(clock):
     return FakeClient(clock)
+
+
+@pytest.fixture
+def bench(clock, client, tmp_path):
+    """A node."""
+    return Bench(clock, client, tmp_path / "state.json")

@@ -1,0 +1,104 @@
+"""A node with a network, a LED, a sensor and a watchdog that are fakes."""
+
+from types import SimpleNamespace
+
+from host_tests.firmware.decoding import decode
+from node import Node
+from settings import complete
+from state import State
+
+CONFIG = complete(
+    {"client_id": "node-7", "server": "b", "interval_ms": 1000, "streams": [0, 1, 2]}
+)
+NOW = 1_800_000_000  # seconds since 1970
+
+
+class FakeNetwork:
+    why = None
+
+    def __init__(self):
+        self.link = True
+        self.asked = 0
+
+    def rssi(self):
+        return -61
+
+    def is_up(self):
+        self.asked += 1
+        return self.link
+
+
+class FakeLed:
+    def __init__(self):
+        self.shown = []
+
+    def show(self, is_online):
+        self.shown.append(is_online)
+
+
+class FakeSensor:
+    def __init__(self, *values):
+        self.values = values
+        self.fails = False
+
+    def measure(self, reading):
+        if self.fails:
+            raise OSError("silent")
+        for value in self.values:
+            reading.add(*value)
+
+
+class FakeWatchdog:
+    fed = 0
+
+    def feed(self):
+        self.fed += 1
+
+
+class Bench:
+    """A node with all its fakes."""
+
+    def __init__(self, clock, client, path, node=None, is_woken=False, **config):
+        self.clock, self.client, self.path = clock, client, path
+        self.network, self.led, self.watchdog = FakeNetwork(), FakeLed(), FakeWatchdog()
+        self.sensor = FakeSensor((1, 2100))
+        self.log = []
+        state = State(str(path))
+        if not is_woken:
+            state.begin_boot()
+        self.node = Node(
+            CONFIG | config, state, client, [self.sensor], self.network, self.led,
+            self.watchdog, clock, lambda *words: self.log.append(words), **node or {},
+        )  # fmt: skip
+
+    def run_ms(self, ms):
+        end = self.clock.now_ms + ms
+        while self.clock.now_ms < end:
+            self.node.step()
+
+    def readings(self, stream):
+        topic = b"sensors/node-7/reading/%d" % stream
+        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
+
+    def health(self):
+        topic = b"sensors/node-7/health"
+        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
+
+    def answers(self):
+        topic = b"sensors/node-7/answer"
+        return [msg for name, msg, *_ in self.client.published if name == topic]
+
+    def calls(self, name):
+        return [call for call in self.client.calls if call[0] == name]
+
+
+def fake_updates():
+    """An ota.Updates to which nothing happens."""
+    return SimpleNamespace(
+        attach=lambda *_: None,
+        is_complete=False,
+        is_receiving=False,
+        is_on_trial=False,
+        told_at_start=lambda: None,
+        takes_back=lambda: False,
+    )

@@ -1,0 +1,170 @@
+"""What the node does when it is told, and what it answers."""
+
+import json
+
+import pytest
+
+from host_tests.firmware.conftest import FakeMessage
+from host_tests.firmware.node_bench import Bench
+from state import State
+
+
+def test_node_on_command_changes_the_interval_at_once_and_over_resets(bench, clock, client):
+    bench.run_ms(2500)
+    client.to_deliver.append(b"interval 200")
+    bench.run_ms(2000)
+    # At 0, 1000, 2000, 3000; then the command, and one every 200 ms up to 5000.
+    assert len(bench.readings(2)) == 4 + 9
+    assert json.loads(bench.path.read_text()) == {"boot": 1, "interval_ms": 200}
+    again = Bench(clock, client, bench.path)
+    assert (again.node.interval_ms, again.node.report()["boot"]) == (200, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"interval 5", b"interval 99999999", b"sleep", b"x" * 300, b"interval " + b"9" * 30],
+)
+def test_node_on_a_wrong_command_changes_nothing_and_acknowledges(bench, text):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(text)
+    bench.run_ms(1000)
+    assert [words[0] for words in bench.log].count("command refused:") == 1
+    assert bench.node.interval_ms == 1000
+    assert bench.client.is_connected
+
+
+def test_node_on_command_takes_one_extra_sample(bench):
+    bench.run_ms(2000)
+    before, start = bench.node.accepted[2], bench.clock.now_ms
+    bench.client.to_deliver.append(b"sample")
+    while bench.clock.now_ms < start + 999:
+        bench.node.step()
+    assert bench.node.accepted[2] == before + 2  # the one due at the start, and one more
+
+
+def test_node_on_reset_drains_says_offline_and_disconnects(bench):
+    bench.run_ms(1500)
+    bench.client.inflight = 1
+    bench.client.to_deliver.append(b"reset")
+
+    def acknowledge(timeout_ms, poll=bench.client.poll):
+        if (b"sensors/node-7/status", b"offline", True, 1) in bench.client.published:
+            bench.client.inflight = 0
+        return poll(timeout_ms)
+
+    bench.client.poll = acknowledge
+    bench.node.run()
+    assert bench.client.published[-1] == (b"sensors/node-7/status", b"offline", True, 1)
+    assert bench.client.calls[-1] == ("disconnect",)
+
+
+def test_node_on_reset_without_broker_gives_up_draining_in_time(bench):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(b"reset")
+    bench.client.error = OSError("broker gone")
+    bench.client.can_connect = False
+    bench.client.queued = 1
+    bench.run_ms(500)
+    bench.node._wants_reset = True
+    start = bench.clock.now_ms
+    bench.node.run()
+    assert bench.clock.now_ms - start <= 31_000
+
+
+def test_node_whose_flash_is_full_obeys_and_tries_again(bench, monkeypatch):
+    """The error came out of the handler, so the broker brought the command again, for ever."""
+    bench.run_ms(1500)
+    save, tries = State.save, []
+
+    def fail(state):
+        tries.append(bench.clock.now_ms)
+        raise OSError(28, "ENOSPC")
+
+    monkeypatch.setattr(State, "save", fail)
+    bench.client.to_deliver.append(b"#1 interval 2000")
+    bench.run_ms(100_000)
+    assert bench.answers() == [b"1 done"]
+    assert len(tries) == 2
+    assert bench.log.count(("flash:", "ENOSPC")) == 2
+    monkeypatch.setattr(State, "save", save)
+    bench.node.shut_down()
+    assert State(str(bench.path)).interval_ms == 2000
+
+
+def test_node_ignores_retained_commands_and_says_so(bench):
+    """A retained `reset` came again with every connection, so the node reset for ever."""
+    bench.run_ms(1500)
+    bench.client.to_deliver += [FakeMessage(b"#1 reset", retain=True), b"#2 sample"]
+    bench.run_ms(1000)
+    assert ("command ignored: it is retained",) in bench.log
+    assert ("command", "sample", "") in bench.log
+    assert bench.calls("disconnect") == []
+    assert bench.answers() == [b"2 done"]
+
+
+def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, monkeypatch):
+    saved = []
+    monkeypatch.setattr(State, "save", lambda state: saved.append(state.interval_ms))
+    bench.run_ms(1500)
+    for interval_ms in (200, 200, 300, 400, 300):
+        bench.client.to_deliver.append(b"interval %d" % interval_ms)
+        bench.run_ms(1000)
+    assert saved == [200]
+    assert bench.node.interval_ms == 300
+    bench.run_ms(60_000)
+    assert saved == [200, 300]
+    bench.client.to_deliver.append(b"interval 500")
+    bench.run_ms(1000)
+    bench.node.shut_down()
+    assert saved == [200, 300, 500]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (b"#a1 interval 5", b"a1 refused: interval: a whole number from 10 to 86400000"),
+        (b"#a1 interval", b"a1 refused: interval: a whole number from 10 to 86400000"),
+        (b"#a1 dance", b"a1 refused: known: interval MILLISECONDS, sample, health, reset"),
+        (b"#a1 sample" + b" " * 100, b"a1 refused: longer than 64 bytes"),
+        (b"#a1 interval 500", b"a1 done"),
+        (b"#a1 sample", b"a1 done"),
+        (b"interval 5", None),
+    ],
+)
+def test_node_answers_every_command_that_has_an_id(bench, text, answer):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(text)
+    bench.run_ms(1500)
+    assert bench.answers() == ([answer] if answer else [])
+
+
+def test_node_answers_a_reset_before_it_goes(bench):
+    bench.run_ms(1500)
+    bench.client.to_deliver.append(b"#r reset")
+    assert bench.node.run() == 0
+    assert bench.answers() == [b"r done"]
+    assert bench.client.calls[-1] == ("disconnect",)
+
+
+def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(bench):
+    """Each was obeyed, and from the ninth on nobody heard of it."""
+    bench.run_ms(1500)
+    publish, full = bench.client.publish, [True]
+
+    def publish_or_not(topic, *rest):
+        if full and topic.endswith(b"/answer"):
+            raise OSError("full")
+        publish(topic, *rest)
+
+    bench.client.publish = publish_or_not
+    bench.client.to_deliver += [b"#%d interval %d" % (i, 100_000 + i) for i in range(70)]
+    bench.run_ms(3000)
+    assert bench.node.interval_ms == 100_007
+    full.clear()
+    bench.run_ms(1000)
+    assert bench.answers() == [b"%d done" % i for i in range(8)] + [
+        b"%d refused: too many at once" % i for i in range(8, 64)
+    ]
+    bench.client.to_deliver.append(b"#70 interval 100070")
+    bench.run_ms(1000)
+    assert bench.answers()[-1] == b"70 done"

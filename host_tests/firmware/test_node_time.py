@@ -1,0 +1,103 @@
+"""The time in a node's readings: from NTP, from the broker's side, and what waits for it."""
+
+import pytest
+
+from host_tests.firmware.conftest import FakeMessage
+from host_tests.firmware.node_bench import NOW, Bench
+from timekeeper import Timekeeper
+
+
+def test_node_that_knows_the_time_writes_when_it_was_measured(clock, client, tmp_path):
+    bench = Bench(clock, client, tmp_path / "state.json", {"times": Timekeeper(clock, now_s=NOW)})
+    bench.run_ms(70_000_000)  # more than 16 bits of seconds
+    for one in bench.readings(2)[::1000]:
+        assert one["time"] == NOW + one["uptime_s"]
+
+
+class FakeNTP:
+    error = None
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.is_asking = False
+
+    def work(self, has_network):
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, str):
+            self.error = answer
+            return None
+        return answer
+
+
+def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client, tmp_path):
+    heard = []
+    times = Timekeeper(clock, FakeNTP(None, None, None, NOW), 0, heard.append)
+    bench = Bench(clock, client, tmp_path / "state.json", {"times": times})
+    bench.run_ms(5000)
+    readings = bench.readings(2)
+    assert readings[0]["time"] == 0
+    starts = {one["time"] - one["uptime_s"] for one in readings if one["time"]}
+    assert len(starts) == 1
+    assert NOW - 4 <= starts.pop() <= NOW
+    assert heard == [NOW]
+
+
+def said(seconds, retain=False):
+    text = seconds if isinstance(seconds, bytes) else b"%d" % seconds
+    return FakeMessage(text, retain, b"sensors/time")
+
+
+@pytest.mark.parametrize(
+    ("messages", "starts"),
+    [
+        ([said(NOW, retain=True)], [NOW]),
+        ([said(NOW)], [NOW]),
+        # A retained one is as old as it may be; one that comes as it is published, is right.
+        ([said(NOW), said(NOW - 60, retain=True)], [NOW]),
+        ([said(NOW, retain=True), said(NOW + 40, retain=True)], [NOW, NOW + 40]),
+        ([said(NOW, retain=True), said(NOW + 40)], [NOW, NOW + 40]),
+        ([said(NOW + 500), said(NOW)], [NOW + 500, NOW]),
+        ([said(b""), said(b"now"), said(1_600_000_000), said(b"9" * 11), said(b"1.8e9")], []),
+    ],
+)
+def test_node_takes_the_time_from_the_broker_s_side(clock, client, tmp_path, messages, starts):
+    heard = []
+    times = Timekeeper(clock, None, 0, heard.append)
+    bench = Bench(
+        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
+    )
+    for message in messages:
+        bench.run_ms(2000)
+        client.to_deliver.append(message)
+    bench.run_ms(2000)
+    assert bench.calls("subscribe")[-1] == ("subscribe", b"sensors/time", 0)
+    assert heard == starts
+    last = bench.readings(2)[-1]
+    assert bool(last["time"]) == bool(starts)
+    if starts:
+        assert 0 <= last["time"] - starts[-1] < 2 + 2 * len(messages)
+
+
+def test_node_that_ntp_answered_hears_nobody_else(clock, client, tmp_path):
+    heard = []
+    times = Timekeeper(clock, FakeNTP(NOW), 0, heard.append)
+    bench = Bench(
+        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
+    )
+    bench.run_ms(2000)
+    client.to_deliver.append(said(NOW + 1000))
+    bench.run_ms(2000)
+    assert heard == [NOW]
+
+
+def test_node_with_tls_waits_for_the_time_and_says_why(clock, client, tmp_path):
+    ntp = FakeNTP("no time from pool: no answer", None, None)
+    options = {"times": Timekeeper(clock, ntp)}
+    bench = Bench(clock, client, tmp_path / "state.json", options, tls="ca.pem")
+    bench.run_ms(3000)
+    assert bench.calls("reconnect") == []
+    told = [words for words in bench.log if words[0].startswith("tls")]
+    assert told == [("tls: waits for the time:", "no time from pool: no answer")]
+    ntp.answers.append(NOW)
+    bench.run_ms(1000)
+    assert client.is_connected
