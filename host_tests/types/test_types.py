@@ -29,6 +29,7 @@ STUBS = ROOT / ".tools" / "stubs" / "esp32"
 TYPINGS = ROOT / "typings"
 LIBRARY = ROOT / "lib" / "umqtt31"
 HIDDEN = HERE / "hidden.txt"
+BESIDE = "beside"
 
 
 def documented():
@@ -50,15 +51,17 @@ def programs(tmp_path_factory):
         (folder / name).write_text(code)
     for path in [*(ROOT / "examples").glob("*.py"), HERE / "refused.py"]:
         shutil.copy(path, folder)
+    # What a page has a program take from the firmware is there, and not looked at.
+    (folder / BESIDE).mkdir()
+    shutil.copy(ROOT / "firmware" / "fallback.py", folder / BESIDE)
     return folder
 
 
 def mypy(folder):
     """-> {(file name, line)} that mypy refuses in `folder`."""
     settings = folder / "mypy.ini"
-    settings.write_text(
-        f"[mypy]\nmypy_path = {STUBS}:{TYPINGS}:{folder}\ncheck_untyped_defs = true\n"
-    )
+    paths = f"{STUBS}:{TYPINGS}:{folder}:{folder / BESIDE}"
+    settings.write_text(f"[mypy]\nmypy_path = {paths}\ncheck_untyped_defs = true\n")
     command = [sys.executable, "-P", "-m", "mypy", "--config-file", settings]
     command += ["--no-site-packages", "--custom-typeshed-dir", STUBS, "--no-error-summary"]
     command += ["--cache-dir", folder / ".mypy_cache"]
@@ -69,7 +72,8 @@ def mypy(folder):
     assert not done.stderr
     lines = re.findall(r"^(.+?):(\d+): error: ", done.stdout, re.MULTILINE)
     # MicroPython's stubs have mistakes of their own.
-    return {(path, int(line)) for path, line in lines if not path.startswith(str(STUBS))}
+    passed_over = (str(STUBS), BESIDE)
+    return {(path, int(line)) for path, line in lines if not path.startswith(passed_over)}
 
 
 def pyright(folder):
@@ -78,7 +82,7 @@ def pyright(folder):
         "include": ["*.py"],
         "stubPath": str(TYPINGS),
         "typeshedPath": str(STUBS),
-        "extraPaths": [str(STUBS)],
+        "extraPaths": [str(STUBS), BESIDE],
         "typeCheckingMode": "standard",
         "pythonVersion": "3.11",
     }

@@ -36,6 +36,47 @@ class BlockDevice(Protocol):
         """Block count (4), block size (5), erase block `arg` (6)."""
 
 @type_check_only
+class Store(Protocol):
+    """Where messages wait, if neither in RAM nor in a Journal.  A message is a packet, and its
+    place a number, the slot.  `lib/umqtt31/ram.py` is the smallest one."""
+
+    level: int
+    """Of the protocol that the packets are for; the client sets it before `open()`."""
+    is_deferred: bool
+    """Is what `put()` took durable from `commit()` on only?  Then nothing is sent before."""
+
+    def open(self, client_id: bytes, slots: int, size: int, held: int, /) -> object:
+        """Allocate room for packets in `slots` slots of `size` bytes, and for `held` received
+        QoS 2 ids; called once, by the client's constructor."""
+    def recover(self, session: Any, /) -> object:
+        """Tell `session` what an earlier life left, oldest message first."""
+    def put(
+        self, slot: int, packet_id: int, qos: int, buf: Any, n: int, maybe_sent: bool, /
+    ) -> Any:
+        """Keep the packet `buf[:n]` -> False if there is no room."""
+    def get(self, slot: int, buf: Any, /) -> Any:
+        """Read the packet back into `buf` -> 0 if it is lost."""
+    def remove(self, slot: int, /) -> object:
+        """The message is done or given up; need not survive a reset."""
+    def renew(self, is_clean: bool, /) -> object:
+        """The broker has a new session: nothing was sent in it, no id is held.  `is_clean`: it
+        ends with its connection."""
+    def pubrec(self, slot: int, /) -> object:
+        """PUBREC came for the message: no PUBLISH of it any more."""
+    def hold(self, packet_id: int, /) -> object:
+        """A QoS 2 message with this id was handed over."""
+    def release(self, packet_id: int, /) -> object:
+        """Its PUBREL came: the id is free."""
+    def online(self) -> object:
+        """A connection is open: every message may have been sent from now on."""
+    def commit(self) -> object:
+        """Make durable what must not be overtaken by the packets that follow."""
+    def sync(self) -> object:
+        """Make everything durable, before a planned switch-off."""
+    def clear(self) -> object:
+        """Forget everything."""
+
+@type_check_only
 class Stats:
     """Counters since the client was made; also `stats["sent"]`."""
 

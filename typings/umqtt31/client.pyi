@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
-from ._types import Data, OpenStream, Stats, Stream
+from ._types import Data, OpenStream, Stats, Store, Stream
 from .errors import MQTTError
 from .journal import Journal
 from .message import Message
@@ -22,10 +22,10 @@ class MQTTClient:
     True for the port's own roots, or an SSLContext.
 
     `level`: 3 (MQTT 3.1), 4 (3.1.1) or 5 (5.0).  `buffer_size`: the largest packet in bytes, both
-    ways.  `store`: a `Journal`, or None for RAM.  `max_inflight`: messages sent and not yet
-    acknowledged.  `max_mqueue_len`: messages that may wait behind them, or for a connection;
-    with `mqueue_store_qos0` those of QoS 0, too.  `overflow`: what a full queue does: refuse
-    the new message, give up the oldest, or replace the one of the same topic.
+    ways.  `store`: a `Journal`, None for RAM, or a store of your own.  `max_inflight`: messages
+    sent and not yet acknowledged.  `max_mqueue_len`: messages that may wait behind them, or for a
+    connection; with `mqueue_store_qos0` those of QoS 0, too.  `overflow`: what a full queue does:
+    refuse the new message, give up the oldest, or replace the one of the same topic.
     `max_awaiting_rel`: received QoS 2 messages that may wait for their PUBREL.  `ordered`:
     one message at a time, all of one QoS above 0, none ever given up.
 
@@ -37,8 +37,8 @@ class MQTTClient:
     5 it is a `v5.Message5`."""
     on_drop: Callable[[int, int], object] | None
     """`handler(packet_id, reason)` for a message given up: FULL (overflow), TIMEOUT
-    (`max_age`), CLOSED (a clean session began) or, at level 5, the reason code with which the
-    broker refused it."""
+    (`max_age`), CLOSED (a clean session began), JOURNAL (flash no longer holds what it was) or, at
+    level 5, the reason code with which the broker refused it."""
     on_oversize: Callable[[int, int], object] | None
     """`handler(topic_len, payload_len)` for a received message larger than the buffer."""
     last_error: MQTTError | None
@@ -77,7 +77,7 @@ class MQTTClient:
         *,
         level: int = 3,
         buffer_size: int = 256,
-        store: Journal | None = None,
+        store: Journal | Store | None = None,
         max_inflight: int = 4,
         max_mqueue_len: int = 16,
         mqueue_store_qos0: bool = False,
