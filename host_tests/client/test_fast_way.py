@@ -122,8 +122,10 @@ class Side:
         """The stream takes up to `most` bytes -> these."""
         protocol = self.protocol
         taken = b""
-        while most and (protocol.left or protocol.is_due and protocol.next()):
+        while protocol.left or protocol.is_due and protocol.next():
             n = min(most, protocol.left)
+            if not n:
+                break
             at = protocol.end - protocol.left
             taken += bytes(protocol.out[at : at + n])
             protocol.left -= n

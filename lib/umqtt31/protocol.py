@@ -787,7 +787,7 @@ class Protocol:
         if self._is_putting:
             self.store.pubrec(slot)
         self._waits[slot] = _WAIT_PUBCOMP | _RELEASED | _WAS_SENT
-        n = 0
+        n = -1
         # `_fast` is 0 while anything precedes it, and of several messages the PUBRELs share
         # a write.
         if (
@@ -803,9 +803,9 @@ class Protocol:
                 self._tx_at = self.now
                 return
         self._answer(_PACKET_PUBREL, self._ids[slot])
-        if n:
+        if n != -1:  # TLS has to be given the same bytes, and no other answer with them
             self.next()
-            self.left -= n
+            self.left -= n or 0
 
     def _on_pubrec(self, slot):
         if self._is_putting:

@@ -48,6 +48,21 @@ def test_c2b_answers_behind_half_a_publish_then_all_leave_whole_and_in_order():
         d.c2b(publish(b"t", b"0123456789", 1, 1), *answers)
 
 
+# MQTT-4.6.0-4: TLS keeps what it had no room for, and takes the next write for the same bytes:
+# what stands behind them would never leave.
+def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
+    d = Dialogue()
+    d.publish(b"1", 2)
+    d.stream.take()
+    d.stream.is_blocked = True
+    d.stream.writes = []
+    d.b2c(pubrec(1), publish(b"t", b"x", 1, 9))
+    assert len(set(d.stream.writes)) == 1
+    d.stream.is_blocked = False
+    d.work()
+    d.c2b(pubrel(1), puback(9))
+
+
 # 31-4.1-Q1: what is accepted is accepted, whatever becomes of the connection.
 def test_c2b_publish_when_link_dies_under_half_a_packet_then_is_accepted_and_poll_raises():
     for qos in (1, 2):
