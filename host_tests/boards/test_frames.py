@@ -34,6 +34,7 @@ MAY_BE_LARGE = {
     "fileblockdevice._is_on_fat": CONSTRUCTS,
     "journal.Journal.open": CONSTRUCTS,
     "ordered.Ordered.publish": "one message at a time is not for speed",
+    "packet.as_text": CONNECTS,
     "packet._copied": "copies an array, which allocates",
     "packet.connect_packet": CONNECTS,
     "properties.encode": "makes properties, which allocates",

@@ -141,7 +141,7 @@ class MQTTClient:
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
         check_range("max_subscriptions", max_subscriptions, 0, 65535)
         check_range("connect_timeout", connect_timeout, 1, 3600)
-        if store and not hasattr(store, "recover"):
+        if store is not None and not hasattr(store, "recover"):
             raise TypeError("store must be a Journal")
         if overflow != "refuse":
             from .giveup import POLICIES
@@ -170,7 +170,7 @@ class MQTTClient:
         if level == 5:
             from .v5 import Protocol5 as make
         self._protocol = protocol = make(
-            store or RamStore(),
+            RamStore() if store is None else store,
             max_inflight,
             max_mqueue_len,
             buffer_size,
@@ -183,7 +183,7 @@ class MQTTClient:
         protocol.last_id = random.getrandbits(16) % 65535
         protocol.open(client_id, max_awaiting_rel)
         protocol.failed = self._on_write_failure
-        if store:
+        if store is not None:
             from .recovery import Recovery
 
             store.recover(Recovery(protocol, time.ticks_ms()))
@@ -552,16 +552,7 @@ class MQTTClient:
             raise MQTTError(_BUSY)
         if stream and not callable(stream):
             check_stream(stream)
-        self._close()
-        self._error = None
-        if callable(stream):
-            self._opener = stream
-            stream = None
-        if clean_session:
-            from .giveup import start_over
-
-            start_over(self._protocol, self._give_up)
-        self._begin(clean_session, stream)
+        self._begin(clean_session, stream, True)
         while not self._advance():
             time.sleep_ms(1)
         return self._protocol.is_present
@@ -616,8 +607,8 @@ class MQTTClient:
             self._attempts += 1
         return time.ticks_diff(self._attempt_at, now)
 
-    def _begin(self, clean, stream):
-        self._rest(time.ticks_ms())
+    def _begin(self, clean, stream, is_anew=False):
+        # `is_anew`: what there was ends, once it is clear that this can begin.
         level, client_id, user, password, keepalive = self._identity
         if not (client_id or clean or level == 5):
             raise ValueError("an empty client_id needs clean_session=True")
@@ -636,6 +627,16 @@ class MQTTClient:
         make = connect_packet if level < 5 else self._protocol.connect_packet
         packet = make(LEVELS[level][0], flags, keepalive, fields)
         self._fit(len(packet) - len(client_id))
+        if is_anew:
+            self._close()
+            if callable(stream):
+                self._opener = stream
+                stream = None
+            if clean:
+                from .giveup import start_over
+
+                start_over(self._protocol, self._give_up)
+        self._rest(time.ticks_ms())
         self._clean = clean
         self._error = None
         stream = stream or open_stream(self._opener, self._address, self.look_up)

@@ -62,9 +62,13 @@ def as_bytes(name, value):
 
 def as_text(name, value):
     """`as_bytes()` of what has to be a text: UTF-8 without NUL, or ValueError naming `name`."""
-    value = as_bytes(name, value)
     try:
-        if "\0" not in str(value, "utf-8"):  # 311-1.5.3-1, 311-1.5.3-2
+        value = as_bytes(name, value)
+        for char in str(value, "utf-8"):
+            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates are UTF-8.
+            if char == "\0" or "\ud7ff" < char < "\ue000":
+                break
+        else:
             return value
     except UnicodeError:
         pass

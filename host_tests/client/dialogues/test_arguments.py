@@ -1,13 +1,14 @@
 """Wrong arguments: ValueError or TypeError before anything is sent or stored."""
 
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import connack
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.wire import connack, puback
 from tools.standin.stream import ScriptedStream
-from umqtt31 import Journal, MQTTClient
+from umqtt31 import TOO_LARGE, Journal, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
 LEVEL_3 = ("test_password_may_be_any_bytes", "test_server_of_another_type_is_refused")
+LEVEL_5 = ("test_v5_numbers_are_refused_by_name_before_anything_is_sent",)
 
 BAD_OPTIONS = [
     ("level", 2),
@@ -49,7 +50,7 @@ def test_options_of_another_type_are_refused_by_name():
 
 
 def test_block_device_in_place_of_a_journal_is_refused_by_name():
-    for bad in (object(), "journal.bin", 16):
+    for bad in (object(), "journal.bin", 16, False, 0, "", [], {}):
         error = error_of(MQTTClient, "dev", "broker", store=bad)
         assert isinstance(error, TypeError) and "store" in str(error), (bad, error)
 
@@ -81,7 +82,7 @@ def test_client_id_of_another_type_is_refused():
 
 def test_client_id_and_user_that_are_no_text_are_refused_and_nothing_is_sent():
     """311-1.5.3-1, 311-1.5.3-2."""
-    for bad in ("a\0", b"a\0b", b"\xff", bytearray(b"\xc3(")):
+    for bad in ("a\0", b"a\0b", b"\xff", bytearray(b"\xc3("), b"a\xed\xa0\x80", "\udfffa"):
         error = error_of(MQTTClient, bad, "broker")
         assert isinstance(error, ValueError) and "client_id" in str(error), bad
         stream = ScriptedStream()
@@ -108,6 +109,33 @@ def test_server_of_another_type_is_refused():
         stream.answer(wire.connect(b"dev"), wire.connack())
         client.connect(stream=stream)
         assert client.is_connected
+
+
+def test_connect_that_cannot_be_sent_ends_nothing():
+    """What was in flight is not given up for it."""
+    d = Dialogue()
+    d.publish(b"1", 1)
+    d.stream.take()
+    dropped = []
+    d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
+    d.client.set_last_will(b"w", b"x" * 300)
+    assert code_of(d.client.connect, True, ScriptedStream()) == TOO_LARGE
+    assert not dropped and d.client.is_connected
+    d.b2c(puback(1))
+    assert d.client.inflight == 0
+
+
+def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
+    """CONNECT says nothing of them: they are good for what comes later."""
+    for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):
+        for bad in (-1, most + 1, 1.5, None, "1"):
+            d = Dialogue()
+            d.stream.take()
+            setattr(d.client.v5, name, bad)
+            stream = ScriptedStream()
+            error = error_of(d.client.connect, False, stream)
+            assert isinstance(error, ValueError) and name in str(error), (name, bad, error)
+            assert stream.take() == d.stream.take() == b"" and d.client.is_connected
 
 
 def test_will_without_keepalive_is_refused():
