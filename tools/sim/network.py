@@ -70,12 +70,9 @@ class Link:
             raise DeviceReset
         if self.is_torn:
             raise OSError(_ECONNRESET, "connection reset")
+        if not self.arrived():
+            return 0 if self.is_at_end() else None
         ready = self.ready
-        arrivals = self.arrivals
-        while arrivals and arrivals[0][0] <= world.now and arrivals[0][1]:
-            ready += arrivals.popleft()[1]
-        if not ready:
-            return 0 if arrivals and arrivals[0][0] <= world.now else None
         n = min(len(buf) if n is None else n, len(ready))
         counter = world.read
         if counter.count + n > counter.next:
@@ -95,6 +92,18 @@ class Link:
             world.schedule(world.now, self, b"")
         return n
 
+    def arrived(self) -> int:
+        """Bytes that can be read now."""
+        arrivals = self.arrivals
+        while arrivals and arrivals[0][0] <= self.world.now and arrivals[0][1]:
+            self.ready += arrivals.popleft()[1]
+        return len(self.ready)
+
+    def is_at_end(self) -> bool:
+        """Does nothing come behind what has arrived?"""
+        arrivals = self.arrivals
+        return self.is_torn or bool(arrivals) and arrivals[0][0] <= self.world.now
+
     def is_stuck(self) -> bool:
         """Does something that the client wrote wait for room, or is there none?"""
         return self.to_skip > 0 or self.jam_until > self.world.now or not self._room()
@@ -103,7 +112,9 @@ class Link:
         """Bytes of the broker that the client has not read yet."""
         return self.pushed_bytes - self.read_bytes
 
-    def write(self, buf: bytearray, off: int | None = None, n: int | None = None) -> int | None:
+    def write(
+        self, buf: bytes | bytearray, off: int | None = None, n: int | None = None
+    ) -> int | None:
         """-> bytes taken, None when there is no room."""
         world = self.world
         if world.is_dead:

@@ -248,7 +248,7 @@ class Outgoing:
             text = p.describe(packet, level)
             self._record.fail("publish", f"PUBLISH of what is no message: {text}")
         if level == 5:
-            self._check_expiry(flow, properties.get("message_expiry"))
+            self._check_expiry(flow, properties.get("message_expiry"), link)
         if not qos:
             self._on_qos0(flow, packet)
             return
@@ -287,15 +287,17 @@ class Outgoing:
             self._record.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
         return topic or notes.aliases[alias]
 
-    def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
-        # A message with an age limit says what is left of it, others say nothing.
+    def _check_expiry(self, flow: Flow, said_s: int | None, link: Link) -> None:
+        # A message with an age limit says what is left of it, or was when it had to wait for
+        # room; others say nothing.
         if flow.life != self._record.life:
             return  # the age is not kept over a reset
         if (said_s is None) != (not flow.age):
             self._record.fail("max_age", f"{flow} says that it is worth {said_s} s")
         if said_s is not None:
             left_s = (flow.expires_ms - self._record.device_ms()) / 1000
-            if not said_s - 2 < max(left_s, 0) < said_s + 2:
+            blocked_s = (self._record.now - link.blocked_at) / 1000 if link.blocked_at >= 0 else 0
+            if not said_s - 2 - blocked_s < max(left_s, 0) < said_s + 2:
                 self._record.fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
 
     def _on_qos0(self, flow: Flow, packet: bytes) -> None:

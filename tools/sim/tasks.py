@@ -133,8 +133,8 @@ class Program(programs.Program):
     _make_world = TaskWorld
     world: TaskWorld
 
-    def __init__(self, seed: int, is_traced: bool = False):
-        super().__init__(seed, is_traced)
+    def __init__(self, seed: int, is_tls: bool = False, is_traced: bool = False):
+        super().__init__(seed, is_tls, is_traced)
         dice = self._dice
         options: dict[str, Any] = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": 86400}
         if dice.random() < 0.4:
@@ -179,9 +179,9 @@ class Program(programs.Program):
                 loops[k] = asyncio.create_task(self._consume(self._filters[k]))
         self._is_calm = True
         await asyncio.wait(publishers)
-        await client.flush()
         while not self._is_quiet():
             await asyncio.sleep(0.1)
+        await client.flush()  # of what bodies published, too
         self._is_ending = True
         await client.disconnect()
         await asyncio.gather(*loops)

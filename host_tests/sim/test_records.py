@@ -1,0 +1,53 @@
+"""The random programs of all fronts break no promise over TLS, where a write that takes nothing
+has taken its bytes for good; wrong fronts would be noticed.
+
+Shows 31-4.1-Q1, 31-4.1-Q2, MQTT-4.3.3-11 and MQTT-4.6.0-4 over such streams.
+"""
+
+import pytest
+
+from tools.sim import blocking, calls, tasks
+from tools.sim.programs import broken_promise
+from umqtt31 import MQTTClient, simple
+from umqtt31.protocol import Protocol
+
+SEEDS = {calls: 80, tasks: 60, blocking: 150}
+
+
+def writes_others_with_it(on_first_pubrec):
+    def wrong(protocol, slot):
+        on_first_pubrec(protocol, slot)
+        if protocol.left == 4 and protocol.out is protocol._spare_acks:
+            protocol.left = 0
+            protocol._answer(0x62, protocol._ids[slot])
+
+    return wrong
+
+
+def takes_it_for_written(push):
+    def wrong(client):
+        push(client)
+        client._protocol.left = 0
+
+    return wrong
+
+
+WRONG = (
+    (tasks, writes_others_with_it, Protocol, "_on_first_pubrec", 40, "TLS"),
+    (calls, takes_it_for_written, MQTTClient, "_push", 3, "TLS"),
+    (blocking, takes_it_for_written, simple.MQTTClient, "_push", 3, "TLS"),
+)
+
+
+@pytest.mark.parametrize("front", SEEDS, ids=lambda front: front.__name__)
+def test_programs_over_tls_break_no_promise(front):
+    for seed in range(SEEDS[front]):
+        broken = broken_promise(front.Program(seed, is_tls=True))
+        assert not broken, f"seed {seed}: {broken}"
+
+
+@pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
+def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
+    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
+    broken = broken_promise(front.Program(seed, is_tls=True))
+    assert broken and broken.rule == rule
