@@ -16,8 +16,9 @@ SEEDS = {calls: 80, tasks: 60, blocking: 150}
 
 def writes_others_with_it(on_first_pubrec):
     def wrong(protocol, slot):
+        was_free = not protocol.left
         on_first_pubrec(protocol, slot)
-        if protocol.left == 4 and protocol.out is protocol._spare_acks:
+        if was_free and protocol.left == 4:
             protocol.left = 0
             protocol._answer(0x62, protocol._ids[slot])
 
@@ -33,7 +34,7 @@ def takes_it_for_written(push):
 
 
 WRONG = (
-    (tasks, writes_others_with_it, Protocol, "_on_first_pubrec", 40, "TLS"),
+    (tasks, writes_others_with_it, Protocol, "_on_first_pubrec", 61, "TLS"),
     (calls, takes_it_for_written, MQTTClient, "_push", 3, "TLS"),
     (blocking, takes_it_for_written, simple.MQTTClient, "_push", 3, "TLS"),
 )

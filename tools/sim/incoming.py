@@ -89,7 +89,7 @@ class Incoming:
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
         duty = self._duty(link, message, packet_id)
         arrival = Arrival(message, packet_id, bool(packet[0] & 8), duty)
-        arrival.was_unsure = packet_id in self._unsure
+        arrival.was_unsure = packet_id in self._unsure or message.is_oversize
         self._current = arrival
         if qos:
             link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)

@@ -99,6 +99,7 @@ class Handed(Incoming):
         self._count = 0
         self._handed: Counter[bytes] = Counter()
         self._left: Counter[bytes] = Counter()  # left without being done, so that it comes again
+        self._answered: set[bytes] = set()
 
     def on_publish(self, link: Link, packet: bytes) -> None:
         """PUBLISH was read."""
@@ -121,6 +122,7 @@ class Handed(Incoming):
             rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
             self._record.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
         key = owed.pop(k)[1]
+        self._answered.add(key)
         if key not in self._done and self._record.secret_losses:
             self.messages[key].is_forgotten = True  # taken for a repetition
         elif key not in self._done:
@@ -148,6 +150,12 @@ class Handed(Incoming):
         """The program is done with it."""
         self._count += 1
         self._done[topic + b"\0" + payload] = self._count
+
+    def on_reset(self) -> None:
+        """What is not answered may come again, done or not."""
+        for key in self._handed:
+            if key not in self._answered:
+                self._left[key] = self._handed[key]
 
     def check_end(self) -> None:
         """Nothing that the broker had is missing."""

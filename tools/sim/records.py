@@ -54,9 +54,9 @@ class Records:
         elif data != self._given:
             text = f"{data!r} follows {self._given!r}, which was not taken"
             link.world.rules.fail("TLS", text)
-        if self._dice.random() < self._fullness:
-            jam_ms = self._dice.randint(1, _LONGEST_JAM_MS)
-            link.jam_until = max(link.jam_until, link.world.now + jam_ms)
+        now = link.world.now
+        if link.jam_until <= now and self._dice.random() < self._fullness:
+            link.jam_until = now + self._dice.randint(1, _LONGEST_JAM_MS)
         taken = link.write(self._rest, 0, len(self._rest)) or 0
         self._rest = self._rest[taken:]
         return None if self._rest else n

@@ -7,7 +7,7 @@ seed is one run.
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from tools import library  # noqa: F401 - makes umqtt31 importable
 
 from . import programs
 from .clock import injected
+from .network import DeviceReset
 from .programs import Handed
 from .record import Violation
 from .rules import Rules
@@ -41,20 +42,27 @@ class TaskWorld(World):
 
     _make_rules = TaskRules
     rules: TaskRules
-    is_over = False  # `main` is
+    is_over = False  # `main` is, or the boot
 
-    def run_tasks(self, main: Coroutine) -> None:
-        """Run `main` with the tasks that it begins; raises Violation."""
-        with (
-            injected(self),
-            suppress(Violation),  # the first one is in the record
-            asyncio.Runner(loop_factory=lambda: Loop(self)) as runner,
-        ):
-            runner.get_loop().set_exception_handler(self._on_error)
-            runner.run(self._limited(main))
+    def run_tasks(self, main: Callable[[], Coroutine]) -> None:
+        """Run `main()` with the tasks that it begins, anew at each boot; raises Violation."""
+        with injected(self), suppress(Violation):  # the first one is in the record
+            while self._run_boot(main):
+                self._reset()
         if self.rules.record.violation:
             raise self.rules.record.violation
         self.rules.check_end()
+
+    def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
+        # -> did it end with a reset?
+        self.is_over = False
+        with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
+            runner.get_loop().set_exception_handler(self._on_error)
+            try:
+                runner.run(self._limited(main()))
+            except DeviceReset:
+                return True
+        return False
 
     async def _limited(self, main: Coroutine) -> None:
         try:
@@ -67,7 +75,8 @@ class TaskWorld(World):
             self.is_over = True
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not self.rules.record.violation:
+        is_reset = isinstance(context.get("exception"), DeviceReset)
+        if not (self.rules.record.violation or is_reset):
             error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
             self.rules.record.violation = error
 
@@ -80,14 +89,17 @@ class _Selector(selectors.SelectSelector):
         self._world = world
 
     def select(self, timeout: float | None = None) -> list:
-        violation = self._world.rules.record.violation
-        if violation and not self._world.is_over:
-            self._world.is_over = True  # the tasks are cancelled now, which takes some turns
-            raise violation
+        world = self._world
+        error = world.rules.record.violation or (DeviceReset() if world.is_dead else None)
+        if error and not world.is_over:
+            world.is_over = True  # the tasks are cancelled now, which takes some turns
+            raise error
+        if world.is_dead:
+            return []
         if timeout is None:
-            self._world.rules.fail("termination", "every task waits, and for nothing")
+            world.rules.fail("termination", "every task waits, and for nothing")
         if timeout > 0:
-            self._world.advance(max(1, round(timeout * 1000)))
+            world.advance(max(1, round(timeout * 1000)))
         return []
 
 
@@ -106,6 +118,8 @@ class Loop(asyncio.SelectorEventLoop):
 class Client(aio.MQTTClient):
     """A watched client: the rules hear what is accepted."""
 
+    _is_deferred = False  # what is accepted is kept from the next turn on
+
     def __init__(self, world: World, **options: Any):
         self._outgoing = world.rules.outgoing
         world.rules.keepalive_ms = 1000 * options["keepalive"]
@@ -113,16 +127,17 @@ class Client(aio.MQTTClient):
         world.rules.closers = 1  # it may close a connection whenever it likes
         super().__init__("device", "broker", **options)
 
-    def publish_nowait(self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0) -> int:  # type: ignore[override]
+    def publish_nowait(
+        self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
+    ) -> int:
         """As the client's."""
         flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
         try:
-            packet_id = super().publish_nowait(topic, msg, retain, qos)
+            packet_id = super().publish_nowait(topic, msg, retain, qos, *more)
         except Exception:
             self._outgoing.on_refused(flow)
             raise
-        self._outgoing.on_accepted(flow, packet_id, False)
-        self._outgoing.on_kept()
+        self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
         return int(packet_id)
 
 
@@ -132,6 +147,7 @@ class Program(programs.Program):
 
     _make_world = TaskWorld
     world: TaskWorld
+    _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
 
     def __init__(self, seed: int, is_tls: bool = False, is_traced: bool = False):
         super().__init__(seed, is_tls, is_traced)
@@ -148,10 +164,10 @@ class Program(programs.Program):
     def run(self) -> None:
         """Run it to its end; raises Violation."""
         self._have_sent()
-        self.world.run_tasks(self._main())
+        self.world.run_tasks(self._main)
 
-    async def _main(self) -> None:
-        client = Client(
+    def _make_client(self) -> Client:
+        return Client(
             self.world,
             keepalive=60,
             buffer_size=64,
@@ -159,8 +175,15 @@ class Program(programs.Program):
             max_mqueue_len=self._dice.choice((0, 2, 16)),
             **self._options,
         )
-        self._client = client
-        await client.connect(False, self.world.open_link)
+
+    def _begins_anew(self) -> bool:
+        # Is the session to be a clean one?
+        return False
+
+    async def _main(self) -> None:
+        self._is_calm = self._is_ending = False
+        self._client = client = self._make_client()
+        await client.connect(self._begins_anew(), self.world.open_link)
         loops = [asyncio.create_task(self._consume(one)) for one in self._filters]
         publishers = [asyncio.create_task(self._publish()) for _ in range(2)]
         for _ in range(self._dice.randint(0, 4)):
@@ -204,7 +227,7 @@ class Program(programs.Program):
     async def _publish_one(self) -> None:
         self._published += 1
         payload = b"up %d" % self._published
-        await self._client.publish(b"u", payload, False, self._dice.choice((1, 2)))
+        await self._client.publish(b"u", payload, False, self._dice.choice(self._up_qos))
 
     async def _consume(self, pattern: bytes | None) -> None:
         messages = self._client.messages(pattern)
@@ -219,6 +242,8 @@ class Program(programs.Program):
 
     async def _body(self, message: aio.Message) -> bool:
         # -> is the loop to be left?
+        if self.world.is_dead:
+            raise DeviceReset
         bodies = self.world.rules.incoming
         bodies.on_handed(message.topic, message.payload)
         what = self._dice.random()
