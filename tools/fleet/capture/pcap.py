@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .frames import CaptureError, Frames, padded, refill, words
+from . import chunks
+from .frames import CaptureError, Frames, padded, words
 
 HEADER_BYTES = 24
 RECORD_BYTES = 16
@@ -125,41 +126,26 @@ def frames(stream, header, tally, base, until, chunk_bytes):
     Records that start before offset `until` (None: all) are read; damage is
     noted in `tally` and skipped to the next chain of records.
     """
-    rest = b""
-    while True:
-        array, end = refill(stream, rest, chunk_bytes)
-        is_last = end == len(rest)
-        data = memoryview(array)[:end]
-        limit = end if until is None else min(end, until - base)
-        pos = 0
-        while True:
-            starts, pos, is_bad = walk(data, limit, header, pos)
-            if starts:
-                yield _frames(array, base, starts, header)
-                tally.add("frames", len(starts))
-            # A chain is looked for only in enough bytes, or at the file's end.
-            if not is_bad or (not is_last and end - pos < SYNC_BYTES):
-                break
-            pos = _skip_damage(data, header, pos, is_last, tally, base)
-        if until is not None and base + pos >= until:
-            if base + pos > until:
-                tally.error(until, "two ranges of the file do not meet here")
-            return
-        if is_last:
-            if pos < end:
-                tally.error(base + pos, "record cut short at the end of the file")
-            return
-        rest = array[pos:end]
-        base += pos
+    yield from chunks.read(stream, _Walker(header, tally), tally, base, until, chunk_bytes)
 
 
-def _skip_damage(data, header, pos, is_last, tally, base):
-    found = resync(data, header, pos + 1, is_last)
-    if found < 0:
-        found = len(data) if is_last else max(pos + 1, len(data) - MAX_FRAME_BYTES)
-    tally.error(base + pos, "damaged record: %d bytes skipped" % (found - pos))
-    tally.add("skipped_bytes", found - pos)
-    return found
+class _Walker:
+    # As `chunks` has it.
+    unit = "record"
+    sync_bytes = SYNC_BYTES
+    most_bytes = MAX_FRAME_BYTES
+
+    def __init__(self, header, tally):
+        self._header, self._tally = header, tally
+
+    def walk(self, array, end, limit, base, pos):
+        starts, pos, is_bad = walk(memoryview(array)[:end], limit, self._header, pos)
+        self._tally.add("frames", len(starts))
+        found = [_frames(array, base, starts, self._header)] if starts else []
+        return found, pos, is_bad
+
+    def find(self, data, pos, is_last):
+        return resync(data, self._header, pos, is_last)
 
 
 def _frames(array, base, starts, header):

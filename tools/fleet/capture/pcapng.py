@@ -12,6 +12,7 @@ import struct
 
 import numpy as np
 
+from . import chunks
 from .frames import Frames, Tally, padded, refill, words
 
 SECTION_MAGIC = b"\n\r\r\n"
@@ -69,7 +70,11 @@ class _Interface:
 
 
 class Walker:
-    """Hops over blocks; keeps the section's byte order and interfaces."""
+    """Hops over blocks, as `chunks` has it; keeps the section's byte order and interfaces."""
+
+    unit = "block"
+    sync_bytes = 2 * SYNC_BYTES
+    most_bytes = _MAX_FRAME_BLOCK_BYTES
 
     def __init__(self, tally):
         self.tally = tally
@@ -132,6 +137,10 @@ class Walker:
             append(pos)
             pos = after
         return self._whole(found, array, base, starts), pos, False
+
+    def find(self, data, pos, is_last):
+        """The first position from `pos` on where a chain of blocks starts, or -1."""
+        return resync(data, self.order, pos, is_last)
 
     def _whole(self, found, array, base, starts):
         return [one for one in (*found, self._frames(array, base, starts)) if one is not None]
@@ -306,36 +315,4 @@ def frames(stream, tally, base, until, chunk_bytes, section=0):
         walker.begin_within(stream, section, base)
     if base:
         stream.seek(base)
-    rest = b""
-    while True:
-        array, end = refill(stream, rest, chunk_bytes)
-        is_last = end == len(rest)
-        limit = end if until is None else min(end, until - base)
-        pos = 0
-        while True:
-            found, pos, is_bad = walker.walk(array, end, limit, base, pos)
-            yield from found
-            # A chain is looked for only in enough bytes, or at the file's end.
-            if not is_bad or (not is_last and end - pos < 2 * SYNC_BYTES):
-                break
-            pos = _skip_damage(walker.order, array, end, pos, is_last, tally, base)
-        if until is not None and base + pos >= until:
-            if base + pos > until:
-                tally.error(until, "two ranges of the file do not meet here")
-            return
-        if is_last:
-            if pos < end:
-                tally.error(base + pos, "block cut short at the end of the file")
-            return
-        rest = array[pos:end]
-        base += pos
-
-
-def _skip_damage(order, array, end, pos, is_last, tally, base):
-    data = memoryview(array)[:end]
-    found = resync(data, order, pos + 1, is_last)
-    if found < 0:
-        found = end if is_last else max(pos + 1, end - _MAX_FRAME_BLOCK_BYTES)
-    tally.error(base + pos, "damaged block: %d bytes skipped" % (found - pos))
-    tally.add("skipped_bytes", found - pos)
-    return found
+    yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)

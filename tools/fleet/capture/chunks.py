@@ -1,0 +1,53 @@
+"""A capture file some megabytes at a time: what the formats do alike.
+
+A format has a walker, which hops from one record or block to the next:
+
+- `walk(array, end, limit, base, pos)` -> ([`Frames`, …], next position, is_bad): those that
+  start before `limit` and are all there before `end`; with `is_bad` it stands before one
+  whose length cannot be true;
+- `find(data, pos, is_last)` -> the first position from `pos` on where a chain of them
+  starts, or -1;
+- `unit`: what it hops over; `sync_bytes`: a chain is looked for only in so many, or at the
+  file's end; `most_bytes`: none with a frame is longer.
+"""
+
+from .frames import refill
+
+
+def read(stream, walker, tally, base, until, chunk_bytes):
+    """Yield `Frames` from `stream`, which stands at file offset `base`, before a record.
+
+    Records that start before offset `until` (None: all) are read; damage is noted in
+    `tally` and skipped to the next chain of records.
+    """
+    rest = b""
+    while True:
+        array, end = refill(stream, rest, chunk_bytes)
+        is_last = end == len(rest)
+        limit = end if until is None else min(end, until - base)
+        pos = 0
+        while True:
+            found, pos, is_bad = walker.walk(array, end, limit, base, pos)
+            yield from found
+            if not is_bad or (not is_last and end - pos < walker.sync_bytes):
+                break
+            pos = _skip_damage(walker, memoryview(array)[:end], pos, is_last, tally, base)
+        if until is not None and base + pos >= until:
+            if base + pos > until:
+                tally.error(until, "two ranges of the file do not meet here")
+            return
+        if is_last:
+            if pos < end:
+                tally.error(base + pos, "%s cut short at the end of the file" % walker.unit)
+            return
+        rest = array[pos:end]
+        base += pos
+
+
+def _skip_damage(walker, data, pos, is_last, tally, base):
+    found = walker.find(data, pos + 1, is_last)
+    if found < 0:
+        found = len(data) if is_last else max(pos + 1, len(data) - walker.most_bytes)
+    tally.error(base + pos, "damaged %s: %d bytes skipped" % (walker.unit, found - pos))
+    tally.add("skipped_bytes", found - pos)
+    return found
