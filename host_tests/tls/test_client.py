@@ -25,7 +25,7 @@ def test_wrong_certificate_of_the_server_is_an_mqtt_error(run, brokers, certific
     ports = [brokers.port(name) for name, _, _ in WRONG_SERVERS]
     before = [_accepted(brokers, name) for name, _, _ in WRONG_SERVERS]
     cases = [
-        [port, SERVER, {"ca": certificates.file(f"{roots}.crt")}]
+        [port, SERVER, certificates.ssl(ca=roots)]
         for port, (_, roots, _) in zip(ports, WRONG_SERVERS)
     ]
     for found, (_, _, text) in zip(run("refusals", cases), WRONG_SERVERS):
@@ -40,18 +40,13 @@ def _accepted(brokers, name):
 
 def test_refused_certificate_of_ours_is_an_mqtt_error(run, brokers, certificates):
     port = brokers.port("server", is_strict=True)
-    cases = []
-    for cert, key, _ in WRONG_CLIENTS:
-        ssl = {"ca": certificates.file("ca.crt")}
-        if cert:
-            ssl.update(cert=certificates.file(f"{cert}.crt"), key=certificates.file(f"{key}.key"))
-        cases.append([port, SERVER, ssl])
+    cases = [[port, SERVER, certificates.ssl(cert, key)] for cert, key, _ in WRONG_CLIENTS]
     for found in run("refusals", cases):
         check(found, REFUSED)
 
 
 def test_peer_without_tls_or_without_a_broker_is_an_mqtt_error(run, certificates):
-    ssl = {"ca": certificates.file("ca.crt")}
+    ssl = certificates.ssl()
     with Mosquitto() as broker:
         cases = [[broker.port, SERVER, ssl], [free_port(), SERVER, ssl]]
         without_tls, nobody = run("refusals", cases)
@@ -63,7 +58,7 @@ def test_handshake_without_an_answer_ends_in_a_time_out(run, certificates):
     """connect_timeout is 3 s here."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert run("silence", port, {"ca": certificates.file("ca.crt")}) == (TIMEOUT, 3)
+        assert run("silence", port, certificates.ssl()) == (TIMEOUT, 3)
 
 
 @pytest.mark.parametrize("ssl", [7, {"cafile": "ca.crt"}, {"cert": b""}])

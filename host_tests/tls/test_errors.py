@@ -44,8 +44,7 @@ def today():
 
 def test_each_certificate_of_a_server_is_taken_or_named(run, brokers, certificates):
     cases = [
-        [brokers.port(name), "localhost", {"ca": certificates.file(f"{roots}.crt")}]
-        for name, roots, _ in SERVERS
+        [brokers.port(name), "localhost", certificates.ssl(ca=roots)] for name, roots, _ in SERVERS
     ]
     days = {today()}
     found = run("outcomes", cases)
@@ -57,12 +56,7 @@ def test_each_certificate_of_a_server_is_taken_or_named(run, brokers, certificat
 
 def test_each_certificate_of_a_client_is_taken_or_refused(run, brokers, certificates):
     port = brokers.port("server", is_strict=True)
-    cases = []
-    for cert, key, _ in CLIENTS:
-        ssl = {"ca": certificates.file("ca.crt")}
-        if cert:
-            ssl.update(cert=certificates.file(f"{cert}.crt"), key=certificates.file(f"{key}.key"))
-        cases.append([port, "localhost", ssl])
+    cases = [[port, "localhost", certificates.ssl(cert, key)] for cert, key, _ in CLIENTS]
     found = run("outcomes", cases)
     for (cert, _, wanted), text in zip(CLIENTS, found):
         is_right = text == wanted if wanted == ACCEPTED else str(text).startswith(wanted)
@@ -72,14 +66,13 @@ def test_each_certificate_of_a_client_is_taken_or_refused(run, brokers, certific
 def test_key_of_another_certificate_is_refused_by_the_peer(brokers, certificates, run):
     if run.is_cpython:
         return  # context_of() says so before
-    names = {"ca": "ca.crt", "cert": "device.crt", "key": "stranger.key"}
-    ssl = {name: certificates.file(file) for name, file in names.items()}
+    ssl = certificates.ssl("device", "stranger")
     [text] = run("outcomes", [[brokers.port("server", is_strict=True), "localhost", ssl]])
     assert text.startswith(REFUSED)
 
 
 def test_address_in_place_of_a_name_is_checked_too(run, brokers, certificates):
-    ssl = {"ca": certificates.file("ca.crt")}
+    ssl = certificates.ssl()
     found = run(
         "outcomes",
         [
@@ -91,7 +84,7 @@ def test_address_in_place_of_a_name_is_checked_too(run, brokers, certificates):
 
 
 def test_every_reason_is_told_where_the_port_tells_it(run, brokers, certificates):
-    ssl = {"ca": certificates.file("ca.crt")}
+    ssl = certificates.ssl()
     [text] = run("outcomes", [[brokers.port("all-wrong"), "localhost", ssl]])
     if run.is_cpython:  # OpenSSL stops at the first
         assert text == TRUST
@@ -102,7 +95,7 @@ def test_every_reason_is_told_where_the_port_tells_it(run, brokers, certificates
 
 def test_broker_without_tls_is_an_error_with_its_name(run, certificates):
     with Mosquitto() as broker:
-        [text] = run("outcomes", [[broker.port, "localhost", {"ca": certificates.file("ca.crt")}]])
+        [text] = run("outcomes", [[broker.port, "localhost", certificates.ssl()]])
     assert text.startswith(REFUSED)
 
 
@@ -136,7 +129,7 @@ def test_memory_that_ends_while_the_texts_are_loaded_is_said_shortly(monkeypatch
 @pytest.mark.parametrize("ending", [CLOSE, RESET])
 def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending):
     with HangUp(ending) as peer:
-        [text] = run("outcomes", [[peer.port, "localhost", {"ca": certificates.file("ca.crt")}]])
+        [text] = run("outcomes", [[peer.port, "localhost", certificates.ssl()]])
     assert text.startswith(REFUSED)
 
 
@@ -144,7 +137,7 @@ def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending)
 def test_no_password_reaches_a_wrong_server(run, brokers, certificates, name):
     """CONNECT is sent after the certificate was found right, not before."""
     broker = brokers.one(name)
-    ssl = {"ca": certificates.file("other.crt")}
+    ssl = certificates.ssl(ca="other")
     before = broker.log_text().count("Sending CONNACK")
     run("outcomes", [[broker.port, "localhost", ssl]])
     assert broker.log_text().count("Sending CONNACK") == before

@@ -27,8 +27,7 @@ def script(request):
 
 
 def test_messages_over_tls_with_locked_heap(script, brokers, certificates, tmp_path):
-    names = {"ca": "ca.crt", "cert": "device.crt", "key": "device.key"}
-    ssl = {key: certificates.file(name) for key, name in names.items()}
+    ssl = certificates.ssl("device")
     path = tmp_path / "arguments.json"
     path.write_text(json.dumps([brokers.port("server", is_strict=True), ssl]))
     assert script("locked.py", path) == "[20, 20, 20] 0"

@@ -10,13 +10,11 @@ from host_tests.tls.relay import Relay
 from tools.brokers.process import free_port
 from umqtt31.tls import context_of
 
-PAIR = {"ca": "ca.crt", "cert": "device.crt", "key": "device.key"}
-
 
 @pytest.fixture(scope="session")
 def pair(certificates):
     """Roots, and the device's own certificate."""
-    return {key: certificates.file(name) for key, name in PAIR.items()}
+    return certificates.ssl("device")
 
 
 def messages(length):
@@ -48,7 +46,7 @@ def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
 
 def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certificates):
     """MicroPython's own close() does not."""
-    ssl = {"ca": certificates.file("other.crt")}
+    ssl = certificates.ssl(ca="other")
     was_open, is_open = run("closes_after", brokers.port(), "localhost", ssl)
     assert not is_open
     assert was_open or run.is_cpython

@@ -88,6 +88,14 @@ class Certificates:
         """The path of one file, e.g. "ca.crt"."""
         return str(self.path / name)
 
+    def ssl(self, cert: str = "", key: str = "", ca: str = "ca") -> dict[str, str]:
+        """The client's `ssl=`: it trusts `ca`, and shows the certificate `cert` with the key of
+        `key`, of `cert` itself unless that is given."""
+        names = {"ca": f"{ca}.crt"}
+        if cert:
+            names |= {"cert": f"{cert}.crt", "key": f"{key or cert}.key"}
+        return {name: self.file(file) for name, file in names.items()}
+
 
 def _general(host: str) -> x509.GeneralName:
     try:
