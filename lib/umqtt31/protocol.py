@@ -806,6 +806,7 @@ class Protocol:
         if n != -1:  # TLS has to be given the same bytes, and no other answer with them
             self.next()
             self.left -= n or 0
+            self.is_due = True
 
     def _on_pubrec(self, slot):
         if self._is_putting:

@@ -1,8 +1,9 @@
 """Publishing at QoS 2 on the wire.  MQTT 3.1 §3.5 to §3.7, §4.1, §4.3."""
 
-from host_tests.client.dialogue import Dialogue
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.wire import pingreq, puback, pubcomp, publish, pubrec, pubrel
 from tools.standin.store import KeepingStore
+from umqtt31 import NETWORK
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = (
@@ -121,6 +122,72 @@ def test_c2b_qos2_pubrel_that_never_was_on_the_wire_has_no_dup():
     d.lose()
     d.connect(False)
     d.c2b(pubrel(1))
+
+
+def test_c2b_qos2_pubrel_of_which_the_stream_takes_a_part_goes_out_whole_and_once():
+    """31-3.6-PUBREL: it is written at once while nothing else waits.
+
+    C: PUBLISH 1
+    B: PUBREC 1
+    C: PUBREL 1, of which the stream takes a few bytes at a time, or none for a while
+    B: PUBCOMP 1
+    """
+    for write_most in (0, 1, 2, 3, 4):
+        d = Dialogue()
+        d.publish(b"a", 2)
+        d.stream.take()
+        d.stream.write_most = write_most
+        d.stream.is_blocked = not write_most
+        d.b2c(pubrec(1))
+        d.stream.is_blocked = False
+        for _ in range(8):
+            d.client.poll()
+        d.c2b(pubrel(1))
+        d.b2c(pubcomp(1))
+        d.c2b()
+        assert d.client.inflight == 0
+
+
+def test_c2b_qos2_pubrel_on_a_stream_that_dies_goes_out_on_the_next():
+    """MQTT-4.3.3-6: never PUBLISH again, whatever became of the PUBREL.
+
+    C: PUBLISH 1
+    B: PUBREC 1; the stream takes nothing any more
+       connection lost, CONNECT
+    C: PUBREL 1
+    """
+    d = Dialogue()
+    d.publish(b"a", 2)
+    d.stream.take()
+    d.stream.write_error = OSError(104)
+    d.stream.feed(pubrec(1))
+    assert code_of(d.client.poll) == NETWORK
+    d.connect(False)
+    assert d.stream.take() in (pubrel(1), pubrel(1, dup=1))
+    d.b2c(pubcomp(1))
+    assert d.client.inflight == 0
+    d.client.poll()
+    assert d.client.next_due_ms() == 45000  # nothing but the keep alive
+
+
+def test_c2b_qos2_pubrel_counts_as_a_sign_of_life():
+    """31-2.2-KA: silence begins with the last packet, and PUBREL is one.
+
+    C: PUBLISH 1
+       (20 s)
+    B: PUBREC 1, C: PUBREL 1
+       (45 s, three quarters of the keep alive)
+    C: PINGREQ
+    """
+    d = Dialogue(keepalive=60, retry_interval=0)
+    d.publish(b"a", 2)
+    d.wait(20)
+    d.b2c(pubrec(1))
+    d.c2b(publish(b"t", b"a", 2, 1), pubrel(1))
+    d.wait(44.999)
+    d.c2b()
+    d.wait(0.001)
+    d.c2b(pingreq())
 
 
 def test_c2b_qos2_puback_or_early_pubcomp_changes_nothing():
