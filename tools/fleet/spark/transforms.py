@@ -153,13 +153,19 @@ def _judged(events, buckets, outbox, sink, shelf):
     sequences, wills = found.pop("sequences"), found.pop("wills")
     for name, table in found.items():
         outbox.add(name, table)
-    outbox.add("flows", messages.filter(pc.greater(messages["qos"], 0)))
+    outbox.add("flows", _flows(messages))
     if sink:
         tables = outbox.tables() | {"messages": messages}
         told = _facts(sink, facts.of_clients, tables, packets, messages)
         yield pack.rows(_told(told, buckets), shelf)
     yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
     yield pack.rows(_by_device(messages, buckets), shelf)
+
+
+def _flows(messages):
+    # They stand before those at QoS 0.
+    count = pc.sum(pc.greater(messages["qos"], 0), min_count=0).as_py()
+    return messages.select(schemas.FLOWS.names).slice(0, count)
 
 
 def _by_topic(messages, subscriptions, sequences, wills, buckets):
