@@ -16,6 +16,7 @@ from ..capture.files import JSON_SUFFIXES, subscriber
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
 SET_US = 1_000_000  # a clock that goes back by more was set
+_NARROW = 1 << 31
 
 # What `judge` reads of `packets`.
 COLUMNS = [field.name for field in schemas.EVENTS]
@@ -146,7 +147,8 @@ def _sorted(major, minor):
     # One sort of one number where both fit into it, which they nearly always do.
     bits = int(minor.max(initial=0)).bit_length()
     if bits + int(major.max(initial=0)).bit_length() < 63 and minor.min(initial=0) >= 0:
-        return np.argsort(major << bits | minor)
+        # Captures come in the order of time: this one makes use of runs that are sorted.
+        return np.argsort(major << bits | minor, kind="stable")
     return np.lexsort((minor, major))
 
 
@@ -229,11 +231,23 @@ def _codes(column, numbers):
 
 def grouped(*columns):
     """A number below the count of groups for each row; equal in all columns: one group."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        more, values = pd.factorize(column)
-        codes, _ = pd.factorize(codes * max(1, len(values)) + more)
-    return codes
+    codes, width = _narrow(columns[0])
+    for column in columns[1:]:
+        more, count = _narrow(column)
+        if width * count >= FAR:
+            codes, values = pd.factorize(codes)
+            width = len(values)
+        codes, width = codes * count + more, width * count
+    return pd.factorize(codes)[0]
+
+
+def _narrow(column):
+    # -> (numbers from 0 on that tell its values apart, how many there may be).
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    if high - low < _NARROW:
+        return column.astype(np.int64) - low, high - low + 1
+    codes, values = pd.factorize(column)
+    return codes, max(1, len(values))
 
 
 def running_max_breaks(group, value):
