@@ -40,8 +40,8 @@ def test_decode_gives_each_row_its_own_reading(column, expected):
     assert _decoded(column) == expected
 
 
-def test_pick_gives_values_with_their_entry():
-    fields = envelopes.pick(envelopes.unpack(COLUMN), [4, 3])
+def test_unpack_of_some_gives_values_with_their_entry():
+    fields = envelopes.unpack(COLUMN, np.array([4, 3]))
     assert fields["count"].tolist() == [2, 0]
     assert fields[0]["values"]["value"][:2].tolist() == [2100, 3300]
 

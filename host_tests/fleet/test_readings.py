@@ -62,3 +62,21 @@ def test_readings_that_another_site_has_are_not_missing_here(there, missing, tmp
 )
 def test_between_two_connections_a_device_may_have_been_elsewhere(connections, sure, tmp_path):
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
+
+
+def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
+    capture, last = Capture(), (1 << 32) - 1
+    talk = capture.connection(b"dev", server=SERVER)
+    for packet_id, (boot, number) in enumerate([(1, last), (last, last - 3), (last, last)], 1):
+        payload = reading(257, boot, number, 1, 1, b"dev", (2100, 3300))
+        talk.publish(C2S, b"site/dev", payload, 1, packet_id)
+        talk.ack(S2C, _PUBACK, packet_id)
+    path = capture.write(tmp_path / "long.pcap")
+    found = readings(judge(decode(path)[0])["messages"])
+    assert rows(found["readings"], "boot", "sequence") == [
+        (1, last),
+        (last, last - 3),
+        (last, last),
+    ]
+    gaps = rows(found["losses"], "boot", "first_sequence", "last_sequence")
+    assert gaps == [(last, 1, last - 4), (last, last - 2, last - 1)]

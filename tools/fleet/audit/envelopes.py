@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-_LAYOUT = np.dtype(
+_HEADER = np.dtype(
     [
         ("magic", "u1"),
         ("version", "u1"),
@@ -14,35 +14,50 @@ _LAYOUT = np.dtype(
         ("stream", "u1"),
         ("count", "u1"),
         ("device", "S23"),
+    ]
+)
+_LAYOUT = np.dtype(
+    [
+        *_HEADER.descr,
         ("values", [("kind", "u1"), ("value", ">i4")], 8),
         ("time", ">u4"),  # here when all values are used; see measured()
     ]
 )
-_HEADER_BYTES = 41
-_BYTES = np.dtype("V%d" % _LAYOUT.itemsize)  # numpy copies these faster than fields
 
 
-def unpack(envelopes):
+def unpack(envelopes, index=None):
     """-> array of the layout in docs/reference/readings.md, all zeros where there is no envelope.
 
-    Of `values` only the first `count` mean anything.
+    Of `values` only the first `count` mean anything.  `index`: of these envelopes only.
     """
-    chunks = envelopes.chunks if isinstance(envelopes, pa.ChunkedArray) else [envelopes]
-    found = np.concatenate([np.zeros(0, _BYTES), *map(_entries, chunks)])
-    return found.view(_LAYOUT)
+    return _entries(envelopes, _LAYOUT, index)
 
 
-def _entries(column):
-    if not len(column):
-        return np.zeros(0, _BYTES)
-    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
-    data = (column.buffers()[2] or pa.py_buffer(b"")).to_pybytes() + bytes(_BYTES.itemsize)
-    # All places where one may begin, as overlapping entries of one array.  Behind a
-    # short one come the bytes of the next, where its count says that no values are.
-    places = np.ndarray(len(data) - _BYTES.itemsize + 1, _BYTES, data, strides=(1,))
-    found = places[offsets[:-1]]
-    found[np.diff(offsets) == 0] = bytes(_BYTES.itemsize)
-    return found
+def headers(envelopes):
+    """`unpack` without values and time, for all envelopes: fewer bytes to move."""
+    return _entries(envelopes, _HEADER)
+
+
+def _entries(column, layout, index=None):
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks or [pa.array([], pa.binary())])
+    index = slice(None) if index is None else index
+    offsets = np.frombuffer(column.buffers()[1] or bytes(4), np.int32)[column.offset :]
+    begin, end = offsets[: len(column)][index], offsets[1 : len(column) + 1][index]
+    data = column.buffers()[2] or pa.py_buffer(b"")
+    # All places where one may begin, as overlapping entries of one array; numpy copies bytes
+    # faster than fields.  Behind a short one come the bytes of the next, where its count says
+    # that no values are.
+    kind = np.dtype("V%d" % layout.itemsize)
+    last = max(0, data.size - layout.itemsize)
+    behind = data[last:].to_pybytes() + bytes(layout.itemsize)
+    found = np.ndarray(last + 1, kind, data if last else behind, strides=(1,))[
+        np.minimum(begin, last)
+    ]
+    for one in np.flatnonzero((begin > last) & (begin < end)).tolist():
+        found[one] = behind[begin[one] - last :][: layout.itemsize]
+    found[begin == end] = bytes(layout.itemsize)
+    return found.view(layout)
 
 
 def measured(fields):
@@ -50,15 +65,10 @@ def measured(fields):
     count = np.minimum(fields["count"], 8).astype(np.int64)
     raw = np.ascontiguousarray(fields).view(np.uint8).reshape(len(fields), _LAYOUT.itemsize)
     # Behind the last value.
-    places = (_HEADER_BYTES + 5 * count)[:, None] + np.arange(4)
+    places = (_HEADER.itemsize + 5 * count)[:, None] + np.arange(4)
     seconds = np.take_along_axis(raw, places, axis=1).view(">u4")[:, 0].astype(np.int64)
     is_known = (fields["version"] == 2) & (seconds > 0)
     return pa.array(seconds * 1_000_000, mask=~is_known)
-
-
-def pick(fields, index):
-    """Some entries of `unpack`."""
-    return fields.view(_BYTES)[index].view(_LAYOUT)
 
 
 def decode(envelopes):
@@ -66,7 +76,7 @@ def decode(envelopes):
 
     `device` is a dictionary.
     """
-    fields = unpack(envelopes)
+    fields = headers(envelopes)
     mask = fields["magic"] == 0
     names = devices(fields)
     codes = pa.array(names.indices.to_numpy(), mask=mask)
@@ -79,7 +89,7 @@ def decode(envelopes):
 
 
 def devices(fields):
-    """The device of each entry of `unpack`, as a dictionary array."""
+    """The device of each entry of `unpack` or `headers`, as a dictionary array."""
     raw = np.ascontiguousarray(fields["device"])
     kind = pa.binary(raw.dtype.itemsize)
     coded = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()

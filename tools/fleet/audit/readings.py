@@ -7,14 +7,13 @@ stream and sequence number (docs/reference/readings.md).
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import schemas
 from .alignment import SKEW_US
-from .envelopes import devices, measured, pick, unpack
+from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
 from .sessions import table
-from .traffic import flags
+from .traffic import flags, is_published
 
 # What `readings` reads of messages.
 COLUMNS = [
@@ -33,24 +32,41 @@ def _firmware(fields):
 
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
-    fields = unpack(messages["envelope"])
-    sites, _ = dictionary(messages["site"])
-    device = devices(fields).indices.to_numpy()
-    keys = (sites, device, fields["stream"], fields["boot"], fields["sequence"])
+    keys = _Keys(messages)
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
-    order = np.lexsort((sent, *[np.asarray(k, np.int64) for k in keys[::-1]]))
-    stacked = np.stack([np.asarray(key, np.int64)[order] for key in keys])
+    order = np.lexsort((sent, keys.number, keys.series))
     is_new = np.ones(len(order), bool)
-    is_new[1:] = (stacked[:, 1:] != stacked[:, :-1]).any(axis=0)
+    is_new[1:] = ~_same(keys.series[order], keys.number[order])[1:]
     first = np.flatnonzero(is_new)
+    published = is_published(messages)
     return {
-        "readings": _readings(messages, fields, order, first, sent),
-        "losses": _losses(messages, fields, order, first, stacked[:, first], sent),
+        "readings": _readings(messages, published, order, first, sent),
+        "losses": _losses(messages, published, order, first, keys.of(order[first]), sent),
     }
 
 
-def _readings(messages, fields, order, first, sent):
-    published = _published(messages)[order]
+class _Keys:
+    # What tells readings apart, in two numbers for each message: the series of a device at a
+    # site, and the place in it.
+    def __init__(self, messages):
+        fields = headers(messages["envelope"])
+        sites, _ = dictionary(messages["site"])
+        names = devices(fields)
+        self._devices = max(1, len(names.dictionary))
+        device = sites.astype(np.int64) * self._devices + names.indices.to_numpy()
+        self.series = device << 8 | fields["stream"]
+        self.number = fields["boot"].astype(np.uint64) << 32 | fields["sequence"]
+
+    def of(self, index):
+        # -> site, device, stream, boot, sequence of some messages.
+        device, stream = np.divmod(self.series[index], 256)
+        boot, sequence = np.divmod(self.number[index], np.uint64(1 << 32))
+        both = boot.astype(np.int64), sequence.astype(np.int64)
+        return *np.divmod(device, self._devices), stream, *both
+
+
+def _readings(messages, published, order, first, sent):
+    published = published[order]
     sent = sent[order]
     group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
     published_at = _least(np.where(published, sent, FAR), first)
@@ -63,7 +79,7 @@ def _readings(messages, fields, order, first, sent):
     place = np.arange(len(order))
     best = _least(np.where(published, place, FAR), first)
     chosen = order[np.where(best < FAR, best, first)]
-    one = pick(fields, chosen)
+    one = unpack(messages["envelope"], chosen)
     # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
     dups = messages["times_dup"].to_numpy()[order]
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
@@ -95,10 +111,6 @@ def _readings(messages, fields, order, first, sent):
     return table(columns, schemas.READINGS)
 
 
-def _published(messages):
-    return flags(pc.equal(messages["direction"], "c2s"))
-
-
 def _only(mask, first):
     # Of each reading: is the mask set for all of its messages?
     return np.logical_and.reduceat(mask, first) if len(first) else mask
@@ -115,8 +127,11 @@ def _most(messages, order, group, delivered, count):
     topic, topics = dictionary(messages["topic"])
     codes = (codes * (len(topics) + 1) + topic + 1)[order][delivered]
     width = len(names) * (len(topics) + 1)
-    pairs, times = np.unique(group[delivered] * width + codes, return_counts=True)
-    result = np.zeros(count, np.int64)
+    owner = group[delivered]
+    result = np.bincount(owner, minlength=count)
+    several = result[owner] > 1
+    pairs, times = np.unique(owner[several] * width + codes[several], return_counts=True)
+    result = np.minimum(result, 1)
     np.maximum.at(result, pairs // width, times)
     return result
 
@@ -131,11 +146,10 @@ def _values(fields):
     return pa.MapArray.from_arrays(offsets, kinds, values)
 
 
-def _losses(messages, fields, order, first, keys, sent):
+def _losses(messages, published, order, first, keys, sent):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
     site, device, stream, boot, sequence = keys
-    published = _published(messages)
     same_stream = _same(site, device, stream)
     same_boot = same_stream & _same(boot)
     before = np.concatenate(([0], sequence[:-1]))
@@ -156,7 +170,8 @@ def _losses(messages, fields, order, first, keys, sent):
     at = np.flatnonzero((missing > 0) & ~unsure)
     at, from_number, to_number = _not_elsewhere(keys, at, from_number[at], sequence[at] - 1)
     chosen = pa.array(order[first[at]])
-    reasons = _reasons(messages, order, first, at, same_boot)
+    names = devices(unpack(messages["envelope"], order[first[at]]))
+    reasons = _reasons(messages, published, order, first, at, same_boot)
     columns = {
         "site": messages["site"].take(chosen),
         "kind": ["unexplained" if one == _APART else "never_seen" for one in reasons],
@@ -164,8 +179,8 @@ def _losses(messages, fields, order, first, keys, sent):
         "topic": messages["topic"].take(chosen),
         "qos": messages["qos"].take(chosen),
         "ts": sent[order[first[at]]],
-        "device": devices(pick(fields, order[first[at]])),
-        "published_by": devices(pick(fields, order[first[at]])).cast(pa.string()),
+        "device": names,
+        "published_by": names.cast(pa.string()),
         "boot": boot[at],
         "stream": stream[at],
         "first_sequence": from_number,
@@ -216,9 +231,8 @@ _WHY = (
 )
 
 
-def _reasons(messages, order, first, at, has_before):
+def _reasons(messages, published, order, first, at, has_before):
     # Index into `_WHY` for each reading (of `first`) before which some are missing.
-    published = _published(messages)
     connection, _ = dictionary(messages["connection"])
     ends = np.append(first[1:], len(order))
     reasons = []

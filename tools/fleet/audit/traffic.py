@@ -87,7 +87,7 @@ def _encode(column):
 class Facts:
     # Columns of all messages as numpy arrays; FAR where a time is null, -1 elsewhere.
     def __init__(self, messages):
-        self.is_published = flags(pc.equal(messages["direction"], "c2s"))
+        self.is_published = is_published(messages)
         self.retain = flags(messages["retain"])
         self.after_gap = flags(messages["after_gap"])
         self.has_level = flags(messages["level"].is_valid())
@@ -107,6 +107,12 @@ class Facts:
         self.is_refused = flags(messages["is_refused"])
         self.expiry_s = numbers(messages, "expiry_s", -1)
         self.messages = messages
+
+
+def is_published(messages):
+    """For each message: was it sent to the broker?"""
+    codes, values = dictionary(messages["direction"])
+    return np.array([*(one == "c2s" for one in values.to_pylist()), False])[codes]
 
 
 def flags(values):
