@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tools.fleet.audit.spans import beginnings, candidates, matched, prefix
+from tools.fleet.audit.spans import beginnings, candidates, matched, prefixes
 from tools.fleet.mqtt import matches
 
 
@@ -19,15 +19,19 @@ from tools.fleet.mqtt import matches
         ("a/b/+/c/#", "a/b/"),
         ("$share/group/a/+", "a/"),
         ("$share/group/a/b", "a/b"),
+        ("$share/group/#", ""),
+        ("$share/a", "a"),
+        ("a$share/b", None),
+        ("a\n/+/b\n#", "a\n/"),
     ],
 )
 def test_prefix_is_what_stands_before_the_first_wildcard(pattern, wanted):
-    assert prefix(pattern) == wanted
+    assert prefixes(pa.array([pattern])).to_pylist() == [wanted]
 
 
 def _kept(patterns, topics):
-    rows = {"filter": patterns, "prefix": [prefix(one) for one in patterns]}
-    return candidates(pa.table(rows), beginnings(topics))["filter"].to_pylist()
+    rows = {"filter": patterns, "prefix": prefixes(pa.array(patterns))}
+    return candidates(pa.table(rows), beginnings(pa.array(topics)))["filter"].to_pylist()
 
 
 def test_filter_that_begins_like_no_topic_is_left_out():
@@ -39,11 +43,12 @@ def test_filter_that_begins_like_no_topic_is_left_out():
 
 
 def _worlds():
-    # Filters with and without wildcards, and topics, of few names.
+    # Filters with and without wildcards, and topics, of few names; in some worlds many topics.
     rng = random.Random(1)
-    names = ["a", "b", "", "c"]
-    for _ in range(300):
-        topics = ["/".join(rng.choices(names, k=rng.randint(1, 4))) for _ in range(4)]
+    names = ["a", "b", "", "c", "a.*\n"]
+    for world in range(300):
+        many = 4 if world % 10 else 100
+        topics = ["/".join(rng.choices(names, k=rng.randint(1, 4))) for _ in range(many)]
         levels = [rng.choices([*names, "+"], k=rng.randint(0, 3)) for _ in range(8)]
         yield ["/".join([*some, rng.choice(["#", "+", "+/a"])]) for some in levels], topics
 

@@ -1,6 +1,7 @@
 """Subscriptions as numbers, and the topics that they match.  For `routes`."""
 
 import bisect
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +14,7 @@ from .rows import FAR, servers
 from .traffic import flags, numbers
 
 HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
+_MANY = 32  # names, for which an expression is worth being compiled
 SHARED = "$share/"  # how filters of groups begin
 
 
@@ -21,15 +23,17 @@ def is_wild(pattern):
     return "+" in pattern or "#" in pattern or pattern.startswith(SHARED)
 
 
-def prefix(pattern):
-    """The levels before the first wildcard, "/" included; None for a filter of one name.
+def prefixes(filters):
+    """The levels before the first wildcard of each filter, "/" included; null for a filter of
+    one name.
 
-    Of a shared subscription those behind the name of the group.
+    Of a shared subscription those behind the name of the group.  A column of Arrow.
     """
-    if not is_wild(pattern):
-        return None
-    name = unshared(pattern)
-    return name[: min((name + "+").index("+"), (name + "#").index("#"))]
+    is_shared = pc.starts_with(filters, SHARED)
+    is_more = pc.or_(is_shared, pc.match_substring_regex(filters, "[+#]"))
+    names = pc.replace_substring_regex(filters, r"(?s)^\$share/(?:[^/]*/)?", "")
+    begins = pc.replace_substring_regex(pc.if_else(is_shared, names, filters), "(?s)[+#].*", "")
+    return pc.if_else(is_more, begins, pa.scalar(None, pa.string()))
 
 
 def unshared(pattern):
@@ -38,16 +42,14 @@ def unshared(pattern):
 
 
 def beginnings(topics):
-    """What a filter with wildcards begins with if it matches one of some topics."""
-    begins = {""}
-    for name in topics:
-        place = name.find("/")
-        while place >= 0:
-            begins.add(name[: place + 1])
-            place = name.find("/", place + 1)
-        begins.add(name + "/")  # "a/#" matches "a" too
-    begins.update(topics)  # of shared subscriptions without a wildcard
-    return pa.array(list(begins), pa.string())
+    """What a filter with wildcards begins with if it matches one of some topics (Arrow)."""
+    begins = [pa.array([""]), topics]  # those of shared subscriptions without a wildcard
+    rest = pc.binary_join_element_wise(topics, "", "/")  # "a/#" matches "a" too
+    while len(rest):
+        begins.append(rest)
+        rest = pc.unique(pc.replace_substring_regex(rest, "(?s)[^/]*/$", ""))
+        rest = rest.filter(pc.not_equal(rest, ""))
+    return pa.concat_arrays(begins)
 
 
 def candidates(subscriptions, known):
@@ -155,20 +157,33 @@ def matched(filters, topics):
         if not is_wild(pattern):
             found[text] = [pattern] if pattern in known else []
             continue
-        start = prefix(pattern)
+        size = min((pattern + "+").index("+"), (pattern + "#").index("#"))
+        start = pattern[:size]
         if not start:
             found[text] = [name for name in topics if matches(pattern, name)]
             continue
         begin = bisect.bisect_left(topics, start)
         near = topics[begin : bisect.bisect_left(topics, start + "\U0010ffff")]
-        size = len(start)
         if pattern[size:] == "#":
             is_more = start.endswith("/") and start[:-1] in known  # "a/#" matches "a" too
             found[text] = near + [start[:-1]] if is_more else near
         else:
-            rest = pattern[size:]
-            found[text] = [name for name in near if _matches_behind(rest, name[size:])]
+            is_match = _behind(pattern[size:], len(near))
+            found[text] = [name for name in near if is_match(name, size)]
     return found
+
+
+def _behind(rest, count):
+    # -> function(name, size): does what is left of a filter match the name from there on?
+    # Made for `count` names.
+    if count < _MANY:
+        return lambda name, size: _matches_behind(rest, name[size:])
+    levels = ["[^/]*" if one == "+" else re.escape(one) for one in rest.split("/")]
+    end = ""
+    if rest.endswith("/#"):
+        levels.pop()
+        end = "(?:/.*)?"  # "a/#" matches "a" too
+    return re.compile("/".join(levels) + end, re.DOTALL).fullmatch
 
 
 @lru_cache(65_536)

@@ -15,7 +15,7 @@ from ..columns import TS
 from .messages import PUBACK, PUBLISH, PUBREC
 from .rows import FAR, TYPES
 from .sessions import table
-from .spans import HEADER_BYTES, prefix
+from .spans import HEADER_BYTES, prefixes
 from .told import parsed
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
@@ -173,7 +173,7 @@ def _table(rows, sessions, flows, missing, told, implied):
         "client_id": rows.strings("client_id", begins),
         "connection": rows.strings("connection", begins),
         "filter": list(filters),
-        "prefix": [prefix(one) for one in filters],
+        "prefix": prefixes(pa.array(filters, pa.string())),
         "qos": np.array(qos, np.int64),
         "session": np.array(number, np.int64),
         "begin": np.array(begin, np.int64),

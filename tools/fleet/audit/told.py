@@ -8,6 +8,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .rows import TYPES, dictionary
 
@@ -25,12 +26,11 @@ class Told:
         count = len(rows.client_of)
         self.row = np.full(count, -1)
         self.row[rows.connection[at]] = at
-        codes, texts = dictionary(rows.strings("detail", at))
-        frames: dict[str, int] = {}
-        numbers = [frames.setdefault(_nameless(one), len(frames)) for one in texts.to_pylist()]
-        self._said = _read([*frames, None])
+        texts = pc.replace_substring_regex(rows.strings("detail", at), _CLIENT_ID, _NOBODY)
+        codes, frames = dictionary(texts)
+        self._said = _read([*frames.to_pylist(), None])
         self._code = np.full(count, len(frames))
-        self._code[rows.connection[at]] = np.array([*numbers, len(frames)], np.int64)[codes]
+        self._code[rows.connection[at]] = np.where(codes < 0, len(frames), codes)
         self.has_some = np.array([bool(one) for one in self._said], bool)[self._code]
 
     def __getitem__(self, connection):
@@ -67,14 +67,5 @@ def _read(texts):
     return json.loads("[%s]" % ",".join([text or "{}" for text in texts]))
 
 
-_CLIENT_ID = '"client_id":"'
-
-
-def _nameless(text):
-    # The text without its client id, unless that is hard to tell from the rest.
-    begin = text.find(_CLIENT_ID)
-    behind = begin + len(_CLIENT_ID)
-    end = text.find('"', behind)
-    if begin < 0 or end < 0 or "\\" in text[behind:end]:
-        return text
-    return text[:behind] + text[end:]
+# An id with an escaped character in it stays.
+_CLIENT_ID, _NOBODY = r'"client_id":"[^"\\]*"', '"client_id":""'

@@ -245,7 +245,7 @@ def _wanted(batches, messages):
     # The subscriptions that can match these messages.
     exact = _named(batches, "subscriptions")
     found = [exact] if exact else []
-    known = beginnings([name for name in dictionary(messages["topic"])[1].to_pylist() if name])
+    known = beginnings(dictionary(messages["topic"])[1].cast(pa.string()))
     for part in tasks.parts_of(batches, "wild"):
         found.append(candidates(pack.load([part]), known))
     found = [plain for plain in found if plain.num_rows]
