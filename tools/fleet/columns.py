@@ -11,3 +11,12 @@ def schema(columns):
     for name, kind, meaning in columns:
         fields.append(pa.field(name, kind, metadata={"comment": meaning}))
     return pa.schema(fields)
+
+
+def whole(column):
+    """A column as one array: a copy only where it lies in several (Arrow copies always)."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from ..columns import whole
+
 _HEADER = np.dtype(
     [
         ("magic", "u1"),
@@ -39,8 +41,7 @@ def headers(envelopes):
 
 
 def _entries(column, layout, index=None):
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks or [pa.array([], pa.binary())])
+    column = whole(column)
     index = slice(None) if index is None else index
     offsets = np.frombuffer(column.buffers()[1] or bytes(4), np.int32)[column.offset :]
     begin, end = offsets[: len(column)][index], offsets[1 : len(column) + 1][index]

@@ -180,6 +180,8 @@ def _findings(names, pairs, delivered, found, copies):
     )
     columns: dict = {name: [] for name in schemas.FINDINGS.names}
     for finding, about, at, sure, (why, detail) in kinds:
+        if not len(at):
+            continue
         pair, first = np.unique(delivered.pair[at], return_index=True)
         named = _named(names, pairs, pair)
         times = pd.Series(delivered.ts[at]).groupby(delivered.pair[at]).agg(["min", "max", "size"])

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.files import JSON_SUFFIXES, subscriber
+from ..columns import whole
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
@@ -104,8 +105,11 @@ class Rows:
         is_named &= self.table["offset"].is_valid().to_numpy()
         at = np.flatnonzero(is_named & is_one_of_many[connection])
         np.minimum.at(offset, connection[at], _numbers(self.table["offset"], -1)[at])
-        np.minimum.at(held, connection[at], capture[at])
-        np.maximum.at(last, connection[at], capture[at])
+        if len(names) > 1:
+            np.minimum.at(held, connection[at], capture[at])
+            np.maximum.at(last, connection[at], capture[at])
+        else:
+            held[connection[at]] = 0
         order = np.lexsort((start, client))
         one, other = order[:-1], order[1:]
         is_back = (client[one] == client[other]) & (offset[other] < offset[one])
@@ -128,8 +132,7 @@ class Rows:
 
     def strings(self, name, index):
         """Column `name` of the rows at `index`, as Arrow."""
-        column = self.table[name]
-        return column.take(pa.array(self.source[index])).combine_chunks()
+        return whole(self.table[name]).take(pa.array(self.source[index]))
 
 
 def identities(site, client, connection):
@@ -160,9 +163,7 @@ def _numbers(column, null=None):
 
 def dictionary(column):
     """-> (code of each row, -1 for null; the values) of a column of strings."""
-    encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(encoded, pa.ChunkedArray):  # what combining no chunks at all gives
-        encoded = pa.array([], column.type)
+    encoded = whole(column)
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1) if encoded.null_count else encoded.indices

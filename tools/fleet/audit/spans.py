@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns import whole
 from ..mqtt import matches
 from .messages import GRACE_US
 from .rows import FAR, servers
@@ -135,11 +136,7 @@ class Spans:
 
 def _lists(table, name):
     # A column of lists of times -> (all of them in a row, where each list begins).
-    column = table[name].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = (
-            pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        )
+    column = whole(table[name])
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     values = column.flatten().cast(pa.int64()).to_numpy()
     return values, np.concatenate(([0], np.cumsum(sizes)))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
 from .resumed import not_repeated
@@ -181,7 +182,7 @@ def _errors(rows, sessions, gaps):
     error = rows.table["error"]
     if error.null_count == len(error):
         return found
-    is_error = ~_flags(pc.is_null(error.combine_chunks()))[rows.source]
+    is_error = ~_flags(pc.is_null(whole(error)))[rows.source]
     at = clear(np.flatnonzero(is_error))
     texts = rows.strings("error", at).to_pylist()
     ids = ["31-2.2-TOPIC" if "topic" in text else "31-2.1-LEN" for text in texts]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
+from ..columns import whole
 from . import fields
 from .aliases import Aliases
 from .connections import Registry
@@ -180,7 +181,7 @@ def only_gaps(events):
 
 def _only(events, kinds):
     column = events["packet_type"]
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    column = whole(column)
     is_chosen = pc.is_in(column.dictionary, kinds).take(column.indices)
     return events if pc.all(is_chosen).as_py() else events.filter(is_chosen)
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import whole
 
 _SQL_TYPES = {
     pa.string(): "string",
@@ -123,8 +124,7 @@ def _compact(table):
     # A slice keeps the dictionaries of the whole: of many clients it would carry all names.
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:
-            column = table.column(place).combine_chunks()
-            column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+            column = whole(table.column(place))
             if len(column.dictionary) > max(_FEW_NAMES, table.num_rows // 4):
                 table = table.set_column(place, field, _used(column))
     return table

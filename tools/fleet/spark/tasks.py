@@ -238,9 +238,9 @@ def sequences(own, found):
 
     `own` are rows of some topics, `found` all that `routes` says of them, or None.
     """
-    own = pack.plain(own, schemas.SEQUENCES).to_pandas(types_mapper=_NULLABLE.get)
     if found is None or not found.num_rows:
-        return pa.Table.from_pandas(own, schemas.SEQUENCES, preserve_index=False)
+        return own
+    own = pack.plain(own, schemas.SEQUENCES).to_pandas(types_mapper=_NULLABLE.get)
     counts = [name for name in schemas.ROUTES.names if name not in _KEYS]
     found = pack.plain(found, schemas.ROUTES).to_pandas(types_mapper=_NULLABLE.get)
     found = found.groupby(_KEYS, dropna=False, as_index=False)[counts].sum()
