@@ -76,9 +76,13 @@ class Recorder:
         while True:
             try:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection((HOST, self._broker_port), _WAIT_S)
             except OSError:
                 return
+            try:
+                broker = socket.create_connection((HOST, self._broker_port), _WAIT_S)
+            except OSError:  # it is down; the client will try again
+                client.close()
+                continue
             broker.settimeout(None)
             for one in (client, broker):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,6 +121,8 @@ class Link:
 
     def _pass(self, sender, packet):
         with self._lock:
+            if not self.is_open:  # the other side has ended it meanwhile
+                return
             if packet[0] == 0x10:
                 self.name = packets.Connect(packet).client_id
             if sender == CLIENT:
@@ -132,8 +138,9 @@ class Link:
     def to_client(self, packet):
         """Send and record a packet as if the broker had sent it."""
         with self._lock, contextlib.suppress(OSError):
-            self._tap.data(BROKER, packet)
-            self._sockets[CLIENT].sendall(packet)
+            if self.is_open:
+                self._tap.data(BROKER, packet)
+                self._sockets[CLIENT].sendall(packet)
 
     def to_broker(self, packet):
         """Send a packet to the broker; the capture does not show it."""
