@@ -206,7 +206,7 @@ README = """\
 | bytecode, bytes | 1 | 2 |
 | instructions, publish at QoS 1 | 1 | 2 |
 | messages/s over 20 ms, window 1 / 10 / 100 | 1 | 2 |
-| what goes wrong on purpose, and it cannot live with | 1 | 2 |
+| faults after which it hangs, is deaf or loses messages | 1 | 2 |
 """
 
 
@@ -232,7 +232,7 @@ def test_readme_gets_the_figures_and_keeps_the_rest(monkeypatch, tmp_path):
         "| instructions, publish at QoS 1 | 40,000 | **35,000** |",
         "| messages/s over 20 ms, window 1 / 10 / 100 | **48** / **470** / **4,700** "
         "| **48** / – / – |",
-        "| what goes wrong on purpose, and it cannot live with | **0** of 1 | 1 |",
+        "| faults after which it hangs, is deaf or loses messages | **0** of 1 | 1 |",
     ]
 
 

@@ -40,7 +40,7 @@ _README_LINES = (
         " / ",
     ),
 )
-_README_OUTCOMES = "what goes wrong on purpose, and it cannot live with"
+_README_OUTCOMES = "faults after which it hangs, is deaf or loses messages"
 _INTRODUCTION = """\
 # Beside other clients
 
