@@ -1,6 +1,6 @@
 """The asyncio front with a real mosquitto, under CPython and every real MicroPython.
 
-Its dialogues with scripted streams are in `dialogues/aio/`.
+Its dialogues with scripted streams are in `dialogues/fronts/aio/`.
 """
 
 import ast

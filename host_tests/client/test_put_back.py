@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from host_tests.client import dialogue
-from host_tests.client.dialogues import test_errors, test_ids, test_payload_types
+from host_tests.client.dialogues.connection import test_errors
+from host_tests.client.dialogues.sending import test_ids, test_payload_types
 from tools.project import ROOT
 from umqtt31 import FULL, protocol
 from umqtt31.client import MQTTClient
