@@ -4,13 +4,10 @@ The only module that knows both the hardware and the logic.  `start` forgets it 
 node is there: nothing in here may be referred to by what runs.
 """
 
+import gc
 import time
 
-from fault import DONE
-from led import Led
-from node import Node, reason, topic_root
 from state import State
-from timekeeper import Timekeeper
 from umqtt31 import MQTTClient, MQTTError
 
 # As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
@@ -30,7 +27,7 @@ def assemble(config, board):
     try:
         return _build(config, board)
     except (ValueError, MQTTError) as error:
-        print("cannot start:", reason(error))
+        print("cannot start:", error.args[-1])
         return None
 
 
@@ -43,8 +40,13 @@ def _build(config, board):
         try:
             state.begin_boot()
         except OSError as error:
-            print("flash:", reason(error))
+            print("flash:", error.args[-1])
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
+    # Only now: opening a journal takes more heap than the rest, and no more once it is open.
+    gc.collect()
+    from node import Node
+    from timekeeper import Timekeeper
+
     network = _network(config, board)
     watchdog = _watchdog(board)
     return Node(
@@ -88,6 +90,7 @@ def _store(config, board, state):
     if config["store"] != "journal":
         return None
     from fallback import Fallback
+    from fault import DONE
 
     return Fallback(board.journal(), state.journal == DONE)
 
@@ -150,6 +153,8 @@ def _names(config, board, network, client):
 def _updates(config, board, watchdog):
     if not config["update_key"]:
         return None
+    gc.collect()
+    from node import topic_root
     from ota import Updates
 
     topic_bytes = len(topic_root(config)) + len("/update")
@@ -159,6 +164,8 @@ def _updates(config, board, watchdog):
 
 
 def _led(board):
+    from led import Led
+
     if board.LED_PIN is None:
         return Led(None)
     from machine import Pin

@@ -8,6 +8,7 @@ import pytest
 from host_tests.firmware.decoding import decode
 from settings import problems
 from tools.boards import watch
+from tools.boards.profile import load_profile
 from tools.brokers.certificates import HERE, Certificates
 from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
@@ -77,7 +78,7 @@ def place(shared_mosquitto, tmp_path, request):
     return shared_mosquitto, tmp_path, name[-23:]
 
 
-def start_node(interpreter, place, **settings):
+def start_node(interpreter, place, heap_bytes=None, **settings):
     broker, folder, device = place
     node = DeskNode(
         interpreter,
@@ -89,6 +90,7 @@ def start_node(interpreter, place, **settings):
             "prefix": PREFIX + device,
         }
         | settings,
+        heap_bytes,
     )
     node.start()
     return node
@@ -416,3 +418,16 @@ def test_node_whose_certificate_is_missing_says_which_and_stops(certificates, tm
         assert node.wait(30) == 2
     (line,) = node.lines
     assert line.startswith("cannot start: ssl: cannot read cert 'lost.crt'")
+
+
+def test_node_with_journal_and_updates_has_room_in_the_heap_of_an_esp32(place):
+    """What opens the journal and what makes the node lay in it at a time."""
+    heap_bytes = load_profile("ESP32_GENERIC").memory.heap
+    settings = {"store": "journal", "update_key": "00" * 32, "interval_ms": 20}
+    node = start_node(choose(bits=32), place, heap_bytes, **settings)
+    try:
+        node.wait_until(lambda: "connected" in node.lines, 30, "connection")
+        count = node.accepted_in_stream(0)
+        node.wait_until(lambda: node.accepted_in_stream(0) > count + 20, 30, "readings")
+    finally:
+        node.kill()

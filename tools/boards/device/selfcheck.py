@@ -1,5 +1,6 @@
-# Runs on the board: does what was deployed work?  Imports it, checks settings, certificates
-# and journal, measures the heap; touches neither network nor radio.
+# Runs on the board: does what was deployed work?  Imports it as the node does, in its order,
+# checks settings, certificates and journal, measures the heap; touches neither network nor
+# radio.
 import gc
 import json
 import sys
@@ -29,6 +30,10 @@ def check(report):
     client = make_client(config, board.journal() if config["store"] == "journal" else None)
     if config["store"] == "journal":
         report["journal"] = {"inflight": client.inflight, "queued": client.queued}
+    import node  # noqa: F401
+
+    if config["update_key"]:
+        import ota  # noqa: F401
 
 
 _report = {"problem": None, "micropython": list(sys.implementation[1][:3])}
