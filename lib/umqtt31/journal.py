@@ -50,7 +50,8 @@ class Journal:
     protocol: esp32.Partition, rp2.Flash, FileBlockDevice or your own.
 
     `program_bytes`: what the flash programs at once.  `erase_bytes`: what is erased
-    at once, the device's block or a multiple of it.  `cell_bytes`: groups begin at
+    at once, the device's block, or a multiple of it if the device reads and programs
+    over the ends of its blocks, as flash does.  `cell_bytes`: groups begin at
     multiples of it, so that several share a page, which is programmed again with
     more in it; where the flash forbids that (ECC), give the value of
     `program_bytes`.  `group_commit`: the messages of one poll share a program

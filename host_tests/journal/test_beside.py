@@ -1,0 +1,88 @@
+"""Two journals on one flash: beside each other, and by mistake over each other."""
+
+import pytest
+
+from host_tests.journal.steps import opened, put, recovered
+from tools.powercut.life import Life, Setting
+from tools.powercut.scenarios import walk
+from tools.standin.nor import Flash
+from umqtt31 import MQTTError
+from umqtt31.errors import JOURNAL
+
+
+class Area:
+    """`count` of a flash's blocks, from `first` on; read over their ends, as flash is."""
+
+    def __init__(self, flash, first, count):
+        self.flash, self.first, self.count = flash, first, count
+
+    def readblocks(self, block, buf, offset=0):
+        block_bytes = self.flash.block_bytes
+        left = memoryview(buf)
+        while left:
+            n = min(len(left), block_bytes - offset)
+            self.flash.readblocks(self._own(block), left[:n], offset)
+            left, block, offset = left[n:], block + 1, 0
+
+    def writeblocks(self, block, buf, offset=0):
+        self.flash.writeblocks(self._own(block), buf, offset)
+
+    def ioctl(self, op, arg):
+        if op == 4:
+            return self.count
+        return self.flash.ioctl(op, self._own(arg) if op == 6 else arg)
+
+    def _own(self, block):
+        assert 0 <= block < self.count
+        return self.first + block
+
+
+@pytest.mark.parametrize(
+    ("device_bytes", "block_bytes", "slot_bytes"),
+    [
+        (512, 512, 100),
+        (512, 4096, 256),
+        (2048, 2048, 256),
+        (4096, 4096, 256),
+        (4096, 65536, 256),
+        (65536, 65536, 256),
+    ],
+)
+def test_two_journals_beside_each_other_keep_what_is_theirs(device_bytes, block_bytes, slot_bytes):
+    """Whatever the flash's blocks are; both are opened anew in between."""
+    count = 6 * block_bytes // device_bytes
+    flash = Flash(2 * count, device_bytes, 256)
+    areas = [Area(flash, 0, count), Area(flash, count, count)]
+    settings = [
+        Setting(6, block_bytes, 256, 64, slots=5, slot_bytes=slot_bytes, client_id=name)
+        for name in (b"first", b"second")
+    ]
+    lives = [Life(setting, area) for setting, area in zip(settings, areas, strict=True)]
+    walks = [walk(seed, setting, 1200) for seed, setting in enumerate(settings)]
+    for number, calls in enumerate(zip(*walks, strict=False)):
+        for life, call in zip(lives, calls, strict=True):
+            life.do(call)
+        if number % 400 == 399:
+            for life in lives:
+                life.do(("sync",))
+            states = [life.model.state for life in lives]
+            found = [Life(*one).state for one in zip(settings, areas, strict=True)]
+            assert found == states
+    assert flash.erases
+
+
+@pytest.mark.parametrize("name", [b"node-17", b"other"])
+def test_journals_that_overlap_are_refused_once_the_other_one_has_written_there(name):
+    """Before, nobody can know: what lies there is blank."""
+    flash = Flash(24)
+    first = opened(Area(flash, 0, 16))
+    page = b"x" * 200  # so long that it takes one
+    for number in range(40):
+        assert put(first, number, number + 1, page)
+    second = opened(Area(flash, 8, 16), name)
+    assert recovered(second).messages == []
+    for number in range(40, 150):
+        assert put(first, number, number + 1, page)
+    with pytest.raises(MQTTError, match="began at another place|is of client") as caught:
+        opened(Area(flash, 8, 16), name)
+    assert caught.value.code == JOURNAL
