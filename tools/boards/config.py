@@ -16,7 +16,7 @@ from .tables import read_toml
 
 SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
-NODE_HEAP = 79 * 1024
+NODE_HEAP = 86 * 1024
 # The largest packet of which a journal has room for two in a block of 4096 bytes.
 JOURNAL_PACKET = 2023
 
