@@ -12,8 +12,8 @@ import serial
 
 from host_tests.boards.console import read_until
 from tools.boards import port as port_module
-from tools.boards.compile import build_tree, tree_files
-from tools.boards.deploy import check_itself, deploy, list_of, make_plan, with_list
+from tools.boards.compile import build_tree, newest_source, tree_files
+from tools.boards.deploy import check_itself, deploy, list_of, make_plan, numbered, with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
@@ -51,6 +51,9 @@ def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
     assert "secret" not in result.output
     again = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
     assert "0 of" in again.output
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert int(on_board["release.txt"]) == newest_source(desk)
 
 
 def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmware_files):
@@ -64,6 +67,21 @@ def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmwar
     board.cut_power()
     on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
     assert on_board == with_list(newer)
+
+
+@pytest.mark.parametrize(("before", "number", "after"), [(5, 6, 6), (6, 5, 6)])
+def test_deploy_gives_a_number_that_never_falls(
+    make_board, desk, firmware_files, before, number, after
+):
+    """A board that came to its firmware by cable took any release, old ones, too."""
+    files = version(1, firmware_files)
+    board = make_board(desk, with_list(numbered(files, before)))
+    board.power_on()
+    plan = deploy(board.port, numbered(files, number), desk)
+    assert plan.foreign == []
+    board.cut_power()
+    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    assert on_board == with_list(numbered(files, after))
 
 
 def test_deploy_ends_what_came_over_the_air(make_board, desk, firmware_files):

@@ -10,9 +10,9 @@ import pytest
 
 from host_tests.boards.console import read_until
 from host_tests.firmware.decoding import decode
-from tools.boards.compile import build_tree, tree_files
+from tools.boards.compile import build_tree, newest_source, tree_files
 from tools.boards.config import device_files
-from tools.boards.deploy import with_list
+from tools.boards.deploy import numbered, with_list
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector
 
@@ -75,7 +75,7 @@ def test_board_whose_node_runs_takes_every_command_and_goes_on(
     profile = load_profile("RPI_PICO_W")
     config = settings(tmp_path / "device.toml", shared_mosquitto, "busy", interval_ms=60_000)
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
-    board = make_board(profile, with_list(files))
+    board = make_board(profile, with_list(numbered(files, newest_source(profile))))
     board.power_on()
     read_until(board.port, "connected")
     for words in (["journal"], ["deploy", "--board", "RPI_PICO_W"]):

@@ -62,7 +62,7 @@ def test_pico_w_of_the_start_page_from_an_image_to_a_change(
     project.type(FIRST_BOARD, "make watch", ctrl_c=True, then=("°C", reset))
     with (project.folder / "firmware" / "led.py").open("a") as changed:
         changed.write("CHANGED = 1\n")
-    assert "\n1 of " in project.type(FIRST_BOARD, "make deploy")
+    assert "\n2 of " in project.type(FIRST_BOARD, "make deploy")
 
 
 def test_esp32_of_the_start_page_from_an_image_to_readings(project, make_firmware, make_board):

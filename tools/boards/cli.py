@@ -25,6 +25,15 @@ def _warn_of_memory(profile):
         click.echo(f"Warning: {text}", err=True)
 
 
+def _built(profile, number, is_plain):
+    # {path on the board: bytes} of all but the device's own files.
+    from .compile import build_tree, newest_source, tree_files
+    from .deploy import numbered
+
+    files = tree_files(build_tree(profile, is_plain=is_plain))
+    return numbered(files, number or newest_source(profile))
+
+
 @cli.command("list")
 def list_boards():
     """Print the boards that have a profile."""
@@ -67,20 +76,20 @@ def build(board, is_plain):
 @options.board
 @options.port
 @options.config
+@options.number
 @click.option("--no-check", is_flag=True, help="Leave out the check on the board.")
 @click.option("--no-start", is_flag=True, help="Do not start main.py afterwards.")
 @options.plain
-def deploy(board, port, config, no_check, no_start, is_plain):
+def deploy(board, port, config, number, no_check, no_start, is_plain):
     """Copy changed files to the board, then let it check itself."""
     from . import deploy as deployment
-    from .compile import build_tree, tree_files
     from .config import device_files
     from .remote import Remote
 
     profile = load_profile(board)
     _warn_of_memory(profile)
     files = device_files(config, profile) if config else {}
-    files = tree_files(build_tree(profile, is_plain=is_plain)) | files
+    files = _built(profile, number, is_plain) | files
     with options.progress("copying", None) as advance:
         plan = deployment.deploy(port, files, profile, on_file=advance)
     count = len(plan.changed.keys() & files.keys())
@@ -110,11 +119,11 @@ def virtual(board, image):
 @options.board
 @options.firmware
 @options.config
+@options.number
 @click.option("--out", type=click.Path(path_type=Path), help="Default: below build/BOARD.")
 @options.plain
-def image(board, firmware, config, out, is_plain):
+def image(board, firmware, config, number, out, is_plain):
     """Make one flashable file: MicroPython, our files, settings, empty journal."""
-    from .compile import build_tree, tree_files
     from .config import device_files, read_config
     from .deploy import with_list
     from .image import make_base
@@ -126,8 +135,7 @@ def image(board, firmware, config, out, is_plain):
         raise click.UsageError("without settings the image cannot start: add CONFIG=device.toml")
     name = read_config(config, profile)["client_id"]
     files = device_files(config, profile)
-    tree = build_tree(profile, is_plain=is_plain)
-    base = make_base(profile, firmware, with_list(tree_files(tree)))
+    base = make_base(profile, firmware, with_list(_built(profile, number, is_plain)))
     out = out or BUILD / profile.name / (name + base.suffix)
     data = base.image(files)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -140,13 +148,13 @@ def image(board, firmware, config, out, is_plain):
 @options.firmware
 @click.option("--batch", cls=options.Needed, type=options.FILE, help="CSV: id,user,password,…")
 @click.option("--config", type=options.FILE, help="device.toml with what all devices share.")
+@options.number
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/BOARD/BATCH.")
 @options.plain
-def provision(board, firmware, batch, config, out, is_plain):
+def provision(board, firmware, batch, config, number, out, is_plain):
     """Make one image per device of a batch, and a manifest with hashes."""
     from . import provision as provisioning
     from .batch import read_batch
-    from .compile import build_tree, tree_files
     from .config import files_of
     from .deploy import with_list
     from .image import make_base
@@ -157,8 +165,7 @@ def provision(board, firmware, batch, config, out, is_plain):
     devices = read_batch(batch, profile, config)
     folders = {batch.parent: None} | ({config.parent: None} if config else {})
     files = {one["client_id"]: files_of(one, *folders) for one in devices}
-    tree = build_tree(profile, is_plain=is_plain)
-    base = make_base(profile, firmware, with_list(tree_files(tree)))
+    base = make_base(profile, firmware, with_list(_built(profile, number, is_plain)))
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
         manifest = provisioning.provision(base, files, out, on_device=advance)

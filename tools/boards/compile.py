@@ -103,6 +103,11 @@ def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
     return pairs
 
 
+def newest_source(profile):
+    """When the newest source of the board's files was changed: whole seconds since 1970."""
+    return int(max(source.stat().st_mtime for source, _ in board_sources(profile)))
+
+
 def build_tree(profile, out=None, on_file=lambda name: None, is_plain=False):
     """Fill `out` (default build/<BOARD>/fs) with the board's files and return it.
 

@@ -19,6 +19,7 @@ from .profile import chip_of
 from .remote import Remote
 
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
+RELEASE = "release.txt"  # the number that an update over the air has to exceed
 STAGED = "/staged"
 _JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
@@ -75,6 +76,19 @@ def with_list(files):
     return files | {DEPLOYED: list_of(files)}
 
 
+def numbered(files, number):
+    """`files` as the release of this number: no update over the air brings older ones."""
+    return files | {RELEASE: b"%d\n" % number}
+
+
+def _not_older(files, inventory):
+    # A board's number never falls.
+    on_board = inventory["texts"].get(RELEASE) or ""
+    if RELEASE in files and on_board.strip().isdecimal() and int(on_board) > int(files[RELEASE]):
+        return files | {RELEASE: on_board.encode()}
+    return files
+
+
 def _device_names(settings):
     try:
         return names_of_files(json.loads(settings or "{}"))
@@ -101,7 +115,7 @@ def take_inventory(remote, files):
     """What is on the board: hashes of `files` and their twins, settings, free space, versions."""
     twins = [source_twin(path) for path in files if path.endswith(".mpy")]
     paths = [*files, DEPLOYED, *twins]
-    texts = [SETTINGS, DEPLOYED, _JOURNAL_PLACE]
+    texts = [SETTINGS, DEPLOYED, RELEASE, _JOURNAL_PLACE]
     return device.answer(remote.execute(device.source("inventory", paths=paths, texts=texts)))
 
 
@@ -182,7 +196,7 @@ def deploy(port, files, profile, on_file=lambda path: None):
     """
     remote = Remote(port)
     inventory = take_inventory(remote, files)
-    plan = make_plan(files, inventory)
+    plan = make_plan(_not_older(files, inventory), inventory)
     check_board(profile, inventory, plan, port)
     _check_journal(port, inventory, plan)
     if _lacks_journal(profile, inventory):

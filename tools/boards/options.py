@@ -43,6 +43,14 @@ plain = click.option(
 )
 
 
+number = click.option(
+    "--number",
+    type=click.IntRange(min=1),
+    help="Release number that updates over the air have to exceed; default: when the newest "
+    "source was changed.",
+)
+
+
 firmware = click.option(
     "--firmware",
     cls=Needed,

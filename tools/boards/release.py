@@ -7,12 +7,11 @@ import hashlib
 import hmac
 import secrets
 
-from .deploy import DEPLOYED, SETTINGS, list_of
+from .deploy import DEPLOYED, SETTINGS, list_of, numbered
 from .errors import BoardError
 from .places import shown, write_private
 
 MAGIC = b"u31b\x01"
-RELEASE = "release.txt"
 # What gets the old files back must not change over the air.
 KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
 
@@ -42,7 +41,7 @@ def make_bundle(board, files, key, release, base=None):
     `base`: {path: SHA-256} of what these boards run; files that are equal stay at home.
     `release` is a number that grows.  BoardError when it cannot be done over the air.
     """
-    files = dict(files) | {RELEASE: f"{release}\n".encode()}
+    files = numbered(files, release)
     files[DEPLOYED] = list_of(files)
     base = base or {}
     if kept := [path for path in KEPT if path in base and _hash(files[path]) != base[path]]:
