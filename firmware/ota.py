@@ -9,6 +9,7 @@ way back.  Allocates: updates are rare.
 import binascii
 import hashlib
 import os
+import time
 
 import update
 
@@ -19,6 +20,7 @@ _ID_BYTES = 8
 _FOLDER = "incoming"
 _MAC_BYTES = 32
 _PIECE = 512
+_QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
 # What gets the old files back must not change over the air.
 _KEPT = ("boot.py", "main.py", "update.mpy", "update.py", "settings.json")
@@ -30,21 +32,23 @@ class Refused(Exception):
 
 class Updates:
     """`key` is the fleet's, hex; `most_bytes` what a chunk may have; `feed` keeps the
-    watchdog quiet; `log` as print.
+    watchdog quiet; `log` as print; `clock` as in node.Node.
 
     Answers go to `outbox`, a list of (topic, answer).  `is_complete`: stage() is wanted.
     `is_on_trial`: the files are new, and the broker was not reached yet.
     """
 
-    def __init__(self, key, board, most_bytes, feed, log):
+    def __init__(self, key, board, most_bytes, feed, log, clock=time):
         self._key = binascii.unhexlify(key)
         self._board = board
         self._most_bytes = most_bytes
         self._feed = feed
         self._log = log
+        self._clock = clock
         self._topic = self._outbox = None  # see attach()
         self._id = None
         self._size = 0
+        self._chunk_at = None  # ticks of the last one, while one is under way
         self.is_on_trial = update.is_on_trial()
         # The id of what is staged, or on trial.
         self._pending = _text(update.PREVIOUS + "/id") if self.is_on_trial else None
@@ -70,6 +74,8 @@ class Updates:
                     return self._say("staged", name)
                 if self._pending:
                     return self._say("refused: the last update is not over", name)
+                if name != self._id and self._is_busy():
+                    return self._say("busy", name)
                 self._offer(name, number)
             elif len(payload) > 13 and payload[0] == _CHUNK and name == self._id:
                 self._append(number, payload[13:])
@@ -132,9 +138,18 @@ class Updates:
         update.go_back()
         return True
 
+    def _is_busy(self):
+        # Else two rollouts would make it forget, in turn, what the other one sent.
+        if self._id is None or self._chunk_at is None:
+            return False
+        quiet_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._chunk_at)
+        return 0 <= quiet_ms < _QUIET_MS  # after a week it is below 0
+
     def _offer(self, name, size):
         update.remove_folder(update.FOLDER)  # of one that a reset came before
         _make(_FOLDER)
+        if name != self._id:
+            self._chunk_at = None
         self._id, self._size = name, size
         for other in os.listdir(_FOLDER):
             if other != name or _size(self._path()) > size:
@@ -149,6 +164,7 @@ class Updates:
         if offset == _size(self._path()) and offset + len(data) <= self._size:
             with open(self._path(), "ab") as file:
                 file.write(data)
+            self._chunk_at = self._clock.ticks_ms()
 
     def _check_mac(self, file):
         if self._size < _MAC_BYTES:
@@ -233,7 +249,7 @@ def _read_manifest(file, board):
         if kind == "board" and rest != board:
             raise Refused("made for %s" % rest)
         if kind == "release" and int(rest) <= _release():
-            raise Refused("release %s is not newer" % rest)
+            raise Refused("release %s is not newer than %d" % (rest, _release()))
         if kind in ("+", "=", "-"):
             about, _, path = rest.partition(" ")
             if path in _KEPT and kind != "=":

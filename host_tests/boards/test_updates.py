@@ -252,6 +252,17 @@ def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
     assert rollout.is_over
 
 
+def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], patience_s=100)
+    taker = Taker(rollout, "a")
+    for now in range(0, 300, 10):
+        assert [payload[:1] for _, payload in rollout.work(now)] == [b"O"]
+        taker.says("busy", now)
+    assert rollout.devices["p/a"].state == "busy"
+    carry(rollout, [taker], 300)
+    assert taker.got == BUNDLE
+
+
 def test_rollout_believes_a_device_that_runs_it_after_all():
     rollout = Rollout(BUNDLE, [Device("a", "p/a"), Device("b", "p/b")])
     taker = Taker(rollout, "a")

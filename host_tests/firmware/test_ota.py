@@ -18,6 +18,7 @@ from ota import Updates
 from tools.boards import release
 from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
+from tools.standin.clock import Clock
 
 KEY = bytes(range(32))
 OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}
@@ -44,7 +45,10 @@ class Node:
 
     def __init__(self, key=KEY, most_bytes=300):
         self.outbox = []
-        self.updates = Updates(key.hex(), "desk", most_bytes, lambda: None, lambda *words: None)
+        self.clock = Clock()
+        self.updates = Updates(
+            key.hex(), "desk", most_bytes, lambda: None, lambda *words: None, self.clock
+        )
         self.updates.attach("t", self.outbox)
 
     def said(self):
@@ -132,6 +136,30 @@ def test_reception_is_under_way_from_the_offer_to_its_end(board):
         node.receive(bundle)
         seen.append(node.updates.is_receiving)
     assert seen == [False, True, False, True, False]
+
+
+def test_offer_of_another_bundle_waits_until_the_one_under_way_has_gone_quiet(board):
+    """Two rollouts to one device made it forget, in turn, what the other one had sent."""
+    first, second = bundle_of(), bundle_of(release=6)
+    node = Node()
+    node.offer(first)
+    node.offer(second)  # nothing of the first has come yet
+    node.chunk(second, 0)
+    node.clock.now_ms += 29_000
+    node.offer(first)
+    assert node.said()[-1] == "busy"
+    node.chunk(second, 300)
+    node.clock.now_ms += 29_000
+    node.offer(first)
+    assert node.said() == ["have 600 of 300", "busy"]
+    node.offer(second)
+    assert node.said() == ["have 600 of 300"]
+    for quiet_ms in (31_000, 7 * 86_400_000):
+        node.clock.now_ms += quiet_ms
+        first, second = second, first
+        node.offer(second)
+        node.chunk(second, 0)
+        assert node.said() == ["have 0 of 300", "have 300 of 300"]
 
 
 def test_bundle_without_a_base_moves_only_what_is_different(board):
@@ -275,6 +303,7 @@ def test_offer_of_another_bundle_forgets_the_one_before(board):
     node.offer(first)
     assert not os.path.exists("staged")
     node.chunk(first, 0)
+    node.clock.now_ms += 30_000
     node.offer(second)
     assert len(os.listdir("incoming")) == 0 or os.listdir("incoming") == [name_of(second).hex()]
     assert node.receive(second)
@@ -292,7 +321,7 @@ def flipped(bundle, at):
         (flipped(bundle_of(), len(bundle_of()) - 40), "wrong signature"),
         (flipped(bundle_of(), len(bundle_of()) - 1), "wrong signature"),
         (bundle_of(board="RPI_PICO_W"), "made for RPI_PICO_W"),
-        (bundle_of(release=4), "release 4 is not newer"),
+        (bundle_of(release=4), "release 4 is not newer than 4"),
         (bundle_of(NEW | {"a.mpy": b"old a"}, base=BASE | {"a.mpy": "0" * 64}), ""),
         (
             bundle_of(base=BASE | {"lib/b.mpy": hashlib.sha256(NEW["lib/b.mpy"]).hexdigest()}),

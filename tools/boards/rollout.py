@@ -93,6 +93,8 @@ class Rollout:
             return self._send(device, have, most_bytes, now)
         if word == "staged":
             device.state, device.asked_at = "staged", now
+        elif word == "busy":
+            device.state = "busy"
         elif word in ("refused:", "rolled"):
             device.state, device.why = FAILED, rest if word == "refused:" else text
         return []
