@@ -64,6 +64,7 @@ class Node:
         updates=None,
         names=None,
     ):
+        self._config = config
         self._state = state
         self._client = client
         self._sensors = sensors
@@ -75,24 +76,42 @@ class Node:
         self._times = times or Timekeeper(clock)
         self._updates = updates
         self._names = names
-        self._config = config
+        self._outbox = []  # answers that wait: (topic, answer)
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
         self._reading = Reading(config["client_id"], VERSION, state.boot)
-        root = topic_root(config)
+        self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
+        self._fault = Fault(store, state)
+        self._name_topics(topic_root(config))
+        self._begin(cause, store)
+        client.on_message = self._on_message
+        client.set_last_will(self._status, b"offline", True, 1)
+
+    def _name_topics(self, root):
         self._topics = [b"%s/reading/%d" % (root, i) for i in range(len(self._qos))]
         self._health_topic = root + b"/health"
         self._status = root + b"/status"
         self._fault_topic = root + b"/fault"
         self._command_topic = root + b"/command"
-        self._time_topic = config["time_topic"].encode()
-        self._outbox = []  # answers that wait: (topic, answer)
+        self._commands = commands.Commands(self._obey, self._log, root + b"/answer", self._outbox)
         self._update_topic = root + b"/update"
-        if updates:
-            updates.attach(root + b"/update/answer", self._outbox)
-        self._commands = commands.Commands(self._obey, log, root + b"/answer", self._outbox)
-        is_on_trial = updates is not None and updates.is_on_trial
-        self._sleep = Sleep(config, clock, self._room, state.asleep and not is_on_trial)
+        if self._updates:
+            self._updates.attach(root + b"/update/answer", self._outbox)
+        self._time_topic = self._config["time_topic"].encode()
+
+    def _begin(self, cause, store):
+        # A boot goes on over sleeps with what it counted.
+        slept = self._state.asleep or {}
+        self._times.begin(slept)
+        self._started_s = self._times.uptime_s
+        self._health = health.Health(cause, self._room, store, slept)
+        # = the last sequence number used
+        self.accepted = slept.get("accepted", [0] * len(self._qos))
+        self.refused = slept.get("refused", 0)  # readings without room or connection
+        self.sensor_errors = 0
+        self.unlocked_rounds = 0  # rounds repeated because something allocated
+        is_on_trial = self._updates is not None and self._updates.is_on_trial
+        self._sleep = Sleep(self._config, self._clock, self._room, slept and not is_on_trial)
         self._greet_with(b"online")
         self._is_subscribed = False
         self._is_locked = False
@@ -101,19 +120,6 @@ class Node:
         self._told_of_sensors = None
         self._wants_sample = False
         self._wants_reset = False
-        self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
-        slept = state.asleep or {}
-        self._times.begin(slept)
-        self._started_s = self._times.uptime_s  # it counts on over sleeps
-        self._health = health.Health(cause, self._room, store, slept)
-        self._fault = Fault(store, state)
-        # = the last sequence number used
-        self.accepted = slept.get("accepted", [0] * len(self._qos))
-        self.refused = slept.get("refused", 0)  # readings without room or connection
-        self.sensor_errors = 0
-        self.unlocked_rounds = 0  # rounds repeated because something allocated
-        client.on_message = self._on_message
-        client.set_last_will(self._status, b"offline", True, 1)
 
     @property
     def interval_ms(self):
