@@ -6,7 +6,7 @@ broker, stays on flash and goes out at a later wake, before what is newer.
 
 import machine
 
-from umqtt31 import FileBlockDevice, Journal, MQTTClient, MQTTError
+from umqtt31 import FileBlockDevice, Journal, MQTTClient
 
 SERVER = "broker.example"
 PORT = 1883
@@ -26,23 +26,27 @@ def count_wake():
     return wakes + 1
 
 
-# Where flash is to spare: esp32.Partition, or rp2.Flash(start=…, len=…).
-journal = Journal(FileBlockDevice("journal.bin", 16))
-client = MQTTClient(
-    "meter-1",
-    SERVER,
-    PORT,
-    level=4,
-    store=journal,
-    max_mqueue_len=100,
-    overflow="drop_oldest",  # after days without a broker
-)
-client.publish(b"home/meter-1/wake", b"%d" % count_wake(), qos=1)  # on flash from here on
-try:
+def wake():
+    # Where flash is to spare: esp32.Partition, or rp2.Flash(start=…, len=…).
+    journal = Journal(FileBlockDevice("journal.bin", 16))
+    client = MQTTClient(
+        "meter-1",
+        SERVER,
+        PORT,
+        level=4,
+        store=journal,
+        max_mqueue_len=100,
+        overflow="drop_oldest",  # after days without a broker
+    )
+    client.publish(b"home/meter-1/wake", b"%d" % count_wake(), qos=1)  # on flash from here on
     client.connect(clean_session=False)
     if client.flush(AWAKE_MS):
         print("all acknowledged")
     client.disconnect()
-except MQTTError as error:
+
+
+try:
+    wake()
+except OSError as error:  # MQTTError is one; flash may fail, too
     print("kept for the next wake:", error)
-machine.deepsleep(SLEEP_MS)
+machine.deepsleep(SLEEP_MS)  # in any case, or the battery is empty by tomorrow

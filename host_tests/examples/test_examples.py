@@ -163,6 +163,13 @@ def test_deep_sleep_five_wakes_two_without_broker_all_arrive(program, mosquitto)
         assert [ear.next("home/meter-1/wake") for _ in range(4)] == ["2", "3", "4", "5"]
 
 
+def test_deep_sleep_when_its_flash_fails_then_it_sleeps_all_the_same(program, tmp_path):
+    """It ended with a traceback, awake, until the battery was empty."""
+    (tmp_path / "journal.bin").mkdir()
+    meter = program("deep_sleep")
+    assert "kept for the next wake: " in meter.run()
+
+
 def test_tls_client_shows_its_certificate(program, tmp_path):
     certificates = Certificates(tmp_path)
     certificates.make("ca", is_authority=True)
