@@ -21,21 +21,23 @@ MOST_WAITING = 100  # without a time; then the oldest are given up
 # Most boards count seconds from 2000, computers from 1970.
 EPOCH_S = 0 if time.gmtime(0)[0] == 1970 else 946_684_800
 
-waiting = []  # (ticks, value) of readings whose time is not known yet
-set_at = None  # ticks when the clock was set
-unix_s = 0  # the time then
+waiting = []  # (ticks, value) of readings that were not published yet
+is_set = False  # is the clock?
 
 
 def set_clock():
-    # Waits a second for an answer, and raises OSError when none comes.
-    global set_at, unix_s
+    # Waits a second for an answer -> is it set?
     try:
         ntptime.settime()
     except OSError as error:
         print("no time:", error)
-        return
-    set_at = time.ticks_ms()
-    unix_s = int(time.time()) + EPOCH_S
+        return False
+    return True
+
+
+def time_of(ticks):
+    # -> seconds since 1970.  Ticks tell a difference of up to six days.
+    return int(time.time()) + EPOCH_S - time.ticks_diff(time.ticks_ms(), ticks) // 1000
 
 
 def measure():
@@ -63,14 +65,13 @@ while True:
         due = time.ticks_add(due, PERIOD_MS)
         waiting.append((now, measure()))
         del waiting[:-MOST_WAITING]
-        if set_at is None:
-            set_clock()
+        is_set = is_set or set_clock()
     try:
-        while waiting and set_at is not None:
-            ticks, value = waiting.pop(0)
-            at_s = unix_s + time.ticks_diff(ticks, set_at) // 1000
-            text = json.dumps({"at": at_s, "value": value})
+        while waiting and is_set:
+            ticks, value = waiting[0]
+            text = json.dumps({"at": time_of(ticks), "value": value})
             client.publish(b"home/logger-4/reading", text, qos=1)
+            waiting.pop(0)
             print(text)
         if client.is_connected:
             client.poll(100)

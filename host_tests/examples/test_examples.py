@@ -278,6 +278,32 @@ def test_readings_before_the_clock_was_set_get_their_time_and_outlive_a_reset(
     assert start_s - 1 <= times[0] and times[-1] <= time.time()  # both clocks in whole seconds
 
 
+# Its ticks come round within two seconds, as within two weeks.
+TWO_WEEKS = """\
+import time
+import umqtt31
+started, ticks_ms = time.time(), time.ticks_ms
+def later():
+    return (ticks_ms() + 6 * 86_400_000 * min(int(time.time() - started), 2)) % (1 << 30)
+time.ticks_ms = later
+"""
+
+
+def test_readings_after_two_weeks_have_their_time(tmp_path):
+    """Six days after the clock was set they were twelve too old."""
+    (tmp_path / "time.txt").touch()
+    logger = Program(
+        None, tmp_path, "readings", SERVER="127.0.0.1", PORT=1, PERIOD_MS=4 * 86_400_000
+    )
+    main = tmp_path / "main.py"
+    main.write_text(TWO_WEEKS + main.read_text())
+    start_s = int(time.time())
+    with logger.running() as process:
+        lines = (line for line in process.stdout if line.startswith("{"))
+        times = [json.loads(next(lines))["at"] for _ in range(4)]
+    assert start_s <= times[0] <= times[-1] <= time.time()
+
+
 def test_ethernet_goes_on_when_the_cable_was_pulled_out(program, mosquitto, tmp_path):
     cable = tmp_path / "cable.txt"
     with program("ethernet", PORT=mosquitto.port, PERIOD_MS=50).running() as process:
