@@ -59,3 +59,4 @@ while True:
         while not client.reconnect(1000):
             pass
         introduce()  # the will said "offline" meanwhile
+        due = time.ticks_ms()  # what was missed is not made up for

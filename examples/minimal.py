@@ -35,5 +35,6 @@ while True:
         client.poll(100)  # sends, receives, acknowledges, repeats, pings
     except MQTTError as error:
         print(error)
-        while not client.reconnect(1000):  # what was published meanwhile is kept
+        while not client.reconnect(1000):  # what was published before is kept
             pass
+        due = time.ticks_ms()  # what was missed is not made up for

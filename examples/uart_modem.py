@@ -71,3 +71,4 @@ while True:
         print(error)
         while not client.reconnect(1000):
             pass
+        due = time.ticks_ms()  # what was missed is not made up for
