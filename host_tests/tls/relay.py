@@ -1,7 +1,7 @@
 """A TCP relay on the loopback that passes bytes one at a time, or none until it may.
 
 A connection to `control` takes the next of `orders`: "hold" stops what goes from the
-client to the server, "release" lets it go on.
+client to the server, "release" lets it go on, "cut" ends both without a word.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ class Relay:
         self._server_port = server_port
         self._piece_bytes = piece_bytes
         self._orders = list(orders)
+        self._ends: list[socket.socket] = []
         self._may_pass = threading.Event()
         self._may_pass.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -42,6 +43,7 @@ class Relay:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._ends += [client, server]
                 for source, target, is_held in (client, server, True), (server, client, False):
                     target.setsockopt(*_NODELAY)
                     work = threading.Thread(
@@ -52,11 +54,15 @@ class Relay:
     def _obey(self) -> None:
         with contextlib.suppress(OSError):
             for order in self._orders:
-                self._control.accept()[0].close()
+                connection, _ = self._control.accept()
                 if order == "hold":
                     self._may_pass.clear()
+                elif order == "cut":
+                    for end in self._ends:
+                        end.shutdown(socket.SHUT_RDWR)
                 else:
                     self._may_pass.set()
+                connection.close()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, is_held: bool) -> None:
         with contextlib.suppress(OSError):

@@ -172,6 +172,16 @@ def messages(port, ssl, length):
     return sorted(found)
 
 
+def cut(port, control, ssl):
+    """The network ends a connection that is in use -> the code of the error."""
+    client = client_on(port, ssl)
+    order(control)
+    try:
+        until(lambda: client.poll(10) or None)
+    except MQTTError as error:
+        return error.code
+
+
 async def _tasks(port, ssl, length):
     found = []
     options = {"ssl": loaded(ssl), "buffer_size": 1024, "max_inflight": 2, "max_mqueue_len": 0}

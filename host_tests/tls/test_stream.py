@@ -8,6 +8,7 @@ import pytest
 from host_tests.tls import steps
 from host_tests.tls.relay import Relay
 from tools.brokers.process import free_port
+from umqtt31 import CLOSED
 from umqtt31.tls import context_of
 
 
@@ -42,6 +43,12 @@ def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
     with Relay(brokers.port(), orders=("hold", "release")) as relay:
         found = run("flood", relay.port, relay.control, {"ca": pair["ca"]}, 40, 40_000)
     assert found == list(range(40))
+
+
+def test_connection_that_ends_without_a_word_was_closed(run, brokers, pair):
+    """On the desk as on a board."""
+    with Relay(brokers.port("server", is_strict=True), orders=("cut",)) as relay:
+        assert run("cut", relay.port, relay.control, pair) == CLOSED
 
 
 def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certificates):

@@ -223,8 +223,8 @@ class TLSStream(Socket):
             return None
         try:
             n = super().readinto(buf, n)
-            if n == 0 and not self.raw.version():
-                raise _ssl.SSLEOFError("end of stream")
+            if n == 0 and not (self._has_read or self.raw.version()):
+                raise _ssl.SSLEOFError(_ssl.SSL_ERROR_EOF, "end of stream")
         except (ConnectionError, _ssl.SSLEOFError) as error:
             raise self._told(error) from error
         self._has_read = self._has_read or bool(n)
