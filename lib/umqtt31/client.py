@@ -545,8 +545,9 @@ class MQTTClient:
 
         A clean session gives up what is in flight or was accepted before the last
         reset.  `stream`: any MicroPython stream, instead of a socket, or a callable that
-        opens one, which `reconnect()` will use, too.  Allocates.  Raises MQTTError within
-        `connect_timeout`.
+        opens one, which `reconnect()` will use, too.  It returns None where it has nothing
+        now, or no room; what it raises, EAGAIN as well, ends the connection.  Allocates.
+        Raises MQTTError within `connect_timeout`.
         """
         if self._is_busy:
             raise MQTTError(_BUSY)

@@ -533,7 +533,8 @@ class Protocol:
 
     def _next_id(self):
         # 31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: 1 to 65535, none that is in use.  All
-        # ids are looked at only after those free in a row are used up.
+        # ids are looked at only after those free in a row are used up: once in a lap, where it
+        # takes the square of what is in flight there.
         for i in range(self._n):
             if not self._waits[i]:
                 self._ids[i] = 0

@@ -94,7 +94,9 @@ class MQTTClient(_client.MQTTClient):
         self.keepalive = keepalive
         self._op = None  # first byte of the last message
         self._is_pushing = False  # is a thread writing?
-        self._refused = {}  # by packet id: why the broker refused, until its publish() tells
+        # By packet id: why the broker refused, until its publish() tells.  One that a callback
+        # ended leaves it here until connect(), or 65,535 messages later.
+        self._refused = {}
         self._size = buffer_size
         self._rx = self._protocol.framing.rx
         self._is_large = False  # are the session's buffers for now larger?

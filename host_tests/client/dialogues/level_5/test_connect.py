@@ -1,6 +1,6 @@
 """CONNECT and CONNACK of level 5, and what they say of the session.  MQTT 5 §3.1, §3.2."""
 
-from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogue import Dialogue, code_of, error_of, with_ids_from_1
 from host_tests.client.dialogues.level_5.opened import allowed, opened
 from host_tests.client.wire import (
     asked,
@@ -10,7 +10,10 @@ from host_tests.client.wire import (
     pingreq,
     properties,
     publish,
+    pubrec,
+    pubrel,
 )
+from tools.standin.store import KeepingStore
 from tools.standin.stream import ScriptedStream
 from umqtt31 import (
     PROTOCOL,
@@ -103,6 +106,22 @@ def test_c2b_client_id_that_the_broker_assigned_is_used_from_then_on():
     for _ in range(2):
         assert opened(d, connect(b"made-up", 0, 60, level=5), connack(0, 1), False) is True
     assert d.client.v5.assigned_client_id == b"made-up"
+
+
+def test_c2b_client_id_that_the_broker_assigned_is_forgotten_by_a_reset_and_may_be_set_again():
+    """Without it the broker makes another, and what it had released comes to it as new."""
+    for kept, present, first in ((b"made-up", 1, pubrel(1)), (b"", 0, publish(b"t", b"x", 2, 1))):
+        store = KeepingStore()
+        said = connack(0, 0, properties(assigned_client_id=b"made-up"))
+        d = Dialogue(is_connected=False)
+        d.client = with_ids_from_1(MQTTClient, b"", "broker", level=5, store=store)
+        opened(d, connect(b"", 0, 60, level=5), said, False)
+        d.publish(b"x", 2)
+        d.b2c(pubrec(1))
+        d.client = MQTTClient(b"", "broker", level=5, store=store)
+        d.client.v5.assigned_client_id = kept
+        opened(d, connect(kept, 0, 60, level=5), connack(0, present), False)
+        d.c2b(first)
 
 
 def test_c2b_options_of_other_levels_that_mean_nothing_are_refused():
