@@ -63,6 +63,18 @@ def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
     d.c2b(pubrel(1), puback(9))
 
 
+def test_c2b_pubrel_that_finds_little_room_then_its_rest_leaves_with_the_next_poll():
+    for write_most in (1, 3):
+        d = Dialogue()
+        d.publish(b"1", 2)
+        d.work()
+        d.stream.take()
+        d.stream.write_most = write_most
+        d.stream.feed(pubrec(1))
+        poll_often(d, 8)
+        d.c2b(pubrel(1))
+
+
 # 31-4.1-Q1: what is accepted is accepted, whatever becomes of the connection.
 def test_c2b_publish_when_link_dies_under_half_a_packet_then_is_accepted_and_poll_raises():
     for qos in (1, 2):
