@@ -11,6 +11,7 @@ import pytest
 import serial
 
 from host_tests.boards.console import read_until
+from tools.boards import device
 from tools.boards import port as port_module
 from tools.boards.compile import build_tree, newest_source, tree_files
 from tools.boards.deploy import check_itself, deploy, list_of, make_plan, numbered, with_list
@@ -18,6 +19,7 @@ from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
+from tools.desk import HEAP_BYTES
 from tools.project import ROOT
 
 SETTINGS = b'{"client_id": "x", "server": "s"}'
@@ -67,6 +69,21 @@ def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmwar
     board.cut_power()
     on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
     assert on_board == with_list(newer)
+
+
+def test_board_lists_its_files_in_the_heap_that_it_has(micropython, tmp_path):
+    """With a buffer for each file the heap was in pieces, and had no room for the answer."""
+    paths = [f"module_{number}.mpy" for number in range(90)]
+    for path in paths:
+        (tmp_path / path).write_bytes(path.encode() * 100)
+    (tmp_path / "deployed.txt").write_text("x" * 8000)
+    script = device.source("inventory", paths=paths, texts=["deployed.txt"])
+    done = micropython.run(script, heap_bytes=HEAP_BYTES[micropython.bits] // 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = device.answer(done.stdout)
+    assert found["files"] == {
+        path: hashlib.sha256((tmp_path / path).read_bytes()).hexdigest() for path in paths
+    }
 
 
 @pytest.mark.parametrize(("before", "number", "after"), [(5, 6, 6), (6, 5, 6)])

@@ -6,16 +6,19 @@ import json
 import os
 import sys
 
+# One for all files: many would leave the heap in pieces, and no room for the answer.
+_buf = bytearray(512)
+_view = memoryview(_buf)
+
 
 def digest(path):
     hash = hashlib.sha256()
-    buf = bytearray(512)
     with open(path, "rb") as file:
         while True:
-            n = file.readinto(buf)
+            n = file.readinto(_buf)
             if not n:
                 return binascii.hexlify(hash.digest()).decode()
-            hash.update(memoryview(buf)[:n])
+            hash.update(_view[:n])
 
 
 def inventory(paths):
@@ -37,16 +40,16 @@ def read(path):
 
 
 _space = os.statvfs("/")
-print(
-    json.dumps(
-        {
-            "files": inventory(paths),
-            "texts": {path: read(path) for path in texts},
-            "machine": getattr(sys.implementation, "_machine", ""),
-            "free": _space[0] * _space[3],
-            "block": _space[0],
-            "mpy": getattr(sys.implementation, "_mpy", 0),
-            "version": list(sys.implementation[1][:3]),
-        }
-    )
+json.dump(
+    {
+        "texts": {path: read(path) for path in texts},  # in one piece each, so they come first
+        "files": inventory(paths),
+        "machine": getattr(sys.implementation, "_machine", ""),
+        "free": _space[0] * _space[3],
+        "block": _space[0],
+        "mpy": getattr(sys.implementation, "_mpy", 0),
+        "version": list(sys.implementation[1][:3]),
+    },
+    sys.stdout,
 )
+print()
