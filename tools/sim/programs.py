@@ -157,6 +157,10 @@ class Handed(Incoming):
             if key not in self._answered:
                 self._left[key] = self._handed[key]
 
+    def on_clean_connect(self) -> None:
+        """The client asks for a clean session, and may forget what it has answered."""
+        self._left.update(self._handed - self._left)
+
     def check_end(self) -> None:
         """Nothing that the broker had is missing."""
         for key, message in self.messages.items():

@@ -76,11 +76,12 @@ class Program(tasks.Program):
         level = self._dice.choice((3, 4, 5, self._level, self._level))
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
             level = self._level
+        window = self._dice.choice((1, 4))
         options = {
             "keepalive": 60,
             "buffer_size": 64,
-            "max_inflight": self._dice.choice((1, 4)),
-            "max_mqueue_len": 16,
+            "max_inflight": window,
+            "max_mqueue_len": 20 - window,  # all that an earlier boot took
             **self._options,
         }
         try:
