@@ -181,9 +181,8 @@ class MQTTClient(_client.MQTTClient):
         keeps itself connected until `disconnect()`.
 
         `stream`: a callable that opens one, instead of a socket.  Waits between attempts
-        as `reconnect()` does.  Raises MQTTError only if the broker refuses for good, or
-        CLOSED if meanwhile another task calls this or `disconnect()`; `last_error` says why
-        it is not connected yet.
+        as `reconnect()` does.  Raises MQTTError as that does, or CLOSED if meanwhile another
+        task calls this or `disconnect()`; `last_error` says why it is not connected yet.
         """
         if stream and not callable(stream):
             raise TypeError("stream must be a function that opens one")

@@ -562,8 +562,8 @@ class MQTTClient:
         """Connect, or go on connecting, in at most `timeout_ms` -> connected?
 
         Waits before each attempt a random time of up to 1 s, 2 s, 4 s … 128 s.
-        Raises MQTTError only if the broker refuses for good; else `last_error`
-        is why it is not connected yet.  Allocates.
+        Raises MQTTError only if the broker refuses for good, or CONNECT is larger than
+        `buffer_size`; else `last_error` is why it is not connected yet.  Allocates.
         """
         if self._is_busy:
             raise MQTTError(_BUSY)
@@ -583,6 +583,8 @@ class MQTTClient:
             except MQTTError as error:
                 self.last_error = error
                 if error.code < _NETWORK and error.code != _REFUSED_UNAVAILABLE:
+                    raise
+                if error.code == _TOO_LARGE:  # of CONNECT
                     raise
             left_ms = timeout_ms - self._since(start)
             if left_ms <= 0:

@@ -76,7 +76,7 @@ class Program(tasks.Program):
         level = self._dice.choice((3, 4, 5, self._level, self._level))
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
             level = self._level
-        window = self._dice.choice((1, 4))
+        window = 1 if self._options["ordered"] else self._dice.choice((1, 4))
         options = {
             "keepalive": 60,
             "buffer_size": 64,

@@ -47,8 +47,8 @@ class MQTTClient(_client.MQTTClient):
     ) -> bool:
         """Connect, however long that takes -> session present.
 
-        `stream`: a callable that opens one, instead of a socket.  Raises MQTTError only if
-        the broker refuses for good; `last_error` says why it is not connected yet.
+        `stream`: a callable that opens one, instead of a socket.  Raises MQTTError as
+        `reconnect()` does; `last_error` says why it is not connected yet.
         """
     async def disconnect(self) -> None:  # type: ignore[override]  # to be awaited
         """Say goodbye and close.  Loops over `messages()` end, who waits for something gets

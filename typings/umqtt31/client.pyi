@@ -101,15 +101,16 @@ class MQTTClient:
 
         A clean session gives up what is in flight or was accepted before the last reset.
         `stream` takes the place of a socket; if it is a callable that opens one,
-        `reconnect()` will use it, too.  Allocates.  Raises MQTTError within
-        `connect_timeout`.
+        `reconnect()` will use it, too.  It returns None where it has nothing now, or no
+        room; what it raises, EAGAIN as well, ends the connection.  Allocates.  Raises
+        MQTTError within `connect_timeout`.
         """
     def reconnect(self, timeout_ms: int = 0) -> bool:
         """Connect, or go on connecting, in at most `timeout_ms` -> connected?
 
         Waits before each attempt a random time of up to 1 s, 2 s, 4 s … 128 s.  Raises
-        MQTTError only if the broker refuses for good; else `last_error` is why it is not
-        connected yet.  Allocates.
+        MQTTError only if the broker refuses for good, or CONNECT is larger than
+        `buffer_size`; else `last_error` is why it is not connected yet.  Allocates.
         """
     def disconnect(self) -> None:
         """Say goodbye, so that no will is published, and close."""

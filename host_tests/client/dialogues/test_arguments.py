@@ -125,6 +125,14 @@ def test_connect_that_cannot_be_sent_ends_nothing():
     assert d.client.inflight == 0
 
 
+def test_reconnect_that_cannot_be_sent_raises():
+    """It would never work."""
+    d = Dialogue()
+    d.client.set_last_will(b"w", b"x" * 300)
+    d.lose()
+    assert code_of(d.client.reconnect, 10000) == TOO_LARGE
+
+
 def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
     """CONNECT says nothing of them: they are good for what comes later."""
     for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):

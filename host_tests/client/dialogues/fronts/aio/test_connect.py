@@ -6,7 +6,7 @@ import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.aio_dialogue import Desk, qos1, raised_by
 from host_tests.client.dialogue import modules_with
-from umqtt31 import CLOSED, MQTTError
+from umqtt31 import CLOSED, TOO_LARGE, MQTTError
 
 
 def test_subscribe_goes_on_after_a_lost_connection():
@@ -55,6 +55,15 @@ def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_name():
         assert isinstance(error, TypeError) and "stream" in str(error)
         client, _ = await desk.connected()
         await client.disconnect()
+
+    Desk().run(main)
+
+
+def test_connect_that_cannot_be_sent_raises_in_place_of_trying_for_ever():
+    async def main(desk):
+        desk.client.set_last_will(b"w", b"x" * 300)
+        error = await raised_by(desk.client.connect(True, desk.open))
+        assert error.code == TOO_LARGE
 
     Desk().run(main)
 
