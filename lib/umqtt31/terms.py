@@ -268,12 +268,17 @@ def write_request(protocol, request, first):
 
 def check_options(request):
     """Raise ValueError unless these options may be: QoS, + 4 no local, + 8 retain as
-    published, + 16 or 32 retain handling."""
+    published, + 16 or 32 retain handling; or if a shared filter lacks a part."""
     for k in range(len(request[1]) if request[2] else 0):
         options = request[2][k]
+        name = request[1][k].split(b"/", 2)
+        is_shared = name[0] == b"$share" and len(name) > 1
         # MQTT-3.8.3-4: nothing is local to those who share.
-        if options & 3 == 3 or options & 4 and request[1][k][:7] == b"$share/":
+        if options & 3 == 3 or options & 4 and is_shared:
             raise ValueError("not valid as QoS and options: %r" % options)
+        # MQTT-4.8.2-1, -2: $share, a name, a filter.
+        if is_shared and (len(name) < 3 or name[1] in (b"", b"+") or not name[2]):
+            raise ValueError("not a valid topic filter: %r" % request[1][k])
 
 
 def read_codes(protocol, first):

@@ -42,6 +42,17 @@ def test_c2b_subscribe_with_options_that_are_none_is_refused():
     assert d.subscribe(subscribe(1, (b"$share/g/a", 9)), suback(1, 1), b"$share/g/a", 9) == [1]
 
 
+def test_c2b_subscribe_to_a_share_without_name_or_filter_is_refused():
+    """MQTT-4.8.2-1, MQTT-4.8.2-2."""
+    d = Dialogue()
+    for name in (b"$share/", b"$share/g", b"$share/g/", b"$share//a", b"$share/+/a", b"$share/#"):
+        assert isinstance(error_of(d.client.subscribe, name, 1), ValueError), name
+    assert isinstance(error_of(d.client.subscribe, [(b"a", 1), (b"$share/g", 1)]), ValueError)
+    d.c2b()
+    for number, name in enumerate((b"$share", b"$shared//a", b"$share/g//", b"$share/g/+/#"), 1):
+        d.subscribe(subscribe(number, (name, 1)), suback(number, 1), name, 1)
+
+
 def test_b2c_suback_with_reasons_refuses_filters_by_their_place():
     """MQTT-3.9.3-1, MQTT-3.8.4-7."""
     d = Dialogue()
