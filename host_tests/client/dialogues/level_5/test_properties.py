@@ -8,6 +8,14 @@ from umqtt31.properties import encode
 LEVELS = (5,)
 
 
+def test_b2c_topic_that_is_no_text_is_handed_over_as_its_bytes():
+    """Only texts in properties are looked at, see the guide."""
+    d = Dialogue()
+    d.b2c(publish(b"\xff\x00", b"x"), publish(b"a", b"y", 1, 7))
+    assert d.messages == [(b"\xff\x00", b"x", 0, False, False), (b"a", b"y", 1, False, False)]
+    d.c2b(puback(7))
+
+
 def test_b2c_message_shows_its_properties():
     """MQTT-3.3.2-13, MQTT-3.3.2-19."""
     d = Dialogue()
