@@ -272,13 +272,14 @@ def check_options(request):
     for k in range(len(request[1]) if request[2] else 0):
         options = request[2][k]
         name = request[1][k].split(b"/", 2)
-        is_shared = name[0] == b"$share" and len(name) > 1
-        # MQTT-3.8.3-4: nothing is local to those who share.
-        if options & 3 == 3 or options & 4 and is_shared:
-            raise ValueError("not valid as QoS and options: %r" % options)
-        # MQTT-4.8.2-1, -2: $share, a name, a filter.
-        if is_shared and (len(name) < 3 or name[1] in (b"", b"+") or not name[2]):
-            raise ValueError("not a valid topic filter: %r" % request[1][k])
+        # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to those
+        # who share.
+        if options & 3 == 3 or (
+            name[0] == b"$share"
+            and len(name) > 1
+            and (options & 4 or len(name) < 3 or name[1] in (b"", b"+") or not name[2])
+        ):
+            raise ValueError("not valid as filter and options: %r" % ((request[1][k], options),))
 
 
 def read_codes(protocol, first):
