@@ -486,9 +486,11 @@ class Outgoing:
         return None
 
     def _find_done(self, packet_id: int) -> Flow | None:
-        # That a message was done need not survive a reset.
+        # That a message was done or given up need not survive a reset.
         flow = self._by_id.get(packet_id)
-        return flow if flow and 0 <= flow.done_life < self._record.life else None
+        return (
+            flow if flow and 0 <= max(flow.done_life, flow.drop_life) < self._record.life else None
+        )
 
     # --- what the receivers see -----------------------------------------------------
 
