@@ -630,6 +630,7 @@ class MQTTClient:
         make = connect_packet if level < 5 else self._protocol.connect_packet
         packet = make(LEVELS[level][0], flags, keepalive, fields)
         self._fit(len(packet) - len(client_id))
+        self._rest(time.ticks_ms())
         if is_anew:
             self._close()
             if callable(stream):
@@ -639,7 +640,6 @@ class MQTTClient:
                 from .giveup import start_over
 
                 start_over(self._protocol, self._give_up)
-        self._rest(time.ticks_ms())
         self._clean = clean
         self._error = None
         stream = stream or open_stream(self._opener, self._address, self.look_up)

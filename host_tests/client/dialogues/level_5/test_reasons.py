@@ -77,6 +77,17 @@ def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again(
     assert dropped == [(1, 0x80)]
 
 
+def test_b2c_refused_when_the_connection_is_lost_at_once_then_a_clean_one_tells_that_reason():
+    d = Dialogue()
+    dropped = d.watch_drops()
+    d.publish(b"1", 1)
+    d.publish(b"2", 1)
+    d.stream.feed(puback(1, 0x97), b"")
+    assert code_of(d.client.poll) == CLOSED
+    d.connect(True)
+    assert dropped == [(1, 0x97), (2, CLOSED)]
+
+
 def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
     d = Dialogue()
     dropped = d.watch_drops()
