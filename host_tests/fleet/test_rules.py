@@ -146,6 +146,25 @@ def test_that_it_had_no_answer_is_proved_by_what_the_other_side_says_behind_it(s
     assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "proved")]
 
 
+@pytest.mark.parametrize(
+    ("payload", "dup", "text"),
+    [(b"7", 1, "sent again with another packet id"), (b"7", 0, "not"), (b"8", 1, "not")],
+)
+def test_message_that_is_sent_again_with_another_packet_id_is_called_so(
+    payload, dup, text, tmp_path
+):
+    """As RabbitMQ does it: an operator should not look for a loss."""
+    capture = Capture()
+    talk = _resumed(capture, S2C, 4, _open_at_qos_1)
+    talk.publish(S2C, b"t", payload, 1, 1, dup)
+    talk.ack(C2S, _PUBACK, 1)
+    _message(talk, S2C, 2, after_ms=6000)
+    found = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["violations"]
+    told = dict(rows(found, "requirement", "detail"))["MQTT-4.4.0-1"]
+    assert told.startswith(text)
+    assert told.endswith(" when the session went on")
+
+
 def test_pubrel_with_dup_may_be_of_level_3_where_connect_is_missing(tmp_path):
     """31-3.6-PUBREL"""
     capture = Capture()

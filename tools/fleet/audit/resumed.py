@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import schemas
 from .messages import GRACE_US, PUBLISH, PUBREL, expiries
-from .rows import FAR, TYPES
+from .rows import FAR, TYPES, grouped
 
 _FIN = TYPES["TCP_FIN"]
 
@@ -43,6 +43,19 @@ def not_repeated(rows, sessions, flows):
     heard[rows.direction[tells], rows.connection[tells]] = tells
     is_sure = heard[1 - rows.direction[at], rows.connection[last]] > last
     return at[is_sure], at[~is_sure]
+
+
+def is_renumbered(rows, sessions, flows, at):
+    """For these PUBLISHes: does the same message come later in the session with DUP, as one of
+    another packet id?"""
+    again = flows.publish_row[rows.dup[flows.publish_row]]
+    both = np.concatenate((at, again))
+    names = ("client", "direction", "topic", "payload_hash", "qos")
+    session = sessions.number[rows.connection[both]]
+    same = grouped(session, *(getattr(rows, name)[both] for name in names))
+    last = np.full(len(both), -1)
+    np.maximum.at(last, same[len(at) :], again)
+    return last[same[: len(at)]] > at
 
 
 def _last_sent(flows):

@@ -15,7 +15,7 @@ from .. import schemas
 from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
-from .resumed import not_repeated
+from .resumed import is_renumbered, not_repeated
 from .rows import FAR, TYPES, running_max_breaks
 from .sessions import allowed_silence_us, table
 
@@ -84,9 +84,7 @@ def violations(rows, sessions, gaps, flows, late):
     found += _orders(rows, flows)
     found += _unreleased(rows, flows)
     found += _quotas(rows, sessions, gaps, flows)
-    proved, likely = not_repeated(rows, sessions, flows)
-    text = "not sent again when the session went on"
-    found += [(proved, "MQTT-4.4.0-1", text), (likely, "MQTT-4.4.0-1", text, _LAST)]
+    found += _not_repeated(rows, sessions, flows)
     found += late
     return _table(rows, [entry for entry in found if len(entry[0])])
 
@@ -116,6 +114,14 @@ def _table(rows, found):
     for name in ("site", "client_id", "connection", "capture", "offset", "topic"):
         columns[name] = rows.strings(name, at)
     return table(columns, schemas.VIOLATIONS)
+
+
+def _not_repeated(rows, sessions, flows):
+    for at, why in zip(not_repeated(rows, sessions, flows), ((), (_LAST,)), strict=True):
+        renumbered = is_renumbered(rows, sessions, flows, at)
+        text = np.where(renumbered, "sent again with another packet id", "not sent again")
+        texts = ["%s when the session went on" % one for one in text.tolist()]
+        yield at, "MQTT-4.4.0-1", texts, *why
 
 
 def _packet_flags(rows, sessions):
