@@ -58,6 +58,18 @@ def test_connection_from_before_the_capture_needs_no_connect(tmp_path):
     assert _broken(capture, tmp_path) == []
 
 
+def test_publish_with_qos_3_needs_no_answer(tmp_path):
+    """31-2.1-QOS3: the broker closes, which says nothing of what was not captured."""
+    capture = Capture()
+    talk = capture.middle(b"dev")
+    talk.publish(C2S, b"t", b"1")
+    talk.send(C2S, b"\x36" + packets.publish(b"t", b"2", 1, 7)[1:], after_ms=2000)
+    talk.reset()
+    found = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert rows(found["violations"], "requirement") == [("31-2.1-QOS3",)]
+    assert "one_direction" not in found["findings"]["finding"].to_pylist()
+
+
 def test_second_connect_on_one_connection_is_named_once(tmp_path):
     """311-3.1.0-2"""
     capture = Capture()

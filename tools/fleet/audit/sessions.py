@@ -66,7 +66,7 @@ class Sessions:
             for side in (0, 1)
         ]
         needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
-            (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0)
+            (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
         )
         asked = np.bincount(rows.connection[is_packet & needs], minlength=count)
         answers = np.isin(rows.kind, _ANSWERS) | needs
