@@ -192,14 +192,30 @@ def test_since_tells_devices_that_became_worse_better_new_or_are_gone(tmp_path):
     before = collect.earlier(_devices(tmp_path / "before", state=["well", "losing", "well"]))
     now = collect.earlier(_devices(tmp_path / "now", state=["faulty", "well", "well"]))
     new = collect.earlier(_devices(tmp_path / "new", client_id=["a", "c", "a"]))
-    changes = collect._changes(now, before)
+    changes = collect._changes(now, before, set())
     assert changes["counts"] == {"worse": 1, "not seen any more": 0, "new": 0, "better": 1}
-    changes = collect._changes(new, before)
+    changes = collect._changes(new, before, set())
     found = [(row["change"], row["site"], row["device"]) for row in changes["rows"]]
     assert found == [("not seen any more", "north", "b"), ("new", "north", "c")]
     other = collect.earlier(_devices(tmp_path / "other", site=["x", "x", "y"]))
     assert collect._no_common_site(now, before) == []
     assert "(there x, y, here north, south)" in collect._no_common_site(now, other)[0]
+
+
+def test_since_cannot_tell_a_client_whose_connect_lies_before_one_of_the_captures(tmp_path):
+    """Its connection goes on from one day to the next, and has an id in one of them only."""
+    named = collect.earlier(_devices(tmp_path / "named", client_id=["a", "b", "a"]))
+    other = collect.earlier(_devices(tmp_path / "other", client_id=["a", None, "b"]))
+    changes = collect._changes(other, named, {"north"})
+    found = [(row["change"], row["site"], row["device"]) for row in changes["rows"]]
+    assert found == [
+        ("not seen any more", "south", "a"),
+        ("new", "south", "b"),
+        ("not seen by id", "north", "b"),
+    ]
+    changes = collect._changes(named, other, set())["counts"]
+    assert changes["new, or not known by id before"] == 1
+    assert "not seen by id" not in changes
 
 
 def test_out_inside_the_captures_is_wrong_use(tmp_path):

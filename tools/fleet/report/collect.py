@@ -39,7 +39,7 @@ def collect(out, result, before=None, limits=None):
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
-    changes = None if before is None else _changes(devices, before)
+    changes = None if before is None else _changes(devices, before, _begun_before(out))
     lists = {"captures": _files(out), "changed": changes["rows"] if changes else []}
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
@@ -293,24 +293,44 @@ def _statements_broken(out):
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
 
 
-def _changes(devices, earlier):
-    """What is otherwise than with the devices of an earlier audit."""
+def _begun_before(out):
+    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
+    found = read(out, "findings", ["site", "finding"])
+    is_begun = pc.equal(found["finding"], "began_before")
+    return set(found["site"].filter(is_begun).to_pylist())
+
+
+def _changes(devices, earlier, begun_before):
+    """What is otherwise than with the devices of an earlier audit.
+
+    At the sites `begun_before` there are clients now that nobody knows by their id.
+    """
     before = {(row["site"], row["client_id"]): row for row in _known(earlier)}
     now = {(row["site"], row["client_id"]): row for row in _known(devices)}
+    nameless = set(earlier.filter(pc.is_null(earlier["client_id"]))["site"].to_pylist())
     rows = []
     for key in sorted(now.keys() | before.keys(), key=repr):
         old, new = before.get(key), now.get(key)
         change = _change(old, new)
+        if change == _GONE and key[0] in begun_before:
+            change = _NOT_BY_ID
+        if change == _NEW and key[0] in nameless:
+            change = _KNOWN_NOW
         if change:
             last = new or old or {}
             row = {"change": change, "site": key[0], "device": key[1]}
             rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
     counts = {name: sum(row["change"] == name for row in rows) for name in _CHANGES}
+    for name in (_NOT_BY_ID, _KNOWN_NOW):
+        if not counts[name]:
+            del counts[name]
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))
     return {"counts": counts, "rows": rows}
 
 
-_CHANGES = ("worse", "not seen any more", "new", "better")
+_GONE, _NEW = "not seen any more", "new"
+_NOT_BY_ID, _KNOWN_NOW = "not seen by id", "new, or not known by id before"
+_CHANGES = ("worse", _GONE, _NEW, "better", _NOT_BY_ID, _KNOWN_NOW)
 
 
 def _known(table):
@@ -320,6 +340,6 @@ def _known(table):
 
 def _change(old, new):
     if old is None or new is None:
-        return "new" if old is None else "not seen any more"
+        return _NEW if old is None else _GONE
     was, now = STATES.index(old["state"]), STATES.index(new["state"])
     return None if was == now else ("worse" if now < was else "better")
