@@ -59,7 +59,9 @@ _AUDIT, _STREAM = ["audit", "captures", "--out", "out"], ["stream", ".", "--out"
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["audit", "", "--out", "out"], "FOLDER"),
+        (["audit", "", "--out", "out"], "CAPTURES"),
+        (["audit", "--out", "out"], "CAPTURES"),
+        (["audit", "captures"], "OUT="),
         ([*_AUDIT, "--ports", "²"], "no TCP port"),
         ([*_AUDIT, "--ports", "1883-1885"], "1883,1884"),
         ([*_AUDIT, "--exempt", "a/#/b"], "no filter"),

@@ -43,10 +43,8 @@ def cli():
 
 
 @cli.command()
-@click.argument("folder", type=click.Path())
-@click.option(
-    "--out", required=True, type=click.Path(file_okay=False), help="Folder for tables and report."
-)
+@click.argument("captures", type=click.Path())
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for tables and report.")
 @click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
 @click.option("--whole-files", is_flag=True, help="Every file holds whole connections (faster).")
 @click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
@@ -57,24 +55,27 @@ def cli():
 @click.option(
     "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
 )
-def audit(folder, out, ports, whole_files, exempt, since, allow, alert, master, memory):
-    """Judge the captures under FOLDER; write Parquet tables and report.html under --out.
+def audit(captures, out, ports, whole_files, exempt, since, allow, alert, master, memory):
+    """Judge the captures under the folder CAPTURES; write Parquet tables and report.html under
+    --out.
 
-    Sub-folders of FOLDER are sites.  --since shows what changed; --allow "lost=3" sets how
+    Sub-folders of CAPTURES are sites.  --since shows what changed; --allow "lost=3" sets how
     many findings of a kind pass.  Exit code: 0 nothing found beyond what is allowed, 1
     findings, 2 nothing there that could be judged.
     """
     from . import batch
     from .places import place
 
+    if out is None:
+        raise click.UsageError("where to? OUT=folder (--out folder)")
     _check_ports(ports)
-    _check_texts(folder=folder, out=out, since=since, alert=alert)
+    _check_texts(captures=captures, out=out, since=since, alert=alert)
     _check_filters(exempt)
     with _verdict_or_reason():
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
         earlier = place(since) if since else None
         rest = (master, memory, earlier, allow, alert)
-        sys.exit(batch.run(place(folder), place(out), options, *rest))
+        sys.exit(batch.run(place(captures), place(out), options, *rest))
 
 
 @cli.command()
@@ -168,7 +169,7 @@ def _check_texts(**texts):
     # Of a variable that is not set, a shell makes an empty text.
     for name, text in texts.items():
         if text is not None and not text.strip():
-            hint = name.upper() if name in ("folder", "source") else "--" + name
+            hint = name.upper() if name in ("captures", "folder", "source") else "--" + name
             raise click.BadParameter("is empty", param_hint=hint)
 
 
