@@ -134,8 +134,9 @@ class MQTTClient:
         check_range("keepalive", keepalive, 0, 65535)
         check_range("port", port, 0, 65535)
         check_range("buffer_size", buffer_size, 16, 65535)
-        check_range("max_inflight", max_inflight, 1, 65535)
-        check_range("max_mqueue_len", max_mqueue_len, 0, 65535 - max_inflight)
+        # One of 65,535 ids is a request's.
+        check_range("max_inflight", max_inflight, 1, 65534)
+        check_range("max_mqueue_len", max_mqueue_len, 0, 65534 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
         check_range("retry_interval", retry_interval, 0, 3600)
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
