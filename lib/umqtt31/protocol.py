@@ -1032,7 +1032,7 @@ class Protocol:
 
     def due_in(self, now):
         """Ticks until `tick()` has work; what arrives meanwhile waits.  At most a day."""
-        if self.left or self.is_due:
+        if self.left or self.is_due or self.is_starved and not self.held.count:
             return 0
         if self.has_moved:  # as in tick(), which no call is to make slower
             self.has_moved = False

@@ -156,6 +156,19 @@ def test_c2b_journal_after_a_burst_takes_messages_as_before():
         assert code_or_none(d) is None
 
 
+# RT-AWAITREL: what was not taken comes on the next connection, so that one is due at once.
+def test_b2c_qos2_that_was_not_taken_when_the_places_are_free_then_poll_is_due():
+    d = Dialogue(max_awaiting_rel=2, keepalive=0)
+    d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in (1, 2, 3)])
+    d.c2b(pubrec(1), pubrec(2))
+    assert d.client.next_due_ms() > 0
+    d.stream.feed(pubrel(1), pubrel(2))
+    assert d.client.poll() == 2
+    d.c2b(pubcomp(1), pubcomp(2))
+    assert d.client.next_due_ms() == 0
+    assert code_of(d.client.poll) == AWAITING_REL
+
+
 def code_or_none(d):
     try:
         d.publish(b"x")
