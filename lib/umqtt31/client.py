@@ -739,7 +739,7 @@ class MQTTClient:
         return True
 
     def ping(self):
-        """Send PINGREQ now; poll() raises if no answer comes in time."""
+        """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if self._protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         if self._drain():
