@@ -40,6 +40,7 @@ _TIMEOUT = const(257)
 _CLOSED = const(258)
 _TOO_LARGE = const(260)
 _FULL = const(261)
+_JOURNAL = const(262)
 _BUSY = const(263)
 _REFUSED_FILTER = const(265)
 
@@ -268,7 +269,8 @@ class MQTTClient:
             retain = self._make_room(topic, msg)
         if max_age:
             self._set_age(retain, max_age)
-        if properties.left:
+        # With group commit poll() writes, or it could fail for what is accepted.
+        if properties.left and not (retain and properties.store.is_deferred):
             if properties.aged:
                 self._rest(time.ticks_ms())
             heap_lock()
@@ -376,12 +378,18 @@ class MQTTClient:
             raise error
         self._lose(error)
 
+        if not isinstance(error, Exception) or getattr(error, "code", 0) == _JOURNAL:
+            # What was read is lost, so this is the end for the next one who reads; until then
+            # there may be a disconnect().
+            self._protocol.framing.need = 0
     def _push_answers(self):
         # Messages wait: tick() has not yet looked at their ages.
         self._protocol.is_ending = True
-        heap_lock()
-        self._push()
-        self._protocol.is_ending = False
+        try:
+            heap_lock()
+            self._push()
+        finally:
+            self._protocol.is_ending = False
 
     def _lose(self, error):
         # Of the store, which is raised on, or of the stream, if that is not just still
@@ -662,27 +670,27 @@ class MQTTClient:
     def _advance(self):
         # Go on with an open connection -> did the broker accept it?
         protocol = self._protocol
-        self._rest(time.ticks_ms())
-        heap_lock()
-        self._push()
-        if self._raw and not protocol.left:
-            self._take()
-        self._tell()
-        if protocol.state == _ONLINE:
-            self._attempts = 0
-            self._attempt_at = None
-            self._began_at = None
-            if self.last_error:
-                self.last_error = None  # no remains in the middle of a small heap
-            protocol.tick(time.ticks_ms(), 1)
-            try:
+        try:
+            self._rest(time.ticks_ms())
+            heap_lock()
+            self._push()
+            if self._raw and not protocol.left:
+                self._take()
+            self._tell()
+            if protocol.state == _ONLINE:
+                self._attempts = 0
+                self._attempt_at = None
+                self._began_at = None
+                if self.last_error:
+                    self.last_error = None  # no remains in the middle of a small heap
+                protocol.tick(time.ticks_ms(), 1)
                 heap_lock()
                 self._push()
-            except MQTTError:  # of the store
-                self._close()
-                raise
-            self._tell()
-            return True
+                self._tell()
+                return True
+        except MQTTError:  # of the store, too
+            self._close()
+            raise
         if self._since(self._began_at) >= protocol.timeout_ms:
             self._fail(_TIMEOUT)  # 31-3.1-CONNACK
         return False

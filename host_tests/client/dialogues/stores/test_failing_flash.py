@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import puback, publish, pubrec
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import FULL, JOURNAL, TIMEOUT, MQTTError
 
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
@@ -97,6 +97,41 @@ def test_publish_when_flash_fails_in_group_commit_while_connected_then_is_sent_o
             sent = [one[0] for one in d.take_publishes()]
         assert sent == accepted, failures
         assert d.client.inflight + d.client.queued == len(accepted)
+
+
+# 31-4.1-Q1: the same while an earlier packet is half written and the stream takes the rest.
+def test_publish_in_group_commit_when_a_packet_is_half_written_and_flash_fails_then_is_accepted():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal(group_commit=True))
+    d.stream.write_most = 20
+    d.publish(b"a" * 50)
+    d.client.poll()
+    d.stream.write_most = 0
+    flash.is_failing = True
+    d.publish(b"b")
+    assert code_of(d.work) == JOURNAL
+    flash.is_failing = False
+    d.work()
+    assert [one[0] for one in d.take_publishes()] == [b"a" * 50, b"b"]
+    assert d.client.inflight == 2
+
+
+# What an answer waits for fails while only answers are to go out: all else goes out later.
+def test_handler_that_raises_when_flash_fails_then_what_waits_goes_out_later():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal(), max_inflight=1)
+    d.publish(b"1")
+    d.publish(b"2")
+    d.b2c(publish(b"t", b"0", 2, 8))
+    d.stream.take()
+    d.client.on_message = lambda message: message.no_such_name
+    flash.is_failing = True
+    d.stream.feed(pubrel(8), publish(b"t", b"3", 1, 9))
+    assert code_of(d.client.poll) == JOURNAL
+    d.client.on_message = d.keep
+    flash.is_failing = False
+    d.b2c(puback(1))
+    assert d.stream.take() == pubcomp(8) + publish(b"t", b"2", 1, 2)
 
 
 # RT-MQUEUE: each message that is given up is told, whatever the flash does meanwhile.
@@ -213,6 +248,30 @@ def test_connect_when_flash_fails_then_is_closed_and_connects_later_with_all_the
             sent = d.take_publishes()
             assert [one[0] for one in sent] == [b"1", b"2"]
             assert d.client.inflight == 2
+
+
+# The same where what the broker says in CONNACK cannot be recorded.
+def test_connect_when_flash_fails_at_connack_then_is_closed():
+    for failing in ("renew", "online"):
+        flash = FailingFlash()
+        store = flash.journal()
+        d = Dialogue(is_connected=False, store=store)
+        d.publish(b"1")
+        record = getattr(store, failing)
+
+        def fail(*_):
+            raise MQTTError(JOURNAL)
+
+        setattr(store, failing, fail)
+        stream = d.new_stream(False, is_present=False)
+        if d.level == 3 and failing == "renew":
+            stream = d.new_stream(True)
+        clean = d.level == 3 and failing == "renew"
+        assert code_of(d.client.connect, clean, stream=stream) == JOURNAL
+        assert stream.is_closed and d.client.next_due_ms() == 0
+        setattr(store, failing, record)
+        d.connect(False, is_present=False)
+        d.work()
 
 
 def fill(flash, **options):
