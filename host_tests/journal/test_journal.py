@@ -432,6 +432,28 @@ def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch
     assert ([m[1] for m in found.messages], found.held) == ([1], [7])
 
 
+@pytest.mark.parametrize("place", ["check", "has_room", "program"])
+def test_put_when_interrupted_then_its_slot_and_room_are_free_again(monkeypatch, place):
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(journal._ring, place, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                put(journal, 1, 2)
+    put(journal, 1, 3)
+    journal.remove(0)
+    journal.remove(1)
+    assert journal._used == 0
+    put(journal, 0, 4)
+    assert [m[1] for m in recovered(opened(flash)).messages] == [4]
+
+
 def test_recovery_of_a_full_journal_reads_each_page_at_most_twice():
     flash = board_flash()
     journal = opened(flash)

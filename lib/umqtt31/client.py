@@ -366,7 +366,9 @@ class MQTTClient:
                     protocol.wait(time.ticks_ms())
                     return
                 protocol.left -= n
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._close()  # Ctrl-C: what is written already may be written again
             self._lose(error)
 
     def _on_failure(self, error):
@@ -376,12 +378,12 @@ class MQTTClient:
             if self._raw:
                 self._push_answers()  # to what came before it
             raise error
-        self._lose(error)
-
         if not isinstance(error, Exception) or getattr(error, "code", 0) == _JOURNAL:
             # What was read is lost, so this is the end for the next one who reads; until then
             # there may be a disconnect().
             self._protocol.framing.need = 0
+        self._lose(error)
+
     def _push_answers(self):
         # Messages wait: tick() has not yet looked at their ages.
         self._protocol.is_ending = True

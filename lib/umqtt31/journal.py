@@ -15,7 +15,7 @@ written before what it says is done in RAM: a device that fails changes nothing.
 
 from struct import pack_into
 
-from micropython import const
+from micropython import const, heap_lock, heap_unlock
 
 from .errors import MQTTError
 from .ring import Ring
@@ -110,13 +110,18 @@ class Journal:
 
     def put(self, slot, packet_id, qos, buf, n, maybe_sent):
         """As RamStore.  Without `group_commit` it is durable on return."""
-        if not self._make_slot(slot, n):
+        n = self._make_slot(slot, n)
+        if not n:
             return False
-        self._kind[slot] = _ENTRY | qos | (_SENT if maybe_sent else 0)
         self._packet_id[slot] = packet_id
         if packet_id:
             self._ring.last_id = packet_id
         self._set_check(slot, buf)
+        if maybe_sent:
+            qos |= _SENT
+        # It comes at one stroke: Ctrl-C comes in at jumps.
+        self._used += n
+        self._kind[slot] = _ENTRY | qos
         self._append(slot, buf)
         self._is_clear = False
         if self.is_deferred:
@@ -126,7 +131,7 @@ class Journal:
         return True
 
     def _make_slot(self, slot, n):
-        # -> is there room for a message of `n` bytes?  Then it can be appended.
+        # -> what a message of `n` bytes costs, which can be appended then; 0 for no room.
         ring = self._ring
         cost = ring.cost(_ENTRY_BYTES + n)
         room = self._capacity - ring.bad_blocks * self._block_pages
@@ -136,17 +141,17 @@ class Journal:
                 ring.forgive()
             raise MQTTError(_JOURNAL, "journal has too few good blocks left")
         if self._used + cost > room:
-            return False
+            return 0
         while self._kind[slot]:  # no note says yet that it is free
+            self.remove(slot)  # if Ctrl-C ended a put()
             self._program()
         self._make_room(_ENTRY_BYTES + n)
         if not self._used and self._next_number >= _HIGH_NUMBER:
             self._next_number = 0  # nothing is here whose order it would change
-        self._used += cost
         self._length[slot] = n
         self._number[slot] = self._next_number
         self._next_number += 1
-        return True
+        return cost
 
     def _set_check(self, slot, buf):
         pack_into(self._format, self._ring.packet, 0, buf)
@@ -178,11 +183,12 @@ class Journal:
 
     def remove(self, slot):
         """As RamStore; goes along with what is programmed next.  Never raises."""
-        self._used -= self._cost(slot)
-        self._kind[slot] = _REMOVED
-        self._removed += 1
-        if self._ring.has_room(_NOTE_BYTES):
-            self._note_removed(slot)
+        if self._kind[slot] & _ENTRY:  # else Ctrl-C ended this before
+            self._used -= self._cost(slot)
+            self._kind[slot] = _REMOVED
+            self._removed += 1
+            if self._ring.has_room(_NOTE_BYTES):
+                self._note_removed(slot)
 
     def hold(self, packet_id):
         """As RamStore; durable after `commit()`."""
@@ -336,24 +342,34 @@ class Journal:
 
     def _program_group(self):
         tries = _MOST_TRIES
-        while not self._is_programmed():
+        while True:
+            heap_lock()  # see umqtt31.client: so the frame lies on the stack
+            if self._is_programmed():
+                break
             tries -= 1
             if not tries:
                 raise MQTTError(_JOURNAL)
         self._is_due = False
 
     def _is_programmed(self):
+        heap_unlock()
         start = self._ring.start
         if not start:
             self._write_held()
         page = self._ring.program()
-        if page < 0:
-            return False
-        for slot in range(len(self._kind)):
+        try:
+            return self._has_page(page, start)
+        except BaseException:  # Ctrl-C: no entry of the group may stay without
+            self._has_page(page, start)
+            raise
+
+    def _has_page(self, page, start):
+        # -> is there one, at which the group begins?
+        for slot in range(len(self._kind) if page >= 0 else 0):
             if self._page[slot] == _PENDING:
-                self._page[slot] = page
                 self._offset[slot] += start
-        return True
+                self._page[slot] = page
+        return page >= 0
 
     def _write_held(self):
         # The received ids that are held, for the title, in case this begins a block.

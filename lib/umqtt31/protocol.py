@@ -421,14 +421,13 @@ class Protocol:
             self.count = count + 1
         self.stats.sent += 1
         self._tx_at = self.now
-        error = None
+        error = start = None
         try:
             start = self.write(buf, 0, n)
-            if start == n:
+            if start == n:  # where Ctrl-C comes in
                 return packet_id
         except BaseException as reason:
             error = reason
-            start = 0
         self.keep(buf, n, n - (start or 0))
         if error:
             self.failed(error, flags)
@@ -583,13 +582,13 @@ class Protocol:
             self._spare_acks = buf
             self.room = _ACKS_BYTES
             # Written out here: two calls would be a twentieth of a received message.
-            if not (self.unsent or self.request or self._owed):
-                self.is_due = False
-                self._fast = self._short
             self.out = buf
             self.end = self.left = n
             self._tx_at = self.now
             self._stuck_at = 0
+            if not (self.unsent or self.request or self._owed):
+                self.is_due = False
+                self._fast = self._short
             return True
         if self.is_ending:
             return False
@@ -653,25 +652,27 @@ class Protocol:
 
     def remove(self, k):
         """The message with index `k` is done or given up -> its packet id."""
-        slot = self._slot(k)
-        packet_id = self._ids[slot]
-        waits = self._waits[slot]
+        order = self._order
+        i = (self.first + k) % self._n
+        slot = order[i]
         if self._is_putting:
             self.store.remove(slot)
-        self._waits[slot] = 0
         if k >= self.count - self.unsent:
             self.unsent -= 1
-            if waits & _AGED:
+            if self._waits[slot] & _AGED:
                 self.aged -= 1
-        # Its slot becomes the first one behind the ring, and those before it move up.
+        # It becomes the oldest, and goes at one stroke: whenever Ctrl-C comes, all others
+        # are here, in their order.
         while k:
-            i = (self.first + k) % self._n
             k -= 1
-            self._order[i] = self._slot(k)
-        self._order[self.first] = slot
-        self.first = (self.first + 1) % self._n
+            before = (self.first + k) % self._n
+            order[i] = order[before]
+            order[before] = slot
+            i = before
+        self._waits[slot] = 0
+        self.first = (i + 1) % self._n
         self.count -= 1
-        return packet_id
+        return self._ids[slot]
 
     # --- what comes --------------------------------------------------------------------------
 
@@ -695,20 +696,24 @@ class Protocol:
                     return HANDLED
                 if self._is_putting:
                     self.store.remove(slot)
-                self._waits[slot] = 0
-                n = self.count
                 if self.unsent:
-                    if self.unsent == n:
+                    if self.unsent == self.count:
                         self.unsent -= 1
                     self.is_due = True
-                n -= 1
-                self.count = n
-                if n:  # else the next one takes its place
-                    n = self.first + 1
-                    self.first = n if n < self._n else 0
+                # It goes at one stroke: Ctrl-C comes in at jumps.
+                n = self.count - 1
+                if n:
+                    first = self.first + 1
+                    if first == self._n:
+                        first = 0
                     self.has_moved = True
-                else:
-                    self.has_moved = self.request is not None  # else nothing is timed
+                    self._waits[slot] = 0
+                    self.first = first
+                    self.count = n
+                    return HANDLED
+                self.has_moved = self.request is not None  # else nothing is timed
+                self._waits[slot] = 0  # the next one takes its place
+                self.count = 0
                 return HANDLED
         framing = self.framing
         n = framing.take(n)

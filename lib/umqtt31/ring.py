@@ -94,13 +94,17 @@ class Ring:
         self._failures = 0
         if self.skipped or self.bad_blocks:
             self._mark_bad()
+        start = self.start + self._length
+        pages = 0
+        if start >= self.page_bytes:
+            start = 0
+            pages = self._pages
+        # At one stroke: Ctrl-C comes in at jumps, and what is not done is done again.
         self.newest = self.next_page // self.block_pages
         self.told = self.oldest
-        self.start += self._length
-        if self.start >= self.page_bytes:
-            self.start = 0
-            self.next_page += self._pages
-        self.end = self.start + _HEAD_BYTES
+        self.next_page += pages
+        self.start = start
+        self.end = start + _HEAD_BYTES
         return self._page
 
     def _is_done(self, tail_bytes):
