@@ -13,7 +13,8 @@ import pytest
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.dialogue import Dialogue, error_of, speak
+from host_tests.client.dialogues.fronts.test_simple import connected_with, new_client
 from host_tests.client.flash import FailingFlash
 from tools.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, FULL, MQTTError
@@ -202,3 +203,24 @@ def test_ctrl_c_at_any_jump_when_the_program_goes_on_then_all_promises_hold(stor
         life.check()
         jump += step
     assert jump > 800
+
+
+def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishes_is_written():
+    speak(4)
+    jump = 1
+    came = True
+    while came:
+        client, stream = new_client()
+        stream.write_most = 3
+        ctrl_c = CtrlC(jump)
+        try:
+            ctrl_c.calls(client.publish, b"t", b"1")
+        except KeyboardInterrupt:
+            stream = connected_with(client, 0)
+        came = ctrl_c.came
+        stream.write_most = 0
+        stream.take()
+        client.publish(b"t", b"2")
+        assert stream.take() == wire.publish(b"t", b"2")
+        jump += 1
+    assert jump > 5

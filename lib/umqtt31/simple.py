@@ -141,6 +141,7 @@ class MQTTClient(_client.MQTTClient):
         if self.lw_topic:
             self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
         self._close()
+        self._is_pushing = False  # Ctrl-C may have come while it was set
         # Whose publish() raised will publish again.
         while self._protocol.count:
             self._protocol.remove(0)
@@ -211,8 +212,10 @@ class MQTTClient(_client.MQTTClient):
                     protocol.wait(_client.time.ticks_ms())
                     break
                 protocol.left -= n
-        except BaseException as error:  # KeyboardInterrupt, too
+        except BaseException as error:
             self._is_pushing = False
+            if not isinstance(error, Exception):
+                self._close()  # as the client's
             self._lose(error)
         self._is_pushing = False
 
