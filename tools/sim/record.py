@@ -42,8 +42,9 @@ class Record:
         return any(fault.kind in ("lose", "late") for fault in self._world.struck)
 
     def fail(self, rule: str, text: str) -> NoReturn:
-        """The run broke `rule`."""
+        """The run broke `rule`; it fails by the first one that it broke: the client, which it
+        leaves like Ctrl-C, may close its connection for it."""
         violation = Violation(rule, text)
-        self.violation = self.violation or violation
         self._world.note(f"VIOLATION {violation}")
-        raise violation
+        self.violation = self.violation or violation
+        raise self.violation
