@@ -7,8 +7,8 @@ Shows MQTT-4.3.2-4, MQTT-4.3.3-5, MQTT-4.3.3-10, MQTT-4.6.0-2, MQTT-4.6.0-3, 31-
 
 import pytest
 
+from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.blocking import Program
-from tools.sim.programs import broken_promise
 from umqtt31 import client, robust, simple
 
 BATCHES = 4
@@ -55,28 +55,20 @@ def tells_the_newest_refusal(give_up):
     return wrong
 
 
-WRONG = {
-    change.__name__: (change, owner, name, seed, rule)
-    for change, owner, name, seed, rule in (
-        (returns_before_its_answer, simple.MQTTClient, "_settle", 0, "publish"),
-        (keeps_what_is_in_flight, simple.MQTTClient, "connect", 5, "31-2.1-DUP"),
-        (leaves_its_answer_to_others, simple.MQTTClient, "_request", 29, "31-3.9-SUBACK"),
-        (publishes_once, robust.MQTTClient, "publish", 5, "publish"),
-        (tells_the_newest_refusal, simple.MQTTClient, "_give_up", 12, "MQTT-4.3.3-5"),
-    )
-}
+WRONG = by_name(
+    (returns_before_its_answer, simple.MQTTClient, "_settle", 0, "publish"),
+    (keeps_what_is_in_flight, simple.MQTTClient, "connect", 5, "31-2.1-DUP"),
+    (leaves_its_answer_to_others, simple.MQTTClient, "_request", 29, "31-3.9-SUBACK"),
+    (publishes_once, robust.MQTTClient, "publish", 5, "publish"),
+    (tells_the_newest_refusal, simple.MQTTClient, "_give_up", 12, "MQTT-4.3.3-5"),
+)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_programs_that_wait_in_publish_break_no_promise(batch):
-    for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
-        broken = broken_promise(Program(seed))
-        assert not broken, f"seed {seed}: {broken}"
+    keep_all_promises(Program, range(batch * SEEDS, (batch + 1) * SEEDS))
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_front_is_noticed(name, monkeypatch):
-    change, owner, step, seed, rule = WRONG[name]
-    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
-    broken = broken_promise(Program(seed))
-    assert broken and broken.rule == rule
+    breaks_its_rule(WRONG[name], Program, monkeypatch)

@@ -6,7 +6,7 @@ Shows 31-4.1-Q1, 31-4.1-Q2 and MQTT-4.3.3-10 for `umqtt31.aio` with a store that
 
 import pytest
 
-from tools.sim.programs import broken_promise
+from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.reboots import Program
 from tools.sim.store import SurvivingStore
 from umqtt31 import Journal, aio, opening
@@ -43,27 +43,19 @@ def acknowledges_what_no_connection_awaits(settle):
     return wrong
 
 
-WRONG = {
-    change.__name__: (change, owner, name, seed, rule)
-    for change, owner, name, seed, rule in (
-        (keeps_nothing_of_it, SurvivingStore, "hold", 1, "MQTT-4.3.3-10"),
-        (says_it_is_kept, Journal, "put", 10, "31-4.1-Q2"),
-        (takes_any_level, opening, "_refuse", 2, "publish"),
-        (acknowledges_what_no_connection_awaits, aio.MQTTClient, "_settle", 6, "MQTT-4.6.0-2"),
-    )
-}
+WRONG = by_name(
+    (keeps_nothing_of_it, SurvivingStore, "hold", 1, "MQTT-4.3.3-10"),
+    (says_it_is_kept, Journal, "put", 10, "31-4.1-Q2"),
+    (takes_any_level, opening, "_refuse", 2, "publish"),
+    (acknowledges_what_no_connection_awaits, aio.MQTTClient, "_settle", 6, "MQTT-4.6.0-2"),
+)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_programs_of_tasks_over_resets_break_no_promise(batch):
-    for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
-        broken = broken_promise(Program(seed))
-        assert not broken, f"seed {seed}: {broken}"
+    keep_all_promises(Program, range(batch * SEEDS, (batch + 1) * SEEDS))
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_store_or_front_is_noticed(name, monkeypatch):
-    change, owner, step, seed, rule = WRONG[name]
-    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
-    broken = broken_promise(Program(seed))
-    assert broken and broken.rule == rule
+    breaks_its_rule(WRONG[name], Program, monkeypatch)

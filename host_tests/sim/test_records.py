@@ -4,10 +4,12 @@ has taken its bytes for good; wrong fronts would be noticed.
 Shows 31-4.1-Q1, 31-4.1-Q2, MQTT-4.3.3-11 and MQTT-4.6.0-4 over such streams.
 """
 
+from functools import partial
+
 import pytest
 
+from host_tests.sim.seeds import breaks_its_rule, keep_all_promises
 from tools.sim import blocking, calls, tasks
-from tools.sim.programs import broken_promise
 from umqtt31 import MQTTClient, simple
 from umqtt31.protocol import Protocol
 
@@ -42,13 +44,10 @@ WRONG = (
 
 @pytest.mark.parametrize("front", SEEDS, ids=lambda front: front.__name__)
 def test_programs_over_tls_break_no_promise(front):
-    for seed in range(SEEDS[front]):
-        broken = broken_promise(front.Program(seed, is_tls=True))
-        assert not broken, f"seed {seed}: {broken}"
+    keep_all_promises(partial(front.Program, is_tls=True), range(SEEDS[front]))
 
 
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
-    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
-    broken = broken_promise(front.Program(seed, is_tls=True))
-    assert broken and broken.rule == rule
+    wrong = change, owner, step, seed, rule
+    breaks_its_rule(wrong, partial(front.Program, is_tls=True), monkeypatch)

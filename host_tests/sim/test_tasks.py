@@ -6,7 +6,7 @@ Shows MQTT-4.3.2-4, MQTT-4.3.3-10, MQTT-4.6.0-2, MQTT-4.6.0-3, 31-4.1-Q1 and 31-
 
 import pytest
 
-from tools.sim.programs import broken_promise
+from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.tasks import Program
 from umqtt31 import aio
 
@@ -53,27 +53,19 @@ def forgets_what_is_taken(take_in):
     return wrong
 
 
-WRONG = {
-    change.__name__: (change, owner, name, seed, rules)
-    for change, owner, name, seed, rules in (
-        (done_when_handed, aio._Messages, "__anext__", 0, ("MQTT-4.3.2-4",)),
-        (held_without_coming_again, aio.MQTTClient, "_settle", 58, ("termination",)),
-        (stands_where_it_came_first, aio.MQTTClient, "_take_in", 25, ("MQTT-4.6.0-2",)),
-        (forgets_what_is_taken, aio.MQTTClient, "_take_in", 2, ("MQTT-4.3.3-10",)),
-    )
-}
+WRONG = by_name(
+    (done_when_handed, aio._Messages, "__anext__", 0, "MQTT-4.3.2-4"),
+    (held_without_coming_again, aio.MQTTClient, "_settle", 58, "termination"),
+    (stands_where_it_came_first, aio.MQTTClient, "_take_in", 25, "MQTT-4.6.0-2"),
+    (forgets_what_is_taken, aio.MQTTClient, "_take_in", 2, "MQTT-4.3.3-10"),
+)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_programs_of_tasks_break_no_promise(batch):
-    for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
-        broken = broken_promise(Program(seed))
-        assert not broken, f"seed {seed}: {broken}"
+    keep_all_promises(Program, range(batch * SEEDS, (batch + 1) * SEEDS))
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_front_is_noticed(name, monkeypatch):
-    change, owner, step, seed, rules = WRONG[name]
-    monkeypatch.setattr(owner, step, change(getattr(owner, step)))
-    broken = broken_promise(Program(seed))
-    assert broken and broken.rule in rules
+    breaks_its_rule(WRONG[name], Program, monkeypatch)
