@@ -166,9 +166,9 @@ class Program(programs.Program):
         return all(known.get(name) == qos for name, qos in self._filters.items())
 
     def _check_filters(self) -> None:
-        # Of a session that a late CONNECT begins the client cannot know, as the guarantees say.
-        may_be_late = self._level == 5 and any(one.kind == "stall" for one in self.world.struck)
-        if not self._knows_filters() and not may_be_late:
+        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
+        is_secret = self._level == 5 and self.world.rules.record.secret_losses
+        if not (self._knows_filters() or is_secret):
             known = self.world.broker.filters
             self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
 
