@@ -24,7 +24,8 @@ JAVA_MAJOR = 17
 
 # Packages may start their service as soon as they are installed; policy-rc.d is
 # Debian's way to say no.  An existing one is the administrator's, and stays.  They also
-# enable it for the next start of the machine: what came anew is disabled again.
+# enable it for the next start of the machine: what came anew is disabled again.  A unit's
+# links are all that enables it; Debian's helper for them refuses whoever is not dpkg.
 _APT = """
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -51,7 +52,7 @@ $name
 "*) continue ;;
     esac
     case $name in
-    *.service) deb-systemd-helper disable "$name" >/dev/null ;;
+    *.service) find "${ETC:-/etc}/systemd/system" -path "*.wants/$name" -delete ;;
     *) update-rc.d "$name" disable >/dev/null ;;
     esac
 done
