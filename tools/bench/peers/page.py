@@ -48,8 +48,8 @@ Written by `make bench PEERS=folder`: every client runs on the same real MicroPy
 same far end, in one run. Each does what its own documentation says is best, through an adapter of
 a few lines (`tools/bench/peers/device/adapters/`). Counts and bytes come out the same again, but
 where several answers make one message: those that come together cost less, so that QoS 2 and what
-`umqtt31.aio` allocates at QoS 1 vary, the latter twofold. Rates are medians of several rounds, each
-with all clients in it, so read them as ratios.
+`umqtt31.aio` allocates at QoS 1 vary, the latter twofold. Rates are medians of several rounds,
+each with all clients in it, so read them as ratios.
 """
 _HOW = """\
 ## How to run it
