@@ -203,27 +203,61 @@ esac
 """
 
 
-def test_service_that_a_package_enables_is_disabled_again_and_no_other(tmp_path):
-    bin_, etc = tmp_path / "bin", tmp_path / "etc"
-    wants, levels = etc / "systemd/system/multi-user.target.wants", etc / "rc2.d"
-    for folder in (bin_, wants, levels):
-        folder.mkdir(parents=True)
-    (wants / "cron.service").touch()
-    (levels / "S01cron").touch()
+@pytest.fixture
+def etc(tmp_path):
+    """A machine's /etc with one service of its own, and an apt-get that enables another."""
+    etc = tmp_path / "etc"
     log = '#!/bin/sh\necho "update-rc.d $*" >>$ETC/log\n'
+    for folder in ("bin", "etc/systemd/system/multi-user.target.wants", "etc/rc2.d"):
+        (tmp_path / folder).mkdir(parents=True)
     for name, text in {"apt-get": APT_GET, "update-rc.d": log}.items():
-        (bin_ / name).write_text(text)
-        (bin_ / name).chmod(0o755)
-    # Not this machine's own file that says which services may start.
-    script = system._APT.replace("/usr/sbin/", f"{tmp_path}/")
-    subprocess.run(
-        ["sh", "-c", script, "sh", "broker"],
-        check=True,
-        env=os.environ | {"ETC": str(etc), "PATH": f"{bin_}:{os.environ['PATH']}"},
-    )
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (etc / "systemd/system/multi-user.target.wants/cron.service").touch()
+    (etc / "rc2.d/S01cron").touch()
+    return etc
+
+
+def run_apt(etc):
+    """The script as set-up runs it, but for this machine's own policy-rc.d -> exit status."""
+    script = system._APT.replace("/usr/sbin/", f"{etc.parent}/")
+    env = os.environ | {"ETC": str(etc), "PATH": f"{etc.parent}/bin:{os.environ['PATH']}"}
+    command = ["sh", "-c", script, "sh", "broker"]
+    return subprocess.run(command, env=env, start_new_session=True, capture_output=True).returncode
+
+
+def services(etc):
+    return [link.name for link in (etc / "systemd/system/multi-user.target.wants").iterdir()]
+
+
+def test_service_that_a_package_enables_is_disabled_again_and_no_other(etc):
+    assert run_apt(etc) == 0
     assert (etc / "log").read_text() == "update-rc.d broker disable\n"
-    assert [link.name for link in wants.iterdir()] == ["cron.service"]
-    assert not (tmp_path / "policy-rc.d").exists()
+    assert services(etc) == ["cron.service"]
+    assert not (etc.parent / "policy-rc.d").exists()
+
+
+@pytest.mark.parametrize("end", ["exit 100", "kill -INT 0", "kill -TERM 0", "kill -HUP 0"])
+def test_installing_that_fails_or_is_stopped_leaves_services_as_they_were(etc, end):
+    """Signals as a terminal sends them: to set-up and all that it has started."""
+    with (etc.parent / "bin/apt-get").open("a") as apt_get:
+        apt_get.write(f'case "$*" in *install*) {end};; esac\n')
+    assert run_apt(etc) in (100, 130)
+    assert services(etc) == ["cron.service"]
+    assert not (etc.parent / "policy-rc.d").exists()
+
+
+def test_policy_of_a_killed_setup_goes_and_the_administrators_stays(etc):
+    with (etc.parent / "bin/apt-get").open("a") as apt_get:
+        apt_get.write("[ -e $ETC/once ] || { touch $ETC/once; kill -KILL 0; }\n")
+    policy = etc.parent / "policy-rc.d"
+    assert run_apt(etc) == -9
+    assert policy.exists()
+    assert run_apt(etc) == 0
+    assert not policy.exists()
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    assert run_apt(etc) == 0
+    assert policy.read_text() == "#!/bin/sh\nexit 101\n"
 
 
 def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):

@@ -23,39 +23,47 @@ SEARCH_PATH = os.pathsep.join(
 JAVA_MAJOR = 17
 
 # Packages may start their service as soon as they are installed; policy-rc.d is
-# Debian's way to say no.  An existing one is the administrator's, and stays.  They also
-# enable it for the next start of the machine: what came anew is disabled again.  A unit's
-# links are all that enables it; Debian's helper for them refuses whoever is not dpkg.
+# Debian's way to say no.  An existing one is the administrator's, and stays, unless a
+# killed set-up left it.  They also enable it for the next start of the machine: what came
+# anew is disabled again.  A unit's links are all that enables it; Debian's helper for them
+# refuses whoever is not dpkg.  Both is tidied up after Ctrl-C, too, where sh by itself
+# would not run its EXIT trap.
 _APT = """
 set -e
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-    printf '#!/bin/sh\\nexit 101\\n' >$policy
-    chmod 755 $policy
-    trap 'rm -f '$policy EXIT
-fi
 export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+mark='# umqtt31: no service starts while its package is installed'
 enabled() {
     cd "${ETC:-/etc}"
     find systemd/system -path '*.wants/*.service' 2>/dev/null | sed 's|.*/||'
     find rc2.d -name 'S??*' 2>/dev/null | sed 's|.*/S..||'
 }
-before=$(enabled | sort -u)
-apt-get -q update >/dev/null
-apt-get -q install -y --no-install-recommends "$@"
-for name in $(enabled | sort -u); do
-    case "
+is_ours() { [ ! -e $policy ] || grep -qxF "$mark" $policy; }
+tidy() {
+    if is_ours; then rm -f $policy; fi
+    for name in $(enabled | sort -u); do
+        case "
 $before
 " in
-    *"
+        *"
 $name
 "*) continue ;;
-    esac
-    case $name in
-    *.service) find "${ETC:-/etc}/systemd/system" -path "*.wants/$name" -delete ;;
-    *) update-rc.d "$name" disable >/dev/null ;;
-    esac
-done
+        esac
+        case $name in
+        *.service) find "${ETC:-/etc}/systemd/system" -path "*.wants/$name" -delete ;;
+        *) update-rc.d "$name" disable >/dev/null ;;
+        esac
+    done
+}
+before=$(enabled | sort -u)
+trap tidy EXIT
+trap 'exit 130' HUP INT TERM
+if is_ours; then
+    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >$policy
+    chmod 755 $policy
+fi
+apt-get -q update >/dev/null
+apt-get -q install -y --no-install-recommends "$@"
 """
 
 
