@@ -3,6 +3,7 @@
 import io
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -131,12 +132,23 @@ def test_unknown_job_is_told_with_those_that_are():
         steps.run_all("board")
 
 
+def make_venv(folder, **_):
+    """What `venv` makes of a Python 3.11, as far as set-up looks at it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "bin").mkdir(parents=True)
+    (folder / "lib" / "python3.11").mkdir(parents=True)
+    real = folder.with_name("python3.11")
+    real.touch()
+    (folder / "bin" / "python").symlink_to(real)
+
+
 @pytest.fixture
 def venv_box(monkeypatch, tmp_path):
-    """An environment in which pip is only noted -> (its folder, what pip was asked for)."""
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.touch()
+    """An empty environment, in which pip is only noted -> (its folder, what pip was asked)."""
+    folder = tmp_path / ".venv"
+    python = folder / "bin" / "python"
+    make_venv(folder)
+    (folder / "installed.txt").touch()
     asked = []
     monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(environment, "PYTHON", python)
@@ -160,6 +172,37 @@ def test_pin_of_another_version_is_installed_and_the_old_one_forgotten(venv_box)
     (folder / "installed.txt").write_text("\n".join([*pins[1:], "click==1.0"]) + "\n")
     assert environment.install(steps.JOBS["boards"]) is True
     assert (folder / "installed.txt").read_text().splitlines() == pins
+
+
+@pytest.mark.parametrize("spoilt", ["stopped", "upgraded"])
+def test_environment_that_is_not_whole_or_of_another_python_is_made_anew(
+    venv_box, monkeypatch, spoilt
+):
+    folder, asked = venv_box
+    monkeypatch.setattr(environment.venv, "create", make_venv)
+    assert environment.install() is True
+    (folder / "mark").touch()
+    assert environment.install() is False
+    if spoilt == "upgraded":  # /usr/bin/python3 leads to another one
+        (folder / "bin" / "python").unlink()
+        folder.with_name("python3.11").rename(folder.with_name("python3.13"))
+        (folder / "bin" / "python").symlink_to(folder.with_name("python3.13"))
+    else:
+        (folder / "installed.txt").unlink()
+    assert environment.install() is True
+    assert not (folder / "mark").exists()
+    assert asked[1] == asked[0]
+
+
+def test_environment_that_cannot_be_made_says_why_in_one_line(venv_box, monkeypatch):
+    def refuse(*_, **__):
+        raise subprocess.CalledProcessError(1, "ensurepip", b"Traceback\nOSError: no space left\n")
+
+    folder, _asked = venv_box
+    (folder / "installed.txt").unlink()
+    monkeypatch.setattr(environment.venv, "create", refuse)
+    with pytest.raises(SetupError, match=r"^.venv could not be made: OSError: no space left$"):
+        environment.install()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ stands in it there is nothing to do.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,15 +46,36 @@ def _read(pyproject: Path) -> dict[str, Any]:
 def install(groups: Collection[str] = ()) -> bool:
     """Make `.venv` hold what `groups`, or all of them, want; returns whether it did not yet."""
     pins = wanted(groups=groups)
-    if PYTHON.exists() and _holds(VENV, pins):
+    is_whole = _is_whole()
+    if is_whole and _holds(VENV, pins):
         return False
-    if not PYTHON.exists():
-        print("setup: making the virtual environment .venv", flush=True)
-        venv.create(VENV, with_pip=True, clear=True, symlinks=True)
+    if not is_whole:
+        _make()
     print(f"setup: installing {', '.join(groups) or 'all'} Python packages", flush=True)
     # What is imported gets compiled then; most never is.
     _pip_install(VENV, pins, "--no-compile", kept=set(wanted()))
     return True
+
+
+def _is_whole() -> bool:
+    # Without a list its making was stopped.  Under a folder of another Python, as after an
+    # upgrade of the system, the packages are there, and not found.
+    program = PYTHON.resolve()
+    is_named = re.fullmatch(r"python3\.\d+", program.name)
+    return (
+        program.exists()
+        and (VENV / _INSTALLED).exists()
+        and (not is_named or (VENV / "lib" / program.name).exists())
+    )
+
+
+def _make() -> None:
+    print("setup: making the virtual environment .venv", flush=True)
+    try:
+        venv.create(VENV, with_pip=True, clear=True, symlinks=True)
+    except subprocess.CalledProcessError as error:
+        why = (error.output or b"").decode(errors="replace").strip().splitlines()
+        raise SetupError(f".venv could not be made: {why[-1] if why else error}") from error
 
 
 def install_stubs() -> bool:
