@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,7 +82,7 @@ def test_install_missing_without_a_package_manager_names_what_to_install(machine
 
 def test_install_missing_that_fails_names_the_command(machine):
     machine.status = 100
-    with pytest.raises(SetupError, match="try yourself: apt-get install deb-broker"):
+    with pytest.raises(SetupError, match="try yourself as root: apt-get install deb-broker"):
         system.install_missing((need("broker"),))
 
 
@@ -415,6 +417,32 @@ def test_interpreter_lacking_a_module_is_refused(tmp_path):
 def test_run_all_on_a_machine_that_has_everything_says_nothing(capsys):
     steps.run_all()
     assert capsys.readouterr().out == ""
+
+
+def test_setup_that_may_not_write_names_the_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(steps, "_LOCK", tmp_path / "setup.lock")
+    (tmp_path / "setup.lock").mkdir()
+    with pytest.raises(SetupError, match=f"^Is a directory: {tmp_path}/setup.lock$"):
+        steps.run_all("boards")
+
+
+def test_second_setup_says_that_it_waits_for_the_first(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(steps, "_LOCK", tmp_path / "setup.lock")
+    order = []
+
+    def first():
+        second.start()
+        until = time.monotonic() + 10
+        while "waiting for another set-up" not in capfd.readouterr().out:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        order.append("first")
+        return False
+
+    second = threading.Thread(target=steps._run, args=([lambda: order.append("second")],))
+    steps._run([first])
+    second.join()
+    assert order == ["first", "second"]
 
 
 def test_setup_with_an_old_python_says_which_one_is_needed():

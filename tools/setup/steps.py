@@ -39,9 +39,13 @@ def run_brokers() -> None:
 
 def _run(steps: Iterable[Callable[[], bool]]) -> None:
     began = time.monotonic()
-    _LOCK.parent.mkdir(exist_ok=True)
-    with _LOCK.open("w") as lock, _held(lock):
-        did = [step() for step in steps]
+    try:
+        _LOCK.parent.mkdir(exist_ok=True)
+        with _LOCK.open("w") as lock, _held(lock):
+            did = [step() for step in steps]
+    except OSError as error:  # an owner of another name, a full disk
+        where = f": {error.filename}" if error.filename else ""
+        raise SetupError(f"{error.strerror or error}{where}") from error
     if any(did):
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)
 
@@ -65,5 +69,9 @@ def _held(lock: IO[str]) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("setup: waiting for another set-up of this checkout", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
     yield

@@ -174,15 +174,15 @@ def _install(needs: list[Need]) -> None:
     if shutil.which("apt-get"):
         packages = [need.debian for need in needs]
         command = [*_as_root(packages), "sh", "-c", _APT, "sh", *packages]
-        by_hand = "apt-get install " + " ".join(packages)
+        by_hand = " as root: apt-get install " + " ".join(packages)
     elif shutil.which("brew"):
         packages = sorted({need.brew for need in needs})
         command = ["brew", "install", "--quiet", *packages]
-        by_hand = "brew install " + " ".join(packages)
+        by_hand = ": brew install " + " ".join(packages)
     else:
         raise SetupError(f"please install {_titles(needs)}, then run `make setup` again")
     if subprocess.run(command).returncode:
-        raise SetupError(f"could not install {_titles(needs)}; try yourself: {by_hand}")
+        raise SetupError(f"could not install {_titles(needs)}; try yourself{by_hand}")
 
 
 def _as_root(packages: list[str]) -> list[str]:
