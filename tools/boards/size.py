@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import archives
 from tools.micropython import choose
 from tools.project import ROOT
 
@@ -194,5 +195,5 @@ def _committed_sizes():
         return {}
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-            archive.extractall(folder, filter="data")
+            archives.unpack(archive, folder)
         return sizes(Path(folder) / LIBRARY.relative_to(ROOT))

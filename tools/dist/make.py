@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools import archives
 from tools.boards.compile import compile_library, library_sources
 from tools.boards.packaging import package_files, version
 from tools.boards.romfs import make_romfs
@@ -67,7 +68,7 @@ def make_python_packages(out: Path) -> Iterator[Path]:
     yield _hatch(ROOT, out, "sdist")
     sdist = out / f"umqtt31-{version()}.tar.gz"
     with tempfile.TemporaryDirectory() as name, tarfile.open(sdist) as archive:
-        archive.extractall(name, filter="data")
+        archives.unpack(archive, name)
         yield _hatch(Path(name) / f"umqtt31-{version()}", out, "wheel")
 
 

@@ -8,6 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 
+from tools import archives
 from tools.project import ROOT
 
 from . import debian
@@ -43,7 +44,7 @@ def _fetch(uri: str) -> None:
     suite.update()
     unpacked = _LISTS / "unpacked"
     with tarfile.open(suite.fetch_source("micropython")) as archive:
-        archive.extractall(unpacked, members=_wanted(archive), filter="data")
+        archives.unpack(archive, unpacked, _wanted(archive))
     (top,) = unpacked.iterdir()
     # Last: that the folder is there says that all of it is.
     top.rename(FOLDER)
