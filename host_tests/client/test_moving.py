@@ -61,7 +61,7 @@ def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
 def test_ssl_params_without_roots_name_the_key_that_is_missing(interpreter):
     program = "from umqtt31.sslparams import context_of\ncontext_of({'server_side': False})\n"
     done = interpreter.run(program, micropypath=[ROOT / "lib"])
-    assert "ValueError: ssl_params, where ca is cadata: no roots" in done.stderr
+    assert "ValueError: ssl_params, where ca is cadata: ca: no roots" in done.stderr
 
 
 def test_ssl_params_take_certificates_as_text_bytes_or_files(monkeypatch):

@@ -89,16 +89,18 @@ def context_of(ssl, is_checked=True):
     if (cert is None) != (key is None):
         raise ValueError("ssl: cert and key belong together")
     context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)  # this protocol checks by itself
+    name = "ca"
     try:
         _load_roots(context, ca, is_checked)
         if cert is not None:
+            name = "cert, key"
             chain = _ders(cert, b"CERTIFICATE")
             # Several at once have to be PEM, if the port takes that.
             context.load_cert_chain(
                 chain[0] if len(chain) == 1 else cert, _ders(key, b"PRIVATE KEY")[0]
             )
     except ValueError as error:
-        raise ValueError("ssl: %s" % error)
+        raise ValueError("ssl: %s: %s" % (name, error))
     return context
 
 
