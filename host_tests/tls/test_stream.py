@@ -9,7 +9,7 @@ from host_tests.tls import steps
 from host_tests.tls.relay import Relay
 from tools.brokers.process import free_port
 from umqtt31 import CLOSED
-from umqtt31.tls import context_of
+from umqtt31.tls import context_of, wrap
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +95,14 @@ def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_stri
         resumed.append(stream.raw.session_reused)
         stream.close()
     assert resumed == [False, True, True]
+
+
+def test_socket_of_python_itself_is_wrapped_on_the_desk(brokers, certificates):
+    sock = socket.create_connection(("127.0.0.1", brokers.port()))
+    sock.setblocking(False)
+    stream = wrap(sock, context_of(certificates.ssl()), "127.0.0.1")
+    assert steps.shake(stream) == b"\x20\x02\x00\x00"
+    stream.close()
 
 
 def test_session_of_another_server_is_not_resumed(brokers, pair):

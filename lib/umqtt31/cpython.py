@@ -209,10 +209,11 @@ _sessions = weakref.WeakKeyDictionary()
 
 
 class TLSStream(Socket):
-    """TLS over a `Socket`, which may still be connecting; resumes the last session."""
+    """TLS over a `Socket`, or one of Python's own, which may still be connecting; resumes the
+    last session."""
 
     def __init__(self, sock, context, server):
-        self.raw = sock.raw
+        self.raw = getattr(sock, "raw", sock)
         self._context = context
         self._server = server
         self._is_wrapped = self._has_read = False
