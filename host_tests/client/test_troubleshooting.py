@@ -40,6 +40,35 @@ def test_line_begins_as_the_message_does(value):
     assert any(str(MQTTError(value)).startswith(text) for text in said)
 
 
+def texts_raised():
+    """Of each MQTTError that the library raises with a text of its own, what it begins with."""
+    for path in sorted((ROOT / "lib" / "umqtt31").glob("*.py")):
+        code = path.read_text(encoding="utf-8")
+        for found in re.finditer(r'MQTTError\(\s*_(\w+),\s*"([^"%]*)', code):
+            yield found[1], found[2]
+
+
+def test_line_begins_as_each_text_that_is_raised_beside_the_codes():
+    texts = list(texts_raised())
+    assert ("FULL", "too many filters: raise max_subscriptions") in texts
+    rows = [(row[0].strip("`"), row[1]) for row in ROWS]
+    for name, text in texts:
+        assert [
+            said
+            for said, code in rows
+            if code.startswith(f"`{name}` ") and (said.startswith(text) or text.startswith(said))
+        ], text
+
+
+def test_line_says_each_reason_why_a_journal_is_refused():
+    code = (ROOT / "lib" / "umqtt31" / "opening.py").read_text(encoding="utf-8")
+    said = " ".join(row[0] for row in ROWS)
+    texts = re.findall(r'_refuse\(\s*"([^"%]*)', code)
+    assert len(texts) > 3
+    for text in texts:
+        assert "journal " + text.strip() in said
+
+
 @pytest.mark.parametrize("code", range(1, 6))
 def test_refusal_names_host_and_port(code):
     error = codes.refusal(code, 4, ("broker.example", 1883, None))
