@@ -126,8 +126,8 @@ class MQTTClient:
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
         QoS 1 and 2 are queued while offline or behind the window, QoS 0 only with
-        `mqueue_store_qos0`.  `max_age`: seconds after which the message is given up if it
-        still waits in the queue, 0 for never.  `properties`: at level 5, as
+        `mqueue_store_qos0`.  `max_age`: seconds, up to a day, after which the message is
+        given up if it still waits in the queue, 0 for never.  `properties`: at level 5, as
         `properties.encode()` makes them.  Raises ValueError, TypeError; MQTTError: FULL,
         TOO_LARGE, CLOSED (QoS 0 offline), at level 5 the reason code 0x95, 0x9A or 0x9B of
         what the broker does not take.  Nothing changes then.
@@ -167,7 +167,11 @@ class MQTTClient:
     def wait_msg(self) -> int:
         """Wait for a packet, `connect_timeout` at most -> packets handled."""
     def flush(self, timeout_ms: int) -> bool:
-        """Poll until nothing is in flight or queued -> is it safe to switch off?"""
+        """Poll until nothing is in flight or queued -> is it safe to switch off?
+
+        False after `timeout_ms`, and at once without a connection.  Raises as `poll()` when the
+        connection is lost meanwhile.
+        """
     def next_due_ms(self) -> int:
         """How long the program may sleep before `poll()` or `reconnect()` has work; what
         arrives meanwhile waits.  At most a day."""
