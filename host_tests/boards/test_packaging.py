@@ -43,6 +43,11 @@ def test_manifest_freezes_every_module_of_the_library():
             "except umqtt31.MQTTError as error:\n print(error.code == umqtt31.CLOSED)",
             "True",
         ),
+        (
+            "package.json",
+            "import umqtt31; umqtt31.MQTTClient('a', 'b', level=5); print('made')",
+            "made",
+        ),
         ("package-full.json", "from umqtt31 import Journal; print('journal')", "journal"),
         ("package-full.json", "from umqtt31.simple import MQTTClient; print('simple')", "simple"),
     ],

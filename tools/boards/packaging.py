@@ -10,6 +10,7 @@ import json
 
 from tools.project import ROOT
 
+from .compact.reading import own_imports
 from .places import LIBRARY
 from .size import groups
 
@@ -80,10 +81,8 @@ def _needed_by(start, modules):
     while left:
         name = left.pop()
         needed.add(name)
-        nodes = ast.walk(ast.parse((LIBRARY / f"{name}.py").read_text()))
-        own = {
-            node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1
-        }
+        tree = ast.parse((LIBRARY / f"{name}.py").read_text())
+        own = {module for module, _, _ in own_imports(ast.walk(tree))}
         left |= (own & set(modules)) - needed
     return needed
 

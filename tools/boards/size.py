@@ -17,6 +17,7 @@ from tools import archives
 from tools.micropython import choose
 from tools.project import ROOT
 
+from .compact.reading import own_imports
 from .compile import compile_file, compile_library, library_sources
 from .errors import BoardError
 from .places import LIBRARY
@@ -76,10 +77,7 @@ def groups(library=LIBRARY):
 
 def _imports_of(path):
     # The library's own modules that are imported at the top of this one.
-    tree = ast.parse(path.read_text())
-    own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-    named = {node.module for node in own if node.module}
-    return named | {alias.name for node in own if not node.module for alias in node.names}
+    return {module for module, _, _ in own_imports(ast.parse(path.read_text()).body)}
 
 
 def _closure(start, imports):
