@@ -902,7 +902,7 @@ class Protocol:
         if qos == 2:
             self.store.hold(packet_id)
             self.held.add(packet_id, now)
-        self._answer(_PACKET_PUBACK if qos == 1 else _PACKET_PUBREC, packet_id)
+        self._answer(qos + 3 << 4, packet_id)  # PUBACK or PUBREC
 
     def _on_pubrel(self, packet_id):
         if not self.held.remove(packet_id):

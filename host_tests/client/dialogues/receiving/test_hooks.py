@@ -192,15 +192,17 @@ def test_publish_inside_on_drop_again_and_again_is_refused():
 
 
 def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room():
-    d = Dialogue(is_connected=False, max_mqueue_len=1, overflow="drop_oldest")
-    d.publish(b"1")
-    d.client.on_drop = lambda packet_id, reason: error_of(
-        d.publish, b"in hook", max_age=9, properties=encode(content_type="hook")
-    )
-    d.publish(b"2", properties=encode(content_type="c"), max_age=60)
-    d.client.on_drop = None
-    d.connect(False)
-    d.c2b(publish(b"t", b"2", 1, 2, properties=properties(message_expiry=60, content_type=b"c")))
+    said = properties(message_expiry=60, content_type=b"c")
+    for in_hook in ({}, {"max_age": 9, "properties": encode(content_type="hook")}):
+        d = Dialogue(is_connected=False, max_mqueue_len=1, overflow="drop_oldest")
+        d.publish(b"1")
+        d.client.on_drop = lambda packet_id, reason, d=d, in_hook=in_hook: error_of(
+            d.publish, b"in hook", **in_hook
+        )
+        d.publish(b"2", properties=encode(content_type="c"), max_age=60)
+        d.client.on_drop = None
+        d.connect(False)
+        d.c2b(publish(b"t", b"2", 1, 2, properties=said))
 
 
 # SIB-RELIABILITY, SIB-NOEXC: no value of max_age opens a way past the rules.
