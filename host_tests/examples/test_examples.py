@@ -136,6 +136,19 @@ def test_every_example_has_its_test_and_its_line():
     assert sorted(lines) == sorted(names)
 
 
+def test_examples_that_need_a_boards_modules_are_those_that_the_page_names():
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    named = re.search(r"Those that need a\s+board's own modules \((.*?)\)", page, re.DOTALL)[1]
+    stand_ins = "|".join(path.stem for path in DESK.glob("*.py"))
+    needed = [
+        path.stem
+        for path in sorted(EXAMPLES.glob("*.py"))
+        if re.search(rf"^(import|from) ({stand_ins})\b", path.read_text(), re.MULTILINE)
+    ]
+    assert re.findall(r"\w+", named) == needed
+    assert f"PYTHONPATH=lib:{DESK.relative_to(ROOT)} " in page
+
+
 def test_minimal_counts_hears_and_goes_on_after_the_broker_was_away(program, mosquitto):
     with program("minimal", PORT=mosquitto.port, PERIOD_MS=50).running() as process:
         with Ear(mosquitto.port) as ear:
