@@ -47,6 +47,15 @@ def test_programs_over_tls_break_no_promise(front):
     keep_all_promises(partial(front.Program, is_tls=True), range(SEEDS[front]))
 
 
+@pytest.mark.parametrize("seed", [931, 1823])
+def test_message_whose_topic_is_a_number_when_it_found_no_room_may_carry_dup(seed):
+    keep_all_promises(partial(calls.Program, is_tls=True), [seed])
+
+
+def test_message_when_it_was_refused_and_then_taken_may_come_again_after_a_reset():
+    keep_all_promises(partial(calls.Program, is_tls=True), [268])
+
+
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
     wrong = change, owner, step, seed, rule

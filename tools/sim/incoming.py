@@ -26,7 +26,7 @@ class Message:
         self.key = key
         self.qos = qos
         self.handled = 0
-        self.has_pubrec = False  # the client sent it
+        self.has_pubrec = False  # the client sent it, since it was handed over last
         self.may_repeat = False  # a reset fell between its handler and the barrier
         self.is_oversize = False  # larger than the client's buffer
         self.is_forgotten = False  # with the session of the broker
@@ -159,7 +159,7 @@ class Incoming:
         now.is_handled = True
         now.is_excused = False
         now.message.handled += 1
-        now.message.may_repeat = False
+        now.message.may_repeat = now.message.has_pubrec = False
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message

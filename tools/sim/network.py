@@ -125,7 +125,7 @@ class Link:
         if not room and not self.is_torn:
             self.was_jammed = True
             if n and not self.to_skip:
-                world.rules.outgoing.on_no_room(bytes(buf[off or 0 : (off or 0) + n]))
+                world.rules.outgoing.on_no_room(self, bytes(buf[off or 0 : (off or 0) + n]))
             return self._block(None)
         if n is None:
             off, n = 0, len(buf) if off is None else off

@@ -362,12 +362,14 @@ class Outgoing:
         is_done = flow.done_life == self._record.life
         return is_done and 0 <= link.blocked_at <= flow.done_at
 
-    def on_no_room(self, packet: bytes) -> None:
+    def on_no_room(self, link: Link, packet: bytes) -> None:
         """The stream took nothing of a packet: the client may take it for sent."""
         if packet[0] & 0xF0 == 0x30 and packet[0] & 6:
             _, _, topic, payload = p.publish_fields(packet, self._record.level)
+            if not topic:
+                topic = link.notes.aliases.get(p.properties_of(packet).get("topic_alias"), b"")
             flow = self.flows.get(topic + b"\0" + payload)
-            if flow:  # else its topic is an alias
+            if flow:
                 flow.was_chosen = True
 
     def on_write_failed(self) -> None:
