@@ -76,6 +76,10 @@ def test_programs_that_call_anything_break_no_promise(batch):
     keep_all_promises(Program, range(batch * SEEDS, (batch + 1) * SEEDS))
 
 
+def test_programs_that_reset_before_a_new_session_is_recorded_break_no_promise():
+    keep_all_promises(Program, (1777, 2218, 2555))
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_client_is_noticed(name, monkeypatch):
     breaks_its_rule(WRONG[name], Program, monkeypatch)

@@ -270,6 +270,38 @@ def test_broker_without_its_session_then_subscriptions_are_sent_again():
     assert trace.count("client > SUBSCRIBE") >= 2
 
 
+@pytest.mark.parametrize(("level", "at"), [(4, 23), (5, 38)])
+def test_new_session_when_device_resets_before_its_record_then_a_released_message_is_lost(
+    level, at
+):
+    seen, world = run(f"up=2 late=1 level={level}", f"forget@up{at} reset@store22")
+    assert seen == []
+    lines = "\n".join(world.trace).partition("device resets")[2]
+    assert re.search(r"client > PUBREL id \d+", lines) and "client > PUBLISH" not in lines
+
+
+def test_new_session_when_device_resets_before_its_record_then_new_qos2_may_be_a_repetition():
+    _, world = run("down=22 serve=1 level=4", "forget@up15 reset@store21")
+    assert handed_over(world) == ["0"]
+    assert "PUBLISH qos 2 id 1 d b'1'" in "\n".join(world.trace)
+
+
+@pytest.mark.parametrize(("level", "at"), [(4, 15), (5, 29)])
+def test_new_session_when_device_resets_before_its_record_then_what_went_out_carries_dup(
+    level, at
+):
+    _, world = run(f"up=1 level={level}", f"forget@up{at} reset@store21")
+    assert re.search(r"CONNACK 0\n.*\n.*device resets", "\n".join(world.trace))
+    assert happened(world, r"client > PUBLISH qos 1 id 1 u b'0' DUP")
+
+
+def test_new_session_when_device_resets_before_its_record_then_places_come_with_time():
+    settings = "down=222222 held=1 serve=2 level=5 await_rel=300"
+    _, world = run(settings, "forget@up37 reset@store26")
+    assert sorted(set(handed_over(world))) == list("012345")
+    assert 300_000 < world.now < 400_000
+
+
 # --- the page ----------------------------------------------------------------------------
 
 

@@ -67,7 +67,7 @@ class Incoming:
         self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
-        self._unrecorded: set[int] = set()  # of the session before, until an answer leaves
+        self._unrecorded: set[int] = set()  # of the session before, until it is recorded
         # A reset came in between: a place may be taken for as long as an id is held.
         self.may_hold_old_ids = False
         self._current: Arrival | None = None
@@ -182,7 +182,6 @@ class Incoming:
 
     def on_answer(self, link: Link, packet: bytes) -> None:
         """PUBACK, PUBREC or PUBCOMP goes out."""
-        self._unrecorded.clear()
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
         record = self._record
@@ -240,7 +239,6 @@ class Incoming:
         self._unsure |= self._closing | self._unrecorded
         self.may_hold_old_ids |= bool(self._unrecorded)
         self._closing.clear()
-        self._unrecorded.clear()
         is_forgetful = self._record.is_forgetful
         for packet_id, message in list(self._held.items()):
             if is_forgetful or not message.has_pubrec:
@@ -266,6 +264,14 @@ class Incoming:
         self._held.clear()
         self._unsure.clear()
         self._closing.clear()
+
+    def is_unrecorded(self) -> bool:
+        """Might a reset bring back what was held in the session before?"""
+        return bool(self._unrecorded)
+
+    def on_recorded(self) -> None:
+        """The new session is recorded."""
+        self._unrecorded.clear()
 
     def on_forgotten(self, key: bytes) -> None:
         """The broker forgot this message with its session."""

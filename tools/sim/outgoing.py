@@ -82,6 +82,9 @@ class Outgoing:
         self._unpromised: list[Flow] = []
         self._aging: list[Flow] = []  # with an age limit, and never sent so far
         self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
+        # What of the session before a new one was under way, until that is recorded, and whether
+        # its PUBREC had come.
+        self._unrecorded: list[tuple[Flow, bool]] = []
 
     # --- what the program does ------------------------------------------------------
 
@@ -189,12 +192,21 @@ class Outgoing:
             flow.was_chosen = False
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
                 continue
+            self._unrecorded.append((flow, flow.has_pubrec or flow.may_have_pubrec))
             flow.may_be_sent = False
             flow.is_sent = flow.is_released = flow.is_pubrec_new = False
             flow.has_pubrec = flow.may_have_pubrec = False
             flow.link = flow.rel_link = None
             flow.packet_id = 0 if flow.qos else flow.packet_id
         self._in_flight.clear()
+
+    def is_unrecorded(self) -> bool:
+        """Might a reset bring back what was under way in the session before?"""
+        return bool(self._unrecorded)
+
+    def on_recorded(self) -> None:
+        """The new session is recorded."""
+        self._unrecorded.clear()
 
     def check_expired(self, what: str) -> None:
         """No message that is too old may still wait."""
@@ -233,6 +245,9 @@ class Outgoing:
             if flow.has_pubrec and not flow.is_released:
                 flow.has_pubrec = flow.is_pubrec_new = False
                 flow.may_have_pubrec = True
+        for flow, had_pubrec in self._unrecorded:
+            flow.may_be_sent = True
+            flow.may_have_pubrec |= had_pubrec
 
     # --- what the client sends ------------------------------------------------------
 
@@ -490,8 +505,11 @@ class Outgoing:
         return None
 
     def _find_done(self, packet_id: int) -> Flow | None:
-        # That a message was done or given up need not survive a reset.
+        # That a message was done or given up need not survive a reset, nor that its session was
+        # over.
         flow = self._by_id.get(packet_id)
+        if flow and flow.may_have_pubrec:
+            return flow
         return (
             flow if flow and 0 <= max(flow.done_life, flow.drop_life) < self._record.life else None
         )

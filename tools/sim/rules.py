@@ -15,6 +15,7 @@ from .outgoing import Outgoing
 from .record import Record
 
 _OUT_OF_PLACE = p.disconnect(0x82)
+_QOS0 = 0x30  # PUBLISH, the one packet for which nothing has to be recorded
 
 
 class Notes:
@@ -58,6 +59,7 @@ class Rules:
         self.incoming = self._make_incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
         self._was_clean = False  # the session of the last connection
+        self._was_clean_before: bool | None = None  # until that is recorded: of the one before
         self._has_session = False  # there was a connection
         self._has_session_begun = False  # at the broker, since then
         self.delivered: list[tuple[bytes, bytes]] = []  # (topic, payload) in order
@@ -107,23 +109,28 @@ class Rules:
             if world.trace is not None:
                 world.note(f"client > {p.describe(packet, self.record.level)}")
             kind = packet[0] >> 4
-            if len(packet) > link.notes.most_bytes:
-                self.fail("MQTT-3.2.2-15", f"{p.NAMES[kind]} of {len(packet)} bytes")
-            if kind == p.CONNECT:
-                if link.notes.has_connect:
-                    self.fail("31-3.1", "a second CONNECT on one connection")
-                link.notes.has_connect = True
-                self._on_connect(link, packet)
-            elif link.notes.is_broken:
-                if packet != _OUT_OF_PLACE:
-                    self.fail(
-                        "MQTT-4.13.1-1", f"{p.describe(packet, 5)} behind AUTH of the broker"
-                    )
-            elif not link.notes.is_online:
-                self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
+            self._check_connection(link, packet, kind)
             judge = self._written.get(kind)
             if judge:
+                if packet[0] & 0xF6 != _QOS0:
+                    self._on_recorded()
                 judge(link, packet)
+
+    def _check_connection(self, link: Link, packet: bytes, kind: int) -> None:
+        # May it go out on this connection now?
+        if len(packet) > link.notes.most_bytes:
+            self.fail("MQTT-3.2.2-15", f"{p.NAMES[kind]} of {len(packet)} bytes")
+        if kind == p.CONNECT:
+            if link.notes.has_connect:
+                self.fail("31-3.1", "a second CONNECT on one connection")
+            link.notes.has_connect = True
+            self._on_recorded()
+            self._on_connect(link, packet)
+        elif link.notes.is_broken:
+            if packet != _OUT_OF_PLACE:
+                self.fail("MQTT-4.13.1-1", f"{p.describe(packet, 5)} behind AUTH of the broker")
+        elif not link.notes.is_online:
+            self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
 
     def on_read(self, link: Link, packet: bytes) -> None:
         """The client has read this packet whole."""
@@ -181,6 +188,7 @@ class Rules:
         elif self._has_session and self._has_session_begun:
             self.record.secret_losses += 1
             self.incoming.on_session_lost()
+        self._was_clean_before = self._was_clean
         self._was_clean = link.notes.is_clean
         self._has_session = True
         self._has_session_begun = False
@@ -208,10 +216,22 @@ class Rules:
 
     # --- what else happens ----------------------------------------------------------
 
+    def _on_recorded(self) -> None:
+        # What goes out follows the record of the session.
+        self._was_clean_before = None
+        self.outgoing.on_recorded()
+        self.incoming.on_recorded()
+
     def on_reset(self) -> None:
         """The device lost its power."""
+        is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
+        if is_old and not self.record.is_forgetful:
+            self.record.secret_losses += 1  # it may go on as in the session before
+        if self._was_clean_before is not None:
+            self._was_clean = self._was_clean_before
         self.outgoing.on_reset()
         self.incoming.on_reset()
+        self._on_recorded()
         self.record.life += 1
         if self.record.is_forgetful:
             self._was_clean = self._has_session = False
