@@ -80,6 +80,10 @@ def test_programs_that_reset_before_a_new_session_is_recorded_break_no_promise()
     keep_all_promises(Program, (1777, 2218, 2555))
 
 
+def test_program_with_pubrecs_that_came_again_before_their_pubrels_breaks_no_promise():
+    keep_all_promises(Program, [25819])
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_client_is_noticed(name, monkeypatch):
     breaks_its_rule(WRONG[name], Program, monkeypatch)

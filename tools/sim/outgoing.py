@@ -44,7 +44,7 @@ class Flow:
         self.may_have_pubrec = False  # it had, before a reset
         self.is_pubrec_new = False  # and has not answered it yet
         self.pubrec_link: Link | None = None  # where it was read
-        self.pubrec_number = 0  # in the order in which the PUBRECs were read
+        self.pubrec_number = 0  # in the order in which the PUBRECs to be answered were read
         self.is_released = False  # PUBREL went out
         self.rel_link: Link | None = None
         self.done_life = -1  # the boot that read the last acknowledgement
@@ -483,10 +483,11 @@ class Outgoing:
             if flow is None or flow.qos < 2:
                 link.notes.pubrecs.add(packet_id)
             else:
+                self._pubrecs += 1
+                if not flow.is_pubrec_new:  # else it came again, before its PUBREL
+                    flow.pubrec_number = self._pubrecs
                 flow.has_pubrec = flow.is_pubrec_new = True
                 flow.pubrec_link = link
-                self._pubrecs += 1
-                flow.pubrec_number = self._pubrecs
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
             flow.done_life = self._record.life
             flow.done_at = self._record.now
