@@ -4,6 +4,8 @@ wrong clients would be noticed.
 Shows MQTT-3.2.2-15, MQTT-4.3.2-4, MQTT-4.13.1-1, RT-MQUEUE and RT-OBJECTS for such programs.
 """
 
+from functools import partial
+
 import pytest
 
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
@@ -78,6 +80,11 @@ def test_programs_that_call_anything_break_no_promise(batch):
 
 def test_programs_that_reset_before_a_new_session_is_recorded_break_no_promise():
     keep_all_promises(Program, (1777, 2218, 2555))
+    keep_all_promises(partial(Program, is_tls=True), [21352])
+
+
+def test_program_over_resets_when_what_was_given_up_comes_back_breaks_no_promise():
+    keep_all_promises(partial(Program, is_tls=True), [22851])
 
 
 def test_program_with_pubrecs_that_came_again_before_their_pubrels_breaks_no_promise():

@@ -12,6 +12,7 @@ import pytest
 import umqtt31
 from tools.project import ROOT
 from tools.sim import World, parse, script
+from tools.sim.network import DeviceReset
 
 PAGE = ROOT / "docs" / "reasons" / "guarantees.md"
 
@@ -193,6 +194,29 @@ def test_acknowledged_when_device_resets_at_once_then_qos2_only_sends_its_pubrel
     assert seen == ["0", "1"]
     assert happened(world, r"client > PUBREL id \d+ DUP")
     assert not happened(world, r"PUBLISH qos 2 id \d+ u b'0' DUP")
+
+
+def test_given_up_when_device_resets_at_once_then_it_may_come_all_the_same():
+    def program(device):
+        client = device.client("node")
+        client.on_drop = lambda packet_id, reason: dropped.append(reason)
+        if not dropped:
+            client.publish(b"u", b"1", qos=1, max_age=1)
+            client.publish(b"u", b"2", qos=1)
+            device.sleep_ms(2000)
+            with pytest.raises(umqtt31.MQTTError):
+                client.poll()
+            assert dropped == [umqtt31.TIMEOUT]
+            raise DeviceReset
+        device.connect(client)
+        while client.inflight:
+            client.poll()
+            device.wait(client)
+
+    dropped = []
+    world = World()
+    world.run(program)
+    assert [payload for _, payload in world.delivered] == [b"1", b"2"]
 
 
 def test_acknowledged_when_ordered_device_resets_at_once_then_nothing_is_repeated():

@@ -52,6 +52,10 @@ def test_message_whose_topic_is_a_number_when_it_found_no_room_may_carry_dup(see
     keep_all_promises(partial(calls.Program, is_tls=True), [seed])
 
 
+def test_message_that_found_no_room_is_not_given_up_and_has_no_age_any_more():
+    keep_all_promises(partial(calls.Program, is_tls=True), [21178, 21362])
+
+
 def test_message_when_it_was_refused_and_then_taken_may_come_again_after_a_reset():
     keep_all_promises(partial(calls.Program, is_tls=True), [268])
 

@@ -181,7 +181,7 @@ class Outgoing:
         return flow
 
     def _may_wait(self, flow: Flow) -> bool:
-        if flow.is_sent or flow.drop_life == self._record.life:
+        if flow.is_sent or flow.drop_life == self._record.life or flow.was_chosen and not flow.qos:
             return False
         return not flow.qos or not flow.is_accepted or not flow.packet_id
 
@@ -189,6 +189,7 @@ class Outgoing:
         """The client knows that the broker has nothing: all in flight is to go out as new."""
         life = self._record.life
         for flow in self.flows.values():
+            flow.was_sent |= flow.was_chosen  # for all that the client knows
             flow.was_chosen = False
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
                 continue
@@ -199,6 +200,17 @@ class Outgoing:
             flow.link = flow.rel_link = None
             flow.packet_id = 0 if flow.qos else flow.packet_id
         self._in_flight.clear()
+
+    def on_perhaps_new_session(self) -> None:
+        """Whether it is to go out as new depends on what a reset left."""
+        self.on_new_session()
+        self._bring_back()
+
+    def _bring_back(self) -> None:
+        # That the session before is over may be forgotten.
+        for flow, had_pubrec in self._unrecorded:
+            flow.may_be_sent = True
+            flow.may_have_pubrec |= had_pubrec
 
     def is_unrecorded(self) -> bool:
         """Might a reset bring back what was under way in the session before?"""
@@ -245,9 +257,7 @@ class Outgoing:
             if flow.has_pubrec and not flow.is_released:
                 flow.has_pubrec = flow.is_pubrec_new = False
                 flow.may_have_pubrec = True
-        for flow, had_pubrec in self._unrecorded:
-            flow.may_be_sent = True
-            flow.may_have_pubrec |= had_pubrec
+        self._bring_back()
 
     # --- what the client sends ------------------------------------------------------
 
@@ -379,7 +389,7 @@ class Outgoing:
 
     def on_no_room(self, link: Link, packet: bytes) -> None:
         """The stream took nothing of a packet: the client may take it for sent."""
-        if packet[0] & 0xF0 == 0x30 and packet[0] & 6:
+        if packet[0] & 0xF0 == 0x30:
             _, _, topic, payload = p.publish_fields(packet, self._record.level)
             if not topic:
                 topic = link.notes.aliases.get(p.properties_of(packet).get("topic_alias"), b"")
@@ -529,7 +539,9 @@ class Outgoing:
         record = self._record
         flow.delivered += 1
         if flow.delivered == 1:
-            if flow.number < self._first[flow.qos] and not self._may_overtake():
+            # That it was given up before a reset may be forgotten.
+            is_back = 0 <= flow.drop_life < record.life
+            if flow.number < self._first[flow.qos] and not (is_back or self._may_overtake()):
                 record.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
             self._first[flow.qos] = flow.number
         elif flow.qos != 1 and not record.sessions_lost:

@@ -58,8 +58,9 @@ class Rules:
         self.outgoing = self._make_outgoing(record)
         self.incoming = self._make_incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
-        self._was_clean = False  # the session of the last connection
-        self._was_clean_before: bool | None = None  # until that is recorded: of the one before
+        # The session of the last connection; None: whether that is recorded, nobody knows.
+        self._was_clean: bool | None = False
+        self._was_clean_before: bool | None = False  # until it is recorded: of the one before
         self._has_session = False  # there was a connection
         self._has_session_begun = False  # at the broker, since then
         self.delivered: list[tuple[bytes, bytes]] = []  # (topic, payload) in order
@@ -179,9 +180,11 @@ class Rules:
         if self.record.level == 5:
             self._on_terms(link.notes, p.properties_of(packet))
         level = self.record.level
-        is_new = link.notes.is_clean or level < 5 and self._was_clean
-        if level > 3:
-            is_new = is_new or not packet[2]
+        is_new: bool | None = link.notes.is_clean or level > 3 and not packet[2]
+        if level < 5:
+            is_new = is_new or self._was_clean
+        if is_new is None:
+            self.outgoing.on_perhaps_new_session()
         if is_new:
             self.outgoing.on_new_session()
             self.incoming.on_new_session()
@@ -218,7 +221,7 @@ class Rules:
 
     def _on_recorded(self) -> None:
         # What goes out follows the record of the session.
-        self._was_clean_before = None
+        self._was_clean_before = self._was_clean
         self.outgoing.on_recorded()
         self.incoming.on_recorded()
 
@@ -227,14 +230,14 @@ class Rules:
         is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
         if is_old and not self.record.is_forgetful:
             self.record.secret_losses += 1  # it may go on as in the session before
-        if self._was_clean_before is not None:
-            self._was_clean = self._was_clean_before
+        if self._was_clean_before != self._was_clean:
+            self._was_clean = None
         self.outgoing.on_reset()
         self.incoming.on_reset()
         self._on_recorded()
         self.record.life += 1
         if self.record.is_forgetful:
-            self._was_clean = self._has_session = False
+            self._was_clean = self._was_clean_before = self._has_session = False
 
     def on_session_lost(self) -> None:
         """The broker forgot the session, or it ended."""
