@@ -1,7 +1,6 @@
 """What every act of the demo plays on: broker, breaking link, collector, display."""
 
 import contextlib
-import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tools.brokers import Mosquitto
 from tools.desk import DeskNode
+from tools.folders import make_empty
 from tools.micropython import Interpreter
 from tools.proxy import Proxy
 
@@ -39,7 +39,7 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     """
 
     def __init__(self, folder: Path, interpreter: Interpreter, console: Console):
-        shutil.rmtree(folder, ignore_errors=True)
+        make_empty(folder)
         self.folder = folder
         self.interpreter = interpreter
         self.capture_path = folder / "captures" / "node.pcap"

@@ -16,7 +16,8 @@ from .make import DistError, make_all
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=ROOT / "dist",
-    help="Folder that is emptied and filled.  Default: dist/.",
+    help="Folder that is emptied and filled; one that holds files of yours is refused.  "
+    "Default: dist/.",
 )
 def cli(out: Path) -> None:
     """Build the mip index, the ROMFS image, a folder to freeze, sdist and wheel."""

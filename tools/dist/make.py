@@ -14,6 +14,7 @@ from tools import archives
 from tools.boards.compile import compile_library, library_sources
 from tools.boards.packaging import package_files, version
 from tools.boards.romfs import make_romfs
+from tools.folders import make_empty
 
 from .mip import write_index
 
@@ -29,10 +30,9 @@ class DistError(Exception):
 def make_all(out: Path) -> Iterator[Path]:
     """Empty `out` and fill it -> what was made, as it is made.
 
-    Raises DistError, BoardError.
+    Raises DistError, BoardError; a click.ClickException if `out` holds what is not ours.
     """
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    make_empty(out)
     with tempfile.TemporaryDirectory() as name:
         compiled = Path(name)
         library = compile_library(compiled, _ARCH)

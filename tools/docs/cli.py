@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tools.folders import make_empty
 from tools.project import ROOT
 
 
@@ -24,7 +25,7 @@ def build(out: str | None) -> None:
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     os.chdir(ROOT)
-    settings = {"site_dir": str(Path(out).resolve())} if out else {}
+    settings = {"site_dir": str(make_empty(Path(out)))} if out else {}
     try:
         config = load_config("mkdocs.yml", **settings)
         config.plugins.on_startup(command="build", dirty=False)
