@@ -15,7 +15,6 @@ else:
 
 # A builtin is found only behind a miss in the module and a linear search.
 _bytes = bytes
-_view = memoryview
 
 
 class Message:
@@ -24,7 +23,7 @@ class Message:
 
     def __init__(self, buf):
         # All attributes exist from the start: a new one would allocate.
-        self._buf = buf
+        self.use(buf)
         # A BytesIO reads from its middle without making a slice, but it keeps a copy of
         # a bytearray, so that what it reads has to be written to it first.
         self._reader = BytesIO(buf)
@@ -32,8 +31,9 @@ class Message:
         self.retain = self.dup = False
 
     def use(self, buf):
-        """Messages stand in `buf` from now on."""
-        self._buf = buf
+        """Messages stand in `buf` from now on.  Allocates."""
+        # Of a view slices can be copied without copying them first.
+        self._buf = memoryview(buf)
 
     def read(self, first, topic_len, length):
         """Decode a body of `length` bytes, the rest of which, from the topic on, is at
@@ -90,7 +90,7 @@ class Message:
 
     def copies(self):
         """-> topic and payload as new bytes: quicker than the attributes."""
-        view = _view(self._buf)
+        view = self._buf
         start = self._start
         return _bytes(view[: self.topic_len]), _bytes(view[start : start + self.payload_len])
 
@@ -111,7 +111,7 @@ class Message:
     def __getattr__(self, name):
         """`topic` and `payload`: new bytes, the only ones that allocate."""
         # Not properties, which would slow every store to an attribute down.
-        view = _view(self._buf)
+        view = self._buf
         start = self._start
         if name == "topic":
             return _bytes(view[: self.topic_len])

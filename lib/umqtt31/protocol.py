@@ -255,9 +255,10 @@ class Protocol:
         self.timeout_ms = timeout * 1000
 
     def use(self, rx):
-        """Receive into `rx` from now on, as `Framing.use()`."""
-        self.framing.use(rx)
+        """Receive into `rx` from now on, as `Framing.use()`.  Allocates, and then nothing
+        has changed if there is no memory."""
         self.message.use(rx)
+        self.framing.use(rx)
 
     # --- connections -------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ class Message5(Message):
         if name == "topic" or name == "payload":
             return Message.__getattr__(self, name)
         if name == "properties":
-            return Properties(bytes(memoryview(self._buf)[self._properties : self._start]))
+            return Properties(bytes(self._buf[self._properties : self._start]))
         return get(self._buf, self._properties, self._start, name)
 
     def refuse(self, reason):
