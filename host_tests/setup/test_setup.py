@@ -4,6 +4,7 @@ import io
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -40,10 +41,10 @@ def machine(monkeypatch):
 
     def run(command):
         box.ran.append(command)
-        return subprocess.CompletedProcess(command, box.status)
+        return box.status
 
     monkeypatch.setattr(system.shutil, "which", lambda name: name if name in box.tools else None)
-    monkeypatch.setattr(system.subprocess, "run", run)
+    monkeypatch.setattr(system, "_run", run)
     monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
     return box
 
@@ -290,6 +291,19 @@ def test_installing_that_fails_or_is_stopped_leaves_services_as_they_were(etc, e
     assert run_apt(etc) in (100, 130)
     assert services(etc) == ["cron.service"]
     assert not (etc.parent / "policy-rc.d").exists()
+
+
+def test_setup_that_is_stopped_waits_until_the_installer_has_tidied_up(tmp_path):
+    """apt-get takes a second to end, and only then the script has its turn."""
+    tidy = f"sleep 1; touch {tmp_path}/tidy; exit 130"
+    script = f"trap '{tidy}' INT; sleep 0.5; echo up; sleep 60 & wait"
+    code = f"from tools.setup import system; system._run(['sh', '-c', {script!r}])"
+    command = [sys.executable, "-c", code]
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) != 0
+    assert (tmp_path / "tidy").exists()
 
 
 def test_policy_of_a_killed_setup_goes_and_the_administrators_stays(etc):

@@ -181,8 +181,17 @@ def _install(needs: list[Need]) -> None:
         by_hand = ": brew install " + " ".join(packages)
     else:
         raise SetupError(f"please install {_titles(needs)}, then run `make setup` again")
-    if subprocess.run(command).returncode:
+    if _run(command):
         raise SetupError(f"could not install {_titles(needs)}; try yourself{by_hand}")
+
+
+def _run(command: list[str]) -> int:
+    process = subprocess.Popen(command)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # it tidies up, for which subprocess.run would leave it a quarter second
+        raise
 
 
 def _as_root(packages: list[str]) -> list[str]:
