@@ -74,8 +74,10 @@ def _make() -> None:
     try:
         venv.create(VENV, with_pip=True, clear=True, symlinks=True)
     except subprocess.CalledProcessError as error:
-        why = (error.output or b"").decode(errors="replace").strip().splitlines()
-        raise SetupError(f".venv could not be made: {why[-1] if why else error}") from error
+        # pip's own word for it, not the end of the traceback behind that.
+        said = (error.output or b"").decode(errors="replace").strip().splitlines()
+        why = [line for line in said if line.startswith("ERROR: ")] or said or [str(error)]
+        raise SetupError(f".venv could not be made: {why[-1]}") from error
 
 
 def install_stubs() -> bool:
