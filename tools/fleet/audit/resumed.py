@@ -21,7 +21,7 @@ def not_repeated(rows, sessions, flows):
     """
     if not len(flows.publish_row):
         return flows.publish_row, flows.publish_row
-    last = _last_sent(flows)
+    last = last_sent(flows)
     ended = rows.connection[last]
     behind = _next_of_session(rows, sessions)[ended]
     direction = rows.direction[flows.publish_row]
@@ -37,12 +37,20 @@ def not_repeated(rows, sessions, flows):
     expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
     is_over = (rows.direction[at] == 1) & expires
     at, last = at[~is_over], last[missing][~is_over]
-    # Bytes that are missing at the very end of a stream leave no gap.
+    is_sure = is_answer_seen(rows, rows.direction[at], last)
+    return at[is_sure], at[~is_sure]
+
+
+def is_answer_seen(rows, direction, row):
+    """Would an answer to these packets of this direction be in the capture?
+
+    Bytes that are missing at the very end of a stream leave no gap: only what the other side
+    says behind the packet, on its connection, tells that nothing is missing before.
+    """
     heard = np.full((2, len(rows.client_of)), -1)
     tells = np.flatnonzero((rows.kind < len(schemas.PACKET_TYPES)) | (rows.kind == _FIN))
     heard[rows.direction[tells], rows.connection[tells]] = tells
-    is_sure = heard[1 - rows.direction[at], rows.connection[last]] > last
-    return at[is_sure], at[~is_sure]
+    return heard[1 - direction, rows.connection[row]] > row
 
 
 def is_renumbered(rows, sessions, flows, at):
@@ -58,8 +66,8 @@ def is_renumbered(rows, sessions, flows, at):
     return last[same[: len(at)]] > at
 
 
-def _last_sent(flows):
-    # The last PUBLISH or PUBREL of each message.
+def last_sent(flows):
+    """The row of the last PUBLISH or PUBREL of each message."""
     mine = (flows.flow >= 0) & ((flows.kind == PUBLISH) | (flows.kind == PUBREL))
     last = flows.publish_row.copy()
     np.maximum.at(last, flows.flow[mine], flows.row[mine])

@@ -15,7 +15,7 @@ from .. import schemas
 from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
-from .resumed import is_renumbered, not_repeated
+from .resumed import is_answer_seen, is_renumbered, last_sent, not_repeated
 from .rows import FAR, TYPES, running_max_breaks
 from .sessions import allowed_silence_us, table
 
@@ -62,8 +62,8 @@ _WHY = {
 _NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
 _ASSUMED = "level 3 does not say whether the broker had kept the session"
 _LAST = (
-    "the server said that it kept the session; an answer that was the last packet before the "
-    "break, and was not captured, looks the same"
+    "the other side was not seen to say anything behind it: an answer that was its last packet "
+    "there, and was not captured, looks the same"
 )
 _LIKELY = (_FIRST, _ASSUMED, _LAST)
 
@@ -307,21 +307,22 @@ def _repeats(rows, sessions, gaps, flows):
     reuse = first[later]
     # At level 3 a new connection may be a new session, with all ids free again.
     moved = rows.connection[row[reuse]] != rows.connection[row[first[later - 1]]]
-    assumed = reuse[moved & (rows.level[row[reuse]] == 3)]
-    reuse = np.setdiff1d(reuse, assumed)
+    is_assumed = moved & (rows.level[row[reuse]] == 3)
+    is_sure = is_answer_seen(rows, side[later - 1], last_sent(flows)[later - 1])
+    chosen = (~is_assumed & is_sure, is_assumed, ~is_assumed & ~is_sure)
     is_reuse = np.zeros(len(first), bool)
     is_reuse[later] = True
     marked = first[rows.dup[flows.publish_row] & clear & ~is_reuse]
     in_use = "packet id of a message that is not acknowledged yet"
-    reuse_id, assumed_id = (
-        np.where(qos[some] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1").tolist()
-        for some in (reuse, assumed)
-    )
+    reuse_id = np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1")
+    reused = [
+        (row[reuse[some]], reuse_id[some].tolist(), in_use, *why)
+        for some, why in zip(chosen, ((), (_ASSUMED,), (_LAST,)), strict=True)
+    ]
     return [
+        *reused,
         (row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"),
         (row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"),
-        (row[reuse], reuse_id, in_use),
-        (row[assumed], assumed_id, in_use, _ASSUMED),
         (
             row[marked],
             np.where(qos[marked] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
