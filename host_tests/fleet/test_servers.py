@@ -58,6 +58,20 @@ def test_the_server_that_kept_a_session_may_not_forget_it(server, has_asked, fou
     assert _found(capture, tmp_path)[0] == [("session_not_kept", "gate")] * found
 
 
+@pytest.mark.parametrize(("qos", "is_answered", "found"), [(1, 0, 0), (2, 0, 0), (2, 1, 1)])
+def test_of_a_publisher_there_is_only_the_id_at_qos_2_to_keep(qos, is_answered, found, tmp_path):
+    """What it had no answer to the broker may never have got; RabbitMQ keeps no such session."""
+    capture = Capture()
+    for _ in range(2):
+        talk = capture.connection(b"dev", clean=False)
+        talk.publish(C2S, b"t", b"1", qos, 1)
+        if is_answered:
+            talk.ack(S2C, 0x50, 1)
+        talk.reset()
+    findings = _found(capture, tmp_path)[0]
+    assert findings == [("session_not_kept", "dev")] * found
+
+
 def _exchange(talk, direction, payload, packet_id, after_ms=1):
     talk.publish(direction, b"t", payload, 1, packet_id, after_ms=after_ms)
     talk.ack(1 - direction, 0x40, packet_id)

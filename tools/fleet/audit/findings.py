@@ -236,14 +236,15 @@ def _sockets_left(rows, ends, found):
 
 
 def _sessions_not_kept(rows, sessions, flows, ends, found):
-    # Of a client that has asked for nothing, and owes and is owed nothing, there is nothing
-    # to keep, and some brokers keep that not.
+    # Of a client that has asked for nothing and was sent nothing there is nothing to keep but
+    # the ids of QoS 2 that the broker has answered, and some brokers keep that not.
     asks = (rows.kind == TYPES["SUBSCRIBE"]) | (
         (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
     )
     holds = np.zeros(len(rows.client_of) + 1, np.int64)
     holds[1:][rows.connection[asks]] = 1
-    holds[1:][rows.connection[flows.publish_row[~flows.is_complete]]] = 1
+    is_held = (flows.stage_row["pubrec"] < FAR) & ~flows.is_complete
+    holds[1:][rows.connection[flows.publish_row[is_held]]] = 1
     held = np.cumsum(holds)
     first = np.searchsorted(rows.client_of, rows.client_of)
     at = np.flatnonzero(sessions.is_forgotten)
