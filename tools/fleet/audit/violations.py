@@ -51,7 +51,7 @@ _WHY = {
     "MQTT-4.3.2-2": _FIRST,
     "MQTT-4.3.3-2": _FIRST,
     "MQTT-4.3.2-4": _WHOLE,
-    "MQTT-4.3.3-4": "five seconds and more behind PUBREC it sent something else on the connection",
+    "MQTT-4.3.3-4": "it answered what came behind PUBREC, so it had read it, and did not send PUBREL",
     "MQTT-4.3.3-8": _WHOLE,
     "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
     "MQTT-4.6.0-1": _IN_ORDER,
@@ -65,7 +65,11 @@ _LAST = (
     "the other side was not seen to say anything behind it: an answer that was its last packet "
     "there, and was not captured, looks the same"
 )
-_LIKELY = (_FIRST, _ASSUMED, _LAST)
+_UNREAD = (
+    "five seconds and more behind PUBREC it sent something else; a program that reads slowly "
+    "looks the same"
+)
+_LIKELY = (_FIRST, _ASSUMED, _LAST, _UNREAD)
 
 
 def violations(rows, sessions, gaps, flows, late):
@@ -389,16 +393,30 @@ def _unreleased(rows, flows):
     received = flows.stage_row["pubrec"]
     waits = (flows.qos == 2) & (received < FAR) & (flows.stage_row["pubrel"] == FAR)
     waits &= ~flows.is_refused & ~flows.is_reused & flows.is_known
-    at = flows.publish_row[waits]
+    at, received = flows.publish_row[waits], received[waits]
+    side, where = rows.direction[at], rows.connection[received]
     last = np.zeros((2, len(rows.client_of)), np.int64)
     is_packet = rows.kind < len(schemas.PACKET_TYPES)
     np.maximum.at(
         last, (rows.direction[is_packet], rows.connection[is_packet]), rows.ts[is_packet]
     )
-    received = received[waits]
-    said = last[rows.direction[at], rows.connection[received]]
-    at = at[said >= rows.ts[received] + GRACE_US]
-    return [(at, "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL")]
+    is_late = last[side, where] >= rows.ts[received] + GRACE_US
+    at, received, side, where = (one[is_late] for one in (at, received, side, where))
+    is_read = _last_answered(rows, flows)[side, where] > received
+    text = "PUBREC came, and was not answered by PUBREL"
+    return [(at[is_read], "MQTT-4.3.3-4", text), (at[~is_read], "MQTT-4.3.3-4", text, _UNREAD)]
+
+
+def _last_answered(rows, flows):
+    # [side, connection]: the last PUBLISH there that this side answered, and so had read.
+    found = np.full((2, len(rows.client_of)), -1)
+    row, answer = flows.publish_row, flows.answer_row
+    is_here = answer < FAR
+    row, answer = row[is_here], answer[is_here]
+    is_here = rows.connection[row] == rows.connection[answer]
+    row = row[is_here]
+    np.maximum.at(found, (1 - rows.direction[row], rows.connection[row]), row)
+    return found
 
 
 def _orders(rows, flows):
