@@ -74,6 +74,8 @@ SUBSCRIPTIONS = schema(
         ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
         ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
         ("online_ends", pa.list_(TS), ""),
+        ("busy_begins", pa.list_(TS), "when it always had a delivery to answer, five seconds on"),
+        ("busy_ends", pa.list_(TS), ""),
         ("assumed_since", TS, "level 3: since when nobody says that the session goes on"),
         ("stuck_since", TS, "first delivery that the session never acknowledged"),
         ("full_since", TS, "since when these are as many as the client takes (level 5)"),

@@ -6,6 +6,7 @@ from .alignment import EARLY_US
 from .messages import GRACE_US
 from .rows import FAR, grouped
 from .spans import HEADER_BYTES
+from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
 
 _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
@@ -19,7 +20,9 @@ class Expected:
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to;
-    `is_implied`: only other deliveries tell that there was a subscription.
+    `is_implied`: only other deliveries tell that there was a subscription.  `until`: end
+    of the session; `is_busy`: up to then, or until it was too old, the client had always another
+    delivery to answer.
     `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
@@ -27,20 +30,23 @@ class Expected:
         self._is_group = is_group
         self._published, self._facts, self._names = published, facts, names
         inside = self._inside(spans, pairs)
-        unknown = self._unknown(spans, delivered, pairs)
-        columns = [np.concatenate(both) for both in zip(inside, unknown, strict=True)]
+        others = self._unknown(spans, delivered, pairs), self._repeated(spans, pairs)
+        columns = [np.concatenate(all_of) for all_of in zip(inside, *others, strict=True)]
         self._merge(*columns)
         self.hash = published.hash[self.message]
         self.ts = published.sent[self.message]
         self.qos = np.minimum(published.qos[self.message], self.granted)
 
-    def _join(self, place, begin, end):
-        # -> (entry, message) for all messages of these places, sent between the two.
-        low = np.searchsorted(self._published.place, place, "left")
-        count = np.searchsorted(self._published.place, place, "right") - low
+    def _join(self, place, begin, end, some=None):
+        # -> (entry, message) for all messages of these places (or `some` of them), sent between
+        # the two.
+        places = self._published.place if some is None else self._published.place[some]
+        low = np.searchsorted(places, place, "left")
+        count = np.searchsorted(places, place, "right") - low
         entry = np.repeat(np.arange(len(low)), count)
         step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
         message = low[entry] + step
+        message = message if some is None else some[message]
         when = self._published.sent[message]
         near = (when > begin[entry]) & (when < end[entry])
         return entry[near], message[near]
@@ -78,7 +84,13 @@ class Expected:
             size = np.maximum(size, facts.packet_bytes[row])
             due &= size + HEADER_BYTES < limit
         at = np.flatnonzero(due)
-        due[at] = self._is_reached(spans, own[at], accepted[at], facts.expiry_s[row[at]])
+        until = np.minimum(spans.end, spans.last)[own]
+        expiry_s = facts.expiry_s[row]
+        due[at] = self._is_reached(spans, own[at], accepted[at], expiry_s[at])
+        at = at[due[at]]
+        busy = np.zeros(len(due), bool)
+        gone = np.where(expiry_s < 0, FAR, accepted + expiry_s * 1_000_000)[at]
+        busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
         # Of these nobody knows what else the client had asked for.
         due &= ~implied | self._is_plain(own, row, elsewhere[keep])
         late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
@@ -88,7 +100,8 @@ class Expected:
             away = is_gone[own] & (accepted >= spans.end[own])
             due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
         inside &= ~implied
-        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep], implied
+        rest = busy, until, ~spans.is_implied[own]
+        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep], implied, *rest
 
     def _is_plain(self, own, row, elsewhere):
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
@@ -122,6 +135,31 @@ class Expected:
         reached = spans.online(own, until) - before >= GRACE_US
         return reached & ~spans.is_near_gap(own, accepted, is_away)
 
+    @staticmethod
+    def _is_busy(spans, own, accepted, until):
+        # Did the client answer one delivery after the other, from the message on?
+        online = spans.online(own, until) - spans.online(own, accepted)
+        busy = spans.busy(own, until) - spans.busy(own, accepted)
+        return online - busy < PAUSE_US
+
+    def _repeated(self, spans, pairs):
+        # Messages first sent before a subscription, which the broker got when they came again.
+        published, row = self._published, self._published.row
+        some = np.flatnonzero((row >= 0) & (self._facts.times_sent[row] > 1))
+        span = spans.span
+        begin = (spans.begin - _EDGE_US)[span]
+        entry, message = self._join(spans.place, np.full(len(span), -1), begin + 1, some)
+        keep = published.accepted[message] > begin[entry]
+        entry, message = entry[keep], message[keep]
+        granted = spans.qos[span[entry]]
+        return self._optional(pairs.of_span[entry], message, granted)
+
+    @staticmethod
+    def _optional(pair, message, granted):
+        # What a subscriber may have got, and need not.
+        no, zero = np.zeros(len(pair), bool), np.zeros(len(pair), np.int64)
+        return pair, message, granted, *[no] * 8, zero, no
+
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
         known = np.full(pairs.count, FAR)
@@ -135,12 +173,23 @@ class Expected:
         # Messages behind its beginning belong to the subscription that is known.
         end = np.minimum(last[pair] + _EDGE_US, known[pair])
         entry, message = self._join(pairs.place[pair], begin, end)
-        nothing = np.zeros(len(entry), bool)
-        granted = np.full(len(entry), 2)
-        return pair[entry], message, granted, *[nothing] * 7
+        return self._optional(pair[entry], message, np.full(len(entry), 2))
 
     def _merge(
-        self, pair, message, granted, inside, due, stuck, full, assumed, elsewhere, implied
+        self,
+        pair,
+        message,
+        granted,
+        inside,
+        due,
+        stuck,
+        full,
+        assumed,
+        elsewhere,
+        implied,
+        busy,
+        until,
+        is_subscribed,
     ):
         # Several filters of one client that match are one: the broker may send one copy.
         sort = np.lexsort((message, pair))
@@ -157,8 +206,13 @@ class Expected:
         self.is_assumed = _over(np.logical_and, assumed[sort], first)
         self.is_elsewhere = _over(np.logical_and, elsewhere[sort], first)
         self.is_implied = _over(np.logical_or, implied[sort], first)
-        # The broker may send one for each subscription.
-        self.more_copies = np.maximum(_over(np.add, inside[sort].astype(np.int64), first) - 1, 0)
+        busy |= ~due  # those that it is due to decide
+        self.is_busy = _over(np.logical_and, busy[sort], first)
+        self.until = _over(np.maximum, np.where(due, until, 0)[sort], first)
+        # The broker may send one for each subscription, as it is when the message gets there.
+        copies = _over(np.add, is_subscribed[sort].astype(np.int64), first)
+        self.more_copies = np.maximum(copies - 1, 0)
+        self.is_overlapped = _over(np.add, inside[sort].astype(np.int64), first) > 1
 
 
 def _counted(group, mask):

@@ -18,7 +18,7 @@ class Matches:
     `is_extra` (its payload was published, and delivered before) or `is_unknown` (nobody in
     the capture published it, nor just before).
 
-    `is_got`: of each entry of `expected`, was it delivered; `groups`: its group.
+    `is_got`: of each entry of `expected`, was it delivered, and `when`; `groups`: its group.
     `equal`: messages of each group.  `has_…`: of each pair.
     """
 
@@ -98,6 +98,9 @@ class Matches:
     def _sum(self, expected, delivered, groups, number, pairs):
         self.is_got = np.zeros(len(expected.pair), bool)
         self.is_got[self.entry[self.entry >= 0]] = True
+        hit = np.flatnonzero(self.entry >= 0)
+        self.when = np.full(len(expected.pair), FAR)
+        self.when[self.entry[hit]] = delivered.ts[hit]
         first = np.full(number, FAR)
         np.minimum.at(first, groups, expected.ts)
         rest = (self.entry < 0) & ~delivered.retain
@@ -133,7 +136,7 @@ def _groups(expected, delivered, pairs):
     is_mixed = np.zeros(pairs, bool)
     strange = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
     is_mixed[delivered.pair[strange]] = True
-    is_mixed[expected.pair[expected.more_copies > 0]] = True
+    is_mixed[expected.pair[expected.is_overlapped]] = True
     return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2]))
 
 

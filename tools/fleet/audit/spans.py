@@ -96,11 +96,16 @@ class Spans:
         numbers_of = [names.server_number(one) for one in addresses]
         self.server = np.array(numbers_of, np.int64)[codes]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
+        self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
 
     def online(self, span, times):
         """How long (µs) the client had been connected before each time, in this session."""
-        return self._sums(self._online, span, lambda b, e, t: np.clip(t, b, e) - b, times)
+        return self._sums(self._online, span, _before, times)
+
+    def busy(self, span, times):
+        """For how much of that it had always a delivery to answer."""
+        return self._sums(self._busy, span, _before, times)
 
     def is_near_gap(self, span, times, is_away):
         """Which times lie close to bytes of the client that are missing; when it was away,
@@ -132,6 +137,10 @@ class Spans:
             step += 1
             at = at[count[at] > step]
         return total
+
+
+def _before(begin, end, times):
+    return np.clip(times, begin, end) - begin
 
 
 def _lists(table, name):

@@ -8,11 +8,13 @@ its first delivery on a connection to the last (`is_implied`).
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
 from ..columns import TS
-from .messages import PUBACK, PUBLISH, PUBREC
+from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
+from .quota import Quota
 from .rows import FAR, TYPES
 from .sessions import table
 from .spans import HEADER_BYTES, prefixes
@@ -22,6 +24,7 @@ _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
 # Subscription options of level 5 (§3.8.3.1); below it their bits are 0.
 _QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
+PAUSE_US = 1_000_000  # without a delivery: nothing waits in the broker
 OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 
@@ -184,6 +187,8 @@ def _table(rows, sessions, flows, missing, told, implied):
         "is_implied": np.arange(len(spans)) >= len(told),
         "online_begins": lives.online_begins.take(pa.array(of)),
         "online_ends": lives.online_ends.take(pa.array(of)),
+        "busy_begins": lives.busy_begins.take(pa.array(of)),
+        "busy_ends": lives.busy_ends.take(pa.array(of)),
     }
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
@@ -272,6 +277,7 @@ class _Lives:
         takes = sessions.receive_max[keep, 0]
         self._receive_max = self._over(np.minimum, np.where(takes > 0, takes, FAR))
         self._stuck(rows, sessions, flows)
+        self._busy(rows, sessions, flows)
 
     def places(self, client, number):
         """The entries of these sessions."""
@@ -321,3 +327,24 @@ class _Lives:
         self.stuck_since[of[first]] = ts[first]
         is_last = rank == self._receive_max[of]
         self.full_since[of[is_last]] = ts[is_last]
+
+    def _busy(self, rows, sessions, flows):
+        # When a client had deliveries to answer, with pauses that are shorter than one in which
+        # a broker sends what waits; only what goes on for so long that something may be lost.
+        sent = Quota(rows, flows)
+        at = np.flatnonzero(sent.direction == 1)
+        connection, begin = sent.connection[at], sent.begin[at]
+        end = np.maximum(np.minimum(sent.end[at], sessions.end[connection]), begin)
+        of = self.places(rows.client_of[connection], sessions.number[connection])
+        order = np.lexsort((begin, of))
+        of, begin, end = of[order], begin[order], end[order]
+        so_far = pd.Series(end).groupby(of).cummax().to_numpy()
+        is_new = np.diff(of, prepend=-1) != 0
+        is_new[1:] |= begin[1:] >= so_far[:-1] + PAUSE_US
+        first = np.flatnonzero(is_new)
+        last = np.append(first[1:], len(of))[: len(first)] - 1
+        is_long = so_far[last] - begin[first] >= GRACE_US
+        first, last = first[is_long], last[is_long]
+        sizes = np.bincount(of[first], minlength=len(self._keys) + 1)
+        self.busy_begins = _lists(sizes, begin[first])
+        self.busy_ends = _lists(sizes, so_far[last])

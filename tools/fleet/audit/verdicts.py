@@ -7,6 +7,7 @@ import numpy as np
 
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max_breaks
+from .subscriptions import PAUSE_US
 
 # A plain payload that is published again and again tells little about a single delivery.
 _DISTINCT_BYTES = 8
@@ -27,7 +28,11 @@ class Lost:
         missing &= ~expected.is_implied | self._is_regular(expected, found, route, missing)
         self.at = np.flatnonzero(missing)
         some, _, _ = _around(route, found.is_got, self.at)
-        _, before, behind = _around(grouped(route, expected.qos), found.is_got, self.at)
+        same = grouped(route, expected.qos)
+        earlier, later = _neighbours(same, found.is_got, self.at)
+        # What another session got says nothing of what waited in this one.
+        until = expected.until[self.at]
+        before, behind = earlier >= 0, (later >= 0) & (found.when[later] <= until)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
         stuck = expected.is_stuck[self.at] & ~behind
         full = stuck & expected.is_full[self.at]
@@ -36,17 +41,37 @@ class Lost:
         has_strange = np.zeros(len(found.equal), bool)
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
         behind &= ~has_strange[found.groups[self.at]]
+        waits = some & self._may_wait(facts, published, expected, found)
         self.reason = np.select(
-            [before & behind & ~assumed, full, stuck, some & assumed, some]
+            [waits, before & behind & ~assumed, full, stuck, some & assumed, some]
             + [elsewhere, any_producer],
-            [_BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
+            [_WAITS, _BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
             _NONE,
         )
         implied = expected.is_implied[self.at]
-        self.reason[implied] = _IMPLIED
+        self.reason[implied & ~waits] = _IMPLIED
         if is_group:
             self.reason[:] = _GROUP
         self.is_explained = (self.reason < _STUCK) | (self.reason == _IMPLIED)
+
+    def _may_wait(self, facts, published, expected, found):
+        # Nothing behind it came in time, and what came around it had waited in the broker: up to
+        # the end of the session, or until the message was too old.
+        at, message, row = self.at, expected.message, published.row[expected.message]
+        accepted = published.accepted[message]
+        is_got = found.is_got & (expected.qos > 0)
+        waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
+        earlier, later = _neighbours(expected.pair, is_got, at)
+        before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
+        expiry_s = np.where(row < 0, -1, facts.expiry_s[row])[at]
+        is_over = expiry_s >= 0
+        deadline = np.where(is_over, accepted[at] + expiry_s * 1_000_000, FAR)
+        deadline = np.minimum(deadline, expected.until[at])
+        is_passed = (later >= 0) & (found.when[later] <= deadline)
+        is_near = before & (accepted[at] < found.when[earlier] + GRACE_US)
+        is_near |= behind & (accepted[later] < deadline + GRACE_US)
+        is_slow = (before | behind) & expected.is_busy[at]
+        return ~is_passed & (is_slow | (is_near & is_over))
 
     @staticmethod
     def _is_regular(expected, found, route, missing):
@@ -100,7 +125,25 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
+def _neighbours(group, mask, at):
+    # For the entries `at`: the nearest one in their group, before and behind, for which the
+    # mask is set; -1 where there is none.
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    here, is_set = place[at], mask[order]
+    before = np.maximum.accumulate(np.where(is_set, np.arange(len(order)), -1))[here]
+    behind = np.where(is_set, np.arange(len(order)), len(order))[::-1]
+    behind = np.minimum.accumulate(behind)[::-1][here]
+    found = []
+    for one, is_there in ((before, before >= 0), (behind, behind < len(order))):
+        entry = order[np.where(is_there, one, 0)] if len(order) else one
+        found.append(np.where(is_there & (group[entry] == group[at]), entry, -1))
+    return found
+
+
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP, _IMPLIED = range(10)
+_WAITS = 10
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -112,6 +155,10 @@ LOST = (
     ("not_knowable", "it was published through another address: that may be another broker"),
     ("not_knowable", "nobody of this group got it; a member that was not captured may have"),
     ("likely", "its SUBSCRIBE came before the capture; the same client's messages around it came"),
+    (
+        "not_knowable",
+        "what came around it had waited in the broker: it may wait still, or have expired there",
+    ),
 )
 _REGULAR = 9  # so many delivered for each that is not
 
@@ -192,6 +239,11 @@ class Late:
         mixed = np.zeros(len(found.equal), bool)
         mixed[found.groups[(row >= 0) & (facts.times_sent[row] > 1)]] = True
         mixed[found.groups[qos != expected.qos]] = True
+        # Copies for several subscriptions may come by several queues, and are not told apart.
+        copied = np.zeros(len(found.equal), bool)
+        copied[found.group[found.is_extra]] = True
+        may_copy = np.bincount(found.groups, expected.more_copies, len(found.equal)) > 0
+        late = late[~(copied & may_copy)[found.group[at[late]]]]
         late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]
         known = _is_plain_known(facts, published, expected, delivered, found)
         self._judge(facts, expected, delivered, found, known, at[late], entry[late])

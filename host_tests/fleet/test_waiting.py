@@ -1,0 +1,181 @@
+"""A subscriber that takes its messages slowly: what waits in the broker is not lost."""
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.standin import packets
+
+_PUBACK = 0x40
+
+
+def _losses(capture, tmp_path):
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert not tables["violations"].num_rows
+    return rows(tables["losses"], "kind", "sure")
+
+
+def _exchange(talk, direction, payload, packet_id, after_ms=1, properties=None):
+    none = packets.no_properties(talk.level) if properties is None else properties
+    talk.send(direction, packets.publish(b"t", payload, 1, packet_id, properties=none), after_ms)
+    talk.ack(1 - direction, _PUBACK, packet_id, after_ms=after_ms)
+
+
+def _returned(capture, waiting):
+    """A kept session, and what was published while its client was away."""
+    publisher = capture.connection(b"pub")
+    before = capture.connection(b"sub", clean=False)
+    before.subscribe(b"#", 1)
+    _exchange(publisher, C2S, b"0", 1)
+    _exchange(before, S2C, b"0", 1)
+    before.send(C2S, packets.disconnect())
+    capture.now += 60_000_000
+    for number in range(1, waiting + 1):
+        _exchange(publisher, C2S, b"%d" % number, number + 1)
+    capture.now += 60_000_000
+    return publisher, capture.connection(b"sub", clean=False, present=True)
+
+
+@pytest.mark.parametrize("ends", ["capture", "session"])
+def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends, tmp_path):
+    capture = Capture()
+    _, subscriber = _returned(capture, 60)
+    for number in range(1, 41):
+        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    if ends == "session":
+        subscriber.send(C2S, packets.disconnect())
+        capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
+    assert set(_losses(capture, tmp_path)) == {("unexplained", "not_knowable")}
+
+
+def test_what_did_not_come_when_the_queue_was_empty_is_lost(tmp_path):
+    """Ten quiet seconds: nothing else waits."""
+    capture = Capture()
+    _, subscriber = _returned(capture, 60)
+    for number in range(1, 41):
+        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.send(S2C, packets.pingresp())
+    assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * 20
+
+
+def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is(tmp_path):
+    capture = Capture()
+    _, subscriber = _returned(capture, 60)
+    for number in range(1, 41):
+        if number != 20:
+            _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    found = _losses(capture, tmp_path)
+    assert found.count(("not_delivered", "proved")) == 1
+    assert found.count(("unexplained", "not_knowable")) == 20
+
+
+def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting(tmp_path):
+    """One message a time, none of which had to wait: the last one is lost."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    other = capture.connection(b"other")
+    subscriber.subscribe(b"#", 1)
+    _exchange(publisher, C2S, b"first", 1)
+    _exchange(subscriber, S2C, b"first", 1)
+    _exchange(publisher, C2S, b"second", 2)
+    for number in range(2, 30):
+        _exchange(other, C2S, b"%d" % number, number, after_ms=200)
+        _exchange(subscriber, S2C, b"%d" % number, number)
+    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+
+
+def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_path):
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    for session in range(2):
+        subscriber = capture.connection(b"sub%d" % 0)
+        subscriber.subscribe(b"#", 1)
+        for number in range(2):
+            packet_id = 1 + 2 * session + number
+            _exchange(publisher, C2S, b"%d" % packet_id, packet_id)
+            if packet_id != 2:
+                _exchange(subscriber, S2C, b"%d" % packet_id, packet_id)
+        subscriber.send(C2S, packets.pingreq(), after_ms=6000)
+        subscriber.send(C2S, packets.disconnect())
+    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+
+
+def _published(capture, expires):
+    publisher = capture.connection(b"pub", level=5)
+    subscriber = capture.connection(b"sub", level=5)
+    none = packets.no_properties(5)
+    subscriber.send(C2S, packets.subscribe(1, (b"#", 1), properties=none))
+    subscriber.send(S2C, packets.suback(1, 1, properties=none))
+    for number in range(1, 31):
+        expiry = packets.properties(message_expiry=2) if number in expires else none
+        _exchange(publisher, C2S, b"%d" % number, number, properties=expiry)
+    return subscriber
+
+
+@pytest.mark.parametrize(("pause_ms", "sure"), [(200, "not_knowable"), (10, "proved")])
+def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(
+    pause_ms, sure, tmp_path
+):
+    """Where the next one came in time, so would it."""
+    capture = Capture()
+    subscriber = _published(capture, (25,))
+    for number in range(1, 31):
+        if number != 25:
+            _exchange(subscriber, S2C, b"%d" % number, number, after_ms=pause_ms)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    kind = "not_delivered" if sure == "proved" else "unexplained"
+    assert _losses(capture, tmp_path) == [(kind, sure)]
+
+
+def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
+    """It was first sent before; the broker got what came again."""
+    capture = Capture()
+    publisher = capture.connection(b"pub", clean=False)
+    publisher.publish(C2S, b"t", b"1", 1, 1)
+    publisher.reset()
+    capture.now += 30_000_000
+    subscriber = capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    capture.now += 30_000_000
+    publisher = capture.connection(b"pub", clean=False, present=True)
+    publisher.publish(C2S, b"t", b"1", 1, 1, dup=1)
+    publisher.ack(S2C, _PUBACK, 1)
+    _exchange(subscriber, S2C, b"1", 1)
+    _exchange(publisher, C2S, b"2", 2)
+    _exchange(subscriber, S2C, b"2", 2)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert rows(tables["findings"], "finding") == []
+    assert sum(tables["routes"]["unmatched"].to_pylist()) == 0
+
+
+def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(tmp_path):
+    """A broker passes a message of QoS 2 on when it is released."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#")
+    publisher.publish(C2S, b"t", b"message 1", 2, 1)
+    subscriber.subscribe(b"+", packet_id=2)
+    publisher.ack(S2C, 0x50, 1)
+    publisher.ack(C2S, 0x62, 1)
+    publisher.ack(S2C, 0x70, 1)
+    for number in (1, 2):
+        subscriber.publish(S2C, b"t", b"message 1", 2, number)
+        subscriber.ack(C2S, 0x50, number)
+        subscriber.ack(S2C, 0x62, number)
+        subscriber.ack(C2S, 0x70, number)
+    assert _losses(capture, tmp_path) == []
+
+
+def test_copies_for_overlapping_subscriptions_have_no_order_among_them(tmp_path):
+    """RabbitMQ has a queue for each QoS of a client, and each keeps the order."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#", 0)
+    subscriber.subscribe(b"+", 1, packet_id=2)
+    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
+        publisher.publish(C2S, b"t", payload)
+    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
+        subscriber.publish(S2C, b"t", payload)
+    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
+        subscriber.publish(S2C, b"t", payload)
+    assert _losses(capture, tmp_path) == []
