@@ -148,6 +148,23 @@ def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
     assert sum(tables["routes"]["unmatched"].to_pylist()) == 0
 
 
+def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
+    """At QoS 2 a broker may wait for PUBREL."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    publisher.publish(C2S, b"t", b"1", 2, 1)
+    publisher.ack(S2C, 0x50, 1)
+    capture.now += 4_000_000
+    subscriber.subscribe(b"#", 1)
+    capture.now += 4_000_000
+    publisher.ack(C2S, 0x62, 1)
+    publisher.ack(S2C, 0x70, 1)
+    _exchange(subscriber, S2C, b"1", 1)
+    _exchange(publisher, C2S, b"2", 2)
+    _exchange(subscriber, S2C, b"2", 2)
+    assert rows(audit(decode(capture.write(tmp_path / "one.pcap"))[0])["findings"], "finding") == []
+
+
 def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(tmp_path):
     """A broker passes a message of QoS 2 on when it is released."""
     capture = Capture()

@@ -30,7 +30,7 @@ class Expected:
         self._is_group = is_group
         self._published, self._facts, self._names = published, facts, names
         inside = self._inside(spans, pairs)
-        others = self._unknown(spans, delivered, pairs), self._repeated(spans, pairs)
+        others = self._unknown(spans, delivered, pairs), self._delayed(spans, pairs)
         columns = [np.concatenate(all_of) for all_of in zip(inside, *others, strict=True)]
         self._merge(*columns)
         self.hash = published.hash[self.message]
@@ -142,10 +142,12 @@ class Expected:
         busy = spans.busy(own, until) - spans.busy(own, accepted)
         return online - busy < PAUSE_US
 
-    def _repeated(self, spans, pairs):
-        # Messages first sent before a subscription, which the broker got when they came again.
+    def _delayed(self, spans, pairs):
+        # Messages that the broker may have passed on long after they were first sent, to those
+        # who subscribed meanwhile: repeated ones, those of QoS 2, and wills.
         published, row = self._published, self._published.row
-        some = np.flatnonzero((row >= 0) & (self._facts.times_sent[row] > 1))
+        some = (self._facts.times_sent[row] > 1) | (published.qos == 2) | (row < 0)
+        some = np.flatnonzero(some & (published.accepted > published.sent + _EDGE_US))
         span = spans.span
         begin = (spans.begin - _EDGE_US)[span]
         entry, message = self._join(spans.place, np.full(len(span), -1), begin + 1, some)
