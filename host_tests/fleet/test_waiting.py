@@ -165,6 +165,24 @@ def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
     assert rows(audit(decode(capture.write(tmp_path / "one.pcap"))[0])["findings"], "finding") == []
 
 
+@pytest.mark.parametrize(
+    ("payload", "finding"), [(b"2", "not_subscribed"), (b"3", "publisher_not_captured")]
+)
+def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding, tmp_path):
+    """As RabbitMQ 3 delivers what a session of level 3 was subscribed to before its break."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    _exchange(publisher, C2S, b"1", 1)
+    _exchange(subscriber, S2C, b"1", 1)
+    subscriber.send(C2S, packets.unsubscribe(9, b"#"))
+    subscriber.send(S2C, packets.unsuback(9))
+    _exchange(publisher, C2S, b"2", 2, after_ms=9000)
+    _exchange(subscriber, S2C, payload, 2)
+    found = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["findings"]
+    assert rows(found, "finding", "client_id") == [(finding, "sub")]
+
+
 def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(tmp_path):
     """A broker passes a message of QoS 2 on when it is released."""
     capture = Capture()

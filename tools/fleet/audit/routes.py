@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from . import groups
+from .alignment import EARLY_US
 from .expected import Expected
 from .matches import Matches
+from .rows import FAR, grouped
 from .sessions import table
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published
@@ -59,7 +61,7 @@ def routes(messages, subscriptions, exempt=(), wills=None):
             _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
         ),
         "violations": _violations(messages, delivered, copies, late),
-        "findings": _findings(names, pairs, delivered, found, copies),
+        "findings": _findings(names, pairs, published, delivered, found, copies),
     }
 
 
@@ -169,13 +171,16 @@ def _violations(messages, delivered, copies, late):
     return table(columns, schemas.VIOLATIONS)
 
 
-def _findings(names, pairs, delivered, found, copies):
+def _findings(names, pairs, published, delivered, found, copies):
     # Where other publishers than those in the capture have a say.
     mixed = found.is_unknown & found.has_messages[delivered.pair]
     # A subscriber's JSON lines have payloads that are JSON in a spelling of their own.
     mixed &= names.is_captured[delivered.row]
+    mixed = np.flatnonzero(mixed)
+    is_here = _is_published(pairs, published, delivered, mixed)
     kinds = (
-        ("publisher_not_captured", "capture", np.flatnonzero(mixed), "proved", _FOREIGN),
+        ("publisher_not_captured", "capture", mixed[~is_here], "proved", _FOREIGN),
+        ("not_subscribed", "broker", mixed[is_here], "not_knowable", _UNASKED),
         ("unexplained_copy", "broker", copies.unexplained, "not_knowable", _SAME),
     )
     columns: dict = {name: [] for name in schemas.FINDINGS.names}
@@ -204,6 +209,21 @@ def _findings(names, pairs, delivered, found, copies):
     return table(columns, schemas.FINDINGS)
 
 
+def _is_published(pairs, published, delivered, at):
+    # Has anybody in the capture published the payloads of these deliveries on their topics?
+    if not len(at):
+        return np.zeros(0, bool)
+    places = np.concatenate((pairs.place[delivered.pair[at]], published.place))
+    group = grouped(places, np.concatenate((delivered.hash[at], published.hash)))
+    first = np.full(int(group.max()) + 1, FAR)
+    np.minimum.at(first, group[len(at) :], published.sent)
+    return first[group[: len(at)]] < delivered.ts[at] + EARLY_US
+
+
+_UNASKED = (
+    "the client may have a subscription of which the capture shows no SUBSCRIBE",
+    "deliveries on a topic to which it had not subscribed, or not any more",
+)
 _FOREIGN = (
     "deliveries have payloads that nobody in the capture published",
     "order and duplicates of plain payloads are not judged here",
