@@ -200,8 +200,10 @@ class Expected:
         is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
         first = np.flatnonzero(is_new)
         self.pair, self.message = pair[first], message[first]
-        self.granted = _over(np.maximum, granted[sort], first)
         self.is_inside = _over(np.logical_or, inside[sort], first)
+        # A subscription that it only comes close to counts where it is in no other one's time.
+        within = _over(np.maximum, np.where(inside, granted, -1)[sort], first)
+        self.granted = np.where(self.is_inside, within, _over(np.maximum, granted[sort], first))
         self.is_due = _over(np.logical_or, due[sort], first)
         self.is_stuck = _over(np.logical_and, stuck[sort], first)
         self.is_full = _over(np.logical_and, full[sort], first)

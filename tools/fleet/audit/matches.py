@@ -4,7 +4,7 @@ Deliveries and messages of one subscriber and topic with equal payloads form a g
 does each QoS of these where deliveries come at the QoS that was to be expected.
 Where a group has one message, or as many deliveries as messages, nothing is left to
 decide; where all groups of a subscriber and topic are like that they are matched here,
-in a few sorts.  The others are laid against each other by `alignment`.
+in a few sorts.  The others are laid against each other by `alignment`, each QoS by itself.
 """
 
 import numpy as np
@@ -18,22 +18,26 @@ class Matches:
     `is_extra` (its payload was published, and delivered before) or `is_unknown` (nobody in
     the capture published it, nor just before).
 
-    `is_got`: of each entry of `expected`, was it delivered, and `when`; `groups`: its group.
-    `equal`: messages of each group.  `has_…`: of each pair.
+    `is_got`: of each entry of `expected`, was it delivered; `when`, if above QoS 0 (else FAR);
+    `groups`: its group.  `equal`: messages of each group; `is_blurred`: some of them at QoS 0,
+    and nobody knows which.  `has_…`: of each pair.
     """
 
     def __init__(self, expected, delivered, pairs):
         count = len(delivered.pair)
-        both = _groups(expected, delivered, pairs.count)
+        both, is_mixed = _groups(expected, delivered, pairs.count)
         self.group, self.groups = both[:count], both[count:]
         groups = self.groups
         number = int(both.max(initial=-1)) + 1
         self.equal = np.bincount(groups, minlength=number)
+        self.is_blurred = np.zeros(number, bool)
+        self.is_blurred[groups[is_mixed[expected.pair] & (expected.qos == 0)]] = True
+        self.is_blurred &= self.equal > 1
         self.entry = np.full(count, -1)
         self._by_rank(expected, delivered, groups, number)
         is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
         if is_slow.any():
-            self._align(expected, delivered, is_slow)
+            self._align(expected, delivered, is_slow, is_mixed)
         self._sum(expected, delivered, groups, number, pairs.count)
 
     def _by_rank(self, expected, delivered, groups, number):
@@ -76,15 +80,18 @@ class Matches:
         result[self.group[hit[low > first]]] = True
         return result
 
-    def _align(self, expected, delivered, is_slow):
+    def _align(self, expected, delivered, is_slow, is_mixed):
+        # Each QoS keeps an order of its own: what is of QoS 2 waits for PUBREL.
+        mine, theirs = (_lanes(one, is_mixed) for one in (delivered, expected))
         here = np.flatnonzero(is_slow[delivered.pair])
-        here = here[np.argsort(delivered.pair[here], kind="stable")]
+        here = here[np.argsort(mine[here], kind="stable")]
         there = np.flatnonzero(is_slow[expected.pair])
-        bounds = _bounds(delivered.pair[here])
+        there = there[np.argsort(theirs[there], kind="stable")]
+        bounds = _bounds(mine[here])
         for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
             got = here[begin:end]
-            pair = delivered.pair[got[0]]
-            low, high = np.searchsorted(expected.pair[there], [pair, pair + 1])
+            lane = mine[got[0]]
+            low, high = np.searchsorted(theirs[there], [lane, lane + 1])
             sent = there[low:high]
             found = align(
                 self.groups[sent].tolist(),
@@ -98,7 +105,7 @@ class Matches:
     def _sum(self, expected, delivered, groups, number, pairs):
         self.is_got = np.zeros(len(expected.pair), bool)
         self.is_got[self.entry[self.entry >= 0]] = True
-        hit = np.flatnonzero(self.entry >= 0)
+        hit = np.flatnonzero((self.entry >= 0) & (delivered.qos > 0))
         self.when = np.full(len(expected.pair), FAR)
         self.when[self.entry[hit]] = delivered.ts[hit]
         first = np.full(number, FAR)
@@ -129,15 +136,20 @@ def _groups(expected, delivered, pairs):
     # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
     # be expected, what the client had asked for is not known, or the broker changes it.
     equal = np.bincount(both[count:], minlength=int(both.max(initial=-1)) + 1)
+    is_mixed = np.zeros(pairs, bool)
     if not (equal > 1).any():
-        return both
+        return both, is_mixed
     fine = grouped(both, columns[2])
     there = np.bincount(fine[count:], minlength=int(fine.max(initial=-1)) + 1)
-    is_mixed = np.zeros(pairs, bool)
     strange = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
     is_mixed[delivered.pair[strange]] = True
     is_mixed[expected.pair[expected.is_overlapped]] = True
-    return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2]))
+    return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2])), is_mixed
+
+
+def _lanes(some, is_mixed):
+    # A number for each pair and QoS; for pairs where QoS tells nothing it is one.
+    return some.pair * 4 + np.where(is_mixed[some.pair], 0, some.qos)
 
 
 class _Ranked:

@@ -29,8 +29,10 @@ class Lost:
         self.at = np.flatnonzero(missing)
         some, _, _ = _around(route, found.is_got, self.at)
         same = grouped(route, expected.qos)
-        earlier, later = _neighbours(same, found.is_got, self.at)
-        # What another session got says nothing of what waited in this one.
+        # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
+        # another session got says nothing of what waited in this one.
+        accepted = published.accepted[expected.message]
+        earlier, later = _neighbours(same, accepted, found.when < FAR, self.at)
         until = expected.until[self.at]
         before, behind = earlier >= 0, (later >= 0) & (found.when[later] <= until)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
@@ -42,6 +44,10 @@ class Lost:
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
         behind &= ~has_strange[found.groups[self.at]]
         waits = some & self._may_wait(facts, published, expected, found)
+        # Of equal ones nobody knows which of them waits.
+        value = found.groups[self.at]
+        has_waiting = np.bincount(value, waits, len(found.equal)) > 0
+        waits |= some & has_waiting[value] & expected.is_busy[self.at]
         self.reason = np.select(
             [waits, before & behind & ~assumed, full, stuck, some & assumed, some]
             + [elsewhere, any_producer],
@@ -50,6 +56,7 @@ class Lost:
         )
         implied = expected.is_implied[self.at]
         self.reason[implied & ~waits] = _IMPLIED
+        self.reason[found.is_blurred[found.groups[self.at]]] = _BLURRED
         if is_group:
             self.reason[:] = _GROUP
         self.is_explained = (self.reason < _STUCK) | (self.reason == _IMPLIED)
@@ -59,9 +66,10 @@ class Lost:
         # the end of the session, or until the message was too old.
         at, message, row = self.at, expected.message, published.row[expected.message]
         accepted = published.accepted[message]
-        is_got = found.is_got & (expected.qos > 0)
+        # Of equal ones nobody knows how long each has waited.
+        is_got = (found.when < FAR) & (expected.qos > 0) & (found.equal[found.groups] == 1)
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
-        earlier, later = _neighbours(expected.pair, is_got, at)
+        earlier, later = _neighbours(expected.pair, accepted, is_got, at)
         before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
         expiry_s = np.where(row < 0, -1, facts.expiry_s[row])[at]
         is_over = expiry_s >= 0
@@ -125,10 +133,10 @@ def _around(group, mask, at):
     return all_of > 0, so_far > 0, all_of > so_far
 
 
-def _neighbours(group, mask, at):
-    # For the entries `at`: the nearest one in their group, before and behind, for which the
-    # mask is set; -1 where there is none.
-    order = np.argsort(group, kind="stable")
+def _neighbours(group, when, mask, at):
+    # For the entries `at`: the nearest ones in their group, taken on by the broker before and
+    # behind, for which the mask is set; -1 where there is none.
+    order = np.lexsort((when, group))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     here, is_set = place[at], mask[order]
@@ -143,7 +151,7 @@ def _neighbours(group, mask, at):
 
 
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP, _IMPLIED = range(10)
-_WAITS = 10
+_WAITS, _BLURRED = 10, 11
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -158,6 +166,11 @@ LOST = (
     (
         "not_knowable",
         "what came around it had waited in the broker: it may wait still, or have expired there",
+    ),
+    (
+        "not_knowable",
+        "equal ones came at another QoS than expected: one at QoS 0, which may get lost, looks "
+        "the same",
     ),
 )
 _REGULAR = 9  # so many delivered for each that is not

@@ -51,7 +51,7 @@ _WHY = {
     "MQTT-4.3.2-2": _FIRST,
     "MQTT-4.3.3-2": _FIRST,
     "MQTT-4.3.2-4": _WHOLE,
-    "MQTT-4.3.3-4": "it answered what came behind PUBREC, so it had read it, and did not send PUBREL",
+    "MQTT-4.3.3-4": "it had read PUBREC, as it answered what came behind, and sent no PUBREL",
     "MQTT-4.3.3-8": _WHOLE,
     "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
     "MQTT-4.6.0-1": _IN_ORDER,
