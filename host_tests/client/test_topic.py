@@ -16,8 +16,11 @@ patterns = st.builds(
 
 
 def reference(pattern, name):
-    """Level by level, as Appendix A says it."""
+    """Level by level, as Appendix A says it, and MQTT 5 §4.7.2: names that begin with $ are the
+    broker's own, and no filter that begins with a wildcard takes them."""
     wanted, there = pattern.split("/"), name.split("/")
+    if wanted[0] in ("#", "+") and name.startswith("$"):
+        return False
     if wanted[-1] == "#":
         # What stands before it is matched too: the parent level.
         there = there[: len(wanted) - 1]
@@ -32,6 +35,9 @@ def reference(pattern, name):
 @example("sport/#", "sport")
 @example("#", "/")
 @example("+/#", "a")
+@example("#", "$SYS/uptime")
+@example("+/uptime", "$SYS/uptime")
+@example("$SYS/#", "$SYS/uptime")
 def test_matching_is_as_the_reference_says(pattern, name):
     """31-A-HASH, 31-A-PLUS, 31-A-TOPIC."""
     expected = reference(pattern, name)

@@ -46,6 +46,9 @@ def matches(pattern, name, start=0, end=None):
     """Does the filter `pattern` match the topic name in `name[start:end]`?"""
     if end is None:
         end = len(name)
+    # MQTT-4.7.2: no wildcard takes a name that begins with $.
+    if start < end and name[start] == 36 and pattern and pattern[0] - 36:
+        return False
     p = 0
     while p < len(pattern):
         c = pattern[p]

@@ -25,7 +25,8 @@ class Message:
     """At level 5 what came with it; else None."""
 
     def matches(self, pattern: bytes | bytearray | memoryview) -> bool:
-        """Does the topic match the filter `pattern`, such as b"home/+/led"?"""
+        """Does the topic match the filter `pattern`, such as b"home/+/led"?  As at the broker,
+        no wildcard takes a topic that begins with $."""
     def done(self) -> None:
         """Let it be acknowledged before its body ends: what a `break` needs."""
     def refuse(self, reason: int) -> None:

@@ -31,7 +31,8 @@ class Message:
     def topic_is(self, name: bytes | bytearray | memoryview) -> bool:
         """Is the topic just `name`?"""
     def matches(self, pattern: bytes | bytearray | memoryview) -> bool:
-        """Does the topic match the filter `pattern`, such as b"home/+/led"?"""
+        """Does the topic match the filter `pattern`, such as b"home/+/led"?  As at the broker,
+        no wildcard takes a topic that begins with $."""
     def topic_into(self, target: bytearray | memoryview) -> int:
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
     def payload_into(self, target: bytearray | memoryview) -> int:
