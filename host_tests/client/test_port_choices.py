@@ -231,8 +231,26 @@ def test_look_up_that_fails_gives_the_address_that_was_found_before(sockets, mon
         open_tcp("another", 1883, None)
 
 
-def test_look_up_of_the_program_takes_the_place_of_the_port_s(sockets):
+def test_look_up_of_the_program_that_fails_gives_the_address_that_it_found_before(
+    sockets, monkeypatch
+):
+    monkeypatch.setattr("umqtt31.transport._addresses", {})
+    found = [(2, 1, 6, "", ("10.0.0.1", 1883))]
+
+    def look_up(server, port):
+        if not found:
+            raise OSError(-2)
+        return found.pop()
+
+    assert open_tcp("broker", 1883, None, look_up).address == ("10.0.0.1", 1883)
+    assert open_tcp("broker", 1883, None, look_up).address == ("10.0.0.1", 1883)
+    with pytest.raises(OSError):
+        open_tcp("another", 1883, None, look_up)
+
+
+def test_look_up_of_the_program_takes_the_place_of_the_port_s(sockets, monkeypatch):
     """Which waits for its name server, on a Pico W longer than the watchdog does."""
+    monkeypatch.setattr("umqtt31.transport._addresses", {})
     client = MQTTClient("a", "broker", 1884)
     asked = []
 

@@ -30,14 +30,7 @@ _addresses = {}
 
 
 def _look_up(server, port):
-    # A name server that is away for a while does not keep us from a broker that is there.
-    key = server, port
-    try:
-        _addresses[key] = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
-    except OSError:
-        if key not in _addresses:
-            raise
-    return _addresses[key]
+    return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
 
 
 def open_tcp(server, port, context, look_up=None):
@@ -48,7 +41,15 @@ def open_tcp(server, port, context, look_up=None):
     """
     if socket is None:
         raise OSError("no sockets in this build: give connect() a stream")
-    address = (look_up or _look_up)(server, port)
+    key = server, port
+    try:
+        address = (look_up or _look_up)(server, port)
+        _addresses[key] = address
+    except OSError:
+        # A name server that is away for a while does not keep us from a broker that is there.
+        address = _addresses.get(key)
+        if not address:
+            raise
     sock = socket.socket(address[0], address[1], address[2])
     try:
         sock.setblocking(False)

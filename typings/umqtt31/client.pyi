@@ -45,7 +45,8 @@ class MQTTClient:
     """Why `reconnect()` has failed so far."""
     look_up: Callable[[str, int], tuple[object, ...]] | None
     """`look_up(server, port)` -> the first of what `socket.getaddrinfo()` says; in place of that,
-    which waits for the name server."""
+    which waits for the name server.  Where either raises OSError, the address that was found last
+    is used."""
 
     @property
     def is_connected(self) -> bool:
