@@ -29,7 +29,8 @@ def encode(
     """-> properties as bytes, by their names in the standard: made once, used as often as
     you like.
 
-    Intervals are seconds.  `payload_format_indicator` 1: the payload is UTF-8 text.  Which
+    Intervals are seconds.  `payload_format_indicator` 1: the payload is UTF-8 text.
+    `user_property`: pairs, such as `(("unit", "°C"),)` or `names.items()` of a dict.  Which
     of them a packet may have is said by what takes them.  Allocates.  Raises ValueError,
     TypeError.
     """
