@@ -109,6 +109,7 @@ class MQTTClient:
     def reconnect(self, timeout_ms: int = 0) -> bool:
         """Connect, or go on connecting, in at most `timeout_ms` -> connected?
 
+        With a clean session if the last `connect()` asked for one, with a kept one without any.
         Waits before each attempt a random time of up to 1 s, 2 s, 4 s … 128 s.  Raises
         MQTTError only if the broker refuses for good, or CONNECT is larger than
         `buffer_size`; else `last_error` is why it is not connected yet.  Allocates.

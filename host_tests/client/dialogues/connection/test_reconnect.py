@@ -96,6 +96,14 @@ def test_reconnect_keeps_the_session_flag_of_connect():
         assert stream.has_answered() and d.client.is_connected
 
 
+def test_reconnect_before_any_connect_asks_for_a_kept_session():
+    """31-3.1-CLEAN"""
+    d = Dialogue(is_connected=False)
+    stream = d.new_stream(clean=False)
+    d.client.reconnect(5000)
+    assert stream.has_answered() and d.client.is_connected
+
+
 def test_reconnect_after_kept_connect_keeps_what_was_accepted():
     """31-4.2-RECONNECT: nothing accepted is lost to a new connection.
 
