@@ -43,7 +43,6 @@ MAY_BE_LARGE = {
     "ram.RamStore.open": CONSTRUCTS,
     "ram.RamStore.put": "runs up to MicroPython 1.25 only, where slices allocate",
     "recovery.Recovery.restore": CONSTRUCTS,
-    "transport._look_up": CONNECTS,
     "transport.broken": RAISES,
     "transport.open_stream": CONNECTS,
     "transport.open_tcp": CONNECTS,
