@@ -138,9 +138,13 @@ class Expected:
     @staticmethod
     def _is_busy(spans, own, accepted, until):
         # Did the client answer one delivery after the other, from the message on?
+        result = np.zeros(len(own), bool)
+        at = np.flatnonzero(spans.is_ever_busy[own])  # few are
+        own, accepted, until = own[at], accepted[at], until[at]
         online = spans.online(own, until) - spans.online(own, accepted)
         busy = spans.busy(own, until) - spans.busy(own, accepted)
-        return online - busy < PAUSE_US
+        result[at] = online - busy < PAUSE_US
+        return result
 
     def _delayed(self, spans, pairs):
         # Messages that the broker may have passed on long after they were first sent, to those

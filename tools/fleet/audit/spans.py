@@ -97,6 +97,7 @@ class Spans:
         self.server = np.array(numbers_of, np.int64)[codes]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
+        self.is_ever_busy = np.diff(self._busy[0][1]) > 0
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
 
     def online(self, span, times):
