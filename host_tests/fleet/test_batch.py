@@ -221,7 +221,8 @@ def test_since_cannot_tell_a_client_whose_connect_lies_before_one_of_the_capture
 
 
 def test_out_inside_the_captures_is_wrong_use(tmp_path):
-    with pytest.raises(batch.BadInput, match="--out"):
+    """`make audit` calls it OUT."""
+    with pytest.raises(batch.BadInput, match="another one for OUT"):
         batch.audit(tmp_path, tmp_path / "captures" / "out", {})
 
 

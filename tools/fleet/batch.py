@@ -175,9 +175,9 @@ def _check(folder, out):
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if places.is_within(out, folder):
-        raise BadInput("--out must not be in the folder with the captures")
+        raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
     if stream.state_folder(out).is_dir():
-        raise BadInput("%s belongs to `fleet stream`: take another --out" % out)
+        raise BadInput("%s belongs to `fleet stream`: name another folder for OUT" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
 

@@ -201,7 +201,7 @@ def source_options(text, out, once, password):
         if not folder.is_dir():
             raise BadInput("%s is no folder: name one with captures" % folder)
         if places.is_within(out, folder):
-            raise BadInput("--out must not be in the folder with the captures")
+            raise BadInput("%s is in the folder with the captures: name another --out" % out)
         return {"format": "mqtt_growing", "path": str(folder.resolve())}
     if once:
         raise BadInput("a broker never ends: leave out --once")
