@@ -228,6 +228,34 @@ def test_message_released_behind_a_later_one_waits_behind_it(tmp_path):
     assert _losses(capture, tmp_path) == [("unexplained", "not_knowable")]
 
 
+def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
+    """The broker passes on what is of QoS 2 when it is released, all of it at QoS 1."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    for number, value in enumerate((b"30", b"31", b"31", b"30"), 1):
+        _exchange(publisher, C2S, value, number, after_ms=800)
+        if number != 3:  # it is lost
+            _exchange(subscriber, S2C, value, number)
+    capture.now += 9_000_000
+    _exchange(publisher, C2S, b"30", 5)
+    _exchange(subscriber, S2C, b"30", 5)
+    for number, value in ((6, b"30"), (7, b"31")):
+        publisher.publish(C2S, b"t", value, 2, number)
+    _exchange(publisher, C2S, b"30", 8)
+    _exchange(subscriber, S2C, b"30", 8)
+    for number, value in ((6, b"30"), (7, b"31")):
+        publisher.ack(S2C, 0x50, number)
+        publisher.ack(C2S, 0x62, number)
+        publisher.ack(S2C, 0x70, number)
+        _exchange(subscriber, S2C, value, number)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    messages = tables["messages"]
+    sent = [ts for side, ts in rows(messages, "direction", "first_sent") if side == "c2s"]
+    assert [sorted(sent).index(ts) for (ts,) in rows(tables["losses"], "ts")] == [2]
+
+
 def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(tmp_path):
     """A broker passes a message of QoS 2 on when it is released."""
     capture = Capture()

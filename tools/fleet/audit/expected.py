@@ -15,7 +15,8 @@ _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need n
 class Expected:
     """Messages that a subscriber had to get, and others that it may have got.
 
-    `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message;
+    `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message; `released` when
+    a broker that waits for PUBREL could pass it on;
     `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
@@ -35,6 +36,8 @@ class Expected:
         self._merge(*columns)
         self.hash = published.hash[self.message]
         self.ts = published.sent[self.message]
+        is_released = (published.qos == 2) & (published.accepted < FAR)
+        self.released = np.where(is_released, published.accepted, published.sent)[self.message]
         self.qos = np.minimum(published.qos[self.message], self.granted)
 
     def _join(self, place, begin, end, some=None):
