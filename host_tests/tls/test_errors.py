@@ -1,12 +1,13 @@
 """Every wrong certificate, on both sides, against mosquitto: which text says what."""
 
 import datetime
+import ssl
 
 import pytest
 
 from host_tests.tls.hangup import CLOSE, RESET, HangUp
 from tools.brokers import Mosquitto
-from umqtt31 import tls, tlserror
+from umqtt31 import cpython, tls, tlserror
 
 ACCEPTED = b"\x20\x02\x00\x00"
 TRUST = "certificate of localhost: not trusted"
@@ -131,6 +132,24 @@ def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending)
     with HangUp(ending) as peer:
         [text] = run("outcomes", [[peer.port, "localhost", certificates.ssl()]])
     assert text.startswith(REFUSED)
+
+
+class Ended:
+    """A socket of Debian 12's Python, 3.11.2, whose peer hung up in the handshake."""
+
+    def recv_into(self, buf):
+        raise ssl.SSLZeroReturnError(ssl.SSL_ERROR_ZERO_RETURN, "TLS/SSL connection closed (EOF)")
+
+    send = recv = recv_into
+
+
+@pytest.mark.parametrize("name", ["readinto", "write"])
+def test_peer_that_hangs_up_on_debian_12s_python_is_named(name):
+    stream = cpython.TLSStream(Ended(), None, "localhost")
+    stream._is_wrapped = True
+    with pytest.raises(OSError, match="EOF") as caught:
+        getattr(stream, name)(bytearray(4))
+    assert tls.text_of(caught.value, "localhost").startswith(REFUSED)
 
 
 @pytest.mark.parametrize("name", ["server", "expired", "elsewhere"])

@@ -204,6 +204,9 @@ class tls:  # stands in for the module of that name
 # Of Mbed TLS: the peer sent an alert.
 _ALERT = -0x7780
 
+# A stream that ends where TLS goes on.  Debian 12's 3.11.2 takes it for an orderly end.
+_ENDED = (ConnectionError, _ssl.SSLEOFError, _ssl.SSLZeroReturnError)
+
 # What a later connection of the same context to the same server may resume.
 _sessions = weakref.WeakKeyDictionary()
 
@@ -226,7 +229,7 @@ class TLSStream(Socket):
             n = super().readinto(buf, n)
             if n == 0 and not (self._has_read or self.raw.version()):
                 raise _ssl.SSLEOFError(_ssl.SSL_ERROR_EOF, "end of stream")
-        except (ConnectionError, _ssl.SSLEOFError) as error:
+        except _ENDED as error:
             raise self._told(error) from error
         self._has_read = self._has_read or bool(n)
         return n
@@ -237,7 +240,7 @@ class TLSStream(Socket):
             return None
         try:
             return super().write(buf, off, n)
-        except (ConnectionError, _ssl.SSLEOFError) as error:
+        except _ENDED as error:
             raise self._told(error) from error
 
     def _told(self, error):
