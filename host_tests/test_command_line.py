@@ -102,3 +102,21 @@ def test_help_imports_no_group():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim", "run", "--seconds", "-1"],
+        ["sim", "run", "--seconds", "0"],
+        ["sim", "run", "--cores", "0"],
+        ["fuzz", "run", "--seconds", "0"],
+        ["soak", "--minutes", "-1"],
+        ["docs", "serve", "--port", "99999"],
+    ],
+)
+def test_number_that_means_nothing_is_refused_with_its_option(words):
+    """Zero seconds kept every promise, or never ended."""
+    done = CliRunner().invoke(command_line.main, words)
+    assert done.exit_code == 2
+    assert f"Invalid value for '{words[-2]}'" in done.output

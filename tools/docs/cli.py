@@ -36,7 +36,7 @@ def build(out: str | None) -> None:
 
 
 @cli.command()
-@click.option("--port", default=8000, show_default=True)
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True)
 def serve(port: int) -> None:
     """Show the site on this computer, built anew at each change, until Ctrl-C."""
     from mkdocs.commands.serve import serve as serve_site

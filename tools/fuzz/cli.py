@@ -18,7 +18,13 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--seconds", default=300, show_default=True, help="How long to hunt.")
+@click.option(
+    "--seconds",
+    type=click.IntRange(1),  # libFuzzer takes 0 for ever
+    default=300,
+    show_default=True,
+    help="How long to hunt.",
+)
 @click.option("--seed", default=0, help="Of libFuzzer's dice; 0 for another one each time.")
 def run(seconds: int, seed: int) -> None:
     """Hunt, guided by the coverage of the client; exit status 1 with a finding."""

@@ -18,9 +18,17 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--seconds", default=60.0, show_default=True, help="Stop after so long.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Stop after so long.",
+)
 @click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
-@click.option("--cores", type=int, default=None, help="Processes; all cores if not given.")
+@click.option(
+    "--cores", type=click.IntRange(1), default=None, help="Processes; all cores if not given."
+)
 def run(seconds: float, seed: int, cores: int | None) -> None:
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()

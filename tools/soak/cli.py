@@ -25,7 +25,13 @@ _PROBE = Path(__file__).parent / "device" / "soak_node.py"
 
 
 @click.command()
-@click.option("--minutes", default=30.0, show_default=True, help="How long things break.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="How long things break.",
+)
 @click.option("--seed", default=1, show_default=True, help="Chooses what breaks when.")
 @click.option("--bits", type=click.Choice(["32", "64"]), default="32", show_default=True)
 @click.option("--level", type=click.Choice(["3", "4", "5"]), default="3", show_default=True)
