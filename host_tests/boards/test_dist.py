@@ -79,7 +79,8 @@ def test_mpremote_installs_from_the_index_on_an_empty_board(
         words = [sys.executable, "-m", "mpremote", "connect", board.port]
         words += ["mip", "install", "--index", url, *options, "+", "exec", program]
         done = run(*words)
-    assert done.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__{suffix}"
+    # In any place: mpremote's own words may wait in a buffer, the board's do not.
+    assert f"{version()} /lib/umqtt31/__init__{suffix}" in done.splitlines()
 
 
 @pytest.mark.parametrize(

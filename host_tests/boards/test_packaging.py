@@ -62,4 +62,5 @@ def test_mip_installs_the_library_with_and_without_extras(
         command += ["mip", "install", f"{url}/{package}", "+", "exec", program]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == expected
+    # In any place: mpremote's own words may wait in a buffer, the board's do not.
+    assert expected in done.stdout.splitlines()
