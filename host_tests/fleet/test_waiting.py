@@ -65,7 +65,8 @@ def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is(tmp_path):
         if number != 20:
             _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
     found = _losses(capture, tmp_path)
-    assert found.count(("not_delivered", "proved")) == 1
+    # While it was away it may have been connected where nothing was captured.
+    assert found.count(("not_delivered", "likely")) == 1
     assert found.count(("unexplained", "not_knowable")) == 20
 
 

@@ -21,9 +21,9 @@ class Expected:
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to;
-    `is_implied`: only other deliveries tell that there was a subscription.  `until`: end
-    of the session; `is_busy`: up to then, or until it was too old, the client had always another
-    delivery to answer.
+    `is_implied`: only other deliveries tell that there was a subscription.  `is_away`: the client
+    was not connected when the broker took it on; `until`: end of the session; `is_busy`: up to
+    then, or until it was too old, the client had always another delivery to answer.
     `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
@@ -91,6 +91,8 @@ class Expected:
         expiry_s = facts.expiry_s[row]
         due[at] = self._is_reached(spans, own[at], accepted[at], expiry_s[at])
         at = at[due[at]]
+        away = np.zeros(len(due), bool)
+        away[at] = spans.online(own[at], accepted[at] + 1) == spans.online(own[at], accepted[at])
         busy = np.zeros(len(due), bool)
         gone = np.where(expiry_s < 0, FAR, accepted + expiry_s * 1_000_000)[at]
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
@@ -103,7 +105,7 @@ class Expected:
             away = is_gone[own] & (accepted >= spans.end[own])
             due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
         inside &= ~implied
-        rest = busy, until, ~spans.is_implied[own]
+        rest = away, busy, until, ~spans.is_implied[own]
         return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep], implied, *rest
 
     def _is_plain(self, own, row, elsewhere):
@@ -167,7 +169,7 @@ class Expected:
     def _optional(pair, message, granted):
         # What a subscriber may have got, and need not.
         no, zero = np.zeros(len(pair), bool), np.zeros(len(pair), np.int64)
-        return pair, message, granted, *[no] * 8, zero, no
+        return pair, message, granted, *[no] * 9, zero, no
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
@@ -196,6 +198,7 @@ class Expected:
         assumed,
         elsewhere,
         implied,
+        away,
         busy,
         until,
         is_subscribed,
@@ -218,6 +221,7 @@ class Expected:
         self.is_elsewhere = _over(np.logical_and, elsewhere[sort], first)
         self.is_implied = _over(np.logical_or, implied[sort], first)
         busy |= ~due  # those that it is due to decide
+        self.is_away = _over(np.logical_or, away[sort], first)
         self.is_busy = _over(np.logical_and, busy[sort], first)
         self.until = _over(np.maximum, np.where(due, until, 0)[sort], first)
         # The broker may send one for each subscription, as it is when the message gets there.

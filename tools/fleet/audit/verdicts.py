@@ -39,6 +39,7 @@ class Lost:
         stuck = expected.is_stuck[self.at] & ~behind
         full = stuck & expected.is_full[self.at]
         assumed = expected.is_assumed[self.at]
+        away = expected.is_away[self.at] & some & before & behind
         elsewhere = expected.is_elsewhere[self.at]
         has_strange = np.zeros(len(found.equal), bool)
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
@@ -49,9 +50,9 @@ class Lost:
         has_waiting = np.bincount(value, waits, len(found.equal)) > 0
         waits |= some & has_waiting[value] & expected.is_busy[self.at]
         self.reason = np.select(
-            [waits, before & behind & ~assumed, full, stuck, some & assumed, some]
+            [waits, before & behind & ~assumed & ~away, full, stuck, some & assumed, away, some]
             + [elsewhere, any_producer],
-            [_WAITS, _BETWEEN, _FULL, _STUCK, _ASSUMED, _SOME, _ELSEWHERE, _OTHERS],
+            [_WAITS, _BETWEEN, _FULL, _STUCK, _ASSUMED, _AWAY, _SOME, _ELSEWHERE, _OTHERS],
             _NONE,
         )
         implied = expected.is_implied[self.at]
@@ -59,7 +60,7 @@ class Lost:
         self.reason[found.is_blurred[found.groups[self.at]]] = _BLURRED
         if is_group:
             self.reason[:] = _GROUP
-        self.is_explained = (self.reason < _STUCK) | (self.reason == _IMPLIED)
+        self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
     def _may_wait(self, facts, published, expected, found):
         # Nothing behind it came in time, and what came around it had waited in the broker: up to
@@ -151,7 +152,7 @@ def _neighbours(group, when, mask, at):
 
 
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP, _IMPLIED = range(10)
-_WAITS, _BLURRED = 10, 11
+_WAITS, _BLURRED, _AWAY = 10, 11, 12
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -171,6 +172,11 @@ LOST = (
         "not_knowable",
         "equal ones came at another QoS than expected: one at QoS 0, which may get lost, looks "
         "the same",
+    ),
+    (
+        "likely",
+        "messages around it were delivered; it came while the subscriber was away, who may have "
+        "been connected where nothing was captured",
     ),
 )
 _REGULAR = 9  # so many delivered for each that is not
