@@ -20,7 +20,7 @@ def archive(request, monkeypatch):
         def extractall(self, path=".", members=None, *, numeric_owner=False):
             extract(self, path, members, numeric_owner=numeric_owner)
 
-        monkeypatch.delattr(tarfile, "data_filter")
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
         monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as made:
