@@ -9,7 +9,15 @@ from host_tests.client.dialogue import (
     modules_with,
     with_ids_from_1,
 )
-from host_tests.client.wire import puback, publish, suback, subscribe
+from host_tests.client.wire import (
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+    pubrel,
+    suback,
+    subscribe,
+)
 from tools.standin.clock import Clock
 from tools.standin.sockets import Sockets
 from tools.standin.stream import ScriptedStream
@@ -87,6 +95,20 @@ def test_publish_when_the_link_is_lost_then_connects_and_publishes_again():
     net.client.publish(b"t", b"x", False, 1)
     assert second.has_answered()
     assert net.client.told == ["lost", "reconnect", 1, "reconnect", 2]
+
+
+def test_publish_at_qos2_when_the_link_is_lost_behind_pubrec_then_publishes_as_new():
+    """C: PUBLISH 1; B: PUBREC 1, the link is lost; C: PUBLISH 2, for all that came of 1."""
+    first = Stream(wire.connack())
+    second = Stream(wire.connack(0, 1))
+    net = Network(first, second)
+    net.client.connect(False)
+    first.answer(publish(b"t", b"x", 2, 1), pubrec(1))
+    first.answer(pubrel(1), b"")
+    second.answer(publish(b"t", b"x", 2, 2), pubrec(2))
+    second.answer(pubrel(2), pubcomp(2))
+    net.client.publish(b"t", b"x", False, 2)
+    assert first.has_answered() and second.has_answered()
 
 
 def test_wait_msg_and_check_msg_when_the_link_is_lost_then_go_on():
