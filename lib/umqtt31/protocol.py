@@ -622,7 +622,7 @@ class Protocol:
         self.unsent -= 1
         if waits & _WAITS >= _OWE_PUBREL:
             # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
-            self._waits[slot] = waits & ~_WAITS | _OWE_PUBREL
+            self._waits[slot] = waits & ~(_WAITS | _MAYBE) | _OWE_PUBREL
             self._owed += 1
             return self.next()
         buf = self._buffers[slot]
@@ -639,7 +639,7 @@ class Protocol:
         if waits & _AGED:
             self.aged -= 1
         if waits & _WAITS:
-            self._waits[slot] = waits & ~_AGED | _WAS_SENT
+            self._waits[slot] = waits & ~(_AGED | _MAYBE) | _WAS_SENT
         else:
             self.remove(self.count - self.unsent - 1)  # 31-4.1-Q0: sent once, no answer awaited
         return self._write_out(buf, n)

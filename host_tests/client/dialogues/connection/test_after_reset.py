@@ -6,7 +6,7 @@ MQTT 3.1 §4; a KeepingStore stands in for the journal.
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from tools.standin.store import KeepingStore
-from umqtt31 import FULL
+from umqtt31 import FULL, PROTOCOL, MQTTError
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = ("test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup",)
@@ -36,6 +36,25 @@ def test_c2b_what_was_in_flight_before_a_reset_is_in_flight_and_not_given_up():
     again.b2c(pubrec(2))
     again.b2c(pubcomp(2))
     again.c2b(pubrel(2), publish(b"t", b"5", 1, ids[2]))
+
+
+def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
+    """Packets that no broker sends, as long as an answer."""
+    for qos, firsts in ((1, b"\xc0\xc4"), (2, b"\xd0\xd4")):
+        for first in firsts:
+            store = KeepingStore()
+            d = Dialogue(store=store, clean=False)
+            d.publish(b"1", qos)
+            again = Dialogue(store=store, is_connected=False)
+            again.connect(False)
+            again.c2b(publish(b"t", b"1", qos, 1, dup=1))
+            again.stream.feed(bytes((first, 2, 0, 1)))
+            try:
+                again.work()
+            except MQTTError as error:
+                assert error.code == PROTOCOL
+            assert again.client.inflight == 1
+            assert b"\x62" not in again.stream.take()
 
 
 def test_c2b_what_was_only_queued_before_a_reset_waits():
