@@ -133,6 +133,16 @@ def test_socket_when_connecting_fails_at_once_then_it_is_closed(sockets, number)
     assert [sock.is_closed for sock in sockets.made] == [True]
 
 
+def test_socket_when_ctrl_c_comes_while_it_connects_then_it_is_closed(sockets, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeSocket, "connect", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_tcp("broker", 1883, None)
+    assert [sock.is_closed for sock in sockets.made] == [True]
+
+
 def test_connect_when_build_has_no_sockets_then_says_so(monkeypatch):
     monkeypatch.setattr("umqtt31.transport.socket", None)
     with pytest.raises(OSError, match="give connect\\(\\) a stream"):

@@ -69,7 +69,7 @@ def open_tcp(server, port, context, look_up=None):
 
             return wrap(sock, context, server)
         return sock
-    except Exception:
+    except BaseException:
         sock.close()
         raise
 
