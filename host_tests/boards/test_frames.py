@@ -19,6 +19,7 @@ OTHERS = "keeps another client's names, and its costs"
 MAY_BE_LARGE = {
     "client.MQTTClient.__init__": CONSTRUCTS,
     "client.MQTTClient.reconnect": CONNECTS,
+    "client.MQTTClient._make_connect": CONNECTS,
     "client.MQTTClient._begin": CONNECTS,
     "client.MQTTClient._take": CONNECTS,
     "client.MQTTClient._check_request": SUBSCRIBES,

@@ -186,6 +186,7 @@ class MQTTClient(_client.MQTTClient):
         """
         if stream and not callable(stream):
             raise TypeError("stream must be a function that opens one")
+        self._make_connect(clean_session)
         await self.disconnect()
         self._is_over = False
         if stream:

@@ -621,8 +621,8 @@ class MQTTClient:
             self._attempts += 1
         return time.ticks_diff(self._attempt_at, now)
 
-    def _begin(self, clean, stream, is_anew=False):
-        # `is_anew`: what there was ends, once it is clear that this can begin.
+    def _make_connect(self, clean):
+        # -> CONNECT; raises where it cannot be sent.
         level, client_id, user, password, keepalive = self._identity
         if not (client_id or clean or level == 5):
             raise ValueError("an empty client_id needs clean_session=True")
@@ -641,6 +641,11 @@ class MQTTClient:
         make = connect_packet if level < 5 else self._protocol.connect_packet
         packet = make(LEVELS[level][0], flags, keepalive, fields)
         self._fit(len(packet) - len(client_id))
+        return packet
+
+    def _begin(self, clean, stream, is_anew=False):
+        # `is_anew`: what there was ends, once it is clear that this can begin.
+        packet = self._make_connect(clean)
         self._rest(time.ticks_ms())
         if is_anew:
             self._close()
@@ -657,7 +662,7 @@ class MQTTClient:
         check_stream(stream)
         self._raw = stream
         self._began_at = now = time.ticks_ms()
-        self._protocol.keepalive_ms = keepalive * 1000
+        self._protocol.keepalive_ms = self._identity[4] * 1000
         self._protocol.begin(clean, packet, now)
         self._protocol.write = stream.write
         heap_lock()

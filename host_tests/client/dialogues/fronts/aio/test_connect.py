@@ -68,6 +68,25 @@ def test_connect_that_cannot_be_sent_raises_in_place_of_trying_for_ever():
     Desk().run(main)
 
 
+def test_connect_that_cannot_be_sent_ends_nothing():
+    """What was in flight is not given up for it, and the connection goes on."""
+
+    async def main(desk):
+        client, stream = await desk.connected()
+        client.publish_nowait(b"t", b"a", qos=1)
+        stream.take()
+        dropped = []
+        client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
+        client.set_last_will(b"w", b"x" * 300)
+        assert (await raised_by(client.connect(True, desk.open))).code == TOO_LARGE
+        assert not dropped and client.is_connected and stream.take() == b""
+        stream.feed(wire.puback(1))
+        await client.flush()
+        await client.disconnect()
+
+    Desk().run(main)
+
+
 def test_tasks_begun_before_connect_wait_for_the_connection():
     async def main(desk):
         client, stream = desk.client, desk.streams[0]
