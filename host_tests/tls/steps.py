@@ -16,6 +16,7 @@ from tools.standin.dice import Thrown
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.tls import context_of, text_of, wrap
+from umqtt31.transport import broken
 
 if sys.implementation.name == "cpython":
     import ssl as tls
@@ -219,6 +220,11 @@ def unchecked(port):
     answer = shake(stream)
     stream.close()
     return answer
+
+
+def text_of_loss(number):
+    """-> what a connection in use is lost for, when its stream raises this number."""
+    return str(broken(OSError(number), ("localhost", 8883, True), False))
 
 
 def text_of_number(number):

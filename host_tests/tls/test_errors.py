@@ -113,6 +113,12 @@ def test_error_that_is_not_of_tls_is_told_as_it_is(run):
     assert run("text_of_number", -0x6600).startswith("TLS: ")
 
 
+def test_alert_on_a_connection_in_use_is_none_of_the_handshake(run):
+    """It says nothing of certificates then: a record that was changed on its way, for one."""
+    text = run("text_of_loss", -0x7780)
+    assert "lost: " in text and "30592" in text and "handshake" not in text
+
+
 @pytest.mark.parametrize("number", [12, 16])
 def test_numbers_for_no_memory_are_known(run, number):
     """The system's, and that of Mbed TLS's large numbers, which comes as if it were one."""

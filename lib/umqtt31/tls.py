@@ -161,7 +161,8 @@ def wrap(sock, context, server):
 
 
 def text_of(error, server):
-    """-> one line on `error`, which `wrap()` or one of its streams raised."""
+    """-> one line on `error`, which `wrap()` or one of its streams raised; without a `server`
+    behind the handshake."""
     try:
         from .tlserror import text_of as found
 

@@ -16,7 +16,8 @@ _NO_BIGNUM = const(16)
 
 
 def text_of(error, server):
-    """-> one line on `error`: what is wrong, and with whose certificate."""
+    """-> one line on `error`: what is wrong, and with whose certificate; `server` is None
+    behind the handshake."""
     text = str(error)
     number = error.args[0] if error.args and isinstance(error, OSError) else 0
     if (
@@ -26,7 +27,7 @@ def text_of(error, server):
         or "emory" in text
     ):
         return "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
-    if number == _ALERT or "ALERT" in text:
+    if server and (number == _ALERT or "ALERT" in text):
         return (
             "%s ended the handshake: it wants another certificate from us, or one at all, "
             "or speaks no TLS at this port (%s)" % (server, text)
@@ -41,7 +42,7 @@ def text_of(error, server):
         reasons.append("for another host")
     if not reasons and "CERTIFICATE_VERIFY" in text:
         reasons.append("not trusted")
-    if reasons:
+    if reasons and server:
         return "certificate of %s: %s" % (server, ", ".join(reasons))
     text = " ".join(text.split())
     if number == 0:

@@ -97,7 +97,7 @@ def broken(error, address, is_new):
     if address[2]:
         from .tls import text_of
 
-        error = text_of(error, address[0])
+        error = text_of(error, address[0] if is_new else None)
         if number and number < 0:
             number = None  # of Mbed TLS
     text = "connection to the broker %s port %d lost: %s"
