@@ -24,6 +24,8 @@ _FORMATS = ("256s", "1024s", "4096s", "16384s", "65536s")
 
 
 _PLAIN = (bytes, bytearray)  # made here, since making a tuple allocates
+# A builtin is found only behind a miss in the module and a linear search.
+_isinstance = isinstance
 
 
 def _width(n):
@@ -51,11 +53,11 @@ def new_buffer(size):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if isinstance(value, str):
+    if _isinstance(value, str):
         return value.encode()
-    if isinstance(value, _PLAIN):
+    if _isinstance(value, _PLAIN):
         return value
-    if not isinstance(value, memoryview):
+    if not _isinstance(value, memoryview):
         return _copied(name, value)
     return value if getattr(value, "itemsize", 1) == 1 else bytes(value)
 
