@@ -168,9 +168,15 @@ class MQTTClient:
         self._attempt_at = None  # ticks of the next one, when that is known
         self._began_at = None  # ticks, while the broker has not accepted
         self._raw = self._error = None  # the stream; why it was lost, if that was not told
+        self._readinto = None  # the stream's
         make = Protocol
         if level == 5:
             from .v5 import Protocol5 as make
+        # A method is found only behind a search among all attributes, but for these.
+        self.publish = self.publish
+        self.poll = self.poll
+        self._poll = self._poll
+        self._push = self._push
         self._protocol = protocol = make(
             RamStore() if store is None else store,
             max_inflight,
@@ -275,7 +281,7 @@ class MQTTClient:
                 self._rest(time.ticks_ms())
             heap_lock()
             self._push()
-            if self._error and not (qos & 6 or self._protocol.mqueue_store_qos0):
+            if self._error and not (qos & 6 or properties.mqueue_store_qos0):
                 self._tell()  # else it is kept, and poll() tells
         return retain
 
@@ -338,13 +344,14 @@ class MQTTClient:
 
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""
+        protocol = self._protocol
         start = time.ticks_ms()
-        while self._protocol.count or self._protocol.left:
+        while protocol.count or protocol.left:
             left_ms = timeout_ms - self._since(start)
-            if left_ms <= 0 or self._protocol.state != _ONLINE:
+            if left_ms <= 0 or protocol.state != _ONLINE:
                 return False
             self.poll(min(left_ms, 50))
-        self._protocol.store.sync()
+        protocol.store.sync()
         return True
 
     # --- the stream -------------------------------------------------------------------------
@@ -361,7 +368,7 @@ class MQTTClient:
         try:
             while protocol.left or protocol.is_due and protocol.next():
                 n = protocol.left
-                n = self._raw.write(protocol.out, protocol.end - n, n)
+                n = protocol.write(protocol.out, protocol.end - n, n)
                 if not n:
                     protocol.wait(time.ticks_ms())
                     return
@@ -425,7 +432,7 @@ class MQTTClient:
         self._protocol.lost()
         raw = self._raw
         if raw:
-            self._raw = None
+            self._raw = self._readinto = None
             try:
                 raw.close()
             except OSError:
@@ -465,7 +472,7 @@ class MQTTClient:
             handled = 0
             try:
                 while handled < most and protocol.room > 0:
-                    n = self._raw.readinto(framing.into, framing.need)
+                    n = self._readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
                             self._fail(_CLOSED)
@@ -541,11 +548,11 @@ class MQTTClient:
         What arrives meanwhile waits.  At most a day.
         """
         now = time.ticks_ms()
-        state = self._protocol.state
-        if state == _ONLINE:
-            return self._protocol.due_in(now)
-        if self._attempt_at is not None and not state:
-            now = self._protocol.expires_in(now, time.ticks_diff(self._attempt_at, now))
+        protocol = self._protocol
+        if protocol.state == _ONLINE:
+            return protocol.due_in(now)
+        if self._attempt_at is not None and not protocol.state:
+            now = protocol.expires_in(now, time.ticks_diff(self._attempt_at, now))
             return max(0, now)
         return 0
 
@@ -646,6 +653,7 @@ class MQTTClient:
     def _begin(self, clean, stream, is_anew=False):
         # `is_anew`: what there was ends, once it is clear that this can begin.
         packet = self._make_connect(clean)
+        protocol = self._protocol
         self._rest(time.ticks_ms())
         if is_anew:
             self._close()
@@ -655,16 +663,17 @@ class MQTTClient:
             if clean:
                 from .giveup import start_over
 
-                start_over(self._protocol, self._give_up)
+                start_over(protocol, self._give_up)
         self._clean = clean
         self._error = None
         stream = stream or open_stream(self._opener, self._address, self.look_up)
         check_stream(stream)
         self._raw = stream
+        self._readinto = stream.readinto
         self._began_at = now = time.ticks_ms()
-        self._protocol.keepalive_ms = self._identity[4] * 1000
-        self._protocol.begin(clean, packet, now)
-        self._protocol.write = stream.write
+        protocol.keepalive_ms = self._identity[4] * 1000
+        protocol.begin(clean, packet, now)
+        protocol.write = stream.write
         heap_lock()
         self._push()
         self._tell()
@@ -710,7 +719,7 @@ class MQTTClient:
         code = 0
         try:
             while not code:
-                n = self._raw.readinto(framing.into, framing.need)
+                n = self._readinto(framing.into, framing.need)
                 if not n:
                     break
                 code = protocol.received(n)
@@ -743,7 +752,7 @@ class MQTTClient:
             heap_lock()
             self._push()
             while self._raw and protocol.left:
-                if self._since(start) >= self._protocol.timeout_ms:
+                if self._since(start) >= protocol.timeout_ms:
                     return False
                 time.sleep_ms(1)
                 heap_lock()
@@ -850,11 +859,12 @@ class MQTTClient:
 
     def _await_answer(self, request=None):
         # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more, or not this one.
+        protocol = self._protocol
         start = time.ticks_ms()
-        while self._protocol.state != _ONLINE or self._protocol.request:
-            if request and request is not self._protocol.request:
+        while protocol.state != _ONLINE or protocol.request:
+            if request and request is not protocol.request:
                 break
-            if self._since(start) >= self._protocol.timeout_ms:
+            if self._since(start) >= protocol.timeout_ms:
                 self._fail(_TIMEOUT)
             heap_lock()
             self._poll(1)  # a subclass may have a poll() of its own

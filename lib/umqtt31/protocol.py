@@ -201,8 +201,10 @@ class Protocol:
         self.next = self.next
         self.tick = self.tick
         self.framing = Framing(size)
+        self._take = self.framing.take
         self._head = self.framing.head
         self.message = self._new_message(self.framing.rx)
+        self._read = self.message.read
         self._order = list(range(n))
         # By slot.  The ids are a list, which is searched in C; the last is the request's.  That
         # of a free slot, which waits for nothing, stays until _next_id() looks at all.
@@ -283,7 +285,7 @@ class Protocol:
         self.rewind()  # and is due, for the front to look
         self.left = 0
         self.request = None
-        self._ids[self._n] = 0
+        self._ids[-1] = 0
 
     def _accept(self, first):
         # 31-3.2-CONNACK, 31-2.2-RC
@@ -716,10 +718,10 @@ class Protocol:
                 self._waits[slot] = 0  # the next one takes its place
                 self.count = 0
                 return HANDLED
-        framing = self.framing
-        n = framing.take(n)
+        n = self._take(n)
         if not n:
             return 0
+        framing = self.framing
         if n & 0xF0 == _PACKET_PUBLISH and not framing.have and self.state == _ONLINE:
             return self._on_publish(n)
         event = 0
@@ -730,7 +732,7 @@ class Protocol:
             if event != HANDLED or not framing.have:
                 return event
             # It was so short that the next one may be here already.
-            n = framing.take(0)
+            n = self._take(0)
         return _PROTOCOL if n else event
 
     def _handle(self, first):
@@ -867,13 +869,12 @@ class Protocol:
 
     def _on_publish(self, first):
         framing = self.framing
-        message = self.message
         if framing.is_oversize:
-            if not message.skip(first, framing):
+            if not self.message.skip(first, framing):
                 return _PROTOCOL
-        elif not message.read(first, framing.field, framing.length):
+        elif not self._read(first, framing.field, framing.length):
             return _PROTOCOL
-        if first & 4 and not self._is_new(message.packet_id):
+        if first & 4 and not self._is_new(self.message.packet_id):
             return HANDLED
         if framing.is_oversize:
             self.stats.oversize += 1
@@ -922,7 +923,7 @@ class Protocol:
         self._begin_request(request)
 
     def _begin_request(self, request):
-        self.last_id = self._ids[self._n] = self._next_id()
+        self.last_id = self._ids[-1] = self._next_id()
         self.request = request
         self._is_requested = self._was_requested = False
         self.is_due = True
@@ -953,7 +954,7 @@ class Protocol:
         length = 2
         for name in request[1]:
             length += len(name) + (3 if request[2] else 2)
-        length = write_number(buf, write_header(buf, first, length), self._ids[self._n])
+        length = write_number(buf, write_header(buf, first, length), self._ids[-1])
         for k in range(len(request[1])):
             length = write_string(buf, length, request[1][k])
             if request[2]:
@@ -964,9 +965,9 @@ class Protocol:
     def _on_request_ack(self, first):
         framing = self.framing
         request = self.request
-        if not request or framing.field != self._ids[self._n]:
+        if not request or framing.field != self._ids[-1]:
             return HANDLED  # stray: it answers no request of this connection
-        self._ids[self._n] = 0
+        self._ids[-1] = 0
         self.request = None
         self._is_requested = False
         self.has_moved = True

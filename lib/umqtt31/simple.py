@@ -207,7 +207,7 @@ class MQTTClient(_client.MQTTClient):
         try:
             while protocol.left or protocol.is_due and protocol.next():
                 n = protocol.left
-                n = self._raw.write(protocol.out, protocol.end - n, n)
+                n = protocol.write(protocol.out, protocol.end - n, n)
                 if not n:
                     protocol.wait(_client.time.ticks_ms())
                     break
@@ -344,7 +344,7 @@ class MQTTClient(_client.MQTTClient):
             event = 0
             try:
                 while not event and protocol.room > 0:
-                    n = self._raw.readinto(framing.into, framing.need)
+                    n = self._readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
                             self._fail(_CLOSED)
