@@ -86,7 +86,7 @@ def block(properties):
     return variable(len(properties)) + properties
 
 
-def connect_packet(protocol, head, flags, keepalive, fields):
+def connect(protocol, head, flags, keepalive, fields):
     """CONNECT as new bytes; see `packet`."""
     v5 = protocol.v5
     for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):

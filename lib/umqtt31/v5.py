@@ -11,11 +11,21 @@ from time import ticks_diff
 
 from micropython import const, heap_lock, heap_unlock
 
-from . import terms
 from .message import Message
 from .packet import copy, size_of, write_header, write_number, write_string
 from .properties import Properties, find, get, given, number_at, take, width
 from .protocol import Protocol
+from .terms import (
+    Options,
+    block,
+    check_options,
+    connect,
+    goodbye,
+    read_codes,
+    read_connack,
+    read_disconnect,
+    write_request,
+)
 
 # Options of a subscription, to be added to its QoS.
 NO_LOCAL = 0x04  # not what this client published
@@ -143,7 +153,7 @@ class Protocol5(Protocol):
 
     def __init__(self, store, window, queue, size, level, filters):
         Protocol.__init__(self, store, window, queue, size, level, filters)
-        self.v5 = terms.Options()
+        self.v5 = Options()
         self._most_window = window
         # What the broker allows: bytes of a packet, QoS, retained messages.
         self._most_bytes = 65535
@@ -161,7 +171,7 @@ class Protocol5(Protocol):
 
     # --- connections -------------------------------------------------------------------------
 
-    connect_packet = terms.connect_packet
+    connect_packet = connect
 
     def begin(self, is_clean, connect, now):
         """As Protocol."""
@@ -170,11 +180,11 @@ class Protocol5(Protocol):
 
     def write_first(self, packet):
         """As Protocol; DISCONNECT says what the program wants."""
-        Protocol.write_first(self, terms.goodbye(self, 0) if packet[0] == 0xE0 else packet)
+        Protocol.write_first(self, goodbye(self, 0) if packet[0] == 0xE0 else packet)
 
     def goodbye(self, code):
         """After this error: is there a DISCONNECT with its reason to write?  It is next."""
-        packet = terms.goodbye(self, code)
+        packet = goodbye(self, code)
         if packet:
             Protocol.write_first(self, packet)
             self.is_due = False
@@ -186,7 +196,7 @@ class Protocol5(Protocol):
         return _PROTOCOL
 
     def _accept(self, first):
-        code = terms.read_connack(self, first)
+        code = read_connack(self, first)
         self.was_clean = False  # that the session is present is what counts
         return code or self._begin_session()
 
@@ -201,14 +211,14 @@ class Protocol5(Protocol):
         if first & 15 != (2 if kind == 6 else 0):  # MQTT-2.1.3-1
             return _PROTOCOL
         if kind == 14:
-            return terms.read_disconnect(self)
+            return read_disconnect(self)
         if kind == 13 and n == -2:
             self.is_pinging = False
             return _HANDLED
         if n < 0:
             return _PROTOCOL
         if kind == 9 or kind == 11:
-            return terms.read_codes(self, first)
+            return read_codes(self, first)
         if kind >> 2 != 1:  # 4 to 7 acknowledge
             return self.break_with(_PROTOCOL_ERROR)
         if n > 1 and take(framing.rx, 1, n, _IN_ANSWER) != n:
@@ -267,10 +277,10 @@ class Protocol5(Protocol):
 
     def ask(self, request, filters, known):
         """As Protocol; raises ValueError for options that may not be."""
-        terms.check_options(request)
+        check_options(request)
         Protocol.ask(self, request, filters, known)
 
-    _write_request = terms.write_request
+    _write_request = write_request
 
     # --- publishing --------------------------------------------------------------------------
 
@@ -279,7 +289,7 @@ class Protocol5(Protocol):
         request, as bytes."""
         Protocol.prepare(self, None, max_age)
         if max_age is None:
-            return terms.block(given(properties or b"", _TO_SUBSCRIBE))
+            return block(given(properties or b"", _TO_SUBSCRIBE))
         if self._is_locked:
             return 0x100  # will be refused; what is prepared is the message that waits for room
         if properties is not self._extra:
