@@ -13,6 +13,11 @@ def schema(columns):
     return pa.schema(fields)
 
 
+def texts(column):
+    """A list of the strings of a column, coded or not; of codes Arrow makes one object each."""
+    return column.cast(pa.string()).to_numpy(zero_copy_only=False).tolist()
+
+
 def whole(column):
     """A column as one array: a copy only where it lies in several (Arrow copies always)."""
     if not isinstance(column, pa.ChunkedArray):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns import whole
+from ..columns import texts, whole
 from ..mqtt import matches
 from .messages import GRACE_US
 from .rows import FAR, servers
@@ -65,13 +65,13 @@ class Spans:
     """Subscriptions that match topics here; `place` and `span` are the matching pairs."""
 
     def __init__(self, subscriptions, names):
-        filters = subscriptions["filter"].to_pylist()
+        filters = texts(subscriptions["filter"])
         topics = [name for name in names.topics[:-1] if name]
         found = matched(set(filters), topics)
         rows = np.flatnonzero([bool(found[text]) for text in filters])
         chosen = subscriptions.take(pa.array(rows))
         filters = [filters[row] for row in rows.tolist()]
-        sites = [names.site_numbers.get(one) for one in chosen["site"].to_pylist()]
+        sites = [names.site_numbers.get(one) for one in texts(chosen["site"])]
         place, span = [], []
         for number, (text, site) in enumerate(zip(filters, sites, strict=True)):
             for name in found[text] if site is not None else ():
@@ -89,7 +89,7 @@ class Spans:
         self.is_implied = flags(chosen["is_implied"])
         self.is_own_excluded = flags(chosen["no_local"])
         self.keeps_retain = flags(chosen["as_published"])
-        ends = (chosen[name].to_pylist() for name in ("site", "client_id", "connection"))
+        ends = (texts(chosen[name]) for name in ("site", "client_id", "connection"))
         who = map(names.client_number, *ends)
         self.client = np.array(list(who), np.int64)
         codes, addresses = servers(chosen["connection"])

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns import texts
 from ..mqtt import matches
 from .rows import FAR, clients, dictionary, grouped, servers
 
@@ -30,7 +31,7 @@ class Names:
         first = np.full(len(self.clients), -1)
         first[who[::-1]] = np.arange(len(who))[::-1]
         known = np.flatnonzero(first >= 0)
-        connections = messages["connection"].take(pa.array(first[known])).to_pylist()
+        connections = texts(messages["connection"].take(pa.array(first[known])))
         self.numbers = {
             _key(self.clients[code], connection): code
             for code, connection in zip(known.tolist(), connections, strict=True)

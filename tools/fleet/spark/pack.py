@@ -140,10 +140,12 @@ def _used(column):
 
 
 def text_buckets(values, count):
-    """A bucket below `count` for each of some strings, the same everywhere and always."""
-    sums = [zlib.crc32(("" if value is None else value).encode()) for value in values]
+    """A bucket below `count` for each string of an array, the same everywhere and always; null
+    and no text at all are in the first."""
+    texts = values.cast(pa.binary()).fill_null(b"").to_numpy(zero_copy_only=False)
+    sums = np.fromiter(map(zlib.crc32, texts.tolist()), np.uint64, len(texts))
     # crc32 alone is linear: similar names would share their low bits.
-    mixed = np.array(sums, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = sums * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(33)) % np.uint64(count)).astype(np.int64)
 
 

@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..audit.rows import dictionary, nameless_client
@@ -40,7 +41,7 @@ def read_segments(source, part, ports, buckets, shelf=None):
         yield from gathered.flush()
     else:
         origin = _origin(source, first_ts=part.first_ts, begin=part.begin)
-        site_bucket = int(pack.text_buckets([source.site], buckets)[0])
+        site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
         for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
             found = link.segments(frames, ports, tally)
             if len(found.ts):
@@ -177,15 +178,14 @@ def events_by_client(table, count):
     site, sites = dictionary(table["site"])
     client, clients = dictionary(table["client_id"])
     connection, connections = dictionary(table["connection"])
-    texts = [*(value or None for value in clients.to_pylist()), None]
-    by_client = pack.text_buckets(texts, count)
-    bucket = by_client[client]
-    nameless = np.flatnonzero(np.array([value is None for value in texts])[client])
+    bucket = np.append(pack.text_buckets(clients, count), 0)[client]
+    is_nameless = np.append(pc.equal(clients, "").to_numpy(zero_copy_only=False), True)
+    nameless = np.flatnonzero(is_nameless[client])
     if len(nameless):
         used, codes = np.unique(connection[nameless], return_inverse=True)
         names = [nameless_client(name) for name in connections.take(pa.array(used)).to_pylist()]
-        bucket[nameless] = pack.text_buckets(names, count)[codes]
-    bucket = (bucket + pack.text_buckets(sites.to_pylist(), count)[site]) % count
+        bucket[nameless] = pack.text_buckets(pa.array(names), count)[codes]
+    bucket = (bucket + pack.text_buckets(sites, count)[site]) % count
     return pack.split(table, bucket)
 
 

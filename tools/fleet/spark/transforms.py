@@ -187,14 +187,14 @@ def _by_topic(messages, subscriptions, sequences, wills, buckets):
 def _split(name, table, column, buckets):
     if table.num_rows:
         codes, names = dictionary(table[column])
-        bucket = pack.text_buckets([*names.to_pylist(), None], buckets)[codes]
+        bucket = np.append(pack.text_buckets(names, buckets), 0)[codes]
         for number, some in pack.split(table, bucket):
             yield name, number, some
 
 
 def _by_device(messages, buckets):
     codes, names = dictionary(messages["device"])
-    bucket = np.append(pack.text_buckets(names.to_pylist(), buckets), -1)[codes]
+    bucket = np.append(pack.text_buckets(names, buckets), -1)[codes]
     for number, part in pack.split(messages.select(COLLECTED_COLUMNS), bucket):
         yield "readings", number, part
 
@@ -242,13 +242,17 @@ def _relate_topics(batches, messages, exempt, outbox):
 
 
 def _wanted(batches, messages):
-    # The subscriptions that can match these messages.
+    # The subscriptions that can match these messages, their strings not coded: of the many
+    # names in their parts only few are left.
+    found = []
     exact = _named(batches, "subscriptions")
-    found = [exact] if exact else []
-    known = beginnings(dictionary(messages["topic"])[1].cast(pa.string()))
-    for part in tasks.parts_of(batches, "wild"):
-        found.append(candidates(pack.load([part]), known))
-    found = [plain for plain in found if plain.num_rows]
+    if exact:
+        found.append(pack.plain(exact, schemas.SUBSCRIPTIONS))
+    wild = [pack.load([part]) for part in tasks.parts_of(batches, "wild")]
+    if wild:
+        known = beginnings(dictionary(messages["topic"])[1].cast(pa.string()))
+        near = candidates(pa.concat_tables(wild), known)
+        found.append(pack.plain(near, schemas.SUBSCRIPTIONS))
     return pack.joined(found) if found else schemas.SUBSCRIPTIONS.empty_table()
 
 
