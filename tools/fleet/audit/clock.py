@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import schemas
 from .messages import GRACE_US
-from .rows import SET_US, TYPES
+from .rows import SET_US, TYPES, any_of
 from .sessions import allowed_silence_us
 
 _ENDS = [TYPES[name] for name in ("TCP_FIN", "TCP_RESET")]
@@ -43,6 +43,8 @@ class Clock:
         is_long = (limit > 0) & (silence > limit * 1_000_000 * _CLOSES + _CLOSES_US)
         found = np.flatnonzero(is_long)
         # What the capture missed was no silence.
+        if not len(found):
+            return found, found
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
         # The server did not close, and in all that time said nothing either.
         found = found[~self._is_closed(at[before[found]], at[place[found]])]
@@ -57,7 +59,7 @@ class Clock:
         last, bye = np.full((2, len(rows.client_of)), -1)
         mine = at[rows.direction[at] == 1]
         last[rows.connection[mine]] = mine
-        ends = np.flatnonzero(np.isin(rows.kind, _ENDS) & (rows.direction == 1))
+        ends = np.flatnonzero(any_of(rows.kind, _ENDS) & (rows.direction == 1))
         bye[rows.connection[ends]] = ends
         connection = rows.connection[row]
         return (bye[connection] > before) & (last[connection] < row)

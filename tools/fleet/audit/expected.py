@@ -4,7 +4,7 @@ import numpy as np
 
 from .alignment import EARLY_US
 from .messages import GRACE_US
-from .rows import FAR, grouped
+from .rows import FAR, grouped, in_order
 from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
@@ -65,12 +65,16 @@ class Expected:
         entry, message = self._join(spans.place, (spans.begin - _EDGE_US)[span], end[span])
         own, pair = span[entry], pairs.of_span[entry]
         published, facts = self._published, self._facts
-        keep = ~(spans.is_own_excluded[own] & (published.client[message] == spans.client[own]))
-        own, pair, message = own[keep], pair[keep], message[keep]
+        if spans.is_own_excluded.any():
+            keep = ~(spans.is_own_excluded[own] & (published.client[message] == spans.client[own]))
+            own, pair, message = own[keep], pair[keep], message[keep]
         elsewhere = spans.server[own] != published.server[message]
         elsewhere &= published.server[message] != UNKNOWN
-        keep = ~self._is_copied(pair, message, elsewhere)
-        own, pair, message = own[keep], pair[keep], message[keep]
+        copied = self._is_copied(pair, message, elsewhere)
+        if copied.any():
+            own, pair, message, elsewhere = (
+                values[~copied] for values in (own, pair, message, elsewhere)
+            )
         row = published.row[message]
         sent, accepted = published.sent[message], published.accepted[message]
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
@@ -97,7 +101,7 @@ class Expected:
         gone = np.where(expiry_s < 0, FAR, accepted + expiry_s * 1_000_000)[at]
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
         # Of these nobody knows what else the client had asked for.
-        due &= ~implied | self._is_plain(own, row, elsewhere[keep])
+        due &= ~implied | self._is_plain(own, row, elsewhere)
         late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
         if self._is_group:
             # Each member may be the one, and must have had the time.
@@ -106,7 +110,7 @@ class Expected:
             due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
         inside &= ~implied
         rest = away, busy, until, ~spans.is_implied[own]
-        return pair, message, spans.qos[own], inside, due, *late, elsewhere[keep], implied, *rest
+        return pair, message, spans.qos[own], inside, due, *late, elsewhere, implied, *rest
 
     def _is_plain(self, own, row, elsewhere):
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
@@ -204,7 +208,7 @@ class Expected:
         is_subscribed,
     ):
         # Several filters of one client that match are one: the broker may send one copy.
-        sort = np.lexsort((message, pair))
+        sort = in_order(pair, message)
         pair, message = pair[sort], message[sort]
         is_new = np.ones(len(pair), bool)
         is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
@@ -236,4 +240,5 @@ def _counted(group, mask):
 
 
 def _over(function, values, first):
-    return function.reduceat(values, first) if len(first) else values[:0]
+    # Mostly there is one filter for each message.
+    return function.reduceat(values, first) if len(first) < len(values) else values

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import schemas
 from . import reasons
-from .rows import FAR, TYPES
+from .rows import FAR, TYPES, any_of
 from .sessions import allowed_silence_us, table
 
 _SERIES = 3  # refusals, or take-overs, that make a series
@@ -105,13 +105,13 @@ class _Ends:
         self.last = np.maximum.reduceat(rows.ts, first) if count else first
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
         self.has_packets = np.zeros(count, bool)
-        self.has_packets[rows.connection[is_packet]] = True
+        self.has_packets[rows.connection[np.flatnonzero(is_packet)]] = True
         self.heard = np.full(count, -1)  # last packet of the client
-        mine = is_packet & (rows.direction == 0)
+        mine = np.flatnonzero(is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = np.zeros(count, bool)  # has the client said anything
         self.said[rows.connection[mine]] = True
-        at = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
+        at = np.flatnonzero(any_of(rows.kind, _GOODBYES))
         self._goodbyes = at
         at = at[np.diff(rows.connection[at], prepend=-1) != 0]
         where = rows.connection[at]
@@ -222,7 +222,7 @@ def _sockets_left(rows, ends, found):
         opened[side][rows.connection[at]] = True
     is_quiet = np.ones(count, bool)
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
-    is_quiet[rows.connection[~np.isin(rows.kind, tcp)]] = False
+    is_quiet[rows.connection[np.flatnonzero(~any_of(rows.kind, tcp))]] = False
     for one in np.flatnonzero(opened[0] & opened[1] & is_quiet).tolist():
         is_over = ends.closed[one] < FAR
         why = (
@@ -308,7 +308,7 @@ def _capture(rows, sessions, ends, found):
     started[sessions.hello.row >= 0] = True
     # A subscriber's JSON lines are one direction by nature.
     captured = np.zeros(count, bool)
-    captured[rows.connection[rows.is_captured]] = True
+    captured[rows.connection[np.flatnonzero(rows.is_captured)]] = True
     for one in np.flatnonzero(sessions.is_one_way).tolist():
         text = ("only what the server sent", "only what the client sent")[int(ends.said[one])]
         why = "packets that must be answered are there, and not one answer"
@@ -319,7 +319,7 @@ def _capture(rows, sessions, ends, found):
         first, last = ends.begin[one], ends.last[one]
         text = "of what it did before nothing is judged"
         found.add("began_before", one, first, last, "proved", why, text)
-    is_gap = rows.kind == TYPES["GAP"]
+    is_gap = np.flatnonzero(rows.kind == TYPES["GAP"])
     places = np.bincount(rows.connection[is_gap], minlength=count)
     missing = np.bincount(rows.connection[is_gap], rows.payload_bytes[is_gap], count)
     for one in np.flatnonzero(places).tolist():

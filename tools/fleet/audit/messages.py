@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .. import schemas
 from . import envelopes
-from .rows import FAR, TYPES, grouped
+from .rows import FAR, TYPES, any_of, grouped
 from .sessions import table
 from .told import parsed
 
@@ -86,7 +86,7 @@ class Flows:
 
     def __init__(self, rows, sessions, gaps):
         self.rows = rows
-        is_ack = np.isin(rows.kind, (PUBACK, PUBREC, PUBREL, PUBCOMP))
+        is_ack = any_of(rows.kind, (PUBACK, PUBREC, PUBREL, PUBCOMP))
         is_publish = (rows.kind == PUBLISH) & ((rows.qos == 1) | (rows.qos == 2))
         select = np.flatnonzero((is_ack | is_publish) & (rows.packet_id > 0))
         kind = rows.kind[select]
@@ -150,13 +150,15 @@ class Flows:
         rows, row, key, kind = self.rows, self.row, self.key, self.kind
         publish = np.flatnonzero(kind == PUBLISH)
         at, before = publish[1:], publish[:-1]
-        same = key[at] == key[before]
-        same &= self.session[at] == self.session[before]
+        begun = row[publish]
+        same = np.ones(len(at), bool)
+        for values in (key[publish], self.session[publish]):
+            same &= values[1:] == values[:-1]
         for name in ("payload_hash", "topic", "qos"):
-            values = getattr(rows, name)
-            same &= values[row[at]] == values[row[before]]
+            values = getattr(rows, name)[begun]
+            same &= values[1:] == values[:-1]
         done = np.where(
-            rows.qos[row[at]] == 1,
+            rows.qos[begun[1:]] == 1,
             _between(kind == PUBACK, before, at),
             _between((kind == PUBCOMP) | self._is_refusal(), before, at),
         )
@@ -187,13 +189,15 @@ class Flows:
         self.stage_row = {}
         for name in _STAGES:
             mine = own & (self.kind == TYPES[name.upper()])
-            self.stage_row[name] = _least(np.where(mine, self.row, FAR), first, count)
+            at = np.flatnonzero(mine)
+            self.stage_row[name] = np.full(count, FAR)
+            np.minimum.at(self.stage_row[name], self.flow[at], self.row[at])
         repeats = own & self.is_repeat
-        self.sent = 1 + _total(repeats, first, count)
-        self.dups = _total((repeats | self._firsts()) & rows.dup[self.row], first, count)
-        self.moves = _total(repeats & self._is_moved(), first, count)
-        refused = _total(own & self._is_refusal(), first, count) > 0
-        self.is_refused = refused | (_total(own & self._is_refusal(PUBACK), first, count) > 0)
+        self.sent = 1 + self._total(repeats)
+        self.dups = self._total((repeats | self._firsts()) & rows.dup[self.row])
+        self.moves = self._total(repeats & self._is_moved())
+        refused = self._total(own & self._is_refusal()) > 0
+        self.is_refused = refused | (self._total(own & self._is_refusal(PUBACK)) > 0)
         self.answer_row = np.minimum(self.stage_row["puback"], self.stage_row["pubrec"])
         done = np.where(self.qos == 1, self.stage_row["puback"], self.stage_row["pubcomp"])
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
@@ -206,6 +210,10 @@ class Flows:
         self.is_known = ~gaps.touch(self.publish_row, end) & rows.is_captured[self.publish_row]
         self.is_known &= ~sessions.is_one_way[rows.connection[self.publish_row]]
 
+    def _total(self, mask):
+        # Of each flow, of how many of its packets.
+        return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
+
     def _firsts(self):
         mask = np.zeros(len(self.row), bool)
         mask[self.first] = True
@@ -213,10 +221,10 @@ class Flows:
 
     def _is_moved(self):
         # Sent again on another connection than the time before.
-        connection = self.rows.connection[self.row]
         publish = np.flatnonzero(self.kind == PUBLISH)
+        connection = self.rows.connection[self.row[publish]]
         moved = np.zeros(len(self.row), bool)
-        moved[publish[1:]] = connection[publish[1:]] != connection[publish[:-1]]
+        moved[publish[1:]] = connection[1:] != connection[:-1]
         return moved
 
     def _next_row(self, last):
@@ -277,16 +285,8 @@ STATES = ("complete", "open", "abandoned", "unknown")
 
 
 def _between(mask, before, at):
-    count = np.cumsum(mask)
+    count = np.cumsum(mask, dtype=np.int64)
     return count[at] > count[before]
-
-
-def _total(mask, first, count):
-    return np.add.reduceat(mask.astype(np.int64), first) if count else np.empty(0, np.int64)
-
-
-def _least(values, first, count):
-    return np.minimum.reduceat(values, first) if count else np.empty(0, np.int64)
 
 
 def _last_rows(rows):

@@ -18,6 +18,7 @@ TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas
 FAR = np.iinfo(np.int64).max
 SET_US = 1_000_000  # a clock that goes back by more was set
 _NARROW = 1 << 31
+_DENSE = 8  # numbers for each row, up to which all of them are looked through
 
 # What `judge` reads of `packets`.
 COLUMNS = [field.name for field in schemas.EVENTS]
@@ -39,25 +40,25 @@ class Rows:
         client, start, rank = self._order_of(connection, names, first_row, ts)
         number = _numbers(self.table["number"])
         connection = rank[connection]
-        order = _sorted(connection, number)
+        order = in_order(connection, number)
         self.source = order
-        self.connection = connection[order]
-        self.ts = ts[order]
+        self.connection = connection.take(order)
+        self.ts = ts.take(order)
         self.client_of = client
         self.start_of = start
-        self.client = client[self.connection]
-        self.number = number[order]
-        self.kind = _codes(self.table["packet_type"], TYPES)[order]
-        self.direction = _codes(self.table["direction"], {"c2s": 0, "s2c": 1})[order]
+        self.client = client.take(self.connection)
+        self.number = number.take(order)
+        self.kind = _codes(self.table["packet_type"], TYPES).take(order)
+        self.direction = _codes(self.table["direction"], {"c2s": 0, "s2c": 1}).take(order)
         for name in ("qos", "flags", "packet_id", "level", "reason_code"):
-            self.__dict__[name] = _numbers(self.table[name], -1)[order]
+            self.__dict__[name] = _numbers(self.table[name], -1).take(order)
         self.dup = self.flags & 8 != 0
         for name in ("payload_bytes", "packet_bytes", "payload_hash"):
-            self.__dict__[name] = _numbers(self.table[name], 0)[order]
+            self.__dict__[name] = _numbers(self.table[name], 0).take(order)
         # Was it seen in a capture, or told by a subscriber's JSON line?
         self.is_captured = self.__dict__["packet_bytes"] > 0
         topic, self.topics = dictionary(self.table["topic"])
-        self.topic = topic[order]
+        self.topic = topic.take(order)
         # Where each connection's rows begin; one entry more for the end.
         self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
 
@@ -146,7 +147,16 @@ def identities(site, client, connection):
     return pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
 
 
-def _sorted(major, minor):
+def any_of(values, choices):
+    """For each value: is it one of these few?  `np.isin` takes many times as long."""
+    result = values == choices[0]
+    for one in choices[1:]:
+        result |= values == one
+    return result
+
+
+def in_order(major, minor):
+    """The order of rows by `major`, then `minor`, as `np.lexsort` would give it."""
     # One sort of one number where both fit into it, which they nearly always do.
     bits = int(minor.max(initial=0)).bit_length()
     if bits + int(major.max(initial=0)).bit_length() < 63 and minor.min(initial=0) >= 0:
@@ -227,7 +237,7 @@ def ranks(strings):
 def _codes(column, numbers):
     codes, names = dictionary(column)
     table = np.array([numbers[name] for name in names.to_pylist()] or [0], np.int8)
-    return table[codes]
+    return table.take(codes)
 
 
 def grouped(*columns):
@@ -239,7 +249,12 @@ def grouped(*columns):
             codes, values = pd.factorize(codes)
             width = len(values)
         codes, width = codes * count + more, width * count
-    return pd.factorize(codes)[0]
+    if width > _DENSE * len(codes):
+        return pd.factorize(codes)[0]
+    # Few enough numbers for a place each, which takes no hashing.
+    is_used = np.zeros(width, bool)
+    is_used[codes] = True
+    return (np.cumsum(is_used, dtype=np.int64) - 1).take(codes)
 
 
 def _narrow(column):
@@ -254,6 +269,9 @@ def _narrow(column):
 def running_max_breaks(group, value):
     """Where `value` is less than an earlier one of its group (rows sorted by group)."""
     if not len(value):
+        return np.empty(0, np.int64)
+    is_less = (value[1:] < value[:-1]) & (group[1:] == group[:-1])
+    if not is_less.any():
         return np.empty(0, np.int64)
     # Ranks keep the sum of group and value inside 64 bits.
     rank = np.empty(len(value), np.int64)

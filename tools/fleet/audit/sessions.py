@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from .rows import FAR, TYPES, dictionary, ranks, servers
+from .rows import FAR, TYPES, any_of, dictionary, ranks, servers
 from .told import Told, parsed
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
@@ -61,16 +61,18 @@ class Sessions:
         # Packets of one side only, some of which the other side must have answered.
         rows = self.rows
         is_packet = (rows.kind < len(schemas.PACKET_TYPES)) & rows.is_captured
-        sides = [
-            np.bincount(rows.connection[is_packet & (rows.direction == side)], minlength=count)
-            for side in (0, 1)
-        ]
-        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
+
+        def counted(mask):
+            return np.bincount(rows.connection[np.flatnonzero(is_packet & mask)], minlength=count)
+
+        sides = [counted(rows.direction == side) for side in (0, 1)]
+        if not ((sides[0] == 0) | (sides[1] == 0)).any():
+            return np.zeros(count, bool)
+        needs = any_of(rows.kind, _MUST_BE_ANSWERED) | (
             (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
         )
-        asked = np.bincount(rows.connection[is_packet & needs], minlength=count)
-        answers = np.isin(rows.kind, _ANSWERS) | needs
-        answered = np.bincount(rows.connection[is_packet & answers], minlength=count)
+        asked = counted(needs)
+        answered = counted(any_of(rows.kind, _ANSWERS) | needs)
         # A CONNECT alone may have met a server that does not talk.
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
@@ -79,7 +81,7 @@ class Sessions:
         rows = self.rows
         first = rows.first_of[:-1]
         end = np.maximum.reduceat(rows.ts, first) if count else np.zeros(0, np.int64)
-        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
+        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
         own = at[np.diff(rows.connection[at], prepend=-1) != 0]
         end[rows.connection[own]] = rows.ts[own]
         expiry_s = self._expiry()
@@ -202,7 +204,7 @@ class Sessions:
     def _endings(self, count):
         # The first goodbye of each connection, whoever says it: its place in `_ENDINGS`.
         rows = self.rows
-        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
+        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
         at = at[np.diff(rows.connection[at], prepend=-1) != 0]
         kinds = np.zeros((len(TYPES), 2), np.int64)
         for kind, reasons in _GOODBYES.items():
@@ -247,7 +249,7 @@ def _known(numbers):
 
 def _last_level(rows, count):
     level = np.zeros(count, np.int64)
-    seen = rows.level > 0
+    seen = np.flatnonzero(rows.level > 0)
     level[rows.connection[seen]] = rows.level[seen]
     return level
 

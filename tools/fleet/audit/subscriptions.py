@@ -15,7 +15,7 @@ from .. import schemas
 from ..columns import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
-from .rows import FAR, TYPES
+from .rows import FAR, TYPES, any_of
 from .sessions import table
 from .spans import HEADER_BYTES, prefixes
 from .told import parsed
@@ -44,7 +44,7 @@ class _Packet(NamedTuple):
 
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
-    at = np.flatnonzero(np.isin(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
+    at = np.flatnonzero(any_of(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
     found, refused = _Spans(), []
     # Asked and answered, in whatever order the capture shows the two.
     waiting: dict[tuple, _Packet] = {}
@@ -231,7 +231,7 @@ def _holes(rows, gaps, flows, clock):
         known = found.setdefault(client, ([], []))
         known[0].extend(begins)
         known[1].extend(ends)
-    stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
+    stray = flows.row[(flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
     stray = np.concatenate((stray, _nameless(rows)))
     for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):

@@ -16,7 +16,7 @@ from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, last_sent, not_repeated
-from .rows import FAR, TYPES, running_max_breaks
+from .rows import FAR, TYPES, any_of, running_max_breaks
 from .sessions import allowed_silence_us, table
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
@@ -137,7 +137,7 @@ def _packet_flags(rows, sessions):
     for name, requirement in _REQUESTS.items():
         bad = (rows.kind == TYPES[name]) & (rows.flags != 2) & ~with_dup
         found.append((np.flatnonzero(bad), requirement, "%s without the QoS bits 01" % name))
-    bad = np.isin(rows.kind, _FLAGLESS) & (rows.flags != 0)
+    bad = any_of(rows.kind, _FLAGLESS) & (rows.flags != 0)
     found.append((np.flatnonzero(bad), "31-2.6-UNUSED", "unused bits of the first byte are set"))
     return found
 
@@ -145,7 +145,7 @@ def _packet_flags(rows, sessions):
 def _packet_ids(rows):
     with_id = [TYPES[name] for name in ("SUBSCRIBE", "UNSUBSCRIBE")]
     bad = (rows.packet_id == 0) & (
-        np.isin(rows.kind, with_id) | ((rows.kind == PUBLISH) & (rows.qos > 0) & (rows.qos < 3))
+        any_of(rows.kind, with_id) | ((rows.kind == PUBLISH) & (rows.qos > 0) & (rows.qos < 3))
     )
     return [(np.flatnonzero(bad), "31-2.4-ID", "packet id 0")]
 
@@ -153,8 +153,8 @@ def _packet_ids(rows):
 def _publishes(rows):
     publish = rows.kind == PUBLISH
     names = rows.topics.cast(pa.string())
-    wild = np.append(_flags(pc.match_substring_regex(names, "[+#\\x00]")), False)
-    empty = np.append(_flags(pc.equal(names, "")), False)
+    wild = _flags(pc.match_substring_regex(names, "[+#\\x00]"))
+    empty = _flags(pc.equal(names, ""))
     return [
         (np.flatnonzero(publish & (rows.qos == 3)), "31-2.1-QOS3", "PUBLISH with QoS 3"),
         (
@@ -163,17 +163,22 @@ def _publishes(rows):
             "PUBLISH at QoS 0 with DUP",
         ),
         (
-            np.flatnonzero(publish & wild[rows.topic]),
+            np.flatnonzero(publish & _of_topics(wild, rows)),
             "31-3.3-WILD",
             "topic with a wildcard or NUL",
         ),
         # Level 5 may leave the topic to an alias; -1 is a level that was not captured.
         (
-            np.flatnonzero(publish & empty[rows.topic] & np.isin(rows.level, (3, 4))),
+            np.flatnonzero(publish & _of_topics(empty, rows) & any_of(rows.level, (3, 4))),
             "31-2.2-TOPIC",
             "empty topic",
         ),
     ]
+
+
+def _of_topics(is_such, rows):
+    # For each row; most captures have no such topic.
+    return np.append(is_such, False)[rows.topic] if is_such.any() else np.zeros(len(rows), bool)
 
 
 def _flags(array):
@@ -257,7 +262,7 @@ def _connacks(rows, sessions):
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
     long = np.flatnonzero(
-        (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & np.isin(rows.level, (3, 4))
+        (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & any_of(rows.level, (3, 4))
     )
     return [
         (bad, "31-3.2-CONNACK", "the server's first packet is no CONNACK"),
@@ -269,7 +274,7 @@ def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
     is_packet = kind < len(schemas.PACKET_TYPES)
-    is_bytes = is_packet | np.isin(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = at[np.diff(connection[at], prepend=-1) != 0]
     is_opened = np.zeros(len(rows.client_of), bool)
@@ -367,7 +372,9 @@ def _session_starts(rows, sessions):
 
 
 def _strays(rows, sessions, gaps, flows):
-    found = []
+    found: list[tuple] = []
+    if not ((flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))).any():
+        return found
     starts = _session_starts(rows, sessions)
     last = np.full((len(rows.client_of), 2), -1)
     tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
@@ -393,6 +400,8 @@ def _unreleased(rows, flows):
     received = flows.stage_row["pubrec"]
     waits = (flows.qos == 2) & (received < FAR) & (flows.stage_row["pubrel"] == FAR)
     waits &= ~flows.is_refused & ~flows.is_reused & flows.is_known
+    if not waits.any():
+        return []
     at, received = flows.publish_row[waits], received[waits]
     side, where = rows.direction[at], rows.connection[received]
     last = np.zeros((2, len(rows.client_of)), np.int64)
