@@ -9,7 +9,10 @@ writes its tables into a file there instead, the *shelf*, and its parts say only
 it they are: the JVM would copy the bytes several times, the reader maps them.
 """
 
+import ctypes
 import mmap
+import os
+import sys
 import uuid
 import zlib
 from pathlib import Path
@@ -36,6 +39,10 @@ _PACKED_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
 _PLAIN = schemas.FRAMES.remove_metadata()
 _ON_SHELF = b"@"
+_HOLE = 3  # of fallocate(2): FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE
+_fallocate = None
+if sys.platform == "linux":
+    _fallocate = getattr(ctypes.CDLL(None), "fallocate64", None)
 
 
 def dump(table):
@@ -57,13 +64,38 @@ def joined(tables):
 
 
 def _bytes(part):
-    # An Arrow stream never begins like this.
-    if bytes(part[:1]) != _ON_SHELF:
+    if not _is_on_shelf(part):
         return part
-    begin, size, path = bytes(part).split(b" ", 3)[1:]
+    begin, size, path = _place(part)
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.py_buffer(data).slice(int(begin), int(size))
+    return pa.py_buffer(data).slice(begin, size)
+
+
+def _is_on_shelf(part):
+    # An Arrow stream never begins like this.
+    return bytes(part[:1]) == _ON_SHELF
+
+
+def _place(part):
+    begin, size, path = bytes(part).split(b" ", 3)[1:]
+    return int(begin), int(size), path
+
+
+def forget(parts):
+    """Give back the memory and the blocks of parts on the shelf that nobody reads again.
+
+    What is written next gets these pages: new ones cost several times as much as the copy.
+    """
+    if _fallocate is None:
+        return
+    for part in parts:
+        if _is_on_shelf(part):
+            begin, size, path = _place(part)
+            file = os.open(path, os.O_WRONLY)
+            # A file system without holes keeps it until the whole shelf is deleted.
+            _fallocate(file, _HOLE, ctypes.c_int64(begin), ctypes.c_int64(size))
+            os.close(file)
 
 
 class _Shelf:

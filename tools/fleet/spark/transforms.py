@@ -205,6 +205,8 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
     One step for all, as what a step costs beside its work is not little.  `exempt` are
     filters of topics without order.  All other rows go on as they are.
     """
+    # On one computer no task is run again, and nobody else reads what it read.
+    is_last = judged.sparkSession.sparkContext.master.startswith("local[")
 
     def run(batches):
         batches = list(batches)
@@ -220,11 +222,14 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
             told = _facts(sink, facts.of_topics, outbox.tables(), messages)
             yield pack.rows(_told(told, buckets), shelf)
         yield pack.rows(outbox.finish(), shelf)
+        for kind in _OWN if is_last else ():
+            pack.forget(tasks.parts_of(batches, kind))
 
     return _each(judged.repartitionById(buckets, "bucket"), run)
 
 
-_RELATED = ("routed", "subscriptions", "wild", "sequences", "wills", "readings")
+_OWN = ("routed", "subscriptions", "sequences", "wills", "readings")  # of one bucket alone
+_RELATED = (*_OWN, "wild")
 
 
 def _relate_topics(batches, messages, exempt, outbox):
