@@ -148,7 +148,7 @@ def identities(site, client, connection):
 
 
 def any_of(values, choices):
-    """For each value: is it one of these few?  `np.isin` takes many times as long."""
+    """For each value: is it one of these few?  `np.isin` takes longer."""
     result = values == choices[0]
     for one in choices[1:]:
         result |= values == one

@@ -205,8 +205,10 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
     One step for all, as what a step costs beside its work is not little.  `exempt` are
     filters of topics without order.  All other rows go on as they are.
     """
-    # On one computer no task is run again, and nobody else reads what it read.
-    is_last = judged.sparkSession.sparkContext.master.startswith("local[")
+    # On one computer no task is run again, but for local[cores,tries], and nobody else reads
+    # what it read.
+    master = judged.sparkSession.sparkContext.master
+    is_last = master.startswith("local[") and "," not in master
 
     def run(batches):
         batches = list(batches)
