@@ -76,7 +76,7 @@ def test_audit_through_hadoop_when_used_wrongly_says_so(store, captures, local):
     with pytest.raises(batch.BadInput, match="does not exist"):
         batch.run(place(store.address + "/nothing"), place(store.address + "/out"), {})
     folder = place(store.address + "/captures")
-    with pytest.raises(batch.BadInput, match="--out"):
+    with pytest.raises(batch.BadInput, match="another one for OUT"):
         batch.run(folder, folder / "tables", {})
 
 

@@ -69,7 +69,7 @@ def test_stream_when_used_wrongly_then_one_line_says_what_to_do(source, flags, s
 def test_stream_when_out_is_in_the_captures_then_it_refuses(tmp_path):
     arguments = ["stream", str(tmp_path), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(cli.cli, arguments)
-    assert done.exit_code == 2 and "must not be in" in done.output
+    assert done.exit_code == 2 and "is in the folder with the captures" in done.output
 
 
 def test_settings_when_others_at_the_second_start_then_they_are_refused(tmp_path):
