@@ -1,5 +1,7 @@
 """What each subscriber had to get, and what else it may have got.  For `routes`."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from .alignment import EARLY_US
@@ -32,8 +34,7 @@ class Expected:
         self._published, self._facts, self._names = published, facts, names
         inside = self._inside(spans, pairs)
         others = self._unknown(spans, delivered, pairs), self._delayed(spans, pairs)
-        columns = [np.concatenate(all_of) for all_of in zip(inside, *others, strict=True)]
-        self._merge(*columns)
+        self._merge(_laid(inside, *others))
         self.hash = published.hash[self.message]
         self.ts = published.sent[self.message]
         is_released = (published.qos == 2) & (published.accepted < FAR)
@@ -55,7 +56,7 @@ class Expected:
         return entry[near], message[near]
 
     def _inside(self, spans, pairs):
-        # Of each subscription the messages in its time and close to it.
+        # Of each subscription the messages in its time and close to it -> columns for `_merge`.
         span = spans.span
         end = np.where(spans.end < FAR - _EDGE_US, spans.end + _EDGE_US, spans.end)
         if self._is_group:
@@ -102,15 +103,31 @@ class Expected:
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
         # Of these nobody knows what else the client had asked for.
         due &= ~implied | self._is_plain(own, row, elsewhere)
-        late = [accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)]
+        stuck, full, assumed = (
+            accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)
+        )
         if self._is_group:
             # Each member may be the one, and must have had the time.
             value = grouped(pair, message)
-            away = is_gone[own] & (accepted >= spans.end[own])
-            due &= _counted(value, away | (inside & (~due | late[0] | late[2]))) == 0
-        inside &= ~implied
-        rest = away, busy, until, ~spans.is_implied[own]
-        return pair, message, spans.qos[own], inside, due, *late, elsewhere, implied, *rest
+            unseen = is_gone[own] & (accepted >= spans.end[own])
+            unseen |= inside & (~due | stuck | assumed)
+            due &= _counted(value, unseen) == 0
+        return {
+            "pair": pair,
+            "message": message,
+            "granted": spans.qos[own],
+            "inside": inside & ~implied,
+            "due": due,
+            "stuck": stuck,
+            "full": full,
+            "assumed": assumed,
+            "elsewhere": elsewhere,
+            "implied": implied,
+            "away": away,
+            "busy": busy,
+            "until": until,
+            "subscribed": ~spans.is_implied[own],
+        }
 
     def _is_plain(self, own, row, elsewhere):
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
@@ -166,14 +183,8 @@ class Expected:
         entry, message = self._join(spans.place, np.full(len(span), -1), begin + 1, some)
         keep = published.accepted[message] > begin[entry]
         entry, message = entry[keep], message[keep]
-        granted = spans.qos[span[entry]]
-        return self._optional(pairs.of_span[entry], message, granted)
-
-    @staticmethod
-    def _optional(pair, message, granted):
-        # What a subscriber may have got, and need not.
-        no, zero = np.zeros(len(pair), bool), np.zeros(len(pair), np.int64)
-        return pair, message, granted, *[no] * 9, zero, no
+        pair = pairs.of_span[entry]
+        return {"pair": pair, "message": message, "granted": spans.qos[span[entry]]}
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
@@ -188,50 +199,46 @@ class Expected:
         # Messages behind its beginning belong to the subscription that is known.
         end = np.minimum(last[pair] + _EDGE_US, known[pair])
         entry, message = self._join(pairs.place[pair], begin, end)
-        return self._optional(pair[entry], message, np.full(len(entry), 2))
+        return {"pair": pair[entry], "message": message, "granted": np.full(len(entry), 2)}
 
-    def _merge(
-        self,
-        pair,
-        message,
-        granted,
-        inside,
-        due,
-        stuck,
-        full,
-        assumed,
-        elsewhere,
-        implied,
-        away,
-        busy,
-        until,
-        is_subscribed,
-    ):
+    def _merge(self, columns):
         # Several filters of one client that match are one: the broker may send one copy.
-        sort = in_order(pair, message)
-        pair, message = pair[sort], message[sort]
+        sort = in_order(columns["pair"], columns["message"])
+        each = SimpleNamespace(**{name: values[sort] for name, values in columns.items()})
+        pair, message = each.pair, each.message
         is_new = np.ones(len(pair), bool)
         is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
         first = np.flatnonzero(is_new)
         self.pair, self.message = pair[first], message[first]
-        self.is_inside = _over(np.logical_or, inside[sort], first)
+        self.is_inside = _over(np.logical_or, each.inside, first)
         # A subscription that it only comes close to counts where it is in no other one's time.
-        within = _over(np.maximum, np.where(inside, granted, -1)[sort], first)
-        self.granted = np.where(self.is_inside, within, _over(np.maximum, granted[sort], first))
-        self.is_due = _over(np.logical_or, due[sort], first)
-        self.is_stuck = _over(np.logical_and, stuck[sort], first)
-        self.is_full = _over(np.logical_and, full[sort], first)
-        self.is_assumed = _over(np.logical_and, assumed[sort], first)
-        self.is_elsewhere = _over(np.logical_and, elsewhere[sort], first)
-        self.is_implied = _over(np.logical_or, implied[sort], first)
-        busy |= ~due  # those that it is due to decide
-        self.is_away = _over(np.logical_or, away[sort], first)
-        self.is_busy = _over(np.logical_and, busy[sort], first)
-        self.until = _over(np.maximum, np.where(due, until, 0)[sort], first)
+        within = _over(np.maximum, np.where(each.inside, each.granted, -1), first)
+        self.granted = np.where(self.is_inside, within, _over(np.maximum, each.granted, first))
+        self.is_due = _over(np.logical_or, each.due, first)
+        self.is_stuck = _over(np.logical_and, each.stuck, first)
+        self.is_full = _over(np.logical_and, each.full, first)
+        self.is_assumed = _over(np.logical_and, each.assumed, first)
+        self.is_elsewhere = _over(np.logical_and, each.elsewhere, first)
+        self.is_implied = _over(np.logical_or, each.implied, first)
+        self.is_away = _over(np.logical_or, each.away, first)
+        # Those that it is due to decide.
+        self.is_busy = _over(np.logical_and, each.busy | ~each.due, first)
+        self.until = _over(np.maximum, np.where(each.due, each.until, 0), first)
         # The broker may send one for each subscription, as it is when the message gets there.
-        copies = _over(np.add, is_subscribed[sort].astype(np.int64), first)
+        copies = _over(np.add, each.subscribed.astype(np.int64), first)
         self.more_copies = np.maximum(copies - 1, 0)
-        self.is_overlapped = _over(np.add, inside[sort].astype(np.int64), first) > 1
+        self.is_overlapped = _over(np.add, each.inside.astype(np.int64), first) > 1
+
+
+def _laid(inside, *others):
+    # The columns of all of them behind each other.  What others do not say is not so: their
+    # messages are those that a subscriber may have got, and need not.
+    return {
+        name: np.concatenate(
+            [values] + [one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others]
+        )
+        for name, values in inside.items()
+    }
 
 
 def _counted(group, mask):
