@@ -151,8 +151,9 @@ def _neighbours(group, when, mask, at):
     return found
 
 
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE, _GROUP, _IMPLIED = range(10)
-_WAITS, _BLURRED, _AWAY = 10, 11, 12
+# Places in `LOST`.
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
+_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY = range(7, 13)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
