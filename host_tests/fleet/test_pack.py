@@ -56,7 +56,10 @@ def test_parts_on_a_shelf_are_the_table_again(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="files have holes on Linux alone")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="pack.forget() does nothing elsewhere: only Linux has fallocate(2)",
+)
 def test_forgotten_part_gives_its_blocks_back_and_the_next_one_stays(tmp_path):
     tables = [pa.table({"a": np.arange(100_000) + n}) for n in range(2)]
     parts = pack.rows([("a", n, one) for n, one in enumerate(tables)], tmp_path)["part"]
