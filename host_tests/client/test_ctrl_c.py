@@ -202,7 +202,8 @@ def test_ctrl_c_at_any_jump_when_the_program_goes_on_then_all_promises_hold(stor
         came = life.run()
         life.check()
         jump += step
-    assert jump > 700  # 785 with Python 3.13
+    # Python 3.13 has fewer jumps in the same code: 785.
+    assert jump > (800 if sys.version_info < (3, 13) else 700)
 
 
 def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishes_is_written():
