@@ -17,7 +17,7 @@ import venv
 import pytest
 from click.testing import CliRunner
 
-from host_tests.boards.test_virtual_board import serve
+from host_tests.boards.test_virtual_board import mpremote, serve
 from host_tests.docs import blocks
 from tools import __main__ as command_line
 from tools import command
@@ -76,11 +76,10 @@ def test_mpremote_installs_from_the_index_on_an_empty_board(
     board = make_board(desk)
     board.power_on()
     with serve(dist / "mip") as url:
-        words = [sys.executable, "-m", "mpremote", "connect", board.port]
-        words += ["mip", "install", "--index", url, *options, "+", "exec", program]
-        done = run(*words)
-    # In any place: mpremote's own words may wait in a buffer, the board's do not.
-    assert f"{version()} /lib/umqtt31/__init__{suffix}" in done.splitlines()
+        words = ["mip", "install", "--index", url, *options, "+", "exec", program]
+        done = mpremote(board, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__{suffix}"
 
 
 @pytest.mark.parametrize(
