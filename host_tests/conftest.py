@@ -4,6 +4,7 @@
 ask for it, it never skips them.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -21,10 +22,14 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_configure() -> None:
-    """Let tests press Ctrl-C in the programs that they start.
+    """Let tests press Ctrl-C in the programs that they start, and start them as people do.
 
     A shell ignores it for what it runs in the background, and so would all that begins there.
+    Containers often tell Python not to buffer and to write no bytecode; a test that passes only
+    then fails for those who have no such setting.
     """
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+        os.environ.pop(name, None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
