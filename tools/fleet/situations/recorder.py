@@ -20,6 +20,7 @@ from tools.standin import packets
 from tools.tap import BROKER, CLIENT, Capture
 
 _WAIT_S = 10.0
+_COMES_S = 0.1  # in which what is under way comes through
 HOST = "127.0.0.1"
 
 
@@ -54,7 +55,7 @@ class Recorder:
 
     def quiet(self, seconds: float) -> None:
         """Let time pass in the capture, after what is under way has come through."""
-        time.sleep(0.1)
+        time.sleep(_COMES_S)
         self._ahead_ns += int(seconds * 1e9)
 
     def cut(self, name: bytes | None = None) -> None:
@@ -295,9 +296,11 @@ class Client:
         _until(lambda: len(self.messages) >= count)
 
     def disconnect(self):
-        """Say goodbye."""
+        """Say goodbye, and give the broker time to read it: what it still sends to a client
+        that has closed is not recorded."""
         self.paho.disconnect()
         self.paho.loop_stop()
+        time.sleep(_COMES_S)
 
     def _wait(self, name):
         if not self._events[name].wait(_WAIT_S):

@@ -1,6 +1,5 @@
 """What the situations are played on, and the list that they are put into."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -76,7 +75,6 @@ class Stage:
         self.quiet()
         for client in self._clients:
             client.disconnect()
-        time.sleep(0.1)
 
 
 def swallow(link, packet):
