@@ -266,11 +266,11 @@ def etc(tmp_path):
 
 
 def run_apt(etc):
-    """The script as set-up runs it, but for this machine's own policy-rc.d -> exit status."""
+    """The script as set-up runs it, but for this machine's own policy-rc.d."""
     script = system._APT.replace("/usr/sbin/", f"{etc.parent}/")
     env = os.environ | {"ETC": str(etc), "PATH": f"{etc.parent}/bin:{os.environ['PATH']}"}
     command = ["sh", "-c", script, "sh", "broker"]
-    return subprocess.run(command, env=env, start_new_session=True, capture_output=True).returncode
+    return subprocess.run(command, env=env, start_new_session=True, capture_output=True, text=True)
 
 
 def services(etc):
@@ -278,7 +278,7 @@ def services(etc):
 
 
 def test_service_that_a_package_enables_is_disabled_again_and_no_other(etc):
-    assert run_apt(etc) == 0
+    assert run_apt(etc).returncode == 0
     assert (etc / "log").read_text() == "update-rc.d broker disable\n"
     assert services(etc) == ["cron.service"]
     assert not (etc.parent / "policy-rc.d").exists()
@@ -289,9 +289,38 @@ def test_installing_that_fails_or_is_stopped_leaves_services_as_they_were(etc, e
     """Signals as a terminal sends them: to set-up and all that it has started."""
     with (etc.parent / "bin/apt-get").open("a") as apt_get:
         apt_get.write(f'case "$*" in *install*) {end};; esac\n')
-    assert run_apt(etc) in (100, 130)
+    assert run_apt(etc).returncode in (100, 130)
     assert services(etc) == ["cron.service"]
     assert not (etc.parent / "policy-rc.d").exists()
+
+
+def test_another_apt_at_work_is_waited_for(etc):
+    """Its lock on the lists, three times; apt-get itself waits for the one on packages."""
+    held = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+    (etc.parent / "bin/sleep").write_text("#!/bin/sh\necho slept >>$ETC/log\n")
+    (etc.parent / "bin/sleep").chmod(0o755)
+    with (etc.parent / "bin/apt-get").open("a") as apt_get:
+        apt_get.write('echo "$*" >>$ETC/asked\ntouch $ETC/log\n')
+        apt_get.write('case "$*" in *update*) [ $(wc -l <$ETC/log) -gt 2 ] ||')
+        apt_get.write(f' {{ echo "{held}" >&2; exit 100; }};; esac\n')
+    assert run_apt(etc).returncode == 0
+    asked = (etc / "asked").read_text().splitlines()
+    assert asked[:4] == ["-q update"] * 4
+    assert "DPkg::Lock::Timeout=600 install" in asked[4]
+
+
+@pytest.mark.parametrize(
+    ("says", "times"), [("E: Could not get lock /var/lib/apt/lists/lock", 121), ("E: disk", 1)]
+)
+def test_lists_that_cannot_be_fetched_end_it_with_what_apt_said(etc, says, times):
+    (etc.parent / "bin/sleep").write_text("#!/bin/sh\n")
+    (etc.parent / "bin/sleep").chmod(0o755)
+    with (etc.parent / "bin/apt-get").open("a") as apt_get:
+        apt_get.write(f'echo "$*" >>$ETC/asked; echo "{says}" >&2; exit 100\n')
+    done = run_apt(etc)
+    assert done.returncode == 100
+    assert says in done.stderr
+    assert len((etc / "asked").read_text().splitlines()) == times
 
 
 def test_setup_that_is_stopped_waits_until_the_installer_has_tidied_up(tmp_path):
@@ -311,12 +340,12 @@ def test_policy_of_a_killed_setup_goes_and_the_administrators_stays(etc):
     with (etc.parent / "bin/apt-get").open("a") as apt_get:
         apt_get.write("[ -e $ETC/once ] || { touch $ETC/once; kill -KILL 0; }\n")
     policy = etc.parent / "policy-rc.d"
-    assert run_apt(etc) == -9
+    assert run_apt(etc).returncode == -9
     assert policy.exists()
-    assert run_apt(etc) == 0
+    assert run_apt(etc).returncode == 0
     assert not policy.exists()
     policy.write_text("#!/bin/sh\nexit 101\n")
-    assert run_apt(etc) == 0
+    assert run_apt(etc).returncode == 0
     assert policy.read_text() == "#!/bin/sh\nexit 101\n"
 
 

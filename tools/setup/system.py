@@ -27,7 +27,8 @@ JAVA_MAJOR = 17
 # killed set-up left it.  They also enable it for the next start of the machine: what came
 # anew is disabled again.  A unit's links are all that enables it; Debian's helper for them
 # refuses whoever is not dpkg.  Both is tidied up after Ctrl-C, too, where sh by itself
-# would not run its EXIT trap.
+# would not run its EXIT trap.  A machine that was just installed is busy with updates of its
+# own: for ten minutes their locks are waited for, those of the lists here, as apt does not.
 _APT = """
 set -e
 export DEBIAN_FRONTEND=noninteractive
@@ -62,8 +63,21 @@ if is_ours; then
     printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >$policy
     chmod 755 $policy
 fi
-apt-get -q update >/dev/null
-apt-get -q install -y --no-install-recommends "$@"
+n=0
+until said=$(LC_ALL=C apt-get -q update 2>&1); do
+    case $said in
+    *"Could not get lock"*) ;;
+    *) n=120 ;;
+    esac
+    if [ $n -ge 120 ]; then
+        echo "$said" >&2
+        exit 100
+    fi
+    [ $n -gt 0 ] || echo "setup: waiting for another apt"
+    n=$((n + 1))
+    sleep 5
+done
+apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 """
 
 
