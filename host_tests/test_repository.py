@@ -273,6 +273,20 @@ def test_private_constant_of_a_public_number_has_its_value():
     assert [found for found in own if found[2] != public[found[1]]] == []
 
 
+def test_front_touches_nothing_private_of_the_protocol():
+    """Its tables have one owner: the protocol, and the modules that it loads."""
+    fronts = [LIBRARY / f"{name}.py" for name in ("client", "simple", "robust", "aio")]
+    uses = [
+        (f"{shown(path)}:{node.lineno}", node.attr)
+        for path in fronts
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value).rpartition(".")[2] in ("protocol", "_protocol", "framing")
+    ]
+    assert len(uses) > 100, "does this test still look in the right place?"
+    assert [use for use in uses if use[1].startswith("_")] == []
+
+
 def test_private_constant_is_not_imported():
     """`_X = const(…)` is in no module's dictionary on a board; only CPython finds it."""
     found = [

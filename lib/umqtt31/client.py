@@ -328,6 +328,7 @@ class MQTTClient:
                 self._give_up(k & 65535, k >> 16 or _TIMEOUT)
 
     def _give_up(self, k, reason):
+        # -> packet id of the message, 0 at QoS 0.
         protocol = self._protocol
         packet_id = protocol.remove(k)
         protocol.stats.dropped += 1
@@ -341,6 +342,7 @@ class MQTTClient:
             finally:
                 self._is_busy = was_busy
                 protocol.lock(False)
+        return packet_id
 
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""

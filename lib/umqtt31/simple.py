@@ -221,9 +221,7 @@ class MQTTClient(_client.MQTTClient):
 
     def _give_up(self, k, reason):
         # At level 5 the broker may refuse a message.
-        protocol = self._protocol
-        self._refused[protocol._ids[protocol._slot(k)]] = reason
-        super()._give_up(k, reason)
+        self._refused[super()._give_up(k, reason)] = reason
 
     def _tell_refusal(self, packet_id):
         reason = self._refused.pop(packet_id, 0)  # else it is of one that waits outside
