@@ -144,18 +144,77 @@ def test_message_that_a_kept_session_does_not_send_again_is_named(begin, side, l
     assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "likely")]
 
 
+def _answered_behind(talk, side):
+    _open_at_qos_1(talk, side)
+    talk.send(1 - side, packets.pingresp() if side == C2S else packets.pingreq())
+
+
 @pytest.mark.parametrize("side", [C2S, S2C])
-def test_that_it_had_no_answer_is_proved_by_what_the_other_side_says_behind_it(side, tmp_path):
-    """What is missing at the very end of a stream nobody can notice."""
+def test_third_connection_that_was_not_captured_may_explain_what_two_show(side, tmp_path):
+    """That the message had no answer on the first one is certain, and not what came then."""
     capture = Capture()
-
-    def begin(talk, side):
-        _open_at_qos_1(talk, side)
-        talk.send(1 - side, packets.pingresp() if side == C2S else packets.pingreq())
-
-    _message(_resumed(capture, side, 4, begin), side, 8, after_ms=6000)
+    _message(_resumed(capture, side, 4, _answered_behind), side, 8, after_ms=6000)
     by = ("client", "broker")[side]
-    assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "proved")]
+    assert _broken(capture, tmp_path) == [("MQTT-4.4.0-1", by, 7, "likely")]
+
+
+def _again_without_dup(talk, side):
+    talk.publish(side, b"t", b"7", 1, 7)
+
+
+def _again_behind_pubrel(talk, side):
+    talk.publish(side, b"t", b"7", 2, 7, 1)
+
+
+def _in_another_order(talk, side):
+    talk.publish(side, b"t", b"9", 1, 9, 1)
+    talk.publish(side, b"t", b"7", 1, 7, 1)
+
+
+def _answer_to_nothing(talk, side):
+    talk.ack(side, _PUBACK, 5)
+    talk.send(1 - side, packets.pingresp() if side == C2S else packets.pingreq())
+
+
+def _two_open(talk, side):
+    _open_at_qos_1(talk, side)
+    talk.publish(side, b"t", b"9", 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "begin", "then"),
+    [
+        ("31-2.1-DUP", _open_at_qos_1, _again_without_dup),
+        ("MQTT-4.3.3-6", _open_at_pubrel, _again_behind_pubrel),
+        ("MQTT-4.6.0-1", _two_open, _in_another_order),
+        ("MQTT-4.3.2-4", lambda *_: None, _answer_to_nothing),
+    ],
+)
+def test_what_takes_two_connections_of_a_session_is_only_likely(
+    requirement, begin, then, tmp_path
+):
+    """31-2.1-DUP MQTT-4.3.2-4 MQTT-4.3.3-6 MQTT-4.6.0-1: in between the message may have been
+    answered, and another one of equal value have got its packet id."""
+    capture = Capture()
+    then(_resumed(capture, C2S, 4, begin), C2S)
+    assert [one[::3] for one in _broken(capture, tmp_path)] == [(requirement, "likely")]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "begin", "then"),
+    [
+        ("31-2.1-DUP", _open_at_qos_1, _again_without_dup),
+        ("MQTT-4.3.3-6", _open_at_pubrel, _again_behind_pubrel),
+        ("MQTT-4.3.2-4", lambda *_: None, _answer_to_nothing),
+    ],
+)
+def test_what_one_connection_shows_is_proved(requirement, begin, then, tmp_path):
+    """31-2.1-DUP MQTT-4.3.2-4 MQTT-4.3.3-6"""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    begin(talk, C2S)
+    then(talk, C2S)
+    assert [one[::3] for one in _broken(capture, tmp_path)] == [(requirement, "proved")]
 
 
 @pytest.mark.parametrize(
@@ -240,21 +299,24 @@ def test_message_of_the_broker_may_expire_before_it_is_sent_again(tmp_path):
     assert _broken(capture, tmp_path) == []
 
 
-def _asked_behind(talk, side):
-    _open_at_qos_1(talk, side)
-    talk.send(C2S, packets.pingreq())
-
-
-@pytest.mark.parametrize(
-    ("level", "begin", "sure"),
-    [(3, _asked_behind, "likely"), (4, _asked_behind, "proved"), (4, _open_at_qos_1, "likely")],
-)
-def test_id_used_again_on_a_new_connection_is_likely_where_one_explanation_is_left(
-    level, begin, sure, tmp_path
-):
-    """MQTT-4.3.2-1: the session may be new, or the acknowledgement the last packet there."""
+@pytest.mark.parametrize("level", [3, 4])
+def test_id_used_again_on_a_new_connection_is_likely(level, tmp_path):
+    """MQTT-4.3.2-1: the session may be new, or the answer have come where nothing was seen."""
     capture = Capture()
-    _resumed(capture, S2C, level, begin).publish(S2C, b"t", b"another", 1, 7)
+    talk = _resumed(capture, S2C, level, _answered_behind)
+    talk.publish(S2C, b"t", b"another", 1, 7)
+    assert _broken(capture, tmp_path) == [("MQTT-4.3.2-1", "broker", 7, "likely")]
+
+
+@pytest.mark.parametrize(("is_answered", "sure"), [(True, "proved"), (False, "likely")])
+def test_id_used_again_where_the_message_was_sent_last_is_told(is_answered, sure, tmp_path):
+    """MQTT-4.3.2-1: what is missing at the very end of a stream nobody can notice."""
+    capture = Capture()
+    talk = _resumed(capture, S2C, 4, _open_at_qos_1)
+    talk.publish(S2C, b"t", b"7", 1, 7, 1)
+    if is_answered:
+        talk.send(C2S, packets.pingreq())
+    talk.publish(S2C, b"t", b"another", 1, 7)
     assert _broken(capture, tmp_path) == [("MQTT-4.3.2-1", "broker", 7, sure)]
 
 

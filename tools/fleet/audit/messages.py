@@ -195,7 +195,7 @@ class Flows:
         repeats = own & self.is_repeat
         self.sent = 1 + self._total(repeats)
         self.dups = self._total((repeats | self._firsts()) & rows.dup[self.row])
-        self.moves = self._total(repeats & self._is_moved())
+        self.moves = self._total(repeats & self.is_moved())
         refused = self._total(own & self._is_refusal()) > 0
         self.is_refused = refused | (self._total(own & self._is_refusal(PUBACK)) > 0)
         self.answer_row = np.minimum(self.stage_row["puback"], self.stage_row["pubrec"])
@@ -219,8 +219,8 @@ class Flows:
         mask[self.first] = True
         return mask
 
-    def _is_moved(self):
-        # Sent again on another connection than the time before.
+    def is_moved(self):
+        """For each packet: a PUBLISH, and on another connection than the one before it?"""
         publish = np.flatnonzero(self.kind == PUBLISH)
         connection = self.rows.connection[self.row[publish]]
         moved = np.zeros(len(self.row), bool)

@@ -15,14 +15,10 @@ _FIN = TYPES["TCP_FIN"]
 
 def not_repeated(rows, sessions, flows):
     """Rows of PUBLISHes whose message was open when their connection ended, and of which the
-    sender says nothing in five seconds and more of the next one.
-
-    -> (those behind which the other side said something else on the connection, the others)
-    """
+    sender says nothing in five seconds and more of the next one."""
     if not len(flows.publish_row):
-        return flows.publish_row, flows.publish_row
-    last = last_sent(flows)
-    ended = rows.connection[last]
+        return flows.publish_row
+    ended = rows.connection[last_sent(flows)]
     behind = _next_of_session(rows, sessions)[ended]
     direction = rows.direction[flows.publish_row]
     missing = ~flows.is_complete & flows.is_known & (behind >= 0)
@@ -35,10 +31,7 @@ def not_repeated(rows, sessions, flows):
     missing &= (direction == 1) | ~sessions.ended("closed_by_server")[ended]
     at = flows.publish_row[missing]
     expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
-    is_over = (rows.direction[at] == 1) & expires
-    at, last = at[~is_over], last[missing][~is_over]
-    is_sure = is_answer_seen(rows, rows.direction[at], last)
-    return at[is_sure], at[~is_sure]
+    return at[(rows.direction[at] == 0) | ~expires]
 
 
 def is_answer_seen(rows, direction, row):

@@ -36,6 +36,10 @@ _FIRST = (
     "all connections of this client until then had ended with DISCONNECT; one that broke "
     "before the capture, and took the first PUBLISH with it, looks the same"
 )
+_MOVED = (
+    "the session went over several connections: between them an answer, or one more of them, "
+    "may have gone where nothing was captured"
+)
 _WHY = {
     "311-3.1.0-1": "the connection was captured from its first byte",
     "311-3.1.0-2": "no bytes are missing on the connection, so it is still the same one",
@@ -45,7 +49,7 @@ _WHY = {
     "MQTT-3.3.4-7": _TAKES,
     "MQTT-3.3.4-9": _TAKES,
     "31-3.2-CONNACK": "the connection was captured from its first byte",
-    "MQTT-4.4.0-1": "the server said that it kept the session, and no bytes are missing",
+    "MQTT-4.4.0-1": _MOVED,
     "MQTT-4.3.2-1": "the message before it has no acknowledgement, and no bytes are missing",
     "MQTT-4.3.3-1": "the message before it has no acknowledgement, and no bytes are missing",
     "MQTT-4.3.2-2": _FIRST,
@@ -54,7 +58,7 @@ _WHY = {
     "MQTT-4.3.3-4": "it had read PUBREC, as it answered what came behind, and sent no PUBREL",
     "MQTT-4.3.3-8": _WHOLE,
     "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
-    "MQTT-4.6.0-1": _IN_ORDER,
+    "MQTT-4.6.0-1": _MOVED,
     "MQTT-4.6.0-2": _IN_ORDER,
     "MQTT-4.6.0-3": _IN_ORDER,
     "MQTT-4.6.0-4": _IN_ORDER,
@@ -69,7 +73,7 @@ _UNREAD = (
     "five seconds and more behind PUBREC it sent something else; a program that reads slowly "
     "looks the same"
 )
-_LIKELY = (_FIRST, _ASSUMED, _LAST, _UNREAD)
+_LIKELY = (_FIRST, _MOVED, _ASSUMED, _LAST, _UNREAD)
 
 
 def violations(rows, sessions, gaps, flows, late):
@@ -88,7 +92,7 @@ def violations(rows, sessions, gaps, flows, late):
     found += _orders(rows, flows)
     found += _unreleased(rows, flows)
     found += _quotas(rows, sessions, gaps, flows)
-    found += _not_repeated(rows, sessions, flows)
+    found.append(_not_repeated(rows, sessions, flows))
     found += late
     return _table(rows, [entry for entry in found if len(entry[0])])
 
@@ -121,11 +125,16 @@ def _table(rows, found):
 
 
 def _not_repeated(rows, sessions, flows):
-    for at, why in zip(not_repeated(rows, sessions, flows), ((), (_LAST,)), strict=True):
-        renumbered = is_renumbered(rows, sessions, flows, at)
-        text = np.where(renumbered, "sent again with another packet id", "not sent again")
-        texts = ["%s when the session went on" % one for one in text.tolist()]
-        yield at, "MQTT-4.4.0-1", texts, *why
+    at = not_repeated(rows, sessions, flows)
+    renumbered = is_renumbered(rows, sessions, flows, at)
+    text = np.where(renumbered, "sent again with another packet id", "not sent again")
+    return at, "MQTT-4.4.0-1", ["%s when the session went on" % one for one in text.tolist()]
+
+
+def _split(is_moved, at, *said):
+    # What takes two connections apart from what one shows.
+    yield at[~is_moved], *said
+    yield at[is_moved], *said, _MOVED
 
 
 def _packet_flags(rows, sessions):
@@ -315,10 +324,11 @@ def _repeats(rows, sessions, gaps, flows):
     )
     reuse = first[later]
     # At level 3 a new connection may be a new session, with all ids free again.
-    moved = rows.connection[row[reuse]] != rows.connection[row[first[later - 1]]]
+    last = last_sent(flows)[later - 1]
+    moved = rows.connection[row[reuse]] != rows.connection[last]
     is_assumed = moved & (rows.level[row[reuse]] == 3)
-    is_sure = is_answer_seen(rows, side[later - 1], last_sent(flows)[later - 1])
-    chosen = (~is_assumed & is_sure, is_assumed, ~is_assumed & ~is_sure)
+    is_sure = is_answer_seen(rows, side[later - 1], last)
+    chosen = (~moved & is_sure, ~moved & ~is_sure, is_assumed, moved & ~is_assumed)
     is_reuse = np.zeros(len(first), bool)
     is_reuse[later] = True
     marked = first[rows.dup[flows.publish_row] & clear & ~is_reuse]
@@ -326,12 +336,15 @@ def _repeats(rows, sessions, gaps, flows):
     reuse_id = np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1")
     reused = [
         (row[reuse[some]], reuse_id[some].tolist(), in_use, *why)
-        for some, why in zip(chosen, ((), (_ASSUMED,), (_LAST,)), strict=True)
+        for some, why in zip(chosen, ((), (_LAST,), (_ASSUMED,), (_MOVED,)), strict=True)
     ]
+    is_moved = flows.is_moved()
+    released = row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"
+    again = row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"
     return [
         *reused,
-        (row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"),
-        (row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"),
+        *_split(is_moved[unmarked], *again),
+        *_split(is_moved[after_release], *released),
         (
             row[marked],
             np.where(qos[marked] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
@@ -391,7 +404,9 @@ def _strays(rows, sessions, gaps, flows):
         # A gap behind it may hide the PUBLISH just as well: packets cross.
         ends = rows.first_of[connection + 1] - 1
         clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))
-        found.append((at[clear], requirement, "acknowledges a message that was never sent"))
+        is_moved = starts[connection] < rows.first_of[connection]
+        said = requirement, "acknowledges a message that was never sent"
+        found += _split(is_moved[clear], at[clear], *said)
     return found
 
 
@@ -460,7 +475,7 @@ def _orders(rows, flows):
         ),
     ]
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
-    again = np.flatnonzero(flows.is_repeat & flows._is_moved() & (flows.flow >= 0))
+    again = np.flatnonzero(flows.is_repeat & flows.is_moved() & (flows.flow >= 0))
     again = again[rows.direction[flows.row[again]] == 0]
     again = again[np.argsort(flows.row[again])]
     begun = flows.publish_row[flows.flow[again]]
