@@ -101,6 +101,27 @@ def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_pat
     assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
 
 
+@pytest.mark.parametrize(("breaks", "sure"), [(True, "likely"), (False, "proved")])
+def test_what_came_last_before_a_connection_broke_may_have_come_by_another(
+    breaks, sure, tmp_path
+):
+    """The session went on, and later messages came: somewhere it may have been, too."""
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    subscriber = capture.connection(b"sub", clean=False)
+    subscriber.subscribe(b"#", 1)
+    for number in (1, 2, 3):
+        _exchange(publisher, C2S, b"%d" % number, number)
+        if number == 2 and breaks:
+            subscriber.reset()
+            capture.now += 10_000_000
+            subscriber = capture.connection(b"sub", clean=False, present=True)
+        if number != 2:
+            _exchange(subscriber, S2C, b"%d" % number, number)
+    subscriber.send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == [("not_delivered", sure)]
+
+
 def _published(capture, expires):
     publisher = capture.connection(b"pub", level=5)
     subscriber = capture.connection(b"sub", level=5)

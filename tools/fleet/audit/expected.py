@@ -23,9 +23,10 @@ class Expected:
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to;
-    `is_implied`: only other deliveries tell that there was a subscription.  `is_away`: the client
-    was not connected when the broker took it on; `until`: end of the session; `is_busy`: up to
-    then, or until it was too old, the client had always another delivery to answer.
+    `is_implied`: only other deliveries tell that there was a subscription.  `attached_until`:
+    when the connection ended that the client had when the broker took it on (0: it had none);
+    `until`: end of the session; `is_busy`: up to then, or until it was too old, the client had
+    always another delivery to answer.
     `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
@@ -96,8 +97,8 @@ class Expected:
         expiry_s = facts.expiry_s[row]
         due[at] = self._is_reached(spans, own[at], accepted[at], expiry_s[at])
         at = at[due[at]]
-        away = np.zeros(len(due), bool)
-        away[at] = spans.online(own[at], accepted[at] + 1) == spans.online(own[at], accepted[at])
+        attached = np.zeros(len(due), np.int64)
+        attached[at] = spans.attached_until(own[at], accepted[at])
         busy = np.zeros(len(due), bool)
         gone = np.where(expiry_s < 0, FAR, accepted + expiry_s * 1_000_000)[at]
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
@@ -123,7 +124,7 @@ class Expected:
             "assumed": assumed,
             "elsewhere": elsewhere,
             "implied": implied,
-            "away": away,
+            "attached": attached,
             "busy": busy,
             "until": until,
             "subscribed": ~spans.is_implied[own],
@@ -220,7 +221,7 @@ class Expected:
         self.is_assumed = _over(np.logical_and, each.assumed, first)
         self.is_elsewhere = _over(np.logical_and, each.elsewhere, first)
         self.is_implied = _over(np.logical_or, each.implied, first)
-        self.is_away = _over(np.logical_or, each.away, first)
+        self.attached_until = _over(np.maximum, each.attached, first)
         # Those that it is due to decide.
         self.is_busy = _over(np.logical_and, each.busy | ~each.due, first)
         self.until = _over(np.maximum, np.where(each.due, each.until, 0), first)

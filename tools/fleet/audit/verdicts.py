@@ -39,7 +39,7 @@ class Lost:
         stuck = expected.is_stuck[self.at] & ~behind
         full = stuck & expected.is_full[self.at]
         assumed = expected.is_assumed[self.at]
-        away = expected.is_away[self.at] & some & before & behind
+        away = some & before & behind & (found.when[later] > expected.attached_until[self.at])
         elsewhere = expected.is_elsewhere[self.at]
         has_strange = np.zeros(len(found.equal), bool)
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
@@ -176,8 +176,8 @@ LOST = (
     ),
     (
         "likely",
-        "messages around it were delivered; it came while the subscriber was away, who may have "
-        "been connected where nothing was captured",
+        "messages around it were delivered; in between the subscriber was away, and may have been "
+        "connected where nothing was captured",
     ),
 )
 _REGULAR = 9  # so many delivered for each that is not
