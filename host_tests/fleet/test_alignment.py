@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tools.fleet.audit.alignment import SKEW_US, align
+from tools.fleet.audit.alignment import SKEW_US, Messages, align
 
 _SECOND = 1_000_000
 
@@ -30,7 +30,7 @@ def test_lost_ones_of_equal_payloads_are_found_at_their_place(values, seed):
     rng = random.Random(seed)
     hashes, sent, got = _live(rng, 300, values)
     gone = set(rng.sample(range(300), 20))
-    found = align(hashes, sent, _without(hashes, gone), _without(got, gone))
+    found = align(Messages(hashes, sent), _without(hashes, gone), _without(got, gone))
     assert found == _without(range(300), gone)
 
 
@@ -41,7 +41,7 @@ def test_lost_one_of_a_queue_is_found_by_the_order_of_the_others(seed):
     # A run of equal values is one place: which of them is missing nobody can tell.
     lost = rng.choice([n for n in range(1, 60) if hashes[n] != hashes[n - 1]])
     got = [sent[-1] + 10 * _SECOND + 100 * place for place in range(59)]
-    found = align(hashes, sent, _without(hashes, {lost}), got)
+    found = align(Messages(hashes, sent), _without(hashes, {lost}), got)
     assert found == _without(range(60), {lost})
 
 
@@ -49,7 +49,7 @@ def test_messages_of_a_stranger_leave_the_others_in_their_places():
     hashes, sent, got = _live(random.Random(1), 50, 3)
     strange = [(ts + _SECOND // 2, 99) for ts in sent[::5]]
     merged = sorted([*zip(got, hashes, strict=True), *strange])
-    found = align(hashes, sent, [one[1] for one in merged], [one[0] for one in merged])
+    found = align(Messages(hashes, sent), [one[1] for one in merged], [one[0] for one in merged])
     assert [place for place in found if place >= 0] == list(range(50))
     assert found.count(-1) == len(strange)
 
@@ -57,15 +57,15 @@ def test_messages_of_a_stranger_leave_the_others_in_their_places():
 def test_delivery_recorded_a_little_before_its_message_is_that_message():
     hashes, sent, _ = _live(random.Random(2), 100, 2)
     got = [ts - SKEW_US // 2 if place % 3 else ts + 100 for place, ts in enumerate(sent)]
-    assert align(hashes, sent, hashes, got) == list(range(100))
+    assert align(Messages(hashes, sent), hashes, got) == list(range(100))
 
 
 def test_overtaken_message_is_found_behind_the_later_one():
-    assert align([1, 2, 3], [0, 10, 20], [1, 3, 2], [5, 25, 30]) == [0, 2, 1]
+    assert align(Messages([1, 2, 3], [0, 10, 20]), [1, 3, 2], [5, 25, 30]) == [0, 2, 1]
 
 
 def test_delivery_before_its_message_by_far_is_of_nobody_known():
-    assert align([1], [10 * _SECOND], [1], [0]) == [-1]
+    assert align(Messages([1], [10 * _SECOND]), [1], [0]) == [-1]
 
 
 def test_burst_of_many_equal_payloads_with_one_lost_is_laid_out_in_order():
@@ -75,7 +75,7 @@ def test_burst_of_many_equal_payloads_with_one_lost_is_laid_out_in_order():
     sent = [100 * place for place in range(3_000)]
     lost = next(n for n in range(1_500, 3_000) if hashes[n - 1 : n + 2] == [0, 1, 0])
     got = [ts + 5_000 for ts in _without(sent, {lost})]
-    found = align(hashes, sent, _without(hashes, {lost}), got)
+    found = align(Messages(hashes, sent), _without(hashes, {lost}), got)
     assert -1 not in found
     assert found == sorted(set(found))
 
@@ -88,7 +88,9 @@ def test_deliveries_that_lag_behind_later_messages_stay_in_order(seed):
     sent = [_SECOND * place for place in range(200)]
     lost = next(n for n in range(60, 200) if len(set(hashes[n - 1 : n + 2])) == 3)
     got = [ts + 3 * _SECOND // 2 for ts in _without(sent, {lost})]
-    assert align(hashes, sent, _without(hashes, {lost}), got) == _without(range(200), {lost})
+    assert align(Messages(hashes, sent), _without(hashes, {lost}), got) == _without(
+        range(200), {lost}
+    )
 
 
 @pytest.mark.parametrize("values", [1, 2, 3])
@@ -100,7 +102,7 @@ def test_lost_one_and_one_that_came_twice_long_after_are_two_places(values):
     seen = list(zip(got, hashes, strict=True))
     seen.insert(twice + 1, (got[twice] + 5_000, hashes[twice]))
     del seen[lost]
-    found = align(hashes, sent, [value for _, value in seen], [ts for ts, _ in seen])
+    found = align(Messages(hashes, sent), [value for _, value in seen], [ts for ts, _ in seen])
     assert found.count(-1) == 1
     assert set(range(2_000)) - set(found) == {lost}
 
@@ -108,5 +110,5 @@ def test_lost_one_and_one_that_came_twice_long_after_are_two_places(values):
 @pytest.mark.parametrize("late_s", [1, 300, 3_600])
 def test_delivery_that_later_ones_overtook_long_ago_is_another_one(late_s):
     got = [5, 25, 35, 25 + late_s * _SECOND]
-    found = align([1, 2, 3, 4], [0, 10, 20, 30], [1, 3, 4, 2], got)
+    found = align(Messages([1, 2, 3, 4], [0, 10, 20, 30]), [1, 3, 4, 2], got)
     assert found == [0, 2, 3, 1 if late_s < 600 else -1]

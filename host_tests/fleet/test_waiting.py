@@ -1,5 +1,7 @@
 """A subscriber that takes its messages slowly: what waits in the broker is not lost."""
 
+import random
+
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
@@ -8,9 +10,9 @@ from tools.standin import packets
 _PUBACK = 0x40
 
 
-def _losses(capture, tmp_path):
+def _losses(capture, tmp_path, broken=()):
     tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    assert not tables["violations"].num_rows
+    assert set(tables["violations"]["requirement"].to_pylist()) == set(broken)
     return rows(tables["losses"], "kind", "sure")
 
 
@@ -22,7 +24,7 @@ def _exchange(talk, direction, payload, packet_id, after_ms=1, properties=None):
 
 def _returned(capture, waiting):
     """A kept session, and what was published while its client was away."""
-    publisher = capture.connection(b"pub")
+    publisher = capture.connection(b"pub", keep_alive_s=600)
     before = capture.connection(b"sub", clean=False)
     before.subscribe(b"#", 1)
     _exchange(publisher, C2S, b"0", 1)
@@ -56,6 +58,103 @@ def test_what_did_not_come_when_the_queue_was_empty_is_lost(tmp_path):
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
     subscriber.send(S2C, packets.pingresp())
     assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * 20
+
+
+def test_what_overtakes_a_queue_does_not_show_what_was_passed_over(tmp_path):
+    """As Mosquitto does it: what is published while there is room is sent at once."""
+    capture = Capture()
+    publisher, subscriber = _returned(capture, 60)
+    for number in range(1, 41):
+        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+        if number == 30:
+            _exchange(publisher, C2S, b"at once", 99)
+            _exchange(subscriber, S2C, b"at once", 99)
+    assert set(_losses(capture, tmp_path, ["MQTT-4.6.0-5"])) == {("unexplained", "not_knowable")}
+
+
+def _plain(seed, count):
+    rng = random.Random(seed)
+    return [b"%d" % rng.choice((30, 31, 32)) for _ in range(count)]
+
+
+def _waiting(capture, values):
+    """As `_returned`, of these values."""
+    publisher = capture.connection(b"pub")
+    before = capture.connection(b"sub", clean=False)
+    before.subscribe(b"#", 1)
+    before.send(C2S, packets.disconnect())
+    for number, value in enumerate(values, 1):
+        _exchange(publisher, C2S, value, number, after_ms=400)
+    capture.now += 60_000_000
+    return publisher, capture.connection(b"sub", clean=False, present=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays, tmp_path):
+    """The client still takes them when the capture ends, or hangs behind the last ones."""
+    capture = Capture()
+    values = _plain(seed, 60)
+    _, subscriber = _waiting(capture, values)
+    for number, value in enumerate(values[:25], 1):
+        _exchange(subscriber, S2C, value, number, after_ms=150)
+    if not stays:
+        for number in (26, 27):
+            subscriber.publish(S2C, b"t", values[number - 1], 1, number)
+        capture.now += 20_000_000
+        capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
+    assert set(_losses(capture, tmp_path)) <= {("unexplained", "not_knowable")}
+
+
+def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place(tmp_path):
+    capture = Capture()
+    values = [b"%d" % number for number in (1, 2, 3, 4) * 5 + (5, 1, 2, 3, 4) + (1, 2, 3, 4) * 9]
+    _, subscriber = _waiting(capture, values)
+    for number, value in enumerate(values[:40], 1):
+        if number != 23:
+            _exchange(subscriber, S2C, value, number, after_ms=150)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    sent = sorted(
+        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
+    )
+    losses = rows(tables["losses"], "ts", "sure")
+    assert [sent.index(ts) + 1 for ts, sure in losses if sure != "not_knowable"] == [23]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed, tmp_path):
+    """The subscriber has always something to answer, and nothing waits."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    values = [b"30", *_plain(seed, 20), b"33", *_plain(seed + 9, 20)]
+    for number, value in enumerate(values, 1):
+        _exchange(publisher, C2S, value, number, after_ms=100)
+        if number != 22:
+            _exchange(subscriber, S2C, value, number, after_ms=100)
+    subscriber.send(C2S, packets.pingreq(), after_ms=700)
+    assert _losses(capture, tmp_path) == [("not_delivered", "proved")]
+
+
+@pytest.mark.parametrize("is_old_first", [True, False])
+def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first, tmp_path):
+    """The subscriber was away for a minute, and one of them was good for three seconds."""
+    capture = Capture()
+    publisher = capture.connection(b"pub", level=5)
+    before = capture.connection(b"sub", clean=False)
+    before.subscribe(b"#", 1)
+    before.send(C2S, packets.disconnect())
+    old, valid = (packets.properties(message_expiry=3), packets.no_properties(5))
+    for number, expiry in enumerate((old, valid) if is_old_first else (valid, old), 1):
+        _exchange(publisher, C2S, b"30", number, properties=expiry)
+    capture.now += 60_000_000
+    subscriber = capture.connection(b"sub", clean=False, present=True)
+    _exchange(subscriber, S2C, b"30", 1)
+    for number in (3, 4):
+        _exchange(publisher, C2S, b"%d" % number, number)
+        _exchange(subscriber, S2C, b"%d" % number, number)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    assert _losses(capture, tmp_path) == []
 
 
 def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is(tmp_path):
@@ -102,9 +201,7 @@ def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_pat
 
 
 @pytest.mark.parametrize(("breaks", "sure"), [(True, "likely"), (False, "proved")])
-def test_what_came_last_before_a_connection_broke_may_have_come_by_another(
-    breaks, sure, tmp_path
-):
+def test_what_came_last_before_a_connection_broke_may_have_come_by_another(breaks, sure, tmp_path):
     """The session went on, and later messages came: somewhere it may have been, too."""
     capture = Capture()
     publisher = capture.connection(b"pub")

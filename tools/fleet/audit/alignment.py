@@ -6,10 +6,13 @@ another: a delivery comes after its message, and in the order of the messages.  
 message is followed by its delivery with nothing between them, and all others around it
 are too, there is nothing to decide (an anchor).  What lies between two anchors is matched
 by the longest chain in which both sides go forward; of several such chains the one with
-the latest messages, as a delivery mostly follows soon.  What is left over after that is
+the latest messages, as a delivery mostly follows soon.  Only where a queue was not emptied
+is it the other way about: what came of it is its beginning, so the chain with the earliest
+messages counts when it leaves fewer out that must have come.  What is left over after that is
 matched whatever the order: late deliveries, and frames recorded a little before their
 cause.  But not what later ones overtook long ago: one that was lost and another one that came
-twice, days behind it, are two faults and not a slow delivery.
+twice, days behind it, are two faults and not a slow delivery.  A message that was too old is
+what a delivery may be when nothing else is left.
 """
 
 import bisect
@@ -26,40 +29,74 @@ _NEAR = 16  # anchors to both sides of a wrong one that are doubted
 _MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
 
 
-def align(sent_hash, sent_ts, got_hash, got_ts):
-    """-> for each delivery the index of its message, -1 for none.
+class Messages:
+    """What was published, in the order of `ts`, and how much of it had to come: lists.
 
-    Lists; messages in the order of `sent_ts`, deliveries in the order of their arrival.
+    `gone`: from when on each is too old to be delivered.  `waits`: until when a queue may have
+    held it, 0 where it must have come, -1 where it need not.
+    """
+
+    def __init__(self, value, ts, gone=None, waits=None):
+        self.value, self.ts = value, ts
+        self.gone = gone if gone and min(gone) < FAR else None
+        self.waits = waits or [-1] * len(ts)
+
+    def missing(self, some, when, behind=FAR):
+        """How many of these messages must have come and are not in `when` (when each came)?
+        `behind`: when what follows them came."""
+        count = 0
+        for at in reversed(some):
+            if at in when:
+                behind = min(behind, when[at])
+            elif self.waits[at] >= 0 and (behind <= self.waits[at] or not self.waits[at]):
+                count += 1
+        return count
+
+
+def align(sent, got_hash, got_ts):
+    """-> for each delivery the index of its message in `sent` (`Messages`), -1 for none.
+
+    Deliveries are two lists, in the order of their arrival.
     """
     found = [-1] * len(got_hash)
-    for sent, got in _chunks(sent_hash, sent_ts, got_hash, got_ts, found):
-        _chain(sent, got, sent_hash, sent_ts, got_hash, got_ts, found)
-    _late(sent_hash, sent_ts, got_hash, got_ts, found)
+    for some, got, behind in _chunks(sent, got_hash, got_ts, found):
+        chain = _chain(some, got, sent, got_hash, got_ts, is_latest=True)
+        if any(sent.waits[at] > 0 for at in some):
+            other = _chain(some, got, sent, got_hash, got_ts, is_latest=False)
+            chain = min(
+                (chain, other),
+                key=lambda one: sent.missing(some, {m: got_ts[at] for at, m in one}, behind),
+            )
+        for at, message in chain:
+            found[at] = message
+    _late(sent, got_hash, got_ts, found)
     _uncross(got_hash, found)
     return found
 
 
-def _chunks(sent_hash, sent_ts, got_hash, got_ts, found):
-    # Anchors go into `found`; yields (messages, deliveries) that lie between them.
-    merged = [(ts, 0, at) for at, ts in enumerate(sent_ts)]
+def _chunks(sent, got_hash, got_ts, found):
+    # Anchors go into `found`; yields (messages, deliveries, time of the anchor behind them) of
+    # what lies between.
+    merged = [(ts, 0, at) for at, ts in enumerate(sent.ts)]
     merged += [(ts + SKEW_US, 1, at) for at, ts in enumerate(got_ts)]
     merged.sort()
-    anchors = _anchors(merged, sent_hash, got_hash)
-    sent, got, place = [], [], 0
+    anchors = _anchors(merged, sent.value, got_hash)
+    some, got, place = [], [], 0
     while place < len(merged):
         _, kind, at = merged[place]
         if place in anchors:
-            found[merged[place + 1][2]] = at
+            anchor = merged[place + 1][2]
+            found[anchor] = at
             if got:
-                yield sent, got
+                yield some, got, got_ts[anchor]
             # What was sent before an anchor may still come behind it: see `_late`.
-            sent, got = [], []
+            some, got = [], []
             place += 2
             continue
-        (got if kind else sent).append(at)
+        (got if kind else some).append(at)
         place += 1
     if got:
-        yield sent, got
+        yield some, got, FAR
 
 
 def _anchors(merged, sent_hash, got_hash):
@@ -76,60 +113,67 @@ def _anchors(merged, sent_hash, got_hash):
     return {place for index, place in enumerate(places) if index not in doubted}
 
 
-def _chain(sent, got, sent_hash, sent_ts, got_hash, got_ts, found):
-    # Hunt and Szymanski's longest common subsequence, from the end to the beginning:
-    # `ends[k]` is the latest message that a chain of k + 1 can begin with (negative).
+def _chain(some, got, sent, got_hash, got_ts, is_latest):
+    # -> [(delivery, message)].  Hunt and Szymanski's longest common subsequence, from the end to
+    # the beginning (or the other way): `ends[k]` is the latest (earliest) message that a chain of
+    # k + 1 can begin (end) with, negative in the first case.
     places: dict[int, list[int]] = {}
-    for at in sent:
-        places.setdefault(sent_hash[at], []).append(at)
-    counts: dict[int, int] = {}
+    for at in some:
+        places.setdefault(sent.value[at], []).append(at)
+    ranks, counts = [], {}
     for at in got:
-        counts[got_hash[at]] = counts.get(got_hash[at], 0) + 1
+        ranks.append(counts.get(got_hash[at], 0))
+        counts[got_hash[at]] = ranks[-1] + 1
+    step = -1 if is_latest else 1
     ends: list[int] = []
-    nodes: list[tuple] = []
-    for at in sorted(got, reverse=True):
-        mine = places.get(got_hash[at], [])
-        counts[got_hash[at]] -= 1
-        for message in _choice(mine, sent_ts, got_ts[at], counts[got_hash[at]]):
-            length = bisect.bisect_left(ends, -message)
-            node = (at, message, nodes[length - 1] if length else None)
+    nodes: list[tuple | None] = []
+    for at, rank in list(zip(got, ranks, strict=True))[::step]:
+        mine = _choice(places.get(got_hash[at], []), sent, got_ts[at], rank)
+        for message in mine[::-step]:
+            length = bisect.bisect_left(ends, step * message)
+            entry = (at, message, nodes[length - 1] if length else None)
             if length == len(ends):
-                ends.append(-message)
-                nodes.append(node)
-            elif -message < ends[length]:
-                ends[length], nodes[length] = -message, node
-    chain: tuple | None = nodes[-1] if nodes else None
-    while chain:
-        found[chain[0]] = chain[1]
-        chain = chain[2]
+                ends.append(step * message)
+                nodes.append(entry)
+            elif step * message < ends[length]:
+                ends[length], nodes[length] = step * message, entry
+    node = nodes[-1] if nodes else None
+    chain = []
+    while node:
+        chain.append(node[:2])
+        node = node[2]
+    return chain
 
 
-def _choice(mine, sent_ts, ts, rank):
+def _choice(mine, sent, ts, rank):
     # Messages that this delivery can be, in their order: not those sent after it.
-    end = bisect.bisect_right(mine, ts + SKEW_US, key=sent_ts.__getitem__)
-    if end <= _MOST:
-        return mine[:end]
-    newest = mine[end - _MOST // 2 : end]
-    first = max(0, min(rank - _MOST // 8, end - _MOST))
-    return mine[first : first + _MOST // 2] + newest
+    end = bisect.bisect_right(mine, ts + SKEW_US, key=sent.ts.__getitem__)
+    if end > _MOST:
+        newest = mine[end - _MOST // 2 : end]
+        first = max(0, min(rank - _MOST // 8, end - _MOST))
+        mine, end = mine[first : first + _MOST // 2] + newest, _MOST
+    return [at for at in mine[:end] if ts < sent.gone[at]] if sent.gone else mine[:end]
 
 
-def _late(sent_hash, sent_ts, got_hash, got_ts, found):
+def _late(sent, got_hash, got_ts, found):
     taken = set(found)
-    overtaken = _overtaken(sent_ts, got_ts, found)
+    overtaken = _overtaken(sent.ts, got_ts, found)
     left: dict[int, list[int]] = {}
-    for at, value in enumerate(sent_hash):
+    for at, value in enumerate(sent.value):
         if at not in taken:
             left.setdefault(value, []).append(at)
-    for early in (0, EARLY_US):
+    passes = [(0, sent.gone), (EARLY_US, sent.gone), (0, None)]
+    for early, gone in passes if sent.gone else passes[:2]:
         for at, message in enumerate(found):
             mine = left.get(got_hash[at]) if message < 0 else None
             if not mine:
                 continue
-            end = bisect.bisect_right(mine, got_ts[at] + early, key=sent_ts.__getitem__)
-            place = 0 if early else end - 1
+            end = bisect.bisect_right(mine, got_ts[at] + early, key=sent.ts.__getitem__)
             # The latest of them is the one that was overtaken last.
-            if end and got_ts[at] < overtaken[mine[place]] + LATE_US:
+            places = range(end) if early else range(end - 1, -1, -1)
+            ok = (one for one in places if gone is None or got_ts[at] < gone[mine[one]])
+            place = next(ok, None)
+            if place is not None and got_ts[at] < overtaken[mine[place]] + LATE_US:
                 found[at] = mine.pop(place)
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .alignment import EARLY_US
+from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, in_order
 from .spans import HEADER_BYTES
@@ -18,7 +18,7 @@ class Expected:
     """Messages that a subscriber had to get, and others that it may have got.
 
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message; `released` when
-    a broker that waits for PUBREL could pass it on;
+    a broker that waits for PUBREL could pass it on; `gone` when it was too old for that;
     `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
@@ -41,6 +41,11 @@ class Expected:
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]
         self.qos = np.minimum(published.qos[self.message], self.granted)
+        row, accepted = published.row[self.message], published.accepted[self.message]
+        expires = (row >= 0) & (facts.expiry_s[row] >= 0) & (accepted < FAR)
+        self.gone = np.full(len(row), FAR)
+        age = facts.expiry_s[row[expires]] * 1_000_000
+        self.gone[expires] = accepted[expires] + age + SKEW_US
 
     def _join(self, place, begin, end, some=None):
         # -> (entry, message) for all messages of these places (or `some` of them), sent between

@@ -11,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from .alignment import EARLY_US, SKEW_US, align
+from .alignment import EARLY_US, SKEW_US, Messages, align
 from .rows import FAR, grouped
+from .subscriptions import PAUSE_US
 
 
 class Matches:
@@ -21,8 +22,9 @@ class Matches:
     the capture published it, nor just before).
 
     `is_got`: of each entry of `expected`, was it delivered; `when`, if above QoS 0 (else FAR);
-    `groups`: its group.  `equal`: messages of each group; `is_blurred`: some of them at QoS 0,
-    and nobody knows which.  `has_…`: of each pair.
+    `groups`: its group; `is_told`: do payload, QoS and order say which delivery it is?
+    `equal`: messages of each group; `is_blurred`: some of them at QoS 0, and nobody knows
+    which.  `has_…`: of each pair.
     """
 
     def __init__(self, expected, delivered, pairs):
@@ -35,6 +37,7 @@ class Matches:
         self.is_blurred = np.zeros(number, bool)
         self.is_blurred[groups[is_mixed[expected.pair] & (expected.qos == 0)]] = True
         self.is_blurred &= self.equal > 1
+        self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
         self._by_rank(expected, delivered, groups, number)
         is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
@@ -95,23 +98,30 @@ class Matches:
             lane = mine[got[0]]
             low, high = np.searchsorted(theirs[there], [lane, lane + 1])
             sent = there[low:high]
-            best = self._aligned(sent, expected.ts, got, delivered)
+            best = self._aligned(sent, expected, expected.ts, got, delivered)
             # Some brokers pass a message of QoS 2 on at once, some when it is released.
             order = np.argsort(expected.released[sent], kind="stable")
             if (np.diff(order) < 0).any():
-                other = self._aligned(sent[order], expected.released, got, delivered)
+                other = self._aligned(sent[order], expected, expected.released, got, delivered)
                 best = min(best, other, key=partial(_missing, expected, sent))
             self.entry[got] = best
 
-    def _aligned(self, sent, times, got, delivered):
+    def _aligned(self, sent, expected, times, got, delivered):
         # -> the message of each of these deliveries, -1 for none.
-        found = align(
-            self.groups[sent].tolist(),
-            times[sent].tolist(),
-            self.group[got].tolist(),
-            delivered.ts[got].tolist(),
-        )
-        match = np.array(found, np.int64)
+        ts = delivered.ts[got]
+        gone, waits = expected.gone[sent].tolist(), _waits(expected, sent)
+
+        def laid():
+            values = self.groups[sent].tolist()
+            messages = Messages(values, times[sent].tolist(), gone, waits.tolist())
+            return np.array(align(messages, self.group[got].tolist(), ts.tolist()), np.int64)
+
+        match = laid()
+        slow = expected.is_busy[sent] & (waits == 0)
+        slow &= _is_lagging(times[sent], match, ts)
+        if slow.any():
+            waits[slow] = expected.until[sent][slow]
+            match = laid()
         return np.where(match < 0, -1, sent[match] if len(sent) else -1)
 
     def _sum(self, expected, delivered, groups, number, pairs):
@@ -162,6 +172,25 @@ def _groups(expected, delivered, pairs):
 def _missing(expected, sent, entry):
     # How many of these messages had to come and did not, if the deliveries are those?
     return int(expected.is_due[np.setdiff1d(sent, entry)].sum())
+
+
+def _waits(expected, sent):
+    # Until when each may have waited in the broker, as its subscriber left others unanswered; 0:
+    # it had to come, -1: it had not.
+    until = np.minimum(expected.until[sent], expected.gone[sent])
+    return np.where(expected.is_due[sent], np.where(expected.is_stuck[sent], until, 0), -1)
+
+
+def _is_lagging(sent_ts, match, got_ts):
+    # For each message that was left out: had the next one that came waited in the broker?
+    wait = np.zeros(len(sent_ts), np.int64)
+    is_got = match >= 0
+    wait[match[is_got]] = got_ts[is_got] - sent_ts[match[is_got]]
+    came = np.zeros(len(sent_ts), bool)
+    came[match[is_got]] = True
+    place = np.where(came, np.arange(len(came)), len(came))
+    behind = np.minimum.accumulate(place[::-1])[::-1]
+    return ~came & (np.append(wait, 0)[behind] >= PAUSE_US)
 
 
 def _lanes(some, is_mixed):

@@ -48,7 +48,7 @@ class Lost:
         # Of equal ones nobody knows which of them waits.
         value = found.groups[self.at]
         has_waiting = np.bincount(value, waits, len(found.equal)) > 0
-        waits |= some & has_waiting[value] & expected.is_busy[self.at]
+        waits |= some & has_waiting[value] & expected.is_busy[self.at] & ~behind
         self.reason = np.select(
             [waits, before & behind & ~assumed & ~away, full, stuck, some & assumed, away, some]
             + [elsewhere, any_producer],
@@ -67,8 +67,7 @@ class Lost:
         # the end of the session, or until the message was too old.
         at, message, row = self.at, expected.message, published.row[expected.message]
         accepted = published.accepted[message]
-        # Of equal ones nobody knows how long each has waited.
-        is_got = (found.when < FAR) & (expected.qos > 0) & (found.equal[found.groups] == 1)
+        is_got = (found.when < FAR) & (expected.qos > 0) & found.is_told
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
         earlier, later = _neighbours(expected.pair, accepted, is_got, at)
         before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
@@ -76,7 +75,10 @@ class Lost:
         is_over = expiry_s >= 0
         deadline = np.where(is_over, accepted[at] + expiry_s * 1_000_000, FAR)
         deadline = np.minimum(deadline, expected.until[at])
-        is_passed = (later >= 0) & (found.when[later] <= deadline)
+        # Behind one that had waited, what comes at once did not pass this one in the queue.
+        _, slow = _neighbours(expected.pair, accepted, waited, at)
+        passing = np.where(before, slow, later)
+        is_passed = (passing >= 0) & (found.when[passing] <= deadline)
         is_near = before & (accepted[at] < found.when[earlier] + GRACE_US)
         is_near |= behind & (accepted[later] < deadline + GRACE_US)
         is_slow = (before | behind) & expected.is_busy[at]
