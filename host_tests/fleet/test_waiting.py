@@ -219,6 +219,23 @@ def test_what_came_last_before_a_connection_broke_may_have_come_by_another(break
     assert _losses(capture, tmp_path) == [("not_delivered", sure)]
 
 
+def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets(tmp_path):
+    """They are what is left for a delivery that is no other one, of a SUBACK that lags."""
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    values = (b"30", b"31", b"32")
+    for number, value in enumerate(values * 2, 1):
+        _exchange(publisher, C2S, value, number)
+    subscriber = capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    for number, value in enumerate(values, 7):
+        _exchange(publisher, C2S, value, number)
+    for number in (2, 0, 1):  # as a broker does that sends by several queues
+        _exchange(subscriber, S2C, values[number], 1 + number)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    assert _losses(capture, tmp_path, ["MQTT-4.6.0-5"]) == []
+
+
 def _published(capture, expires):
     publisher = capture.connection(b"pub", level=5)
     subscriber = capture.connection(b"sub", level=5)

@@ -33,13 +33,15 @@ class Messages:
     """What was published, in the order of `ts`, and how much of it had to come: lists.
 
     `gone`: from when on each is too old to be delivered.  `waits`: until when a queue may have
-    held it, 0 where it must have come, -1 where it need not.
+    held it, 0 where it must have come, -1 where it need not.  `is_spare`: it is what is
+    delivered only if no other message can be.
     """
 
-    def __init__(self, value, ts, gone=None, waits=None):
+    def __init__(self, value, ts, gone=None, waits=None, is_spare=None):
         self.value, self.ts = value, ts
         self.gone = gone if gone and min(gone) < FAR else None
         self.waits = waits or [-1] * len(ts)
+        self.is_spare = is_spare or [False] * len(ts)
 
     def missing(self, some, when, behind=FAR):
         """How many of these messages must have come and are not in `when` (when each came)?
@@ -119,7 +121,8 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
     # k + 1 can begin (end) with, negative in the first case.
     places: dict[int, list[int]] = {}
     for at in some:
-        places.setdefault(sent.value[at], []).append(at)
+        if not sent.is_spare[at]:
+            places.setdefault(sent.value[at], []).append(at)
     ranks, counts = [], {}
     for at in got:
         ranks.append(counts.get(got_hash[at], 0))
@@ -158,14 +161,14 @@ def _choice(mine, sent, ts, rank):
 def _late(sent, got_hash, got_ts, found):
     taken = set(found)
     overtaken = _overtaken(sent.ts, got_ts, found)
-    left: dict[int, list[int]] = {}
+    left: tuple[dict, dict] = ({}, {})
     for at, value in enumerate(sent.value):
         if at not in taken:
-            left.setdefault(value, []).append(at)
-    passes = [(0, sent.gone), (EARLY_US, sent.gone), (0, None)]
-    for early, gone in passes if sent.gone else passes[:2]:
+            left[sent.is_spare[at]].setdefault(value, []).append(at)
+    passes = [(0, 0, sent.gone), (1, 0, None), (0, EARLY_US, sent.gone), (0, 0, None)]
+    for is_spare, early, gone in passes if sent.gone else passes[:3]:
         for at, message in enumerate(found):
-            mine = left.get(got_hash[at]) if message < 0 else None
+            mine = left[is_spare].get(got_hash[at]) if message < 0 else None
             if not mine:
                 continue
             end = bisect.bisect_right(mine, got_ts[at] + early, key=sent.ts.__getitem__)

@@ -23,7 +23,8 @@ class Expected:
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to;
-    `is_implied`: only other deliveries tell that there was a subscription.  `attached_until`:
+    `is_implied`: only other deliveries tell that there was a subscription; `is_spare`: it comes
+    only close to one.  `attached_until`:
     when the connection ended that the client had when the broker took it on (0: it had none);
     `until`: end of the session; `is_busy`: up to then, or until it was too old, the client had
     always another delivery to answer.
@@ -133,6 +134,7 @@ class Expected:
             "busy": busy,
             "until": until,
             "subscribed": ~spans.is_implied[own],
+            "spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
 
     def _is_plain(self, own, row, elsewhere):
@@ -190,7 +192,8 @@ class Expected:
         keep = published.accepted[message] > begin[entry]
         entry, message = entry[keep], message[keep]
         pair = pairs.of_span[entry]
-        return {"pair": pair, "message": message, "granted": spans.qos[span[entry]]}
+        columns = {"pair": pair, "message": message, "granted": spans.qos[span[entry]]}
+        return columns | {"spare": np.ones(len(pair), bool)}
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
@@ -229,6 +232,7 @@ class Expected:
         self.attached_until = _over(np.maximum, each.attached, first)
         # Those that it is due to decide.
         self.is_busy = _over(np.logical_and, each.busy | ~each.due, first)
+        self.is_spare = _over(np.logical_and, each.spare, first)
         self.until = _over(np.maximum, np.where(each.due, each.until, 0), first)
         # The broker may send one for each subscription, as it is when the message gets there.
         copies = _over(np.add, each.subscribed.astype(np.int64), first)

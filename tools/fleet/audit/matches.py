@@ -109,11 +109,12 @@ class Matches:
     def _aligned(self, sent, expected, times, got, delivered):
         # -> the message of each of these deliveries, -1 for none.
         ts = delivered.ts[got]
-        gone, waits = expected.gone[sent].tolist(), _waits(expected, sent)
+        columns = (self.groups, times, expected.gone, expected.is_spare)
+        values, when, gone, is_spare = (one[sent].tolist() for one in columns)
+        waits = _waits(expected, sent)
 
         def laid():
-            values = self.groups[sent].tolist()
-            messages = Messages(values, times[sent].tolist(), gone, waits.tolist())
+            messages = Messages(values, when, gone, waits.tolist(), is_spare)
             return np.array(align(messages, self.group[got].tolist(), ts.tolist()), np.int64)
 
         match = laid()
