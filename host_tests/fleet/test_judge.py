@@ -224,6 +224,23 @@ def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, la
     ]
 
 
+def test_ping_time_of_a_connection_is_the_median_of_its_pairs(tmp_path):
+    """Of an even number the middle two's mean; what has no answer is counted and has no time."""
+    capture = Capture()
+    for name, waits_ms in ((b"a", (5, 1, 30)), (b"b", (8, 2)), (b"c", ())):
+        talk = capture.connection(name)
+        for wait_ms in waits_ms:
+            talk.send(C2S, b"\xc0\0")
+            talk.send(S2C, b"\xd0\0", after_ms=wait_ms)
+        talk.send(C2S, b"\xc0\0")
+    table = _judge(capture, tmp_path)["keepalive"]
+    assert sorted(rows(table, "client_id", "pings", "unanswered_pings", "ping_ms")) == [
+        ("a", 4, 1, 5.0),
+        ("b", 3, 1, 5.0),
+        ("c", 1, 1, None),
+    ]
+
+
 def test_clock_that_jumps_back_breaks_nothing(tmp_path):
     capture = Capture()
     talk = capture.connection()
