@@ -55,6 +55,26 @@ def test_forwarded_out_of_order_breaks_the_rule_of_the_broker(tmp_path):
     assert rows(tables["routes"], "client_id", "topic", "overtaking") == [("sub", "t", 1)]
 
 
+def test_what_comes_from_the_brokers_store_is_not_the_message_that_was_lost(tmp_path):
+    """Without Retain As Published its RETAIN says so."""
+    capture = Capture()
+    publisher, subscriber = _route(capture)
+    for number in (1, 2, 3):
+        kept = packets.publish(b"t", b"%d" % number, 1, number, retain=1)
+        publisher.send(C2S, kept, after_ms=10_000)
+        publisher.ack(S2C, 0x40, number)
+        if number != 2:
+            _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+        else:
+            capture.now += 10_000_000
+            subscriber.subscribe(b"#", packet_id=2)
+            subscriber.send(S2C, kept)
+            subscriber.ack(C2S, 0x40, number)
+    assert rows(_judge(capture, tmp_path)["losses"], "kind", "sure") == [
+        ("not_delivered", "proved")
+    ]
+
+
 @pytest.mark.parametrize("pattern", ["t", "#", "+"])
 def test_topic_that_is_exempt_has_no_order(pattern, tmp_path):
     """MQTT-4.6.0-6"""
