@@ -236,6 +236,30 @@ def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets(tmp_
     assert _losses(capture, tmp_path, ["MQTT-4.6.0-5"]) == []
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_missing(
+    is_seen, tmp_path
+):
+    """Long after it was published, when the subscriber had come back."""
+    capture = Capture()
+    publisher = capture.connection(b"pub")
+    subscriber = capture.connection(b"sub", clean=False)
+    subscriber.subscribe(b"#", 1)
+    _exchange(publisher, C2S, b"1", 1)
+    _exchange(subscriber, S2C, b"1", 1)
+    subscriber.send(C2S, packets.disconnect())
+    _exchange(publisher, C2S, b"2", 2, after_ms=10_000)
+    capture.now += 20_000_000
+    subscriber = capture.connection(b"sub", clean=False, present=True)
+    if not is_seen:
+        _exchange(subscriber, S2C, b"2", 2)
+        del capture.frames[-2]  # and its answer is there
+    for number in (3, 4):
+        _exchange(publisher, C2S, b"%d" % number, number, after_ms=10_000)
+        _exchange(subscriber, S2C, b"%d" % number, number)
+    assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * is_seen
+
+
 def _published(capture, expires):
     publisher = capture.connection(b"pub", level=5)
     subscriber = capture.connection(b"sub", level=5)
