@@ -112,3 +112,12 @@ def test_delivery_that_later_ones_overtook_long_ago_is_another_one(late_s):
     got = [5, 25, 35, 25 + late_s * _SECOND]
     found = align(Messages([1, 2, 3, 4], [0, 10, 20, 30]), [1, 3, 4, 2], got)
     assert found == [0, 2, 3, 1 if late_s < 600 else -1]
+
+
+@pytest.mark.parametrize(("pause", "wanted"), [(100, [0, 1]), (2 * _SECOND, [2, 3])])
+def test_of_a_burst_those_that_must_have_come_came(pause, wanted):
+    """The broker had taken on the second of four; with pauses between them times would tell."""
+    sent = [place * pause for place in range(4)]
+    messages = Messages([7, 8, 7, 8], sent, waits=[-1, 0, -1, -1])
+    got = [sent[3] + 500, sent[3] + 900]
+    assert align(messages, [7, 8], got) == wanted

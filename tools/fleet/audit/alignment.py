@@ -11,8 +11,8 @@ is it the other way about: what came of it is its beginning, so the chain with t
 messages counts when it leaves fewer out that must have come.  What is left over after that is
 matched whatever the order: late deliveries, and frames recorded a little before their
 cause.  But not what later ones overtook long ago: one that was lost and another one that came
-twice, days behind it, are two faults and not a slow delivery.  A message that was too old is
-what a delivery may be when nothing else is left.
+twice, days behind it, are two faults and not a slow delivery.  A message that was too old, or
+only close to a subscription, is what a delivery may be when nothing else is left.
 """
 
 import bisect
@@ -25,6 +25,7 @@ EARLY_US = 1_000_000
 SKEW_US = 50_000
 # As late behind later messages a delivery may be.
 LATE_US = 600_000_000
+_BURST_US = 1_000_000
 _NEAR = 16  # anchors to both sides of a wrong one that are doubted
 _MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
 
@@ -67,13 +68,63 @@ def align(sent, got_hash, got_ts):
             other = _chain(some, got, sent, got_hash, got_ts, is_latest=False)
             chain = min(
                 (chain, other),
-                key=lambda one: sent.missing(some, {m: got_ts[at] for at, m in one}, behind),
+                key=lambda one: sent.missing(
+                    some, {m: got_ts[at] for at, m in one.items()}, behind
+                ),
             )
-        for at, message in chain:
+        for at, message in chain.items():
             found[at] = message
+    _prefer(sent, found)
     _late(sent, got_hash, got_ts, found)
     _uncross(got_hash, found)
     return found
+
+
+def _prefer(sent, found):
+    # Of equal ones in a burst, those that must have come came: matches with others go back.
+    taken = set(found)
+    if all(waits < 0 or at in taken for at, waits in enumerate(sent.waits)):
+        return
+    matched = [(at, message) for at, message in enumerate(found) if message >= 0]
+    matched.sort(key=lambda one: one[1])
+    before, run = -1, []
+    for at, message in matched:
+        if sent.waits[message] < 0:
+            run.append((at, message))
+            continue
+        _go_back(sent, before, run, found)
+        before, run = message, []
+    _go_back(sent, before, run, found)
+
+
+def _go_back(sent, before, run, found):
+    # `run`: (delivery, message) of those that need not have come, behind the message `before`.
+    # Paths of as many messages in their order, with how many of them must have come.
+    paths: list[tuple] = [(before, 0, None)]
+    begin = before + 1
+    for at, last in run:
+        begin = bisect.bisect_left(sent.ts, sent.ts[last] - _BURST_US, begin, last)
+        longer: list[tuple] = []
+        best: tuple | None = None
+        place = 0
+        for message in range(begin, last + 1):
+            if sent.value[message] != sent.value[last]:
+                continue
+            while place < len(paths) and paths[place][0] < message:
+                best = paths[place] if best is None else max(best, paths[place], key=_weight)
+                place += 1
+            if best:
+                count = best[1] + (sent.waits[message] >= 0)
+                longer.append((message, count, (at, message, best[2])))
+        paths = longer
+    _, count, node = max(paths, key=_weight)
+    while node and count:
+        found[node[0]] = node[1]
+        node = node[2]
+
+
+def _weight(path):
+    return path[1], path[0]
 
 
 def _chunks(sent, got_hash, got_ts, found):
@@ -116,7 +167,7 @@ def _anchors(merged, sent_hash, got_hash):
 
 
 def _chain(some, got, sent, got_hash, got_ts, is_latest):
-    # -> [(delivery, message)].  Hunt and Szymanski's longest common subsequence, from the end to
+    # -> {delivery: message}.  Hunt and Szymanski's longest common subsequence, from the end to
     # the beginning (or the other way): `ends[k]` is the latest (earliest) message that a chain of
     # k + 1 can begin (end) with, negative in the first case.
     places: dict[int, list[int]] = {}
@@ -141,9 +192,9 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
             elif step * message < ends[length]:
                 ends[length], nodes[length] = step * message, entry
     node = nodes[-1] if nodes else None
-    chain = []
+    chain = {}
     while node:
-        chain.append(node[:2])
+        chain[node[0]] = node[1]
         node = node[2]
     return chain
 
