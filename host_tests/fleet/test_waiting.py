@@ -260,6 +260,30 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
     assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * is_seen
 
 
+@pytest.mark.parametrize(("expiry_s", "lost"), [(2, []), (60, [("not_delivered", "proved")])])
+def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_path):
+    """The broker counts from PUBLISH on, and passes it on behind PUBREL."""
+    capture = Capture()
+    publisher = capture.connection(b"pub", level=5, clean=False)
+    subscriber = capture.connection(b"sub")
+    subscriber.subscribe(b"#")
+    for number in (1, 2, 3):
+        age = packets.properties(message_expiry=expiry_s)
+        packet = packets.publish(b"t", b"%d" % number, 2, number, properties=age)
+        publisher.send(C2S, packet)
+        publisher.ack(S2C, 0x50, number)
+        if number == 2:
+            capture.now += 5_000_000
+        publisher.ack(C2S, 0x62, number)
+        publisher.ack(S2C, 0x70, number)
+        if number != 2:
+            subscriber.publish(S2C, b"t", b"%d" % number, 2, number)
+            for side, first in ((C2S, 0x50), (S2C, 0x62), (C2S, 0x70)):
+                subscriber.ack(side, first, number)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    assert _losses(capture, tmp_path) == lost
+
+
 def _published(capture, expires):
     publisher = capture.connection(b"pub", level=5)
     subscriber = capture.connection(b"sub", level=5)

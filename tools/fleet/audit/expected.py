@@ -42,11 +42,10 @@ class Expected:
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]
         self.qos = np.minimum(published.qos[self.message], self.granted)
-        row, accepted = published.row[self.message], published.accepted[self.message]
-        expires = (row >= 0) & (facts.expiry_s[row] >= 0) & (accepted < FAR)
-        self.gone = np.full(len(row), FAR)
-        age = facts.expiry_s[row[expires]] * 1_000_000
-        self.gone[expires] = accepted[expires] + age + SKEW_US
+        accepted, expires = published.accepted[self.message], published.expires[self.message]
+        is_old = (accepted < FAR) & (expires < FAR)
+        self.gone = np.full(len(accepted), FAR)
+        self.gone[is_old] = (accepted + expires - self.ts + SKEW_US)[is_old]
 
     def _join(self, place, begin, end, some=None):
         # -> (entry, message) for all messages of these places (or `some` of them), sent between
@@ -98,16 +97,17 @@ class Expected:
             # The properties of the message travel with it.
             size = np.maximum(size, facts.packet_bytes[row])
             due &= size + HEADER_BYTES < limit
+        # At QoS 2 it may have grown too old between PUBLISH and PUBREL.
+        expires = published.expires[message]
+        due &= accepted < expires
         at = np.flatnonzero(due)
         until = np.minimum(spans.end, spans.last)[own]
-        expiry_s = facts.expiry_s[row]
-        due[at] = self._is_reached(spans, own[at], accepted[at], expiry_s[at])
+        due[at] = self._is_reached(spans, own[at], accepted[at], expires[at])
         at = at[due[at]]
         attached = np.zeros(len(due), np.int64)
         attached[at] = spans.attached_until(own[at], accepted[at])
         busy = np.zeros(len(due), bool)
-        gone = np.where(expiry_s < 0, FAR, accepted + expiry_s * 1_000_000)[at]
-        busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until[at], gone))
+        busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until, expires)[at])
         # Of these nobody knows what else the client had asked for.
         due &= ~implied | self._is_plain(own, row, elsewhere)
         stuck, full, assumed = (
@@ -156,16 +156,13 @@ class Expected:
         return elsewhere & (2 * twins >= _counted(route, elsewhere))
 
     @staticmethod
-    def _is_reached(spans, own, accepted, expiry_s):
+    def _is_reached(spans, own, accepted, expires):
         # Was the client connected long enough, with nothing missing in the capture?
         until = np.minimum(spans.end, spans.last)[own]
         before = spans.online(own, accepted)
         is_away = spans.online(own, accepted + 1) == before
-        expires = (expiry_s >= 0) & is_away
-        if expires.any():
-            # What expired counts when it could have been delivered at once.
-            gone = accepted + expiry_s * 1_000_000
-            until = np.where(expires, np.minimum(gone, until), until)
+        # What expired counts when it could have been delivered at once.
+        until = np.where(is_away, np.minimum(expires, until), until)
         reached = spans.online(own, until) - before >= GRACE_US
         return reached & ~spans.is_near_gap(own, accepted, is_away)
 

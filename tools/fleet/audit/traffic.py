@@ -132,7 +132,8 @@ def microseconds(moment):
 class Published:
     """What was sent to the broker, sorted by topic and time, wills that may have been too.
 
-    `row` is that of the message, -1 for a will.
+    `row` is that of the message, -1 for a will; `expires`: when it may be too old (FAR: never), as
+    a broker counts from when it got it first.
     """
 
     def __init__(self, facts, names, wills):
@@ -148,6 +149,7 @@ class Published:
             "hash": facts.payload_hash[row],
             "qos": facts.qos[row],
             "accepted": facts.accepted[row],
+            "expires": _expiries(facts, row),
             "server": names.server[row],
         }
         if wills is not None and wills.num_rows:
@@ -155,6 +157,11 @@ class Published:
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
             setattr(self, name, values[order])
+
+
+def _expiries(facts, row):
+    age_s = facts.expiry_s[row]
+    return np.where(age_s < 0, FAR, facts.first_sent[row] + age_s * 1_000_000)
 
 
 def _with_wills(columns, names, wills):
@@ -172,6 +179,7 @@ def _with_wills(columns, names, wills):
             "hash": one["payload_hash"],
             "qos": one["qos"],
             "accepted": FAR,
+            "expires": FAR,
             "server": UNKNOWN,
         }
         for name, value in values.items():

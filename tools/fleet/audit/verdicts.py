@@ -44,7 +44,7 @@ class Lost:
         has_strange = np.zeros(len(found.equal), bool)
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
         behind &= ~has_strange[found.groups[self.at]]
-        waits = some & self._may_wait(facts, published, expected, found)
+        waits = some & self._may_wait(published, expected, found)
         # Of equal ones nobody knows which of them waits.
         value = found.groups[self.at]
         has_waiting = np.bincount(value, waits, len(found.equal)) > 0
@@ -62,19 +62,18 @@ class Lost:
             self.reason[:] = _GROUP
         self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
-    def _may_wait(self, facts, published, expected, found):
+    def _may_wait(self, published, expected, found):
         # Nothing behind it came in time, and what came around it had waited in the broker: up to
         # the end of the session, or until the message was too old.
-        at, message, row = self.at, expected.message, published.row[expected.message]
+        at, message = self.at, expected.message
         accepted = published.accepted[message]
         is_got = (found.when < FAR) & (expected.qos > 0) & found.is_told
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
         earlier, later = _neighbours(expected.pair, accepted, is_got, at)
         before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
-        expiry_s = np.where(row < 0, -1, facts.expiry_s[row])[at]
-        is_over = expiry_s >= 0
-        deadline = np.where(is_over, accepted[at] + expiry_s * 1_000_000, FAR)
-        deadline = np.minimum(deadline, expected.until[at])
+        expires = published.expires[message][at]
+        is_over = expires < FAR
+        deadline = np.minimum(expires, expected.until[at])
         # Behind one that had waited, what comes at once did not pass this one in the queue.
         _, slow = _neighbours(expected.pair, accepted, waited, at)
         passing = np.where(before, slow, later)
