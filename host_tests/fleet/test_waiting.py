@@ -440,12 +440,14 @@ def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
     assert [sorted(sent).index(ts) for (ts,) in rows(tables["losses"], "ts")] == [2]
 
 
-def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(tmp_path):
+@pytest.mark.parametrize("after_ms", [1, 9000])
+def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms, tmp_path):
     """A broker passes a message of QoS 2 on when it is released."""
     capture = Capture()
     publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
     subscriber.subscribe(b"#")
     publisher.publish(C2S, b"t", b"message 1", 2, 1)
+    capture.now += after_ms * 1000
     subscriber.subscribe(b"+", packet_id=2)
     publisher.ack(S2C, 0x50, 1)
     publisher.ack(C2S, 0x62, 1)

@@ -189,8 +189,14 @@ class Expected:
         keep = published.accepted[message] > begin[entry]
         entry, message = entry[keep], message[keep]
         pair = pairs.of_span[entry]
-        columns = {"pair": pair, "message": message, "granted": spans.qos[span[entry]]}
-        return columns | {"spare": np.ones(len(pair), bool)}
+        own = span[entry]
+        return {
+            "pair": pair,
+            "message": message,
+            "granted": spans.qos[own],
+            "spare": np.ones(len(pair), bool),
+            "subscribed": ~spans.is_implied[own],
+        }
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
