@@ -72,6 +72,22 @@ def test_what_overtakes_a_queue_does_not_show_what_was_passed_over(tmp_path):
     assert set(_losses(capture, tmp_path, ["MQTT-4.6.0-5"])) == {("unexplained", "not_knowable")}
 
 
+def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing(tmp_path):
+    """The publisher is gone, and its first message without the broker's answer."""
+    capture = Capture()
+    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    subscriber.subscribe(b"#", 1)
+    for number in (1, 2):
+        publisher.publish(C2S, b"t", b"%d" % number, 1, number)
+        if number == 2:
+            publisher.ack(S2C, _PUBACK, number)
+        if number == 1:
+            _exchange(subscriber, S2C, b"%d" % number, number)
+    publisher.reset()
+    subscriber.send(C2S, packets.pingreq(), after_ms=6000)
+    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+
+
 def _plain(seed, count):
     rng = random.Random(seed)
     return [b"%d" % rng.choice((30, 31, 32)) for _ in range(count)]

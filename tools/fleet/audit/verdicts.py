@@ -31,8 +31,8 @@ class Lost:
         same = grouped(route, expected.qos)
         # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
         # another session got says nothing of what waited in this one.
-        accepted = published.accepted[expected.message]
-        earlier, later = _neighbours(same, accepted, found.when < FAR, self.at)
+        taken = _taken(published, expected, found)
+        earlier, later = _neighbours(same, taken, found.when < FAR, self.at)
         until = expected.until[self.at]
         before, behind = earlier >= 0, (later >= 0) & (found.when[later] <= until)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
@@ -67,7 +67,8 @@ class Lost:
         # the end of the session, or until the message was too old.
         at, message = self.at, expected.message
         accepted = published.accepted[message]
-        is_got = (found.when < FAR) & (expected.qos > 0) & found.is_told
+        # When the broker took others on nobody knows.
+        is_got = (found.when < FAR) & (expected.qos > 0) & found.is_told & (accepted < FAR)
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
         earlier, later = _neighbours(expected.pair, accepted, is_got, at)
         before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
@@ -133,6 +134,13 @@ def _around(group, mask, at):
     so_far = count[place[at]] - floor[mine]
     all_of = (total - floor)[mine]
     return all_of > 0, so_far > 0, all_of > so_far
+
+
+def _taken(published, expected, found):
+    # When the broker took each on, as far as that is known: what it was not seen to answer it
+    # got when that was sent, and what it delivered it had.
+    accepted = published.accepted[expected.message]
+    return np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
 
 
 def _neighbours(group, when, mask, at):
