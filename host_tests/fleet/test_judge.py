@@ -75,6 +75,26 @@ def test_what_comes_from_the_brokers_store_is_not_the_message_that_was_lost(tmp_
     ]
 
 
+@pytest.mark.parametrize("came", [0, 1])
+def test_message_repeated_in_a_new_session_need_not_come_if_it_came_before(came, tmp_path):
+    """Its answer was lost with the first session; if nothing came, the message is lost."""
+    capture = Capture()
+    publisher, subscriber = _route(capture)
+    publisher.publish(C2S, b"t", b"2", 1, 7)
+    if came:
+        _exchange(subscriber, S2C, b"t", b"2", 2)
+    publisher.reset()
+    publisher = capture.connection(b"pub")
+    for number in (1, 2, 3):
+        is_repeated = number == 2
+        publisher.publish(C2S, b"t", b"%d" % number, 1, 5 + number, is_repeated, after_ms=10_000)
+        publisher.ack(S2C, 0x40, 5 + number)
+        if not is_repeated:
+            _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+    losses = rows(_judge(capture, tmp_path)["losses"], "kind", "sure")
+    assert losses == [("not_delivered", "proved")] * (1 - came)
+
+
 @pytest.mark.parametrize("pattern", ["t", "#", "+"])
 def test_topic_that_is_exempt_has_no_order(pattern, tmp_path):
     """MQTT-4.6.0-6"""
@@ -290,6 +310,20 @@ def test_connection_table_tells_who_ended_it_and_what_it_asked_for(tmp_path):
         ("c", "closed_by_server", 7, True),
         ("d", "reset", 7, True),
         ("e", "open", 7, True),
+    ]
+
+
+def test_connection_table_counts_packets_and_bytes_of_each_side(tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev", level=4)
+    said = [packets.publish(b"t", b"1", 1, 7), packets.pingreq()]
+    for packet in said:
+        talk.send(C2S, packet)
+    talk.ack(S2C, 0x40, 7)
+    table = _judge(capture, tmp_path)["connections"]
+    hello = packets.connect(b"dev", packets.CLEAN, 60, level=4)
+    assert rows(table, "packets_c2s", "bytes_c2s", "packets_s2c", "bytes_s2c") == [
+        (3, len(hello) + sum(map(len, said)), 2, 4 + 4)
     ]
 
 
