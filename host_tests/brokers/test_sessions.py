@@ -3,7 +3,11 @@
 import pytest
 
 from host_tests.brokers.clients import Node, Other, new_name
+from host_tests.brokers.conftest import of_families
 from umqtt31 import MQTTError
+from umqtt31.transport import open_tcp
+
+PUBREL = 6
 
 
 @pytest.mark.parametrize("qos", [1, 2])
@@ -53,6 +57,47 @@ def test_c2b_messages_accepted_while_offline_go_out_in_order(family, broker, qos
             node.until(lambda: not node.client.inflight + node.client.queued)
         other.wait(len(sent))
         assert other.payloads == sent
+
+
+class EndingAtPubrel:
+    """Links to a broker, of which the first ends as soon as the client has written PUBREL."""
+
+    def __init__(self, broker):
+        self._port = broker.port
+        self._has_ended = False
+
+    def __call__(self):
+        self._link = link = open_tcp("127.0.0.1", self._port, None)
+        self.readinto, self.close = link.readinto, link.close
+        return self
+
+    def write(self, buf, off, n):
+        n = self._link.write(buf, off, n)
+        if n and buf[off] >> 4 == PUBREL and not self._has_ended:
+            self._has_ended = True
+            raise OSError(104)
+        return n
+
+
+@pytest.mark.parametrize(
+    "family",
+    of_families(lambda family: ((),) if family.publish_qos == 2 else ()),
+    indirect=True,
+)
+def test_c2b_qos2_link_lost_behind_pubrel_then_it_comes_again(family, broker):
+    """31-4.1-Q2, 31-2.1-DUP: a broker that takes no PUBREL marked DUP keeps its client waiting
+    at level 3, until that begins anew."""
+    node = Node(broker.port, family)
+    node.client.connect(False, EndingAtPubrel(broker))
+    node.client.publish(new_name("again"), b"x", qos=2)
+    if family.level > 3 or family.takes_pubrel_again:
+        node.until(lambda: not node.client.inflight)
+        assert node.client.stats["reconnects"] == 1
+    else:
+        node.until(lambda: node.client.stats["retried"] > 2)
+        node.client.connect()
+        node.publish(new_name("anew"), b"x", qos=2)
+    node.client.disconnect()
 
 
 def test_second_client_with_the_same_id_takes_over(family, broker):
