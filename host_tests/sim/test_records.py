@@ -60,6 +60,10 @@ def test_message_when_it_was_refused_and_then_taken_may_come_again_after_a_reset
     keep_all_promises(partial(calls.Program, is_tls=True), [268])
 
 
+def test_message_of_qos0_that_is_given_up_is_none_that_has_a_new_id_in_a_new_session():
+    keep_all_promises(partial(calls.Program, is_tls=True), [2007026])
+
+
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
     wrong = change, owner, step, seed, rule

@@ -171,9 +171,13 @@ class Outgoing:
     def _find_waiting(self, packet_id: int, is_old: bool) -> Flow:
         flow = self._by_id.get(packet_id)
         if not flow or self._record.life in (flow.drop_life, flow.done_life):
-            # Of several at QoS 0 the oldest; else one whose publish() a reset ended, or
-            # one that has a new id in a new session and was not sent there so far.
-            waiting = [item for item in self.flows.values() if self._may_wait(item)]
+            # Of several at QoS 0, which have no id, the oldest; else one whose publish() a reset
+            # ended, or one that has a new id in a new session and was not sent there so far.
+            waiting = [
+                item
+                for item in self.flows.values()
+                if bool(item.qos) == bool(packet_id) and self._may_wait(item)
+            ]
             old = [item for item in waiting if is_old and self._is_old(item)]
             flow = next(iter(old + waiting), None)
         if flow is None or flow.drop_life == self._record.life:
