@@ -64,6 +64,10 @@ def test_message_of_qos0_that_is_given_up_is_none_that_has_a_new_id_in_a_new_ses
     keep_all_promises(partial(calls.Program, is_tls=True), [2007026])
 
 
+def test_pubrec_that_came_again_before_its_pubcomp_may_be_answered_on_the_next_connection():
+    keep_all_promises(partial(calls.Program, is_tls=True), [2008098])
+
+
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
     wrong = change, owner, step, seed, rule

@@ -78,6 +78,9 @@ class Outgoing:
         self._last_qos0 = -1
         self._newest = -1  # number of the newest message
         self._pubrecs = 0
+        # Packet ids of messages that were done with a PUBREC unanswered, which may be on the next
+        # connection, too.
+        self._unanswered: set[int] = set()
         self.newest_write: list[Flow] = []  # what the write that goes on is to send
         self._unpromised: list[Flow] = []
         self._aging: list[Flow] = []  # with an age limit, and never sent so far
@@ -357,6 +360,7 @@ class Outgoing:
     def _name(self, flow: Flow, packet_id: int) -> None:
         flow.packet_id = packet_id
         self._by_id[packet_id] = flow
+        self._unanswered.discard(packet_id)
         for other in self._in_flight:
             if other.packet_id == packet_id and other is not flow:
                 self._record.fail("31-2.4-ID", f"id of {other} is used for {flow}")
@@ -416,7 +420,7 @@ class Outgoing:
             flow = self._by_id.get(packet_id)
             if flow and self._was_chosen_before_done(flow, link):
                 return
-            if packet_id not in link.notes.pubrecs:
+            if packet_id not in link.notes.pubrecs | self._unanswered:
                 self._record.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
         if self._record.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
@@ -508,6 +512,9 @@ class Outgoing:
             self._in_flight.remove(flow)
             if flow.is_pubrec_new:  # 31-3.5-PUBREC: it is answered all the same
                 link.notes.pubrecs.add(packet_id)
+                self._unanswered.add(packet_id)
+        elif kind == p.PUBCOMP:
+            self._unanswered.discard(packet_id)
 
     def on_control_answer(self, link: Link, packet: bytes) -> None:
         """SUBACK or UNSUBACK was read: its id is free."""
