@@ -6,6 +6,7 @@ FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
 
 import asyncio
 import json
+import select
 import sys
 import time
 
@@ -15,6 +16,7 @@ from tools.standin.clock import Clock
 from tools.standin.dice import Thrown
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
+from umqtt31.simple import MQTTClient as SimpleClient
 from umqtt31.tls import context_of, text_of, wrap
 from umqtt31.transport import broken
 
@@ -208,6 +210,26 @@ async def _tasks(port, ssl, length):
 def tasks(port, ssl, length):
     """As `messages()`, by tasks: twelve of them -> what came."""
     return asyncio.run(_tasks(port, ssl, length))
+
+
+def waiting(port, ssl, count):
+    """A program of umqtt31.simple's that waits with select for input -> the messages it got."""
+    found = []
+    client = SimpleClient(b"waits", "127.0.0.1", port, keepalive=60, ssl=loaded(ssl))
+    client.set_callback(lambda topic, msg: found.append(msg))
+    client.connect()
+    poller = select.poll()
+    poller.register(client.sock, select.POLLIN)
+    # CPython's TLS does not tell select what it holds.
+    pending = getattr(client.sock, "pending", int)
+    idle = 0
+    while len(found) < count and idle < 20:
+        if pending() or poller.poll(100):
+            client.check_msg()
+        else:
+            idle += 1
+    client.disconnect()
+    return found
 
 
 def unchecked(port):

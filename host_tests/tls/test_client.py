@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from host_tests.tls.burst import Burst
 from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
 from tools.brokers import Mosquitto
 from tools.brokers.process import free_port
@@ -59,6 +60,12 @@ def test_handshake_without_an_answer_ends_in_a_time_out(run, certificates):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         assert run("silence", port, certificates.ssl()) == (TIMEOUT, 3)
+
+
+def test_program_that_waits_with_select_gets_all_messages_of_a_record(run, certificates):
+    messages = [b"%d" % number for number in range(5)]
+    with Burst(certificates, "server", messages) as broker:
+        assert run("waiting", broker.port, certificates.ssl(), len(messages)) == messages
 
 
 @pytest.mark.parametrize("ssl", [7, {"cafile": "ca.crt"}, {"cert": b""}])

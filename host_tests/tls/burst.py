@@ -1,0 +1,39 @@
+"""A broker that has messages, and writes all of them as one TLS record."""
+
+import contextlib
+import socket
+import ssl
+import threading
+
+from tools.brokers.certificates import Certificates
+from tools.standin import packets
+
+
+class Burst:
+    """Listens on `port` inside `with`; who connects gets the messages and nothing more."""
+
+    def __init__(self, certificates: Certificates, name: str, messages: list[bytes]) -> None:
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(
+            certificates.file(f"{name}.crt"), certificates.file(f"{name}.key")
+        )
+        self._record = b"".join(packets.publish(b"burst", one) for one in messages)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self) -> "Burst":
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            with self._context.wrap_socket(connection, server_side=True) as link:
+                link.recv(4096)  # CONNECT
+                link.sendall(packets.connack(0))
+                link.sendall(self._record)
+                while link.recv(4096):
+                    pass
