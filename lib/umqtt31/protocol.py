@@ -1006,10 +1006,10 @@ class Protocol:
 
     def _check_timers(self, now):
         self.drowse(now)
+        self.commit()  # before a ping, which may get stuck and so keep next() from it
         if self.left:
             # A packet waits for room in the stream: does it wait for too long?
             self.wait(now)
-            self.store.commit()
             self._moved_at = now  # 31-4.2-RETRY: timed from when it is out
             if ticks_diff(now, self._tx_at) >= self.timeout_ms:
                 return _TIMEOUT

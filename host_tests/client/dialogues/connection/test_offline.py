@@ -257,6 +257,16 @@ def test_group_commit_when_a_packet_is_stuck_then_poll_makes_the_next_durable():
     assert recovered(flash) == [b"0", b"1", b"2", b"stuck", b"next"]
 
 
+def test_group_commit_when_a_ping_gets_stuck_then_the_same_poll_makes_the_message_durable():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal(group_commit=True), keepalive=60)
+    d.clock.sleep_ms(45_000)
+    d.publish(b"beside a ping")
+    d.stream.is_blocked = True
+    d.client.poll()
+    assert recovered(flash) == [b"beside a ping"]
+
+
 # One page takes them all: that is what group commit is for.
 def test_group_commit_when_offline_then_one_program_operation_serves_many():
     flash = FailingFlash()
