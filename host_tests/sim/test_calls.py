@@ -10,6 +10,7 @@ import pytest
 
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.calls import Program
+from tools.sim.records import Records
 from umqtt31 import MQTTClient
 from umqtt31.alias import Aliases
 from umqtt31.protocol import Protocol
@@ -80,11 +81,11 @@ def test_programs_that_call_anything_break_no_promise(batch):
 
 def test_programs_that_reset_before_a_new_session_is_recorded_break_no_promise():
     keep_all_promises(Program, (1777, 2218, 2555))
-    keep_all_promises(partial(Program, is_tls=True), [21352])
+    keep_all_promises(partial(Program, over=Records), [21352])
 
 
 def test_program_over_resets_when_what_was_given_up_comes_back_breaks_no_promise():
-    keep_all_promises(partial(Program, is_tls=True), [22851])
+    keep_all_promises(partial(Program, over=Records), [22851])
 
 
 def test_program_with_pubrecs_that_came_again_before_their_pubrels_breaks_no_promise():

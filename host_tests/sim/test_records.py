@@ -10,6 +10,7 @@ import pytest
 
 from host_tests.sim.seeds import breaks_its_rule, keep_all_promises
 from tools.sim import blocking, calls, tasks
+from tools.sim.records import Records
 from umqtt31 import MQTTClient, simple
 from umqtt31.protocol import Protocol
 
@@ -44,31 +45,31 @@ WRONG = (
 
 @pytest.mark.parametrize("front", SEEDS, ids=lambda front: front.__name__)
 def test_programs_over_tls_break_no_promise(front):
-    keep_all_promises(partial(front.Program, is_tls=True), range(SEEDS[front]))
+    keep_all_promises(partial(front.Program, over=Records), range(SEEDS[front]))
 
 
 @pytest.mark.parametrize("seed", [931, 1823])
 def test_message_whose_topic_is_a_number_when_it_found_no_room_may_carry_dup(seed):
-    keep_all_promises(partial(calls.Program, is_tls=True), [seed])
+    keep_all_promises(partial(calls.Program, over=Records), [seed])
 
 
 def test_message_that_found_no_room_is_not_given_up_and_has_no_age_any_more():
-    keep_all_promises(partial(calls.Program, is_tls=True), [21178, 21362])
+    keep_all_promises(partial(calls.Program, over=Records), [21178, 21362])
 
 
 def test_message_when_it_was_refused_and_then_taken_may_come_again_after_a_reset():
-    keep_all_promises(partial(calls.Program, is_tls=True), [268])
+    keep_all_promises(partial(calls.Program, over=Records), [268])
 
 
 def test_message_of_qos0_that_is_given_up_is_none_that_has_a_new_id_in_a_new_session():
-    keep_all_promises(partial(calls.Program, is_tls=True), [2007026])
+    keep_all_promises(partial(calls.Program, over=Records), [2007026])
 
 
 def test_pubrec_that_came_again_before_its_pubcomp_may_be_answered_on_the_next_connection():
-    keep_all_promises(partial(calls.Program, is_tls=True), [2008098])
+    keep_all_promises(partial(calls.Program, over=Records), [2008098])
 
 
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_tls_is_noticed(front, change, owner, step, seed, rule, monkeypatch):
     wrong = change, owner, step, seed, rule
-    breaks_its_rule(wrong, partial(front.Program, is_tls=True), monkeypatch)
+    breaks_its_rule(wrong, partial(front.Program, over=Records), monkeypatch)

@@ -209,8 +209,8 @@ class Program(programs.Program):
     world: BlockingWorld
     _down_qos = (0, 1, 1, 2, 2)
 
-    def __init__(self, seed: int, is_tls: bool = False, is_traced: bool = False):
-        super().__init__(seed, is_tls, is_traced)
+    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
+        super().__init__(seed, over, is_traced)
         dice = self._dice
         self._size = dice.choice((64, 256))
         self._is_robust = dice.random() < 0.4

@@ -8,7 +8,7 @@ other pieces than they were sent.  It knows nothing of MQTT.
 from collections import deque
 from typing import Any
 
-from .faults import Fault
+from .faults import Fault, fault
 
 _ECONNRESET = 104
 
@@ -262,6 +262,12 @@ class Link:
         self.arrivals.append((when, piece))
 
     # --- faults ---------------------------------------------------------------------
+
+    def end(self, kind: str) -> None:
+        """The connection ends now, as by a fault of this kind."""
+        struck = fault(kind, "up", self.world.up.count)
+        self.world.strike(struck, self)
+        self._break(struck)
 
     def _break(self, fault: Fault) -> None:
         """The connection ends: neatly, abruptly, unnoticed, or with the broker."""

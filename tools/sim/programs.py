@@ -30,7 +30,7 @@ class Program:
     _most_down = 24
     _down_qos: tuple[int, ...] = (1, 2)
 
-    def __init__(self, seed: int, is_tls: bool = False, is_traced: bool = False):
+    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
         self._dice = dice = random.Random(seed)
         self._choose()
         self.faults = self._choose_faults()
@@ -40,7 +40,7 @@ class Program:
             latency_ms=dice.choice((1, 30)),
             serve=dice.choice((1, 4, 20)),
             reuses_ids=dice.random() < 0.5,
-            is_tls=is_tls,
+            over=over,
             is_traced=is_traced,
             **self._terms(),
         )

@@ -14,7 +14,6 @@ from .clock import Clock, injected
 from .device import Device
 from .faults import PLACES, Counter, Fault
 from .network import DeviceReset, Link
-from .records import Records
 from .rules import Rules
 
 _LONGEST_DROWSE_MS = 256
@@ -36,7 +35,8 @@ class World:
     `reuses_ids`: of the broker.  `narrow`: bytes that a write takes at most, 0: any number.
     `terms`: of the broker, at level 5.
     `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
-    whenever.  `is_tls`: connections are as TLS makes them.  `is_traced`: keep a log."""
+    whenever.  `over`: what makes the client's stream of a link, `Records` or `Unsteady`, None
+    for the link itself.  `is_traced`: keep a log."""
 
     _make_rules = Rules
 
@@ -55,7 +55,7 @@ class World:
         terms: Terms | None = None,
         settle_ms: int | None = None,
         lasts_ms: int = 0,
-        is_tls: bool = False,
+        over: Callable[[Link, int], Any] | None = None,
         is_traced: bool = False,
     ):
         self.seed = seed
@@ -64,7 +64,7 @@ class World:
         self.pressure = pressure
         self.narrow = narrow
         self._lasts_ms = lasts_ms
-        self._is_tls = is_tls
+        self._over = over
         self.away_until = 0  # nobody can be reached before
         self.latency_up = self.latency_down = latency_ms
         self.trace: list[str] | None = [] if is_traced else None
@@ -169,8 +169,8 @@ class World:
         self.rules.incoming.on_sent(topic + b"\0" + payload, qos)
         self.broker.send(topic, payload, qos)
 
-    def open_link(self, *address: object) -> Link | Records:
-        """The client opens a connection; raises OSError when there is no way."""
+    def open_link(self, *address: object) -> Any:
+        """The client opens a connection -> its stream; raises OSError when there is no way."""
         if self.is_dead:
             raise DeviceReset
         struck = self.open.step()
@@ -187,7 +187,7 @@ class World:
         self.link = link
         self.rules.on_open(link)
         self.note(f"client opens connection {link.number}")
-        return Records(link, self.seed) if self._is_tls else link
+        return self._over(link, self.seed) if self._over else link
 
     def note(self, text: str) -> None:
         """Add a line to the trace, if there is one."""
