@@ -73,6 +73,7 @@ class ScriptedStream:
 
     def write(self, buf, off, n):
         assert not self.is_closed, "write after close"
+        assert n > 0, "write of nothing"
         self.writes.append(n)
         if self.write_error:
             raise self.write_error

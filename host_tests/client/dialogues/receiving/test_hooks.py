@@ -171,6 +171,22 @@ def test_publish_inside_on_drop_with_any_max_age_is_refused():
         assert d.client.queued == 1
 
 
+def test_publish_inside_on_drop_behind_what_opens_the_fast_way_is_refused():
+    d = Dialogue(max_inflight=1)
+    codes = []
+
+    def hook(packet_id, reason):
+        d.client.ping()  # writes the answer that is owed
+        codes.append(code_of(d.client.publish, b"t", b"inside"))
+
+    d.client.on_drop = hook
+    d.publish(b"in flight")
+    d.publish(b"waits", max_age=1)
+    d.clock.sleep_ms(1000)
+    d.b2c(publish(b"t", b"x", 1, 9))
+    assert codes == [BUSY]
+
+
 # Nor is a message that is too old given up for it, which would end in the hook again.
 def test_publish_inside_on_drop_again_and_again_is_refused():
     d = Dialogue(is_connected=False, max_inflight=1, max_mqueue_len=3, overflow="drop_oldest")

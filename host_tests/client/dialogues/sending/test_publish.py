@@ -46,6 +46,15 @@ def test_c2b_publish_shows_retain_and_may_be_empty():
     )
 
 
+def test_c2b_lengths_where_a_second_byte_of_the_length_begins_are_written_right():
+    """31-2.1-LEN: 127 bytes behind the header take one byte, 128 take two."""
+    for qos in range(3):
+        for length in range(110, 130):
+            d = Dialogue(buffer_size=256)
+            d.publish(b"x" * length, qos)
+            d.c2b(publish(b"t", b"x" * length, qos, 1 if qos else 0))
+
+
 # 311-4.3.2-1.
 def test_c2b_qos1_puback_discards_the_message():
     """31-3.4-PUBACK, MQTT-4.3.2-2, MQTT-4.3.2-3, 31-2.1-DUP.
