@@ -70,6 +70,35 @@ def test_publish_with_qos_3_needs_no_answer(tmp_path):
     assert "one_direction" not in found["findings"]["finding"].to_pylist()
 
 
+_DONE = {
+    "PUBACK": [packets.puback(7)],
+    "PUBACK that refuses": [packets.puback(7, 0x97)],
+    "PUBCOMP": [packets.pubrec(7), packets.pubrel(7), packets.pubcomp(7)],
+    "PUBREC that refuses": [packets.pubrec(7, 0x97)],
+    "PUBACK missing": [],
+    "PUBCOMP missing": [packets.pubrec(7), packets.pubrel(7)],
+}
+
+
+@pytest.mark.parametrize("side", [C2S, S2C])
+@pytest.mark.parametrize("end", _DONE)
+def test_equal_value_under_the_same_id_is_a_new_message_where_the_last_one_is_done(
+    end, side, tmp_path
+):
+    """31-2.1-DUP, MQTT-4.3.3-6: else it is the message again, which DUP has to say."""
+    capture = Capture()
+    talk = capture.connection(b"dev", level=5)
+    for _ in range(3):
+        talk.publish(side, b"t", b"21.5", 1 if "PUBACK" in end else 2, 7)
+        for packet in _DONE[end]:
+            talk.send(side if packet[0] == _PUBREL else 1 - side, packet)
+    found = [one[0] for one in _broken(capture, tmp_path)]
+    assert set(found) == {
+        "PUBACK missing": {"31-2.1-DUP"},
+        "PUBCOMP missing": {"31-2.1-DUP", "MQTT-4.3.3-6"},
+    }.get(end, set())
+
+
 def test_second_connect_on_one_connection_is_named_once(tmp_path):
     """311-3.1.0-2"""
     capture = Capture()
