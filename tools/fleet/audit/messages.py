@@ -343,6 +343,7 @@ def messages(rows, sessions, gaps, flows, clock):
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
     columns["number"] = rows.number[at]
+    columns["server"] = sessions.servers_at(at)
     for name in ("site", "client_id", "connection", "capture", "offset", "topic", "envelope"):
         columns[name] = rows.strings(name, at)
     columns.update(envelopes.decode(columns["envelope"]))

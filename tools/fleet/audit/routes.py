@@ -29,7 +29,8 @@ from .verdicts import LOST, Copies, Late, Lost
 
 # What `routes` reads of messages.
 COLUMNS = [
-    *("site", "client_id", "connection", "direction", "topic", "qos", "packet_id", "retain"),
+    *("site", "client_id", "connection", "server", "direction", "topic", "qos", "packet_id"),
+    "retain",
     *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
     *("times_sent", "times_dup", "is_refused"),
     *("level", "session", "position", "capture", "offset"),

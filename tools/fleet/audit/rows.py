@@ -201,19 +201,14 @@ def clients(table):
     return codes, names
 
 
-def servers(connection):
-    """-> (number of each row's server, their addresses) of a column with names of connections.
+def servers(connections):
+    """-> (number of each one's server, their addresses) for the names of some connections.
 
     A server is its address, whatever the port.
     """
-    codes, names = dictionary(connection)
-    # A part of a table may bring the names of the whole.
-    is_used = np.zeros(len(names), bool)
-    is_used[codes] = True
-    names = names.filter(pa.array(is_used))
+    names = connections.cast(pa.string())
     found = pc.struct_field(pc.extract_regex(names, _SERVER), "server")
-    of_name, values = dictionary(pc.coalesce(found, names))
-    return of_name[(np.cumsum(is_used) - 1)[codes]], values.to_pylist()
+    return dictionary(pc.coalesce(found, names))
 
 
 # A connection is client:port-server:port@time, or a file of JSON lines: its own server.

@@ -113,7 +113,8 @@ class Sessions:
 
         is_over = ~is_first & (self.lapse[before] <= rows.start_of[one])
         begins = self._begins(is_over, one)
-        server, _ = servers(rows.strings("connection", rows.first_of[:count]))
+        self._server, self._servers = servers(rows.strings("connection", rows.first_of[:count]))
+        server = self._server
         is_elsewhere = ~is_first & (server[one] != server[before])
         # Had the server to know it, as both said?
         has_both = (self.hello.row >= 0) & (self.answer.row >= 0)
@@ -137,6 +138,11 @@ class Sessions:
         fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
         is_whole = is_bye & (np.bincount(rows.connection[fins], minlength=count) > 0)
         self.is_after_goodbye = np.stack([self._after(one, count) for one in (is_bye, is_whole)])
+
+    def servers_at(self, at):
+        """The address of the server to which the connections of these rows lead, as Arrow."""
+        codes = self._server[self.rows.connection[at]]
+        return pa.DictionaryArray.from_arrays(pa.array(codes), self._servers)
 
     def _turned(self, count):
         # Is the file of this connection, by its name, one before that of the one before?

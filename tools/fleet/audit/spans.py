@@ -2,7 +2,9 @@
 
 import bisect
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pyarrow.compute as pc
 from ..columns import texts, whole
 from ..mqtt import matches
 from .messages import GRACE_US
-from .rows import FAR, servers
+from .rows import FAR
 from .traffic import flags, numbers
 
 HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
@@ -45,11 +47,11 @@ def unshared(pattern):
 def beginnings(topics):
     """What a filter with wildcards begins with if it matches one of some topics (Arrow)."""
     begins = [pa.array([""]), topics]  # those of shared subscriptions without a wildcard
-    rest = pc.binary_join_element_wise(topics, "", "/")  # "a/#" matches "a" too
-    while len(rest):
-        begins.append(rest)
-        rest = pc.unique(pc.replace_substring_regex(rest, "(?s)[^/]*/$", ""))
-        rest = rest.filter(pc.not_equal(rest, ""))
+    while len(topics):
+        begins.append(pc.binary_join_element_wise(topics, "", "/"))  # "a/#" matches "a" too
+        below = topics.filter(pc.match_substring(topics, "/"))
+        levels = pc.split_pattern(below, "/", max_splits=1, reverse=True)
+        topics = pc.unique(pc.list_element(levels, 0))
     return pa.concat_arrays(begins)
 
 
@@ -66,18 +68,18 @@ class Spans:
 
     def __init__(self, subscriptions, names):
         filters = texts(subscriptions["filter"])
-        topics = [name for name in names.topics[:-1] if name]
+        topics = sorted(name for name in names.topics[:-1] if name)
         found = matched(set(filters), topics)
-        rows = np.flatnonzero([bool(found[text]) for text in filters])
+        sites = names.sites_of(subscriptions["site"])
+        sizes = np.array([len(found[text]) for text in filters], np.int64)
+        rows = np.flatnonzero((sizes > 0) & (sites >= 0))
         chosen = subscriptions.take(pa.array(rows))
         filters = [filters[row] for row in rows.tolist()]
-        sites = [names.site_numbers.get(one) for one in texts(chosen["site"])]
-        place, span = [], []
-        for number, (text, site) in enumerate(zip(filters, sites, strict=True)):
-            for name in found[text] if site is not None else ():
-                place.append(site * len(names.topics) + names.topic_numbers[name])
-                span.append(number)
-        self.place, self.span = np.array(place, np.int64), np.array(span, np.int64)
+        self.span = np.repeat(np.arange(len(rows)), sizes[rows])
+        near = chain.from_iterable(found[text] for text in filters)
+        codes = np.array([names.topic_numbers[name] for name in topics], np.int64)
+        topic = codes[np.fromiter(near, np.int64, len(self.span))]
+        self.place = sites[rows][self.span] * len(names.topics) + topic
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
         self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
         # What came shortly before had to wait as well: deliveries lag behind.
@@ -89,12 +91,8 @@ class Spans:
         self.is_implied = flags(chosen["is_implied"])
         self.is_own_excluded = flags(chosen["no_local"])
         self.keeps_retain = flags(chosen["as_published"])
-        ends = (texts(chosen[name]) for name in ("site", "client_id", "connection"))
-        who = map(names.client_number, *ends)
-        self.client = np.array(list(who), np.int64)
-        codes, addresses = servers(chosen["connection"])
-        numbers_of = [names.server_number(one) for one in addresses]
-        self.server = np.array(numbers_of, np.int64)[codes]
+        self.client = names.clients_of(chosen)
+        self.server = names.servers_of(chosen["server"])
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
         self.is_ever_busy = np.diff(self._busy[0][1]) > 0
@@ -161,30 +159,29 @@ def _lists(table, name):
 
 
 def matched(filters, topics):
-    """{filter: the topics that it matches}."""
+    """{filter: places of the topics that it matches}; `topics` are sorted, each is there once."""
     # Topics that begin like a filter are neighbours in order, so each is compared with few,
     # and only behind that: there the filters of a fleet are alike.
-    topics = sorted(topics)
-    known = set(topics)
-    found = {}
+    known = {name: place for place, name in enumerate(topics)}
+    found: dict[str, Sequence[int]] = {}
     for text in filters:
         pattern = unshared(text)
         if not is_wild(pattern):
-            found[text] = [pattern] if pattern in known else []
+            found[text] = [known[pattern]] if pattern in known else []
             continue
         size = min((pattern + "+").index("+"), (pattern + "#").index("#"))
         start = pattern[:size]
         if not start:
-            found[text] = [name for name in topics if matches(pattern, name)]
+            found[text] = [place for name, place in known.items() if matches(pattern, name)]
             continue
         begin = bisect.bisect_left(topics, start)
-        near = topics[begin : bisect.bisect_left(topics, start + "\U0010ffff")]
+        near = range(begin, bisect.bisect_left(topics, start + "\U0010ffff"))
         if pattern[size:] == "#":
             is_more = start.endswith("/") and start[:-1] in known  # "a/#" matches "a" too
-            found[text] = near + [start[:-1]] if is_more else near
+            found[text] = [*near, known[start[:-1]]] if is_more else near
         else:
             is_match = _behind(pattern[size:], len(near))
-            found[text] = [name for name in near if is_match(name, size)]
+            found[text] = [place for place in near if is_match(topics[place], size)]
     return found
 
 

@@ -175,6 +175,7 @@ def _table(rows, sessions, flows, missing, told, implied):
         "site": rows.strings("site", begins),
         "client_id": rows.strings("client_id", begins),
         "connection": rows.strings("connection", begins),
+        "server": sessions.servers_at(begins),
         "filter": list(filters),
         "prefix": prefixes(pa.array(filters, pa.string())),
         "qos": np.array(qos, np.int64),

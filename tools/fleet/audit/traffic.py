@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns import texts
+from ..columns import texts, whole
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, grouped, servers
+from .rows import FAR, clients, dictionary, grouped
 
 UNKNOWN, UNSEEN = -1, -2  # servers
 
@@ -27,31 +27,48 @@ class Names:
         self.is_captured = numbers(messages, "packet_bytes") > 0
         self._others = {}
         self._other_names = []
-        self.server, self._servers = servers(messages["connection"])
-        first = np.full(len(self.clients), -1)
-        first[who[::-1]] = np.arange(len(who))[::-1]
-        known = np.flatnonzero(first >= 0)
-        connections = texts(messages["connection"].take(pa.array(first[known])))
-        self.numbers = {
-            _key(self.clients[code], connection): code
-            for code, connection in zip(known.tolist(), connections, strict=True)
-        }
+        self.server, self._servers = dictionary(messages["server"])
+        self._ids = dictionary(messages["client_id"])[1]
+        self._nameless = self._by_connection(messages, who)
         self.site_numbers = {name: code for code, name in enumerate(self.sites)}
         self.topic_numbers = {name: code for code, name in enumerate(self.topics)}
 
-    def client_number(self, site, name, connection):
-        """The number of a client at a site; below 0 when it has no message here."""
-        key = _key(name, connection)
-        if site in self.site_numbers and key in self.numbers:
-            return self.site_numbers[site] * len(self.clients) + self.numbers[key]
-        if (site, key) not in self._others:
-            self._others[site, key] = -1 - len(self._others)
-            self._other_names.append(name)
-        return self._others[site, key]
+    def _by_connection(self, messages, who):
+        # {connection: number} of the clients without an id, which come behind all others.
+        at = np.flatnonzero(who > len(self._ids))
+        numbers, first = np.unique(who[at], return_index=True)
+        connections = texts(messages["connection"].take(pa.array(at[first])))
+        return dict(zip(connections, numbers.tolist(), strict=True))
 
-    def server_number(self, name):
-        """The number of a server's address, UNSEEN when no message went through it."""
-        return self._servers.index(name) if name in self._servers else UNSEEN
+    def sites_of(self, column):
+        """The numbers of these sites, -1 for those without a message here."""
+        return _places(column, pa.array(self.sites[:-1], pa.string()))
+
+    def clients_of(self, table):
+        """The numbers of the clients of a table's rows; below 0 of one without a message here."""
+        site, code = self.sites_of(table["site"]), _places(table["client_id"], self._ids)
+        is_named = pc.not_equal(table["client_id"].cast(pa.string()), "").fill_null(False)
+        found = site * len(self.clients) + code
+        at = np.flatnonzero((site < 0) | (code < 0) | ~flags(is_named))
+        keys = table.select(["site", "client_id", "connection"]).take(pa.array(at))
+        keys = zip(*map(texts, keys.itercolumns()), strict=True)
+        found[at] = [self._other_number(*key) for key in keys]
+        return found
+
+    def _other_number(self, site, name, connection):
+        number = None if name else self._nameless.get(connection)
+        if number is not None and site in self.site_numbers:
+            return self.site_numbers[site] * len(self.clients) + number
+        key = site, name or (connection,)
+        if key not in self._others:
+            self._others[key] = -1 - len(self._others)
+            self._other_names.append(name)
+        return self._others[key]
+
+    def servers_of(self, column):
+        """The numbers of these servers, UNSEEN where no message went through one."""
+        found = _places(column, self._servers)
+        return np.where(found < 0, UNSEEN, found)
 
     def place_number(self, site, topic):
         """The number of a topic at a site, -1 when there is no message of it."""
@@ -75,8 +92,10 @@ class Names:
         return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
 
 
-def _key(name, connection):
-    return name or (connection,)
+def _places(column, known):
+    # The place of each string of a column among those that are known, -1 for others.
+    found = pc.index_in(column.cast(pa.string()), known)
+    return whole(found).fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _encode(column):
@@ -117,7 +136,7 @@ def is_published(messages):
 
 
 def flags(values):
-    return values.to_numpy(zero_copy_only=False).astype(bool)
+    return values.to_numpy(zero_copy_only=False).astype(bool, copy=False)
 
 
 def numbers(messages, name, null=0):
@@ -166,14 +185,15 @@ def _expiries(facts, row):
 
 def _with_wills(columns, names, wills):
     more: dict[str, list] = {name: [] for name in columns}
-    for one in wills.to_pylist():
+    clients = names.clients_of(wills).tolist()
+    for one, client in zip(wills.to_pylist(), clients, strict=True):
         place = names.place_number(one["site"], one["topic"])
         if place < 0:
             continue
         values = {
             "row": -1,
             "place": place,
-            "client": names.client_number(one["site"], one["client_id"], one["connection"]),
+            "client": client,
             "sent": microseconds(one["since"]),
             "position": FAR,
             "hash": one["payload_hash"],
