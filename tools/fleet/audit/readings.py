@@ -40,8 +40,8 @@ def readings(messages):
     first = np.flatnonzero(is_new)
     published = is_published(messages)
     return {
-        "readings": _readings(messages, published, order, first, sent),
-        "losses": _losses(messages, published, order, first, keys.of(order[first]), sent),
+        "readings": _readings(messages, keys, published, order, first, sent),
+        "losses": _losses(messages, keys, published, order, first, sent),
     }
 
 
@@ -51,9 +51,9 @@ class _Keys:
     def __init__(self, messages):
         fields = headers(messages["envelope"])
         sites, _ = dictionary(messages["site"])
-        names = devices(fields)
-        self._devices = max(1, len(names.dictionary))
-        device = sites.astype(np.int64) * self._devices + names.indices.to_numpy()
+        self.devices = devices(fields)
+        self._devices = max(1, len(self.devices.dictionary))
+        device = sites.astype(np.int64) * self._devices + self.devices.indices.to_numpy()
         self.series = device << 8 | fields["stream"]
         self.number = fields["boot"].astype(np.uint64) << 32 | fields["sequence"]
 
@@ -65,19 +65,19 @@ class _Keys:
         return *np.divmod(device, self._devices), stream, *both
 
 
-def _readings(messages, published, order, first, sent):
+def _readings(messages, keys, published, order, first, sent):
     published = published[order]
     sent = sent[order]
     group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    published_at = _least(np.where(published, sent, FAR), first)
-    delivered_at = _least(np.where(published, FAR, sent), first)
+    published_at = _least(np.where(published, sent, FAR), group)
+    delivered_at = _least(np.where(published, FAR, sent), group)
     # Published long after it was delivered is published again: the first was not captured.
     known = (published_at < FAR) & (published_at - SKEW_US <= delivered_at) & (delivered_at < FAR)
     latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
     times = messages["times_sent"].to_numpy()[order]
     # Where a reading is published and delivered at two QoS, the device's counts.
     place = np.arange(len(order))
-    best = _least(np.where(published, place, FAR), first)
+    best = _least(np.where(published, place, FAR), group)
     chosen = order[np.where(best < FAR, best, first)]
     one = unpack(messages["envelope"], chosen)
     # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
@@ -90,7 +90,7 @@ def _readings(messages, published, order, first, sent):
     anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
         "site": messages["site"].take(pa.array(chosen)),
-        "device": devices(one),
+        "device": keys.devices.take(pa.array(chosen)),
         "boot": one["boot"].astype(np.int64),
         "stream": one["stream"].astype(np.int16),
         "sequence": one["sequence"].astype(np.int64),
@@ -105,7 +105,7 @@ def _readings(messages, published, order, first, sent):
         "qos": messages["qos"].take(pa.array(chosen)),
         "times_published": np.bincount(group, published, len(first)).astype(np.int64),
         "times_delivered": anew,
-        "redelivered": (_least(-times.astype(np.int64), first) < -1) | (anew < delivered),
+        "redelivered": (_least(-times, group) < -1) | (anew < delivered),
         "values": _values(one),
     }
     return table(columns, schemas.READINGS)
@@ -116,8 +116,11 @@ def _only(mask, first):
     return np.logical_and.reduceat(mask, first) if len(first) else mask
 
 
-def _least(values, first):
-    return np.minimum.reduceat(values, first) if len(first) else np.empty(0, np.int64)
+def _least(values, group):
+    # Of each reading, over its messages (sorted by reading).
+    result = np.full(group[-1] + 1 if len(group) else 0, FAR)
+    np.minimum.at(result, group, values)
+    return result
 
 
 def _most(messages, order, group, delivered, count):
@@ -146,10 +149,10 @@ def _values(fields):
     return pa.MapArray.from_arrays(offsets, kinds, values)
 
 
-def _losses(messages, published, order, first, keys, sent):
+def _losses(messages, keys, published, order, first, sent):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
-    site, device, stream, boot, sequence = keys
+    site, device, stream, boot, sequence = of = keys.of(order[first])
     same_stream = _same(site, device, stream)
     same_boot = same_stream & _same(boot)
     before = np.concatenate(([0], sequence[:-1]))
@@ -168,9 +171,9 @@ def _losses(messages, published, order, first, keys, sent):
     when = sent[order[first]]
     unsure[1:] |= same_boot[1:] & (when[:-1] > when[1:])
     at = np.flatnonzero((missing > 0) & ~unsure)
-    at, from_number, to_number = _not_elsewhere(keys, at, from_number[at], sequence[at] - 1)
+    at, from_number, to_number = _not_elsewhere(of, at, from_number[at], sequence[at] - 1)
     chosen = pa.array(order[first[at]])
-    names = devices(unpack(messages["envelope"], order[first[at]]))
+    names = keys.devices.take(chosen)
     reasons = _reasons(messages, published, order, first, at, same_boot)
     columns = {
         "site": messages["site"].take(chosen),
