@@ -76,9 +76,11 @@ class Clock:
 
     def is_twice(self, index):
         """Which of these rows have a time that their client's packets have twice?"""
-        rows = self._rows
+        rows, holes = self._rows, self.holes()
+        if not holes:
+            return np.zeros(len(index), bool)
         result = np.zeros(len(rows), bool)
-        for client, (begins, ends) in self.holes().items():
+        for client, (begins, ends) in holes.items():
             first, last = np.searchsorted(rows.client, [client, client + 1])
             ts = rows.ts[first:last]
             for begin, end in zip(begins, ends, strict=True):

@@ -23,9 +23,8 @@ class Copies:
         self._rows = rows
         self.of = {}
         start, client = rows.start_of, rows.client_of
-        first = rows.first_of[:-1]
-        end = np.maximum.reduceat(rows.ts, first) if len(first) else start
-        near = (np.diff(client) == 0) & (np.diff(start) < _BEGIN_US) & (start[1:] < end[:-1])
+        near = (np.diff(client) == 0) & (np.diff(start) < _BEGIN_US)
+        near &= start[1:] < rows.end_of[:-1]
         for one in np.flatnonzero(near).tolist():
             first = self.of.get(one, one)
             if self._is_same(first, one + 1):

@@ -44,8 +44,7 @@ class _Found:
         }
         rows = self._rows
         first = rows.first_of[np.array(columns["connection"], np.int64)]
-        for name in ("site", "client_id", "connection"):
-            columns[name] = rows.strings(name, first)
+        columns.update(rows.columns(("site", "client_id", "connection"), first))
         for name in ("first_seen", "last_seen"):
             columns[name] = np.array(columns[name], np.int64)
         return table(columns, schemas.FINDINGS)
@@ -99,10 +98,9 @@ class _Ends:
     # `closed` is the time of its first goodbye (FAR without one), `closer` who said it.
     def __init__(self, rows):
         count = len(rows.client_of)
-        first = rows.first_of[:-1]
         self._rows = rows
         self.begin = rows.start_of
-        self.last = np.maximum.reduceat(rows.ts, first) if count else first
+        self.last = rows.end_of
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
         self.has_packets = np.zeros(count, bool)
         self.has_packets[rows.connection[np.flatnonzero(is_packet)]] = True

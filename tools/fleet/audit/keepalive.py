@@ -24,8 +24,7 @@ def keepalive(rows, sessions, silent):
         "unanswered_pings": unanswered,
         "ping_ms": pa.array(median, mask=np.isnan(median)),
     }
-    for name in ("site", "client_id", "connection"):
-        columns[name] = rows.strings(name, first)
+    columns.update(rows.columns(("site", "client_id", "connection"), first))
     return table(columns, schemas.KEEPALIVE)
 
 

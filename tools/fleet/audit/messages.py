@@ -81,7 +81,8 @@ class Flows:
 
     Packet arrays are sorted by client, direction and id, then time: `row` (in
     `Rows`), `flow` (-1: of no message that was captured).  Flow arrays have one
-    entry for each message: `row` of its first PUBLISH, `last_row`, and so on.
+    entry for each message: `publish_row` of its first PUBLISH, `last_row` of its last PUBLISH
+    or PUBREL, and so on.
     """
 
     def __init__(self, rows, sessions, gaps):
@@ -186,6 +187,9 @@ class Flows:
         own = self.flow >= 0
         self.publish_row = self.row[first]
         self.qos = rows.qos[self.publish_row]
+        self.last_row = self.publish_row.copy()
+        sent = np.flatnonzero(own & ((self.kind == PUBLISH) | (self.kind == PUBREL)))
+        np.maximum.at(self.last_row, self.flow[sent], self.row[sent])
         self.stage_row = {}
         for name in _STAGES:
             mine = own & (self.kind == TYPES[name.upper()])
@@ -344,8 +348,8 @@ def messages(rows, sessions, gaps, flows, clock):
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
     columns["number"] = rows.number[at]
     columns["server"] = sessions.servers_at(at)
-    for name in ("site", "client_id", "connection", "capture", "offset", "topic", "envelope"):
-        columns[name] = rows.strings(name, at)
+    own = ("site", "client_id", "connection", "capture", "offset", "topic", "envelope")
+    columns.update(rows.columns(own, at))
     columns.update(envelopes.decode(columns["envelope"]))
     return table(columns, schemas.MESSAGES)
 

@@ -7,7 +7,7 @@ the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
 import numpy as np
 
 from .. import schemas
-from .messages import GRACE_US, PUBLISH, PUBREL, expiries
+from .messages import GRACE_US, PUBLISH, expiries
 from .rows import FAR, TYPES, grouped
 
 _FIN = TYPES["TCP_FIN"]
@@ -18,7 +18,7 @@ def not_repeated(rows, sessions, flows):
     sender says nothing in five seconds and more of the next one."""
     if not len(flows.publish_row):
         return flows.publish_row
-    ended = rows.connection[last_sent(flows)]
+    ended = rows.connection[flows.last_row]
     behind = _next_of_session(rows, sessions)[ended]
     direction = rows.direction[flows.publish_row]
     missing = ~flows.is_complete & flows.is_known & (behind >= 0)
@@ -57,14 +57,6 @@ def is_renumbered(rows, sessions, flows, at):
     last = np.full(len(both), -1)
     np.maximum.at(last, same[len(at) :], again)
     return last[same[: len(at)]] > at
-
-
-def last_sent(flows):
-    """The row of the last PUBLISH or PUBREL of each message."""
-    mine = (flows.flow >= 0) & ((flows.kind == PUBLISH) | (flows.kind == PUBREL))
-    last = flows.publish_row.copy()
-    np.maximum.at(last, flows.flow[mine], flows.row[mine])
-    return last
 
 
 def _next_of_session(rows, sessions):

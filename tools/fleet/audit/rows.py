@@ -61,6 +61,9 @@ class Rows:
         self.topic = topic.take(order)
         # Where each connection's rows begin; one entry more for the end.
         self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
+        # `start_of`, `end_of`: the earliest and the latest time of each connection.
+        self.end_of = np.full(len(client), -FAR)
+        np.maximum.at(self.end_of, self.connection, self.ts)
 
     def __len__(self):
         return len(self.source)
@@ -133,7 +136,12 @@ class Rows:
 
     def strings(self, name, index):
         """Column `name` of the rows at `index`, as Arrow."""
-        return whole(self.table[name]).take(pa.array(self.source[index]))
+        return self.columns([name], index)[name]
+
+    def columns(self, names, index):
+        """{name: column of the rows at `index`, as Arrow}."""
+        source = pa.array(self.source.take(index))
+        return {name: whole(self.table[name]).take(source) for name in names}
 
 
 def identities(site, client, connection):

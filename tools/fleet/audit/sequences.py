@@ -51,8 +51,7 @@ def sequences(rows, sessions, flows):
     for name in ROUTED:
         columns[name] = np.zeros(count, np.int64)
     columns.update(_latencies(group, wait, count))
-    for name in ("site", "client_id", "topic"):
-        columns[name] = rows.strings(name, first)
+    columns.update(rows.columns(("site", "client_id", "topic"), first))
     return table(columns, schemas.SEQUENCES)
 
 

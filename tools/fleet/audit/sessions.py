@@ -79,8 +79,7 @@ class Sessions:
 
     def _ends(self, count):
         rows = self.rows
-        first = rows.first_of[:-1]
-        end = np.maximum.reduceat(rows.ts, first) if count else np.zeros(0, np.int64)
+        end = rows.end_of.copy()
         at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
         own = at[np.diff(rows.connection[at], prepend=-1) != 0]
         end[rows.connection[own]] = rows.ts[own]
@@ -174,10 +173,7 @@ class Sessions:
         level = _last_level(rows, count)
         is_gap = rows.kind == TYPES["GAP"]
         columns = {
-            "site": rows.strings("site", first),
-            "capture": rows.strings("capture", first),
-            "connection": rows.strings("connection", first),
-            "client_id": rows.strings("client_id", first),
+            **rows.columns(("site", "capture", "connection", "client_id"), first),
             "level": pa.array(level, pa.int8(), mask=level == 0),
             "keep_alive_s": pa.array(self.keep_alive_s, pa.int32(), mask=~hello.has_some),
             "clean_session": hello.column("clean_session", pa.bool_()),
@@ -191,7 +187,7 @@ class Sessions:
             "server_receive_max": _known(self.receive_max[:, 1]),
             "session": self.number,
             "start": rows.start_of,
-            "end": np.maximum.reduceat(rows.ts, first) if count else [],
+            "end": rows.end_of,
             "end_reason": pa.array(_ENDINGS).take(pa.array(self._ending)),
             "is_start_seen": hello.has_some,
             "gaps": _sums(rows, is_gap),
@@ -262,8 +258,8 @@ def _last_level(rows, count):
 
 def _sums(rows, values):
     # Over the rows of each connection.
-    first = rows.first_of[:-1]
-    return np.add.reduceat(values, first, dtype=np.int64) if len(first) else first
+    total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+    return np.diff(total[rows.first_of])
 
 
 def table(columns, schema):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..columns import TS
@@ -172,9 +173,7 @@ def _table(rows, sessions, flows, missing, told, implied):
     is_bridge = lives.is_bridge[of]
     until = np.array([FAR if one is None else one for one in end], np.int64)
     columns = {
-        "site": rows.strings("site", begins),
-        "client_id": rows.strings("client_id", begins),
-        "connection": rows.strings("connection", begins),
+        **rows.columns(("site", "client_id", "connection"), begins),
         "server": sessions.servers_at(begins),
         "filter": list(filters),
         "prefix": prefixes(pa.array(filters, pa.string())),
@@ -244,7 +243,7 @@ def _holes(rows, gaps, flows, clock):
 
 def _nameless(rows):
     # Deliveries by an alias that was given before the capture, or in missing bytes.
-    is_empty = np.array([not name for name in rows.topics.to_pylist()] + [True])
+    is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
     if not is_empty[:-1].any():
         return np.zeros(0, np.int64)
     is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured

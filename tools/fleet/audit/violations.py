@@ -15,7 +15,7 @@ from .. import schemas
 from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
 from .quota import Quota
-from .resumed import is_answer_seen, is_renumbered, last_sent, not_repeated
+from .resumed import is_answer_seen, is_renumbered, not_repeated
 from .rows import FAR, TYPES, any_of, running_max_breaks
 from .sessions import allowed_silence_us, table
 
@@ -119,8 +119,8 @@ def _table(rows, found):
         "sure": ["likely" if one in _LIKELY else "proved" for one in why],
         "why": why,
     }
-    for name in ("site", "client_id", "connection", "capture", "offset", "topic"):
-        columns[name] = rows.strings(name, at)
+    own = ("site", "client_id", "connection", "capture", "offset", "topic")
+    columns.update(rows.columns(own, at))
     return table(columns, schemas.VIOLATIONS)
 
 
@@ -324,7 +324,7 @@ def _repeats(rows, sessions, gaps, flows):
     )
     reuse = first[later]
     # At level 3 a new connection may be a new session, with all ids free again.
-    last = last_sent(flows)[later - 1]
+    last = flows.last_row[later - 1]
     moved = rows.connection[row[reuse]] != rows.connection[last]
     is_assumed = moved & (rows.level[row[reuse]] == 3)
     is_sure = is_answer_seen(rows, side[later - 1], last)

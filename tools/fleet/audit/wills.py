@@ -25,9 +25,7 @@ def wills(rows, sessions):
     hello = [sessions.hello[one] for one in chosen.tolist()]
     first = rows.first_of[chosen]
     columns = {
-        "site": rows.strings("site", first),
-        "client_id": rows.strings("client_id", first),
-        "connection": rows.strings("connection", first),
+        **rows.columns(("site", "client_id", "connection"), first),
         "topic": [one["will_topic"] for one in hello],
         "qos": [one["will_qos"] for one in hello],
         "payload_hash": np.array([one["will_hash"] for one in hello], np.int64),
