@@ -6,7 +6,7 @@ import numpy as np
 
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, grouped, in_order
+from .rows import FAR, alike, grouped, in_order
 from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
@@ -149,7 +149,7 @@ class Expected:
         if not elsewhere.any():
             return elsewhere
         client = self._published.client[message]
-        value = grouped(pair, self._published.hash[message])
+        value = alike(pair, self._published.hash[message])
         mine, route = grouped(value, client), grouped(pair, client)
         here = _counted(value, ~elsewhere) > _counted(mine, ~elsewhere)
         twins = _counted(route, elsewhere & here)

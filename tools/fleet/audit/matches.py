@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from .alignment import EARLY_US, SKEW_US, Messages, align
-from .rows import FAR, grouped
+from .rows import FAR, alike, grouped
 from .subscriptions import PAUSE_US
 
 
@@ -154,7 +154,7 @@ def _groups(expected, delivered, pairs):
             (delivered.qos, expected.qos),
         )
     ]
-    both = grouped(*columns[:2])
+    both = alike(*columns[:2])
     count = len(delivered.pair)
     # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
     # be expected, what the client had asked for is not known, or the broker changes it.
