@@ -163,12 +163,14 @@ def _compact(table):
 
 
 def _used(column):
-    codes = column.indices.fill_null(-1).to_numpy()
-    is_used = np.zeros(len(column.dictionary) + 1, bool)  # the last one is for null
+    codes, names = column.indices.fill_null(-1).to_numpy(), column.dictionary
+    is_used = np.zeros(len(names) + 1, bool)  # the last one is for null
     is_used[codes] = True
-    fresh = (np.cumsum(is_used[:-1]) - 1).astype(np.int32)
-    names = column.dictionary.filter(pa.array(is_used[:-1]))
-    return pa.DictionaryArray.from_arrays(pa.array(fresh[codes], mask=codes < 0), names)
+    used = np.flatnonzero(is_used[:-1])
+    fresh = np.zeros(len(is_used), np.int32)
+    fresh[used] = np.arange(len(used))
+    fresh = pa.array(fresh[codes], mask=codes < 0 if is_used[-1] else None)
+    return pa.DictionaryArray.from_arrays(fresh, names.take(pa.array(used)))
 
 
 def text_buckets(values, count):
