@@ -34,6 +34,8 @@ from .tables import Outbox
 
 _FEW_FILES = 64
 _MOST_TASKS = 4096
+# `pack.PACKED`, which Java would read anew for each step.
+_PACKED = from_arrow_schema(schemas.FRAMES, prefer_timestamp_ntz=False)
 
 
 def plan(session, sources, is_cut, range_bytes):
@@ -82,7 +84,7 @@ def decode(segments, buckets, goes_on=False, shelf=None):
     return _each(segments.repartitionById(buckets, "bucket"), run)
 
 
-def _each(frame, run, schema=pack.PACKED):
+def _each(frame, run, schema=_PACKED):
     # Each partition through `run`.
     settings = java.settings()
 
@@ -139,7 +141,7 @@ def judge(events, buckets, sink=None, shelf=None):
             yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
         yield pack.rows(outbox.finish(), shelf)
 
-    chosen = events.where(F.col("kind").isin("events", "captures"))
+    chosen = events.where("kind IN ('events', 'captures')")
     return _each(chosen.repartitionById(buckets, "bucket"), run)
 
 
@@ -317,7 +319,7 @@ def packets(events, sink):
                 outbox.add("packets", only_packets(pack.load([part])))
         yield pack.rows(outbox.finish())
 
-    return _each(events.where(F.col("kind") == "events"), run)
+    return _each(events.where("kind = 'events'"), run)
 
 
 def table(packed, kind, schema):
