@@ -122,17 +122,14 @@ def _around(group, mask, at):
     # For the entries `at`: is the mask set anywhere in their group, before, behind them?
     if not len(at):
         return (np.zeros(0, bool),) * 3
-    order = np.argsort(group, kind="stable")
-    place = np.empty(len(order), np.int64)
+    order = _of_groups(group, at)
+    order = order[np.argsort(group[order], kind="stable")]
+    place = np.empty(len(group), np.int64)
     place[order] = np.arange(len(order))
-    count = np.cumsum(mask[order])
-    sizes = np.bincount(group)
-    last = np.cumsum(sizes) - 1
-    total = count[last]
-    floor = np.concatenate(([0], total[:-1]))
-    mine = group[at]
-    so_far = count[place[at]] - floor[mine]
-    all_of = (total - floor)[mine]
+    count = np.concatenate(([0], np.cumsum(mask[order])))
+    begin, end = (np.searchsorted(group[order], group[at], side) for side in ("left", "right"))
+    so_far = count[place[at] + 1] - count[begin]
+    all_of = count[end] - count[begin]
     return all_of > 0, so_far > 0, all_of > so_far
 
 
@@ -146,8 +143,9 @@ def _taken(published, expected, found):
 def _neighbours(group, when, mask, at):
     # For the entries `at`: the nearest ones in their group, taken on by the broker before and
     # behind, for which the mask is set; -1 where there is none.
-    order = np.lexsort((when, group))
-    place = np.empty(len(order), np.int64)
+    order = _of_groups(group, at)
+    order = order[np.lexsort((when[order], group[order]))]
+    place = np.empty(len(group), np.int64)
     place[order] = np.arange(len(order))
     here, is_set = place[at], mask[order]
     before = np.maximum.accumulate(np.where(is_set, np.arange(len(order)), -1))[here]
@@ -158,6 +156,13 @@ def _neighbours(group, when, mask, at):
         entry = order[np.where(is_there, one, 0)] if len(order) else one
         found.append(np.where(is_there & (group[entry] == group[at]), entry, -1))
     return found
+
+
+def _of_groups(group, at):
+    # All entries of the groups that the entries `at` are of: mostly a few of very many.
+    is_wanted = np.zeros(int(group.max(initial=-1)) + 1, bool)
+    is_wanted[group[at]] = True
+    return np.flatnonzero(is_wanted[group])
 
 
 # Places in `LOST`.
