@@ -85,8 +85,9 @@ def _readings(messages, keys, published, order, first, sent):
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
     # What the broker has kept it sends anew upon each subscription.
     is_repeat |= flags(messages["retain"])[order]
-    delivered = _most(messages, order, group, ~published, len(first))
-    anew = _most(messages, order, group, ~published & ~is_repeat, len(first))
+    taker = _takers(messages)[order]
+    delivered = _most(taker, group, ~published, len(first))
+    anew = _most(taker, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
         "site": messages["site"].take(pa.array(chosen)),
@@ -105,7 +106,7 @@ def _readings(messages, keys, published, order, first, sent):
         "qos": messages["qos"].take(pa.array(chosen)),
         "times_published": np.bincount(group, published, len(first)).astype(np.int64),
         "times_delivered": anew,
-        "redelivered": (_least(-times, group) < -1) | (anew < delivered),
+        "redelivered": (np.bincount(group, times > 1, len(first)) > 0) | (anew < delivered),
         "values": _values(one),
     }
     return table(columns, schemas.READINGS)
@@ -123,17 +124,20 @@ def _least(values, group):
     return result
 
 
-def _most(messages, order, group, delivered, count):
-    # Deliveries to the subscriber that got most of them, on one topic: devices may publish a
-    # reading on several.
-    codes, names = clients(messages)
+def _takers(messages):
+    # A number for each client and topic: devices may publish a reading on several.
+    codes, _ = clients(messages)
     topic, topics = dictionary(messages["topic"])
-    codes = (codes * (len(topics) + 1) + topic + 1)[order][delivered]
-    width = len(names) * (len(topics) + 1)
-    owner = group[delivered]
+    return codes * (len(topics) + 1) + topic + 1
+
+
+def _most(taker, group, delivered, count):
+    # Deliveries to the subscriber that got most of them, on one topic.
+    width = int(taker.max(initial=-1)) + 1
+    owner, taker = group[delivered], taker[delivered]
     result = np.bincount(owner, minlength=count)
     several = result[owner] > 1
-    pairs, times = np.unique(owner[several] * width + codes[several], return_counts=True)
+    pairs, times = np.unique(owner[several] * width + taker[several], return_counts=True)
     result = np.minimum(result, 1)
     np.maximum.at(result, pairs // width, times)
     return result
