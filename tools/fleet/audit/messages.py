@@ -80,7 +80,8 @@ class Flows:
     """Messages at QoS 1 and 2, and the packets of each.
 
     Packet arrays are sorted by client, direction and id, then time: `row` (in
-    `Rows`), `flow` (-1: of no message that was captured).  Flow arrays have one
+    `Rows`), `flow` (-1: of no message that was captured), `is_moved` (a PUBLISH, on another
+    connection than the one before it).  Flow arrays have one
     entry for each message: `publish_row` of its first PUBLISH, `last_row` of its last PUBLISH
     or PUBREL, and so on.
     """
@@ -199,7 +200,8 @@ class Flows:
         repeats = own & self.is_repeat
         self.sent = 1 + self._total(repeats)
         self.dups = self._total((repeats | self._firsts()) & rows.dup[self.row])
-        self.moves = self._total(repeats & self.is_moved())
+        self.is_moved = self._moved()
+        self.moves = self._total(repeats & self.is_moved)
         refused = self._total(own & self._is_refusal()) > 0
         self.is_refused = refused | (self._total(own & self._is_refusal(PUBACK)) > 0)
         self.answer_row = np.minimum(self.stage_row["puback"], self.stage_row["pubrec"])
@@ -223,8 +225,7 @@ class Flows:
         mask[self.first] = True
         return mask
 
-    def is_moved(self):
-        """For each packet: a PUBLISH, and on another connection than the one before it?"""
+    def _moved(self):
         publish = np.flatnonzero(self.kind == PUBLISH)
         connection = self.rows.connection[self.row[publish]]
         moved = np.zeros(len(self.row), bool)
@@ -395,10 +396,11 @@ def _after_gap(rows, gaps, at):
 def _is_early(rows, sessions, at):
     # Of a client that talked before the capture began: what comes shortly behind its
     # first packet (it may be repeated, or overtaken), or is marked as a repeat.
-    if not len(at):
-        return np.empty(0, bool)
+    is_unknown = ~sessions.is_known[rows.connection[at]]
+    if not is_unknown.any():
+        return is_unknown
     begin = np.flatnonzero(np.diff(rows.client, prepend=-1))
     first = np.minimum.reduceat(rows.ts, begin)
     is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
     may_be = (is_close & rows.is_captured[at]) | rows.dup[at]
-    return may_be & ~sessions.is_known[rows.connection[at]]
+    return may_be & is_unknown

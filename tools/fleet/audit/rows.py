@@ -75,12 +75,12 @@ class Rows:
         return bool((is_gap & (self.ts[first:last] >= since)).any())
 
     def _connections(self):
-        site, sites = dictionary(self.table["site"])
+        site, _ = dictionary(self.table["site"])
         name, names = dictionary(self.table["connection"])
-        codes, uniques = pd.factorize(site.astype(np.int64) * max(1, len(names)) + name)
-        first_row = np.full(len(uniques), -1, np.int64)
+        codes = grouped(site, name)
+        first_row = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
         first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-        return codes, names.take(pa.array(uniques % max(1, len(names)))), first_row
+        return codes, names.take(pa.array(name[first_row])), first_row
 
     def _order_of(self, connection, names, first_row, ts):
         # -> (client, start, rank) of each connection; rank is its number from now on.

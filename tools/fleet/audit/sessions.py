@@ -171,7 +171,8 @@ class Sessions:
         is_packet = rows.kind < len(schemas.PACKET_TYPES)
         hello, answer = self.hello, self.answer
         level = _last_level(rows, count)
-        is_gap = rows.kind == TYPES["GAP"]
+        gap = np.flatnonzero(rows.kind == TYPES["GAP"])
+        missing = np.bincount(rows.connection[gap], rows.payload_bytes[gap], count)
         columns = {
             **rows.columns(("site", "capture", "connection", "client_id"), first),
             "level": pa.array(level, pa.int8(), mask=level == 0),
@@ -190,8 +191,8 @@ class Sessions:
             "end": rows.end_of,
             "end_reason": pa.array(_ENDINGS).take(pa.array(self._ending)),
             "is_start_seen": hello.has_some,
-            "gaps": _sums(rows, is_gap),
-            "missing_bytes": _sums(rows, is_gap * rows.payload_bytes),
+            "gaps": np.bincount(rows.connection[gap], minlength=count),
+            "missing_bytes": missing.astype(np.int64),
         }
         for code, name in enumerate(schemas.DIRECTIONS):
             mine = is_packet & (rows.direction == code)

@@ -338,7 +338,7 @@ def _repeats(rows, sessions, gaps, flows):
         (row[reuse[some]], reuse_id[some].tolist(), in_use, *why)
         for some, why in zip(chosen, ((), (_LAST,), (_ASSUMED,), (_MOVED,)), strict=True)
     ]
-    is_moved = flows.is_moved()
+    is_moved = flows.is_moved
     released = row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"
     again = row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"
     return [
@@ -475,7 +475,7 @@ def _orders(rows, flows):
         ),
     ]
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
-    again = np.flatnonzero(flows.is_repeat & flows.is_moved() & (flows.flow >= 0))
+    again = np.flatnonzero(flows.is_repeat & flows.is_moved & (flows.flow >= 0))
     again = again[rows.direction[flows.row[again]] == 0]
     again = again[np.argsort(flows.row[again])]
     begun = flows.publish_row[flows.flow[again]]
@@ -490,8 +490,10 @@ def _order(rows, mask, cause, effect, requirement, text):
     cause, effect = cause[mask], effect[mask]
     same = rows.connection[cause] == rows.connection[effect]
     cause, effect = cause[same], effect[same]
-    order = np.argsort(cause)
-    effect = effect[order]
+    # Each in its cause's place is in order without sorting.
+    follows = np.full(len(rows), -1)
+    follows[cause] = effect
+    effect = follows[follows >= 0]
     return effect[running_max_breaks(rows.connection[effect], effect)], requirement, text
 
 
