@@ -143,7 +143,8 @@ def rows(entries, shelf=None, **origin):
 
 def split(table, buckets):
     """(bucket, its rows) for an array that gives each row its bucket; -1: left out."""
-    order = np.argsort(buckets, kind="stable")
+    small = np.min_scalar_type(-1 - buckets.max(initial=0))  # which are sorted by their digits
+    order = np.argsort(buckets.astype(small), kind="stable")
     chosen = buckets[order]
     first = np.flatnonzero(np.diff(chosen, prepend=-1))
     table = table.take(pa.array(order)) if np.any(chosen[1:] != chosen[:-1]) else table

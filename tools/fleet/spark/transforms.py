@@ -171,8 +171,12 @@ def _flows(messages):
 
 
 def _by_topic(messages, subscriptions, sequences, wills, buckets):
-    yield from _split("routed", messages.select(ROUTED_COLUMNS), "topic", buckets)
-    yield from _split("sequences", sequences, "topic", buckets)
+    if messages.num_rows:
+        codes, names = dictionary(messages["topic"])
+        of_name = np.append(pack.text_buckets(names, buckets), 0)
+        yield from _parts("routed", messages.select(ROUTED_COLUMNS), of_name[codes])
+        # Their topics are numbered as those of the messages that they sum up.
+        yield from _parts("sequences", sequences, of_name[dictionary(sequences["topic"])[0]])
     yield from _split("wills", wills, "topic", buckets)
     if not subscriptions.num_rows:
         return
@@ -189,16 +193,18 @@ def _by_topic(messages, subscriptions, sequences, wills, buckets):
 def _split(name, table, column, buckets):
     if table.num_rows:
         codes, names = dictionary(table[column])
-        bucket = np.append(pack.text_buckets(names, buckets), 0)[codes]
-        for number, some in pack.split(table, bucket):
-            yield name, number, some
+        yield from _parts(name, table, np.append(pack.text_buckets(names, buckets), 0)[codes])
+
+
+def _parts(name, table, bucket):
+    for number, some in pack.split(table, bucket):
+        yield name, number, some
 
 
 def _by_device(messages, buckets):
     codes, names = dictionary(messages["device"])
     bucket = np.append(pack.text_buckets(names, buckets), -1)[codes]
-    for number, part in pack.split(messages.select(COLLECTED_COLUMNS), bucket):
-        yield "readings", number, part
+    yield from _parts("readings", messages.select(COLLECTED_COLUMNS), bucket)
 
 
 def relate(judged, buckets, exempt=(), sink=None, shelf=None):
