@@ -68,7 +68,7 @@ class Spans:
 
     def __init__(self, subscriptions, names):
         filters = texts(subscriptions["filter"])
-        topics = sorted(name for name in names.topics[:-1] if name)
+        topics, codes = names.sorted_topics()
         found = matched(set(filters), topics)
         sites = names.sites_of(subscriptions["site"])
         sizes = np.array([len(found[text]) for text in filters], np.int64)
@@ -77,7 +77,6 @@ class Spans:
         filters = [filters[row] for row in rows.tolist()]
         self.span = np.repeat(np.arange(len(rows)), sizes[rows])
         near = chain.from_iterable(found[text] for text in filters)
-        codes = np.array([names.topic_numbers[name] for name in topics], np.int64)
         topic = codes[np.fromiter(near, np.int64, len(self.span))]
         self.place = sites[rows][self.span] * len(names.topics) + topic
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")

@@ -30,8 +30,8 @@ class Names:
         self.server, self._servers = dictionary(messages["server"])
         self._ids = dictionary(messages["client_id"])[1]
         self._nameless = self._by_connection(messages, who)
-        self.site_numbers = {name: code for code, name in enumerate(self.sites)}
-        self.topic_numbers = {name: code for code, name in enumerate(self.topics)}
+        self._site_values = pa.array(self.sites[:-1], pa.string())
+        self._topic_values = dictionary(messages["topic"])[1]
 
     def _by_connection(self, messages, who):
         # {connection: number} of the clients without an id, which come behind all others.
@@ -42,7 +42,7 @@ class Names:
 
     def sites_of(self, column):
         """The numbers of these sites, -1 for those without a message here."""
-        return _places(column, pa.array(self.sites[:-1], pa.string()))
+        return _places(column, self._site_values)
 
     def clients_of(self, table):
         """The numbers of the clients of a table's rows; below 0 of one without a message here."""
@@ -57,8 +57,8 @@ class Names:
 
     def _other_number(self, site, name, connection):
         number = None if name else self._nameless.get(connection)
-        if number is not None and site in self.site_numbers:
-            return self.site_numbers[site] * len(self.clients) + number
+        if number is not None and site in self.sites:
+            return self.sites.index(site) * len(self.clients) + number
         key = site, name or (connection,)
         if key not in self._others:
             self._others[key] = -1 - len(self._others)
@@ -70,11 +70,16 @@ class Names:
         found = _places(column, self._servers)
         return np.where(found < 0, UNSEEN, found)
 
-    def place_number(self, site, topic):
-        """The number of a topic at a site, -1 when there is no message of it."""
-        if site not in self.site_numbers or topic not in self.topic_numbers:
-            return -1
-        return self.site_numbers[site] * len(self.topics) + self.topic_numbers[topic]
+    def places_of(self, table):
+        """The numbers of a table's topics at its sites, -1 where there is no message of one."""
+        site, topic = self.sites_of(table["site"]), _places(table["topic"], self._topic_values)
+        return np.where((site < 0) | (topic < 0), -1, site * len(self.topics) + topic)
+
+    def sorted_topics(self):
+        """-> (all topics but no text, in order; the number of each)."""
+        order = pc.sort_indices(self._topic_values)
+        order = order.filter(pc.not_equal(self._topic_values.take(order), ""))
+        return self._topic_values.take(order).to_pylist(), order.to_numpy().astype(np.int64)
 
     def client_name(self, number):
         """The client id of a client's number, None for a client that is not known."""
@@ -185,9 +190,8 @@ def _expiries(facts, row):
 
 def _with_wills(columns, names, wills):
     more: dict[str, list] = {name: [] for name in columns}
-    clients = names.clients_of(wills).tolist()
-    for one, client in zip(wills.to_pylist(), clients, strict=True):
-        place = names.place_number(one["site"], one["topic"])
+    clients, places = names.clients_of(wills).tolist(), names.places_of(wills).tolist()
+    for one, client, place in zip(wills.to_pylist(), clients, places, strict=True):
         if place < 0:
             continue
         values = {
