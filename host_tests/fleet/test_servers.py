@@ -102,9 +102,11 @@ def _losses(tables):
     return rows(tables["losses"], "client_id", "published_by", "kind", "sure")
 
 
-def _bridged(capture, payloads, lost=None):
+def _bridged(capture, payloads, lost=None, is_both_ways=False):
     """A device at one server; a bridge publishes the same at the other."""
     device, bridge = capture.connection(b"dev", server=_OTHER), _bridge(capture, _ONE)
+    if is_both_ways:
+        bridge.subscribe(b"t", 1)
     south, north = _subscriber(capture, b"south", _OTHER), _subscriber(capture, b"north", _ONE)
     for number, payload in enumerate(payloads, 1):
         _exchange(device, C2S, payload, number, after_ms=1500)
@@ -117,9 +119,11 @@ def _bridged(capture, payloads, lost=None):
 
 
 @pytest.mark.parametrize("payloads", [[b"%d of 20" % n for n in range(20)], [b"30", b"31"] * 9])
-def test_what_a_bridge_publishes_again_is_no_message_of_its_own(payloads, tmp_path):
+@pytest.mark.parametrize("is_both_ways", [False, True])
+def test_what_a_bridge_publishes_again_is_no_message_of_its_own(payloads, is_both_ways, tmp_path):
+    """Nor one that it waits for, when it has subscribed, too."""
     capture = Capture()
-    _bridged(capture, payloads)
+    _bridged(capture, payloads, is_both_ways=is_both_ways)
     findings, violations, tables = _found(capture, tmp_path)
     assert (_losses(tables), findings, violations) == ([], [], [])
 

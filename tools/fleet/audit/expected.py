@@ -72,18 +72,18 @@ class Expected:
         entry, message = self._join(spans.place, (spans.begin - _EDGE_US)[span], end[span])
         own, pair = span[entry], pairs.of_span[entry]
         published, facts = self._published, self._facts
-        if spans.is_own_excluded.any():
-            keep = ~(spans.is_own_excluded[own] & (published.client[message] == spans.client[own]))
-            own, pair, message = own[keep], pair[keep], message[keep]
         elsewhere = spans.server[own] != published.server[message]
         elsewhere &= published.server[message] != UNKNOWN
-        copied = np.zeros(len(pair), bool)
+        drop = np.zeros(len(pair), bool)
         # Mostly all that a subscriber gets on a topic is of one server.
         some = np.flatnonzero((np.bincount(pair, elsewhere) > 0)[pair])
-        copied[some] = self._is_copied(pair[some], message[some], elsewhere[some])
-        if copied.any():
+        # What a bridge published here itself is a copy of what came to its other end, too.
+        drop[some] = self._is_copied(pair[some], message[some], elsewhere[some])
+        if spans.is_own_excluded.any():
+            drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
+        if drop.any():
             own, pair, message, elsewhere = (
-                values[~copied] for values in (own, pair, message, elsewhere)
+                values[~drop] for values in (own, pair, message, elsewhere)
             )
         row = published.row[message]
         sent, accepted = published.sent[message], published.accepted[message]
