@@ -140,6 +140,25 @@ def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
     assert [kind for _, kind, _ in _kinds(events)] == ["GAP"]
 
 
+def test_compressed_frames_are_said_where_they_begin(tmp_path):
+    """With all bytes behind that were seen of the stream."""
+    capture = Capture()
+    talk = capture.middle(b"web")
+    talk.segment(C2S, b"", tcp.SYN)
+    talk.segment(C2S, _ASK)
+    plain = _frame(random.Random(1), 2, True, packets.connect(b"web", level=4), C2S)
+    talk.segment(C2S, plain)
+    packed = bytes((plain[0] | 0x40,)) + plain[1:]
+    talk.segment(C2S, packed)
+    begun = capture.now
+    talk.segment(C2S, packed[:9], after_ms=1000)
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    found = {one: more for one, *more in rows(events, "packet_type", "payload_bytes", "ts")}
+    assert sorted(found) == ["CONNECT", "NOT_MQTT", "TCP_OPEN"]
+    size, moment = found["NOT_MQTT"]
+    assert (size, int(moment.timestamp() * 1_000_000 + 0.5)) == (len(packed) + 9, begun)
+
+
 def test_plain_http_is_said_to_be_no_mqtt(tmp_path):
     capture = Capture()
     talk = capture.middle()

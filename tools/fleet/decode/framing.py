@@ -298,13 +298,17 @@ class Framer:
 
     def _unwrap(self, stream, parts, joined):
         unwrapper = self._wrapped[stream]
-        inner = [found for part in parts for found in unwrapper.feed(part)]
+        inner, read = [], 0
+        while read < len(parts) and not unwrapper.problem:
+            inner += unwrapper.feed(parts[read])
+            read += 1
         if inner:
             framer = self._inner = self._inner or Framer()
             framer._frame(stream, inner, unwrapper.is_opened, joined)
         if unwrapper.problem:
-            last = parts[-1]
-            self._give_up(stream, NOT_MQTT, len(last.data), last[1:4], joined)
+            rest = parts[read - 1 :]
+            size = sum(len(part.data) for part in rest)
+            self._give_up(stream, NOT_MQTT, size, rest[0][1:4], joined)
 
 
 def is_encrypted(start):
