@@ -121,3 +121,10 @@ def test_of_a_burst_those_that_must_have_come_came(pause, wanted):
     messages = Messages([7, 8, 7, 8], sent, waits=[-1, 0, -1, -1])
     got = [sent[3] + 500, sent[3] + 900]
     assert align(messages, [7, 8], got) == wanted
+
+
+def test_of_one_message_that_may_have_two_deliveries_the_first_one_is_its():
+    """The second one is of an equal message that overtook others; a stranger's comes before."""
+    sent = [second * _SECOND for second in (0, 10, 20, 30, 40)]
+    got = [second * _SECOND for second in (1, 11, 50, 60, 70)]
+    assert align(Messages([6, 7, 8, 9, 7], sent), [99, 7, 7, 8, 9], got) == [-1, 1, 4, 2, 3]

@@ -189,7 +189,7 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
             if length == len(ends):
                 ends.append(step * message)
                 nodes.append(entry)
-            elif step * message < ends[length]:
+            elif step * message - is_latest < ends[length]:  # of one message the first delivery
                 ends[length], nodes[length] = step * message, entry
     node = nodes[-1] if nodes else None
     chain = {}
