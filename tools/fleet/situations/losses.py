@@ -56,6 +56,27 @@ def one_of_plain_values_lost_from_the_queue(stage):
     again.wait(9)
 
 
+@situation(Truth(unexplained={("sub", TOPIC): [5, 6, 7, 8, 9]}), max_inflight_messages=1)
+def queue_of_plain_values_that_is_not_emptied(stage):
+    """The client is heard of no more behind the fifth: what came is the queue's beginning."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", clean=False).subscribe("site/#")
+    sub.disconnect()
+    for value in VALUES:
+        pub.publish(TOPIC, value)
+        stage.quiet(1)
+    seen = [0]
+
+    def fault(link, sender, packet):
+        if packet[0] >> 4 == 3 and sender == BROKER and link.name == b"sub":
+            seen[0] += 1
+            link.is_unplugged = seen[0] == 5
+        return True
+
+    stage.recorder.fault = fault
+    stage.client("sub", clean=False).wait(5)
+
+
 @situation(Truth(lost={("sub", "site/pub4"): [6], ("sub", "site/pub5"): [7]}))
 def lost_by_a_new_subscriber(stage):
     """The publishers, of levels 4 and 5, are there before the subscriber comes."""

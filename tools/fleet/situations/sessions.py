@@ -160,6 +160,21 @@ def message_expiry(stage):
 
 
 @situation()
+def one_of_equal_values_was_too_old(stage):
+    """The later of two, when the subscriber came back."""
+    pub = stage.client("pub", level=5)
+    sub = stage.client("sub", clean=False).subscribe("site/#")
+    sub.disconnect()
+    pub.publish(TOPIC, b"30")
+    pub.publish(TOPIC, b"30", MessageExpiryInterval=1)
+    time.sleep(2.2)
+    again = stage.client("sub", clean=False)
+    again.wait(1)
+    pub.publish(TOPIC, b"31")
+    again.wait(2)
+
+
+@situation()
 def maximum_packet_size(stage):
     pub = stage.client("pub")
     sub = stage.client("sub", level=5, packet_bytes_max=100).subscribe("site/#")
