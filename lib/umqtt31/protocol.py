@@ -689,7 +689,7 @@ class Protocol:
             first = head[0]
             slot = self._order[self.first]
             if (
-                self._waits[slot] & ~_RELEASED == first + _WAS_SENT
+                self._waits[slot] & ~(_RELEASED | _OLD) == first + _WAS_SENT
                 and first != _OWE_PUBREL
                 and self.state == _ONLINE
                 and self._ids[slot] == head[2] << 8 | head[3]

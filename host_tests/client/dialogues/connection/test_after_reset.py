@@ -40,7 +40,7 @@ def test_c2b_what_was_in_flight_before_a_reset_is_in_flight_and_not_given_up():
 
 def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
     """Packets that no broker sends, as long as an answer."""
-    for qos, firsts in ((1, b"\xc0\xc4"), (2, b"\xd0\xd4")):
+    for qos, firsts in ((1, b"\x44\xc0\xc4"), (2, b"\x54\xd0\xd4")):
         for first in firsts:
             store = KeepingStore()
             d = Dialogue(store=store, clean=False)
