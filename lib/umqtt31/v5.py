@@ -215,7 +215,7 @@ class Protocol5(Protocol):
         if kind == 13 and n == -2:
             self.is_pinging = False
             return _HANDLED
-        if n < 0:
+        if n < 0 and kind < 15:
             return _PROTOCOL
         if kind == 9 or kind == 11:
             return read_codes(self, first)

@@ -183,10 +183,11 @@ def test_b2c_disconnect_without_a_reason_has_none_of_the_packet_before():
 
 def test_b2c_auth_is_refused():
     """MQTT-4.12.0-6, MQTT-4.12.0-7."""
-    d = Dialogue()
-    d.stream.feed(b"\xf0\x02\x18\x00")
-    assert code_of(d.work) == PROTOCOL
-    d.c2b(disconnect(0x82))
+    for packet in (b"\xf0\x02\x18\x00", b"\xf0\x00", b"\xf0\x01\x18"):
+        d = Dialogue()
+        d.stream.feed(packet)
+        assert code_of(d.work) == PROTOCOL
+        d.c2b(disconnect(0x82))
     assert isinstance(error_of(encode, authentication_method="SCRAM"), ValueError)
 
 
