@@ -82,7 +82,15 @@ def test_client_id_of_another_type_is_refused():
 
 def test_client_id_and_user_that_are_no_text_are_refused_and_nothing_is_sent():
     """311-1.5.3-1, 311-1.5.3-2."""
-    for bad in ("a\0", b"a\0b", b"\xff", bytearray(b"\xc3("), b"a\xed\xa0\x80", "\udfffa"):
+    for bad in (
+        "a\0",
+        b"a\0b",
+        b"\xff",
+        bytearray(b"\xc3("),
+        b"a\xed\xa0\x80",
+        "\udfffa",
+        b"a\xc0\x80",
+    ):
         error = error_of(MQTTClient, bad, "broker")
         assert isinstance(error, ValueError) and "client_id" in str(error), bad
         stream = ScriptedStream()
