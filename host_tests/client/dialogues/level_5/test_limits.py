@@ -8,6 +8,7 @@ from host_tests.client.wire import (
     connack,
     connect,
     disconnect,
+    pingreq,
     properties,
     puback,
     pubcomp,
@@ -56,6 +57,22 @@ def test_c2b_receive_maximum_of_the_next_connection_holds_for_what_is_sent_again
         d.c2b(publish(b"t", b"%d" % k, 1, k, dup=1))
         d.b2c(puback(k))
     assert d.client.inflight == 0
+
+
+def test_c2b_without_quota_all_other_packets_are_read_and_answered():
+    """MQTT-4.9.0-3."""
+    d = allowed(receive_maximum=1)
+    d.publish(b"1", 1)
+    d.publish(b"2", 1)
+    d.c2b(publish(b"t", b"1", 1, 1))
+    d.b2c(publish(b"t", b"x", 1, 7), publish(b"t", b"x", 2, 8), pubrel(8))
+    d.c2b(puback(7), pubrec(8), pubcomp(8))
+    d.subscribe(subscribe(3, (b"a", 1)), suback(3, 1), b"a", 1)
+    d.publish(b"0", 0)
+    d.client.ping()
+    d.c2b(publish(b"t", b"0"), pingreq())
+    d.b2c(puback(1))
+    d.c2b(publish(b"t", b"2", 1, 2))
 
 
 def test_c2b_pubrels_wait_for_no_window():

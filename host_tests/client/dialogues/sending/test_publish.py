@@ -126,7 +126,7 @@ def test_c2b_ids_of_the_two_directions_are_separate():
     assert d.client.inflight == 1
 
 
-# 311-1.5.3-1, 311-3.3.2-2, MQTT-3.3.2-2.
+# 311-1.5.3-1, 311-3.3.2-2, 311-4.7.3-1, MQTT-3.3.2-2, MQTT-4.7.3-1.
 def test_c2b_publish_of_bad_topics_is_refused_and_nothing_sent():
     """31-3.3-WILD, 31-2.2-TOPIC, 31-A-TOPIC."""
     d = Dialogue(buffer_size=33000, max_inflight=1, max_mqueue_len=0)
