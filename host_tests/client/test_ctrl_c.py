@@ -34,12 +34,13 @@ class CtrlC:
         self.came = False
 
     def calls(self, function, *args, **options):
+        previous = sys.gettrace()  # of `make coverage`
         if not self.came:
             sys.settrace(self._trace)
         try:
             return function(*args, **options)
         finally:
-            sys.settrace(None)
+            sys.settrace(previous)
 
     def _trace(self, frame, event, _):
         if not frame.f_code.co_filename.startswith(LIBRARY):
@@ -225,3 +226,16 @@ def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishe
         assert stream.take() == wire.publish(b"t", b"2")
         jump += 1
     assert jump > 5
+
+
+def test_tracing_as_of_coverage_goes_on_behind_it():
+    def trace(*_):
+        return None
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        CtrlC(1).calls(len, b"")
+        assert sys.gettrace() is trace
+    finally:
+        sys.settrace(previous)
