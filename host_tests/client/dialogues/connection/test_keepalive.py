@@ -252,3 +252,10 @@ def test_c2b_ping_by_hand_behind_a_packet_that_is_stuck_is_not_sent():
     assert d.clock.now_ms - before >= 5000 and d.client.stats.pings == 0
     assert code_of(d.client.poll) == TIMEOUT
     assert d.stream.take() == b""
+
+
+def test_keepalive_is_that_of_the_argument_before_any_connection_too():
+    d = Dialogue(is_connected=False, keepalive=42)
+    assert d.client.keepalive == 42
+    d.connect()
+    assert d.client.keepalive == 42

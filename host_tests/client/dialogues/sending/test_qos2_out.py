@@ -124,6 +124,47 @@ def test_c2b_qos2_pubrel_that_never_was_on_the_wire_has_no_dup():
     d.c2b(pubrel(1))
 
 
+def test_c2b_qos2_pubrel_behind_answers_that_are_stuck_has_no_dup_on_the_next_connection():
+    """MQTT-4.3.3-6, 31-2.1-DUP.
+
+    C: PUBLISH 301
+    B: PUBLISH QoS 1 id 9, while nothing can be written; PUBREC 301, PUBLISH id 10, 11, …
+       connection lost, CONNECT
+    C: PUBREL 301
+    """
+    for count in (0, 3, 31, 40):
+        store = KeepingStore()
+        store.last_id = 300
+        d = Dialogue(store=store)
+        assert d.publish(b"a", 2) == 301
+        d.stream.take()
+        d.stream.is_blocked = True
+        d.b2c(publish(b"t", b"q", 1, 9))
+        d.b2c(pubrec(301), *[publish(b"t", b"q", 1, 10 + k) for k in range(count)])
+        d.lose()
+        d.connect(False)
+        d.c2b(pubrel(301))
+
+
+def test_c2b_qos2_pubrel_beside_an_answer_of_the_same_id_that_is_stuck_keeps_its_dup():
+    """31-2.1-DUP, 31-2.4-ID: the ids of the two directions are separate.
+
+    C: PUBLISH 1, B: PUBREC 1, C: PUBREL 1
+    B: PUBLISH QoS 1 id 1, while nothing can be written
+       connection lost, CONNECT
+    C: PUBREL 1 DUP
+    """
+    d = Dialogue()
+    d.publish(b"a", 2)
+    d.b2c(pubrec(1))
+    d.stream.take()
+    d.stream.is_blocked = True
+    d.b2c(publish(b"t", b"q", 1, 1))
+    d.lose()
+    d.connect(False)
+    d.c2b(pubrel(1, dup=int(d.level == 3)))
+
+
 def test_c2b_qos2_pubrel_of_which_the_stream_takes_a_part_goes_out_whole_and_once():
     """31-3.6-PUBREL: it is written at once while nothing else waits.
 
