@@ -300,6 +300,28 @@ def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_p
     assert _losses(capture, tmp_path) == lost
 
 
+@pytest.mark.parametrize(("asks", "lost"), [(False, 0), (True, 1)])
+def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost, tmp_path):
+    """Some brokers leave the flag on; from the store it comes behind a SUBSCRIBE alone."""
+    capture = Capture()
+    publisher = capture.connection(b"pub", keep_alive_s=600)
+    subscriber = capture.connection(b"sub", clean=False)
+    subscriber.subscribe(b"#", 1)
+    subscriber.send(C2S, packets.disconnect())
+    kept = packets.publish(b"t", b"1", 1, 1, retain=1)
+    publisher.send(C2S, kept, after_ms=10_000)
+    publisher.ack(S2C, _PUBACK, 1)
+    subscriber = capture.connection(b"sub", clean=False, present=True)
+    if asks:
+        subscriber.subscribe(b"#", 1, packet_id=2)
+    subscriber.send(S2C, kept)
+    subscriber.ack(C2S, _PUBACK, 1)
+    _exchange(publisher, C2S, b"2", 2)
+    _exchange(subscriber, S2C, b"2", 2)
+    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    assert len(_losses(capture, tmp_path)) == lost
+
+
 def _published(capture, expires):
     publisher = capture.connection(b"pub", level=5)
     subscriber = capture.connection(b"sub", level=5)

@@ -76,6 +76,7 @@ SUBSCRIPTIONS = schema(
         ("packet_bytes_max", pa.int64(), "largest packet that the client takes; null: any"),
         ("online_begins", pa.list_(TS), "when the client was connected, in this session"),
         ("online_ends", pa.list_(TS), ""),
+        ("asked", pa.list_(TS), "SUBSCRIBEs of the session, if it got anything with RETAIN"),
         ("busy_begins", pa.list_(TS), "when it always had a delivery to answer, five seconds on"),
         ("busy_ends", pa.list_(TS), ""),
         ("assumed_since", TS, "level 3: since when nobody says that the session goes on"),

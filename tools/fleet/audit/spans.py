@@ -93,6 +93,7 @@ class Spans:
         self.client = names.clients_of(chosen)
         self.server = names.servers_of(chosen["server"])
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
+        self._asked = _lists(chosen, "asked")
         self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
         self.is_ever_busy = np.diff(self._busy[0][1]) > 0
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
@@ -100,6 +101,15 @@ class Spans:
     def online(self, span, times):
         """How long (µs) the client had been connected before each time, in this session."""
         return self._sums(self._online, span, _before, times)
+
+    def has_asked(self, span, ts):
+        """Did the client send a SUBSCRIBE on the connection that it had then, before that?"""
+        asked, ends = (
+            values[first[span] : first[span + 1]]
+            for values, first in (self._asked, self._online[1])
+        )
+        since = ends[ends < ts].max(initial=0)
+        return bool(((asked > since) & (asked < ts)).any())
 
     def attached_until(self, span, times):
         """When the connection ended on which the client was at each time; 0 if on none."""

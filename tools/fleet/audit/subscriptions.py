@@ -187,6 +187,7 @@ def _table(rows, sessions, flows, missing, told, implied):
         "is_implied": np.arange(len(spans)) >= len(told),
         "online_begins": lives.online_begins.take(pa.array(of)),
         "online_ends": lives.online_ends.take(pa.array(of)),
+        "asked": lives.asked.take(pa.array(of)),
         "busy_begins": lives.busy_begins.take(pa.array(of)),
         "busy_ends": lives.busy_ends.take(pa.array(of)),
     }
@@ -276,6 +277,7 @@ class _Lives:
         self.packet_bytes_max = self._over(np.minimum, np.where(limits > 0, limits, FAR))
         takes = sessions.receive_max[keep, 0]
         self._receive_max = self._over(np.minimum, np.where(takes > 0, takes, FAR))
+        self._asked(rows, sessions)
         self._stuck(rows, sessions, flows)
         self._busy(rows, sessions, flows)
 
@@ -311,6 +313,19 @@ class _Lives:
         again = ~self._is_first & (sessions.level[self._keep] == 3)
         before = np.where(again, np.concatenate(([FAR], end[:-1]))[: len(end)], FAR)
         self.assumed_since = self._over(np.minimum, before)
+
+    def _asked(self, rows, sessions):
+        # What comes from the broker's store comes behind one of these.
+        def of(at):
+            return self.places(rows.client[at], sessions.number[rows.connection[at]])
+
+        is_kept = (rows.kind == PUBLISH) & (rows.direction == 1) & (rows.flags & 1 != 0)
+        count = len(self._keys) + 1
+        has_kept = np.bincount(of(np.flatnonzero(is_kept)), minlength=count) > 0
+        at = np.flatnonzero(rows.kind == _SUBSCRIBE) if has_kept.any() else np.zeros(0, np.int64)
+        at = at[has_kept[of(at)]]
+        at = at[np.argsort(of(at), kind="stable")]
+        self.asked = _lists(np.bincount(of(at), minlength=count), rows.ts[at])
 
     def _stuck(self, rows, sessions, flows):
         # Deliveries without their last acknowledgement: what comes behind may have to wait.

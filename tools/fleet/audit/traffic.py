@@ -218,20 +218,17 @@ class Delivered:
     """Deliveries in the order of each client's packets; `pair` is set by `Pairs`.
 
     Those with RETAIN come from the broker's store, unless the subscription leaves the
-    flag as it was published.
+    flag as it was published, or the client has asked for nothing on the connection: some
+    brokers leave the flag on what they had kept for the session.
     """
 
     def __init__(self, facts, names, spans):
         row = np.flatnonzero(~facts.is_published & (facts.qos < 3) & names.has_topic)
         retained = facts.retain[row]
         if retained.any():
-            kept = spans.keeps_retain[spans.span]
-            keeps = set(zip(spans.client[spans.span][kept], spans.place[kept], strict=True))
-            drop = [
-                (int(names.client[one]), int(names.place[one])) not in keeps
-                for one in row[retained].tolist()
-            ]
-            row = np.delete(row, np.flatnonzero(retained)[np.array(drop, bool)])
+            at = np.flatnonzero(retained)
+            is_stored = _is_stored(names, spans, row[at], facts.first_sent[row[at]])
+            row = np.delete(row, at[is_stored])
         self.row = row[np.argsort(facts.position[row], kind="stable")]
         self.hash = facts.payload_hash[self.row]
         self.ts = facts.first_sent[self.row]
@@ -241,6 +238,25 @@ class Delivered:
         # Their PUBLISH may have come before the capture.
         self.is_early = facts.is_early[self.row]
         self.pair = np.zeros(0, np.int64)
+
+
+def _is_stored(names, spans, row, ts):
+    # For deliveries with RETAIN: do they come from the broker's store, as the flag says?
+    of: dict[tuple, list[int]] = {}
+    ends = spans.client[spans.span].tolist(), spans.place.tolist()
+    for client, place, span in zip(*ends, spans.span.tolist(), strict=True):
+        of.setdefault((client, place), []).append(span)
+    result = np.ones(len(row), bool)
+    for at, (one, when) in enumerate(zip(row.tolist(), ts.tolist(), strict=True)):
+        mine = np.array(of.get((int(names.client[one]), int(names.place[one])), ()), np.int64)
+        if spans.keeps_retain[mine].any():
+            result[at] = False
+            continue
+        here = mine[(spans.begin[mine] < when) & (when <= spans.end[mine])]
+        here = here[~spans.is_implied[here]]
+        if len(here):
+            result[at] = any(spans.has_asked(span, when) for span in here.tolist())
+    return result
 
 
 class Pairs:
