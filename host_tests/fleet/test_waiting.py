@@ -88,6 +88,22 @@ def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_mis
     assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
 
 
+def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it(tmp_path):
+    """Again and again, on a topic of its own or not: what waits was published between."""
+    capture = Capture()
+    publisher, subscriber = _returned(capture, 40)
+    number = 50
+    for place in range(1, 31):
+        _exchange(subscriber, S2C, b"%d" % place, place, after_ms=150)
+        if place % 5 == 0:
+            for payload in (b"waits %d", b"at once %d"):
+                number += 1
+                _exchange(publisher, C2S, payload % place, number)
+            _exchange(subscriber, S2C, b"at once %d" % place, number)
+    losses = _losses(capture, tmp_path, ["MQTT-4.6.0-5"])
+    assert set(losses) == {("unexplained", "not_knowable")}
+
+
 def _plain(seed, count):
     rng = random.Random(seed)
     return [b"%d" % rng.choice((30, 31, 32)) for _ in range(count)]

@@ -4,7 +4,9 @@ For `routes`; works on numbers alone.
 """
 
 import numpy as np
+import pandas as pd
 
+from .alignment import LATE_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max_breaks
 from .subscriptions import PAUSE_US
@@ -32,7 +34,10 @@ class Lost:
         # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
         # another session got says nothing of what waited in this one.
         taken = _taken(published, expected, found)
-        earlier, later = _neighbours(same, taken, found.when < FAR, self.at)
+        # What the broker sent past others that it held says nothing of what is behind those.
+        is_inline = (found.when < FAR) & ~_overtakes(expected, found, taken, self.at)
+        earlier, _ = _neighbours(same, taken, found.when < FAR, self.at)
+        _, later = _neighbours(same, taken, is_inline, self.at)
         until = expected.until[self.at]
         before, behind = earlier >= 0, (later >= 0) & (found.when[later] <= until)
         any_producer, _, _ = _around(expected.pair, found.is_got, self.at)
@@ -44,7 +49,7 @@ class Lost:
         has_strange = np.zeros(len(found.equal), bool)
         has_strange[found.group[np.asarray(strange, np.int64)]] = True
         behind &= ~has_strange[found.groups[self.at]]
-        waits = some & self._may_wait(published, expected, found)
+        waits = some & self._may_wait(published, expected, found, is_inline)
         # Of equal ones nobody knows which of them waits.
         value = found.groups[self.at]
         has_waiting = np.bincount(value, waits, len(found.equal)) > 0
@@ -62,13 +67,13 @@ class Lost:
             self.reason[:] = _GROUP
         self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
-    def _may_wait(self, published, expected, found):
+    def _may_wait(self, published, expected, found, is_inline):
         # Nothing behind it came in time, and what came around it had waited in the broker: up to
         # the end of the session, or until the message was too old.
         at, message = self.at, expected.message
         accepted = published.accepted[message]
         # When the broker took others on nobody knows.
-        is_got = (found.when < FAR) & (expected.qos > 0) & found.is_told & (accepted < FAR)
+        is_got = is_inline & (expected.qos > 0) & found.is_told & (accepted < FAR)
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
         earlier, later = _neighbours(expected.pair, accepted, is_got, at)
         before, behind = (earlier >= 0) & waited[earlier], (later >= 0) & waited[later]
@@ -131,6 +136,20 @@ def _around(group, mask, at):
     so_far = count[place[at] + 1] - count[begin]
     all_of = count[end] - count[begin]
     return all_of > 0, so_far > 0, all_of > so_far
+
+
+def _overtakes(expected, found, taken, at):
+    # Of subscribers and topics that miss something: which messages came a second and more before
+    # one that the broker had taken on earlier (but for one that it had forgotten for long)?
+    result = np.zeros(len(taken), bool)
+    is_asked = np.zeros(int(expected.pair.max(initial=-1)) + 1, bool)
+    is_asked[expected.pair[at]] = True
+    some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
+    some = some[found.when[some] - taken[some] < LATE_US]
+    some = some[np.lexsort((taken[some], expected.pair[some]))]
+    last = pd.Series(found.when[some]).groupby(expected.pair[some]).cummax().to_numpy()
+    result[some] = last >= found.when[some] + PAUSE_US
+    return result
 
 
 def _taken(published, expected, found):
