@@ -102,14 +102,21 @@ class Spans:
         """How long (µs) the client had been connected before each time, in this session."""
         return self._sums(self._online, span, _before, times)
 
-    def has_asked(self, span, ts):
-        """Did the client send a SUBSCRIBE on the connection that it had then, before that?"""
-        asked, ends = (
-            values[first[span] : first[span + 1]]
-            for values, first in (self._asked, self._online[1])
-        )
-        since = ends[ends < ts].max(initial=0)
-        return bool(((asked > since) & (asked < ts)).any())
+    def has_asked(self, span, times):
+        """Had the client sent a SUBSCRIBE on the connection that it had at each time?"""
+        result = np.zeros(len(span), bool)
+        order = np.argsort(span, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(span[order])) + 1) if len(span) else ():
+            one = span[at[0]]
+            asked, ends = (
+                np.sort(values[first[one] : first[one + 1]])
+                for values, first in (self._asked, self._online[1])
+            )
+            before = np.searchsorted(ends, times[at])
+            since = np.concatenate(([0], ends))[before]
+            sent = np.searchsorted(asked, times[at]) - np.searchsorted(asked, since, "right")
+            result[at] = sent > 0
+        return result
 
     def attached_until(self, span, times):
         """When the connection ended on which the client was at each time; 0 if on none."""

@@ -242,21 +242,22 @@ class Delivered:
 
 def _is_stored(names, spans, row, ts):
     # For deliveries with RETAIN: do they come from the broker's store, as the flag says?
-    of: dict[tuple, list[int]] = {}
-    ends = spans.client[spans.span].tolist(), spans.place.tolist()
-    for client, place, span in zip(*ends, spans.span.tolist(), strict=True):
-        of.setdefault((client, place), []).append(span)
-    result = np.ones(len(row), bool)
-    for at, (one, when) in enumerate(zip(row.tolist(), ts.tolist(), strict=True)):
-        mine = np.array(of.get((int(names.client[one]), int(names.place[one])), ()), np.int64)
-        if spans.keeps_retain[mine].any():
-            result[at] = False
-            continue
-        here = mine[(spans.begin[mine] < when) & (when <= spans.end[mine])]
-        here = here[~spans.is_implied[here]]
-        if len(here):
-            result[at] = any(spans.has_asked(span, when) for span in here.tolist())
-    return result
+    width = int(max(spans.place.max(initial=0), names.place[row].max(initial=0))) + 1
+    keys = names.client[row] * width + names.place[row]
+    theirs = spans.client[spans.span] * width + spans.place
+    order = np.argsort(theirs, kind="stable")
+    low = np.searchsorted(theirs, keys, "left", sorter=order)
+    counts = np.searchsorted(theirs, keys, "right", sorter=order) - low
+    entry = np.repeat(np.arange(len(row)), counts)
+    step = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
+    span = spans.span[order[low[entry] + step]]
+    keeps = np.bincount(entry, spans.keeps_retain[span], len(row)) > 0
+    when = ts[entry]
+    here = (spans.begin[span] < when) & (when <= spans.end[span]) & ~spans.is_implied[span]
+    entry, span, when = entry[here], span[here], when[here]
+    is_known = np.bincount(entry, minlength=len(row)) > 0
+    has_asked = np.bincount(entry, spans.has_asked(span, when), len(row)) > 0
+    return ~keeps & (has_asked | ~is_known)
 
 
 class Pairs:
