@@ -49,6 +49,10 @@ def test_programs_over_unsteady_streams_break_no_promise(front):
     keep_all_promises(partial(front.Program, over=Unsteady), range(SEEDS[front]))
 
 
+def test_request_that_waits_for_room_to_go_out_again_may_do_so_behind_its_answer():
+    keep_all_promises(partial(calls.Program, over=Unsteady), [20381])
+
+
 @pytest.mark.parametrize(("front", "change", "owner", "step", "seed", "rule"), WRONG)
 def test_wrong_front_over_unsteady_streams_is_noticed(
     front, change, owner, step, seed, rule, monkeypatch

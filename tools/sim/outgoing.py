@@ -517,8 +517,10 @@ class Outgoing:
             self._unanswered.discard(packet_id)
 
     def on_control_answer(self, link: Link, packet: bytes) -> None:
-        """SUBACK or UNSUBACK was read: its id is free."""
-        link.notes.controls.pop(p.read_id(packet), None)
+        """SUBACK or UNSUBACK was read: its id is free, unless the request waits for room to go out
+        again."""
+        if link.blocked_at < 0:
+            link.notes.controls.pop(p.read_id(packet), None)
 
     def _find(self, packet_id: int) -> Flow | None:
         for flow in self._in_flight:
