@@ -97,6 +97,7 @@ class Other:
         self._answered: set[int] = set()
         self._filters: list[tuple[str, int]] = []
         self._connections = 0
+        self._used = 1  # of them, when the next one is asked for
         self._resubscribed: set[int] = set()
         self._paho = paho = Paho(
             CallbackAPIVersion.VERSION2,
@@ -177,6 +178,12 @@ class Other:
     def wait_for_connection(self, number: int) -> None:
         """Wait until it has connected so many times and its filters are confirmed again."""
         self._wait(lambda: self._connections >= number and self._resubscribed <= self._answered)
+
+    def wait_for_next_connection(self) -> None:
+        """Wait until it has noticed that its connection is lost, and has another one."""
+        self._wait(lambda: self._connections > self._used)
+        self.wait_for_connection(self._used + 1)
+        self._used = self._connections
 
     def _wait(self, is_reached: Callable[[], bool], deadline_s: float = _DEADLINE_S) -> None:
         with self._changed:

@@ -9,6 +9,7 @@ import pytest
 
 from host_tests.brokers.clients import Node, Other, new_name
 from host_tests.brokers.conftest import of_families
+from umqtt31.transport import open_tcp
 
 LENGTHS = [
     pytest.param(2_000, id="2000"),
@@ -19,6 +20,21 @@ PATIENCE_S = 60
 # How far a receiver may be behind.  Mosquitto 2.0 sends QoS 2 messages beyond its window of
 # 20 as new ones after a restart, even those whose PUBREL it has sent.
 LAG = 18
+
+PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = range(3, 8)
+# By QoS: the packets at which the broker goes down, and whether that is before they are written.
+# What it has sent is read when it is gone.
+STEPS = {
+    1: ((PUBLISH, True), (PUBLISH, False), (PUBACK, False)),
+    2: (
+        (PUBLISH, True),
+        (PUBLISH, False),
+        (PUBREC, False),
+        (PUBREL, True),
+        (PUBREL, False),
+        (PUBCOMP, False),
+    ),
+}
 
 
 @pytest.fixture
@@ -138,3 +154,71 @@ def test_b2c_broker_killed_gets_the_filters_again(family, own_broker):
     node.until(lambda: node.received)
     node.client.disconnect()
     assert node.payloads == [b"x"]
+
+
+class Killing:
+    """Links to a broker that is killed at the first packet of one kind, and started again."""
+
+    def __init__(self, broker, other, kind, is_before):
+        self._broker = broker
+        self._other = other
+        self._kind = kind
+        self._is_before = is_before
+        self.has_killed = False
+
+    def __call__(self):
+        self._link = open_tcp("127.0.0.1", self._broker.port, None)
+        self.close = self._link.close
+        return self
+
+    def readinto(self, buf, n):
+        n = self._link.readinto(buf, n)
+        if n:
+            self._look(buf[0])
+        return n
+
+    def write(self, buf, off, n):
+        if self._is_before:
+            self._look(buf[off])
+        n = self._link.write(buf, off, n)
+        if n:
+            self._look(buf[off])
+        return n
+
+    def _look(self, first):
+        if first >> 4 == self._kind and not self.has_killed:
+            self.has_killed = True
+            self._broker.kill()
+            self._broker.start()
+            self._other.wait_for_next_connection()
+
+
+@pytest.mark.parametrize(
+    ("family", "qos"),
+    of_families(lambda family: ((qos,) for qos in range(1, family.publish_qos + 1))),
+    indirect=["family"],
+)
+def test_c2b_broker_killed_at_each_step_of_a_flow_then_it_ends_and_nothing_is_lost(
+    family, own_broker, qos
+):
+    """31-4.1-Q1, 31-4.1-Q2.  With a broker that forgets, what it may have acknowledged can be lost
+    and, at level 3, where it cannot say that it forgot, what it may have answered by PUBREC."""
+    topic = new_name("step")
+    with Other(own_broker.port, family) as other:
+        other.subscribe(topic, 1)
+        has_all = qos < 2 or family.level > 3 or family.takes_pubrel_again
+        for step in STEPS[qos] if has_all else STEPS[qos][:1]:
+            kind, is_before = step
+            node = Node(own_broker.port, family)
+            killing = Killing(own_broker, other, kind, is_before)
+            node.client.connect(False, killing)
+            payload = b"%d %d" % step
+            node.client.publish(topic, payload, qos=qos)
+            node.until(lambda client=node.client: not client.inflight)
+            assert killing.has_killed, step
+            is_open = is_before or qos == 2 and kind < PUBREL  # it cannot have ended the flow
+            if family.level == 3:
+                is_open = step == (PUBLISH, True)
+            if family.survives_kill or is_open:
+                other.wait_for_all({payload}, PATIENCE_S)
+            node.client.disconnect()
