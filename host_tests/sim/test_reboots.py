@@ -4,10 +4,13 @@ would be noticed.
 Shows 31-4.1-Q1, 31-4.1-Q2 and MQTT-4.3.3-10 for `umqtt31.aio` with a store that outlives resets.
 """
 
+from functools import partial
+
 import pytest
 
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.reboots import Program
+from tools.sim.records import Records
 from tools.sim.store import SurvivingStore
 from umqtt31 import Journal, aio, opening
 
@@ -54,6 +57,10 @@ WRONG = by_name(
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_programs_of_tasks_over_resets_break_no_promise(batch):
     keep_all_promises(Program, range(batch * SEEDS, (batch + 1) * SEEDS))
+
+
+def test_program_that_resets_before_its_clean_session_begins_breaks_no_promise():
+    keep_all_promises(partial(Program, over=Records), [2001274])
 
 
 @pytest.mark.parametrize("name", WRONG)

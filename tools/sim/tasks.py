@@ -124,10 +124,17 @@ class Client(aio.MQTTClient):
 
     def __init__(self, world: World, **options: Any):
         self._outgoing = world.rules.outgoing
+        self._incoming = world.rules.incoming
         world.rules.keepalive_ms = 1000 * options["keepalive"]
         world.rules.outgoing.window = options["max_inflight"]
         world.rules.closers = 1  # it may close a connection whenever it likes
         super().__init__("device", "broker", **options)
+
+    async def connect(self, clean_session: bool = True, *more: Any) -> bool:
+        """As the client's."""
+        if clean_session:
+            self._incoming.on_clean_connect()  # it forgets before the broker hears of it
+        return bool(await super().connect(clean_session, *more))
 
     def publish_nowait(
         self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
