@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import schemas
 from .messages import GRACE_US
-from .rows import SET_US, TYPES, any_of
+from .rows import FAR, SET_US, TYPES, any_of
 from .sessions import allowed_silence_us
 
 _ENDS = [TYPES[name] for name in ("TCP_FIN", "TCP_RESET")]
@@ -39,9 +39,9 @@ class Clock:
         before, place = mine[follows], mine[follows + 1]
         connection = rows.connection[at[place]]
         silence = rows.ts[at[place]] - rows.ts[at[before]]
-        limit = keep_alive_s[connection]
-        is_long = (limit > 0) & (silence > limit * 1_000_000 * _CLOSES + _CLOSES_US)
-        found = np.flatnonzero(is_long)
+        closes = keep_alive_s * 1_000_000 * _CLOSES + _CLOSES_US
+        closes = np.where(keep_alive_s > 0, closes, FAR)
+        found = np.flatnonzero(silence > closes[connection])
         # What the capture missed was no silence.
         if not len(found):
             return found, found
@@ -50,7 +50,8 @@ class Clock:
         found = found[~self._is_closed(at[before[found]], at[place[found]])]
         steps = zip(before[found].tolist(), place[found].tolist(), strict=True)
         longest = np.array([self._step[begin:end].max() for begin, end in steps], np.int64)
-        is_set = silence[found] - longest <= allowed_silence_us(limit[found])
+        allowed = allowed_silence_us(keep_alive_s[connection[found]])
+        is_set = silence[found] - longest <= allowed
         return at[place[found[is_set]]], longest[is_set]
 
     def _is_closed(self, before, row):

@@ -55,7 +55,8 @@ def _entries(column, layout, index=None):
     found = np.ndarray(last + 1, kind, data if last else behind, strides=(1,))[
         np.minimum(begin, last)
     ]
-    for one in np.flatnonzero((begin > last) & (begin < end)).tolist():
+    late = np.flatnonzero(begin > last)
+    for one in late[begin[late] < end[late]].tolist():
         found[one] = behind[begin[one] - last :][: layout.itemsize]
     found[begin == end] = bytes(layout.itemsize)
     return found.view(layout)

@@ -296,7 +296,7 @@ def _between(mask, before, at):
 
 def _last_rows(rows):
     # Of each client; all of them have rows, in the order of their numbers.
-    return np.flatnonzero(np.diff(rows.client, append=-1))
+    return rows.first_of[rows.connections_of[1:]] - 1
 
 
 def messages(rows, sessions, gaps, flows, clock):
@@ -399,8 +399,7 @@ def _is_early(rows, sessions, at):
     is_unknown = ~sessions.is_known[rows.connection[at]]
     if not is_unknown.any():
         return is_unknown
-    begin = np.flatnonzero(np.diff(rows.client, prepend=-1))
-    first = np.minimum.reduceat(rows.ts, begin)
+    first = np.minimum.reduceat(rows.start_of, rows.connections_of[:-1])
     is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
     may_be = (is_close & rows.is_captured[at]) | rows.dup[at]
     return may_be & is_unknown

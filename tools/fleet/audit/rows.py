@@ -61,6 +61,8 @@ class Rows:
         self.topic = topic.take(order)
         # Where each connection's rows begin; one entry more for the end.
         self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
+        # The same of each client's connections.
+        self.connections_of = np.searchsorted(client, np.arange(client.max(initial=-1) + 2))
         # `start_of`, `end_of`: the earliest and the latest time of each connection.
         self.end_of = np.full(len(client), -FAR)
         np.maximum.at(self.end_of, self.connection, self.ts)

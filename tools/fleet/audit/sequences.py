@@ -24,7 +24,7 @@ def sequences(rows, sessions, flows):
     at = np.concatenate((flows.publish_row, plain))
     group, first = _groups(rows, at)
     count = len(first)
-    extra = len(plain)
+    of_flow = group[: len(flows.publish_row)]
     complete = flows.done_row < FAR
     wait = np.full(len(at), np.nan)
     done = np.flatnonzero(complete)
@@ -32,8 +32,7 @@ def sequences(rows, sessions, flows):
     abandoned = flows.states(sessions) == 2
 
     def total(values):
-        values = np.append(np.asarray(values, np.float64), np.zeros(extra))
-        return np.bincount(group, values, count).astype(np.int64)
+        return np.bincount(of_flow, values, count).astype(np.int64)
 
     repeats = flows.sent - 1
     first_dup = rows.dup[flows.publish_row]

@@ -267,8 +267,8 @@ class _Lives:
         self._is_first = np.diff(key, prepend=-1) != 0
         self._first = np.flatnonzero(self._is_first)
         self._keys = key[self._first]
-        begins = np.flatnonzero(np.diff(rows.client, prepend=-1))
-        self.last_seen = np.maximum.reduceat(rows.ts, begins) if len(begins) else rows.ts
+        begins = rows.connections_of[:-1]
+        self.last_seen = np.maximum.reduceat(rows.end_of, begins) if len(begins) else rows.end_of
         self.end = self._ends(rows, sessions, client)
         self._times(rows, sessions)
         bridges = sessions.hello.flags("is_bridge")[keep]

@@ -511,16 +511,14 @@ def silences(rows, sessions, gaps, clock):
     connection = rows.connection[row]
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, connection, silence)
-    allowed = allowed_silence_us(sessions.keep_alive_s[connection])
-    is_late = (sessions.keep_alive_s[connection] > 0) & (silence > allowed)
-    is_late &= ~np.isin(row, clock.forward)
-    late = np.bincount(connection[is_late], minlength=count)
+    limit = sessions.keep_alive_s
+    allowed = np.where(limit > 0, allowed_silence_us(limit), FAR)
+    at = np.flatnonzero(silence > allowed[connection])
+    at = at[~np.isin(row[at], clock.forward)]
+    row, silence, connection = row[at], silence[at], connection[at]
     texts = [
-        "silent for %.1f s, keep alive %d s" % (us / 1e6, limit)
-        for us, limit in zip(
-            silence[is_late].tolist(),
-            sessions.keep_alive_s[connection[is_late]].tolist(),
-            strict=True,
-        )
+        "silent for %.1f s, keep alive %d s" % (us / 1e6, limit_s)
+        for us, limit_s in zip(silence.tolist(), limit[connection].tolist(), strict=True)
     ]
-    return (longest, late), [(row[is_late], "31-2.2-KA", texts)]
+    late = np.bincount(connection, minlength=count)
+    return (longest, late), [(row, "31-2.2-KA", texts)]
