@@ -81,11 +81,16 @@ class Traffic:
     def publish(self, count):
         """Send the next `count` numbers; some are still on their way afterwards."""
         for _ in range(count):
-            while self.lag >= LAG or self.sender.client.queued >= 16:
-                self.sender.step()
-                self.receiver.step()
+            self.sender.until(self._has_room, PATIENCE_S)
             self.sender.client.publish(self.topic, b"%d" % self.sent, qos=self.qos)
             self.sent += 1
+
+    def _has_room(self):
+        # May the next one follow?  Else the receiver goes on, too.
+        if self.lag < LAG and self.sender.client.queued < 16:
+            return True
+        self.receiver.step()
+        return False
 
     def catch_up(self):
         """Receive all that has left the sender, so all that the broker may have acknowledged."""
