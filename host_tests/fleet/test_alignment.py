@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tools.fleet.audit.alignment import SKEW_US, Messages, align
+from tools.fleet.audit.alignment import FAR, SKEW_US, Messages, align
 
 _SECOND = 1_000_000
 
@@ -128,3 +128,45 @@ def test_of_one_message_that_may_have_two_deliveries_the_first_one_is_its():
     sent = [second * _SECOND for second in (0, 10, 20, 30, 40)]
     got = [second * _SECOND for second in (1, 11, 50, 60, 70)]
     assert align(Messages([6, 7, 8, 9, 7], sent), [99, 7, 7, 8, 9], got) == [-1, 1, 4, 2, 3]
+
+
+class Counted(list):
+    """Counts how often one of its entries is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index):
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+def _looks(messages, got_value, got_ts):
+    """How often times and needs of the messages are looked at, for each of them."""
+    lists = messages.ts, messages.waits, messages.gone = [
+        Counted(one) for one in (messages.ts, messages.waits, messages.gone or [FAR])
+    ]
+    if messages.gone == [FAR]:
+        messages.gone = None
+    found = align(messages, got_value, got_ts)
+    return found, sum(one.looks for one in lists) / len(messages.ts)
+
+
+def test_of_very_many_equal_values_that_were_too_old_a_delivery_is_compared_with_few():
+    count = 4_000
+    sent = [1_000 * place for place in range(count)]
+    messages = Messages([7] * count, sent, gone=[ts + _SECOND for ts in sent])
+    got = [3_600 * _SECOND + ts for ts in sent]
+    found, looks = _looks(messages, [7] * count, got)
+    assert looks < 300
+    assert -1 not in found
+
+
+def test_in_a_burst_of_very_many_equal_values_a_delivery_is_compared_with_few():
+    count = 4_000
+    sent = [100 * place for place in range(count)]
+    lost = set(range(0, count, 10))
+    messages = Messages([7] * count, sent, waits=[-1 + (n in lost) for n in range(count)])
+    got = _without([ts + 50 for ts in sent], lost)
+    found, looks = _looks(messages, [7] * len(got), got)
+    assert looks < 300
+    assert found == sorted(set(found))

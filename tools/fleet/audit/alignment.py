@@ -27,7 +27,7 @@ SKEW_US = 50_000
 LATE_US = 600_000_000
 _BURST_US = 1_000_000
 _NEAR = 16  # anchors to both sides of a wrong one that are doubted
-_MOST = 64  # messages of equal payload that a delivery is compared with, newest and in rank
+_MOST = 64  # messages of equal payload that a delivery is compared with
 
 
 class Messages:
@@ -85,6 +85,9 @@ def _prefer(sent, found):
     taken = set(found)
     if all(waits < 0 or at in taken for at, waits in enumerate(sent.waits)):
         return
+    equal: dict[int, list[int]] = {}
+    for at, value in enumerate(sent.value):
+        equal.setdefault(value, []).append(at)
     matched = [(at, message) for at, message in enumerate(found) if message >= 0]
     matched.sort(key=lambda one: one[1])
     before, run = -1, []
@@ -92,12 +95,12 @@ def _prefer(sent, found):
         if sent.waits[message] < 0:
             run.append((at, message))
             continue
-        _go_back(sent, before, run, found)
+        _go_back(sent, equal, before, run, found)
         before, run = message, []
-    _go_back(sent, before, run, found)
+    _go_back(sent, equal, before, run, found)
 
 
-def _go_back(sent, before, run, found):
+def _go_back(sent, equal, before, run, found):
     # `run`: (delivery, message) of those that need not have come, behind the message `before`.
     # Paths of as many messages in their order, with how many of them must have come.
     paths: list[tuple] = [(before, 0, None)]
@@ -107,9 +110,9 @@ def _go_back(sent, before, run, found):
         longer: list[tuple] = []
         best: tuple | None = None
         place = 0
-        for message in range(begin, last + 1):
-            if sent.value[message] != sent.value[last]:
-                continue
+        mine = equal[sent.value[last]]
+        end = bisect.bisect_right(mine, last)
+        for message in mine[max(bisect.bisect_left(mine, begin), end - _MOST) : end]:
             while place < len(paths) and paths[place][0] < message:
                 best = paths[place] if best is None else max(best, paths[place], key=_weight)
                 place += 1
@@ -224,8 +227,8 @@ def _late(sent, got_hash, got_ts, found):
                 continue
             end = bisect.bisect_right(mine, got_ts[at] + early, key=sent.ts.__getitem__)
             # The latest of them is the one that was overtaken last.
-            places = range(end) if early else range(end - 1, -1, -1)
-            ok = (one for one in places if gone is None or got_ts[at] < gone[mine[one]])
+            places = range(end) if early else range(end)[::-1]
+            ok = (one for one in places[:_MOST] if gone is None or got_ts[at] < gone[mine[one]])
             place = next(ok, None)
             if place is not None and got_ts[at] < overtaken[mine[place]] + LATE_US:
                 found[at] = mine.pop(place)
