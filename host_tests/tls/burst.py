@@ -3,9 +3,9 @@
 import contextlib
 import socket
 import ssl
-import threading
 
 from tools.brokers.certificates import Certificates
+from tools.listener import Listener
 from tools.standin import packets
 
 
@@ -18,22 +18,22 @@ class Burst:
             certificates.file(f"{name}.crt"), certificates.file(f"{name}.key")
         )
         self._record = b"".join(packets.publish(b"burst", one) for one in messages)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self._listener = Listener(self._serve)
+        self.port = self._listener.port
 
     def __enter__(self) -> "Burst":
-        threading.Thread(target=self._serve, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
 
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            connection, _ = self._listener.accept()
-            with self._context.wrap_socket(connection, server_side=True) as link:
-                link.recv(4096)  # CONNECT
-                link.sendall(packets.connack(0))
-                link.sendall(self._record)
-                while link.recv(4096):
-                    pass
+    def _serve(self, connection: socket.socket) -> None:
+        with (
+            contextlib.suppress(OSError),
+            self._context.wrap_socket(connection, server_side=True) as link,
+        ):
+            link.recv(4096)  # CONNECT
+            link.sendall(packets.connack(0))
+            link.sendall(self._record)
+            while link.recv(4096):
+                pass

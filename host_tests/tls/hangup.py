@@ -3,7 +3,8 @@
 import contextlib
 import socket
 import struct
-import threading
+
+from tools.listener import Listener
 
 CLOSE = "close"
 RESET = "reset"
@@ -14,25 +15,19 @@ class HangUp:
 
     def __init__(self, ending: str) -> None:
         self._ending = ending
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self._listener = Listener(self._serve)
+        self.port = self._listener.port
 
     def __enter__(self) -> "HangUp":
-        threading.Thread(target=self._serve, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                head = connection.recv(5, socket.MSG_WAITALL)
-                connection.recv(head[3] << 8 | head[4], socket.MSG_WAITALL)
-                if self._ending == RESET:
-                    linger = struct.pack("ii", 1, 0)
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                connection.close()
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            head = connection.recv(5, socket.MSG_WAITALL)
+            connection.recv(head[3] << 8 | head[4], socket.MSG_WAITALL)
+            if self._ending == RESET:
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
