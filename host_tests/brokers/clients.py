@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paho.mqtt.client import Client as Paho
 from paho.mqtt.client import MQTTv31, MQTTv311
@@ -12,6 +12,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from host_tests.brokers.families import Family
 from umqtt31 import MQTTClient, MQTTError
+from umqtt31.transport import open_tcp
 
 _DEADLINE_S = 30
 _numbers = itertools.count(1)
@@ -84,6 +85,39 @@ class Node:
         """Publish and wait until the broker has answered all."""
         self.client.publish(topic, payload, **options)
         assert self.client.flush(_DEADLINE_S * 1000)
+
+
+class Watched:
+    """Opens links to a broker, one after the other, as `connect(stream=…)` takes it.
+
+    `came`, `goes` and `gone` hear the first byte of what was read, is to be written and was.
+    """
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+
+    def __call__(self) -> "Watched":
+        self._link = link = open_tcp("127.0.0.1", self._broker.port, None)
+        self.close = link.close
+        return self
+
+    def readinto(self, buf: bytearray, n: int) -> int | None:
+        n = self._link.readinto(buf, n)
+        if n:
+            self.came(buf[0])
+        return n
+
+    def write(self, buf: bytearray, off: int, n: int) -> int | None:
+        self.goes(buf[off])
+        n = self._link.write(buf, off, n)
+        if n:
+            self.gone(buf[off])
+        return n
+
+    def came(self, first: int) -> None:
+        """Nothing, unless a subclass has more to do."""
+
+    goes = gone = came
 
 
 class Other:

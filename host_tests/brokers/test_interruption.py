@@ -7,9 +7,8 @@ acknowledged, which leaves the messages that the publisher has in flight.
 
 import pytest
 
-from host_tests.brokers.clients import Node, Other, new_name
+from host_tests.brokers.clients import Node, Other, Watched, new_name
 from host_tests.brokers.conftest import of_families
-from umqtt31.transport import open_tcp
 
 LENGTHS = [
     pytest.param(2_000, id="2000"),
@@ -161,34 +160,24 @@ def test_b2c_broker_killed_gets_the_filters_again(family, own_broker):
     assert node.payloads == [b"x"]
 
 
-class Killing:
-    """Links to a broker that is killed at the first packet of one kind, and started again."""
+class Killing(Watched):
+    """Its broker is killed at the first packet of one kind, and started again."""
 
     def __init__(self, broker, other, kind, is_before):
-        self._broker = broker
+        super().__init__(broker)
         self._other = other
         self._kind = kind
         self._is_before = is_before
         self.has_killed = False
 
-    def __call__(self):
-        self._link = open_tcp("127.0.0.1", self._broker.port, None)
-        self.close = self._link.close
-        return self
+    def came(self, first):
+        self._look(first)
 
-    def readinto(self, buf, n):
-        n = self._link.readinto(buf, n)
-        if n:
-            self._look(buf[0])
-        return n
+    gone = came
 
-    def write(self, buf, off, n):
+    def goes(self, first):
         if self._is_before:
-            self._look(buf[off])
-        n = self._link.write(buf, off, n)
-        if n:
-            self._look(buf[off])
-        return n
+            self._look(first)
 
     def _look(self, first):
         if first >> 4 == self._kind and not self.has_killed:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from host_tests.brokers.clients import Node, Other, new_name
+from host_tests.brokers.clients import Node, Other, Watched, new_name
 from host_tests.brokers.conftest import of_families
 from umqtt31 import MQTTError
-from umqtt31.transport import open_tcp
 
 PUBREL = 6
 
@@ -59,24 +58,15 @@ def test_c2b_messages_accepted_while_offline_go_out_in_order(family, broker, qos
         assert other.payloads == sent
 
 
-class EndingAtPubrel:
-    """Links to a broker, of which the first ends as soon as the client has written PUBREL."""
+class EndingAtPubrel(Watched):
+    """The first link ends as soon as the client has written PUBREL."""
 
-    def __init__(self, broker):
-        self._port = broker.port
-        self._has_ended = False
+    _has_ended = False
 
-    def __call__(self):
-        self._link = link = open_tcp("127.0.0.1", self._port, None)
-        self.readinto, self.close = link.readinto, link.close
-        return self
-
-    def write(self, buf, off, n):
-        n = self._link.write(buf, off, n)
-        if n and buf[off] >> 4 == PUBREL and not self._has_ended:
+    def gone(self, first):
+        if first >> 4 == PUBREL and not self._has_ended:
             self._has_ended = True
             raise OSError(104)
-        return n
 
 
 @pytest.mark.parametrize(
