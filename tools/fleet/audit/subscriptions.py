@@ -267,6 +267,7 @@ class _Lives:
         self._is_first = np.diff(key, prepend=-1) != 0
         self._first = np.flatnonzero(self._is_first)
         self._keys = key[self._first]
+        self._of = self.places(rows.client_of, sessions.number)  # each connection
         begins = rows.connections_of[:-1]
         self.last_seen = np.maximum.reduceat(rows.end_of, begins) if len(begins) else rows.end_of
         self.end = self._ends(rows, sessions, client)
@@ -277,8 +278,8 @@ class _Lives:
         self.packet_bytes_max = self._over(np.minimum, np.where(limits > 0, limits, FAR))
         takes = sessions.receive_max[keep, 0]
         self._receive_max = self._over(np.minimum, np.where(takes > 0, takes, FAR))
-        self._asked(rows, sessions)
-        self._stuck(rows, sessions, flows)
+        self._asked(rows)
+        self._stuck(rows, flows)
         self._busy(rows, sessions, flows)
 
     def places(self, client, number):
@@ -314,10 +315,10 @@ class _Lives:
         before = np.where(again, np.concatenate(([FAR], end[:-1]))[: len(end)], FAR)
         self.assumed_since = self._over(np.minimum, before)
 
-    def _asked(self, rows, sessions):
+    def _asked(self, rows):
         # What comes from the broker's store comes behind one of these.
         def of(at):
-            return self.places(rows.client[at], sessions.number[rows.connection[at]])
+            return self._of[rows.connection[at]]
 
         is_kept = (rows.kind == PUBLISH) & (rows.direction == 1) & (rows.flags & 1 != 0)
         count = len(self._keys) + 1
@@ -327,11 +328,11 @@ class _Lives:
         at = at[np.argsort(of(at), kind="stable")]
         self.asked = _lists(np.bincount(of(at), minlength=count), rows.ts[at])
 
-    def _stuck(self, rows, sessions, flows):
+    def _stuck(self, rows, flows):
         # Deliveries without their last acknowledgement: what comes behind may have to wait.
         sent = (rows.direction[flows.publish_row] == 1) & ~flows.is_complete & flows.is_known
         row = flows.publish_row[sent]
-        of = self.places(rows.client[row], sessions.number[rows.connection[row]])
+        of = self._of[rows.connection[row]]
         order = np.lexsort((rows.ts[row], of))
         of, ts = of[order], rows.ts[row][order]
         begins = np.diff(of, prepend=-1) != 0
@@ -350,7 +351,7 @@ class _Lives:
         at = np.flatnonzero(sent.direction == 1)
         connection, begin = sent.connection[at], sent.begin[at]
         end = np.maximum(np.minimum(sent.end[at], sessions.end[connection]), begin)
-        of = self.places(rows.client_of[connection], sessions.number[connection])
+        of = self._of[connection]
         order = np.lexsort((begin, of))
         of, begin, end = of[order], begin[order], end[order]
         so_far = pd.Series(end).groupby(of).cummax().to_numpy()
