@@ -129,17 +129,18 @@ def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
     config = settings(tmp_path / "device.toml", mosquitto, "alone", SLEEPS, 60_000)
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
+    # Subscribed before, as the board may be at the broker first.
+    collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
     mosquitto.stop()
     board.power_on()
     output = read_until(board.port, "accepted 0 3")
     assert output.count("deep sleep") == 2
     assert output.count("broker: ") == 2
     mosquitto.start()
-    collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
     read_until(board.port, "connected")
     read_until(board.port, "deep sleep")
     board.unplug()
-    collector.wait_for_silence(0.3, 10)
+    collector.wait_for(3, 10)
     collector.close()
     readings = [decode(one.payload) for one in collector.arrivals]
     assert [one["sequence"] for one in readings][:3] == [1, 2, 3]
