@@ -366,9 +366,53 @@ def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):
 
 
 def test_suite_of_an_unreachable_mirror_says_what_apt_said(tmp_path):
-    suite = debian.Suite(tmp_path, "file:///nonexistent", "trixie", ["amd64"])
-    with pytest.raises(SetupError, match="Debian trixie: E: .*nonexistent"):
+    suite = debian.Suite(tmp_path, "file:///nonexistent", "trixie", "amd64")
+    with pytest.raises(SetupError, match="Debian trixie for amd64: E: .*nonexistent trixie "):
         suite.update()
+
+
+@pytest.fixture
+def torn_mirror(monkeypatch, tmp_path):
+    """A mirror whose lists of trixie do not fit its signatures -> the suite, and what its other
+    name stands for."""
+    suite = debian.Suite(tmp_path, "http://mirror.example/debian/", "trixie", "i386")
+    codenames = ["trixie"]
+
+    def apt(self, word):
+        if " trixie main" in (tmp_path / "sources.list").read_text():
+            raise SetupError("File has unexpected size")
+
+    monkeypatch.setattr(debian.Suite, "_apt", apt)
+    monkeypatch.setattr(debian, "_output", lambda *command: codenames)
+    return suite, codenames
+
+
+def test_suite_whose_lists_are_torn_is_looked_for_under_its_other_name(torn_mirror, tmp_path):
+    suite, _ = torn_mirror
+    suite.update()
+    assert "/debian/ stable main" in (tmp_path / "sources.list").read_text()
+
+
+def test_other_name_that_has_become_another_suites_is_not_taken(torn_mirror):
+    suite, codenames = torn_mirror
+    codenames[:] = ["forky"]
+    with pytest.raises(SetupError, match="unexpected size"):
+        suite.update()
+
+
+def test_interpreter_that_cannot_be_had_leaves_the_others(monkeypatch, tmp_path, capsys):
+    def refuse(self):
+        if self.architecture == "i386":
+            raise SetupError(f"{self.title}: E: nothing there")
+
+    unpacked = []
+    monkeypatch.setattr(interpreters, "_LISTS", tmp_path)
+    monkeypatch.setattr(interpreters, "_unpack", lambda suite: unpacked.append(suite.title))
+    monkeypatch.setattr(debian.Suite, "update", refuse)
+    missing = [("trixie", "i386"), ("trixie", "amd64")]
+    assert interpreters._fetch("http://mirror.example/debian/", missing)
+    assert unpacked == ["Debian trixie for amd64"]
+    assert "setup: Debian trixie for i386: E: nothing there" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -458,7 +502,9 @@ def test_interpreter_lacking_a_module_is_refused(tmp_path):
         interpreters._checked((str(program),), "test")
 
 
-def test_run_all_on_a_machine_that_has_everything_says_nothing(capsys):
+def test_run_all_on_a_machine_that_has_everything_says_nothing(monkeypatch, capsys):
+    # Nor is anything asked of a mirror that lacked some of it when these tests were set up.
+    monkeypatch.setattr(debian, "mirror", lambda: None)
     steps.run_all()
     assert capsys.readouterr().out == ""
 

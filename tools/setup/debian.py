@@ -17,10 +17,16 @@ from .errors import SetupError
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _SUITES_OF_A_MACHINE = ("stable", "oldstable", "testing", "unstable", "sid")
 
+# A mirror in the middle of a point release has new signatures beside old lists, for days where
+# it fetches each file when it is asked for; what it has under a suite's other name is another
+# state of it, which may be whole.
+_OTHER_NAMES = {"trixie": "stable", "sid": "unstable"}
+
 # A mirror that lags behind serves lists whose date is over; signatures are still checked.
 _APT_CONF = """\
 #clear APT::Architectures;
-APT::Architectures {{ {architectures} }};
+APT::Architecture "{architecture}";
+APT::Architectures {{ "{architecture}"; }};
 APT::Install-Recommends "0";
 APT::Sandbox::User "root";
 Acquire::Check-Valid-Until "false";
@@ -58,39 +64,52 @@ def architecture() -> str:
 
 
 class Suite:
-    """One Debian suite on `uri`, its lists of packages or of sources kept under `folder`."""
+    """One Debian suite on `uri` for one architecture, its lists kept under `folder`: those of
+    packages, or those of their sources."""
 
     def __init__(
-        self,
-        folder: Path,
-        uri: str,
-        name: str,
-        architectures: Iterable[str],
-        *,
-        is_source: bool = False,
+        self, folder: Path, uri: str, name: str, architecture: str, *, is_source: bool = False
     ) -> None:
         self.name = name
+        self.architecture = architecture
+        self.title = f"Debian {name} for {architecture}"
         self._folder = folder
         self._conf = folder / "apt.conf"
+        kind = "deb-src" if is_source else "deb"
+        self._line = f"{kind} [signed-by={_KEYRING}] {uri} {{}} main\n"
         for needed in ("none", "state/lists/partial", "cache"):
             (folder / needed).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
-        kind = "deb-src" if is_source else "deb"
-        (folder / "sources.list").write_text(f"{kind} [signed-by={_KEYRING}] {uri} {name} main\n")
-        listed = " ".join(f'"{one}";' for one in architectures)
-        self._conf.write_text(_APT_CONF.format(architectures=listed, folder=folder))
+        self._conf.write_text(_APT_CONF.format(architecture=architecture, folder=folder))
 
     def update(self) -> None:
-        """Fetch the lists."""
+        """Fetch the lists, those under the suite's other name where its own has none."""
+        try:
+            self._fetch_lists(self.name)
+        except SetupError:
+            other = _OTHER_NAMES.get(self.name)
+            if other is None or not self._has_lists(other):
+                raise
+
+    def _has_lists(self, other: str) -> bool:
+        try:
+            self._fetch_lists(other)
+        except SetupError:
+            return False
+        # "stable" is another suite one day.
+        targets = ("indextargets", "--format", "$(CODENAME)")
+        return self.name in _output("apt-get", "-c", self._conf, *targets)
+
+    def _fetch_lists(self, name: str) -> None:
+        (self._folder / "sources.list").write_text(self._line.format(name))
         self._apt("update")
 
-    def unpack(self, packages: Iterable[str], architecture: str, target: Path) -> None:
+    def unpack(self, packages: Iterable[str], target: Path) -> None:
         """Download `packages` with all that they depend on, and unpack them into `target`."""
-        debs = self._folder / "cache" / architecture
+        debs = self._folder / "cache" / "archives"
         (debs / "partial").mkdir(parents=True, exist_ok=True)
-        into = ["-o", f"Dir::Cache::archives={debs}"]
-        names = [f"{package}:{architecture}" for package in packages]
-        self._apt(*into, "-y", "--download-only", "install", *names)
+        names = [f"{package}:{self.architecture}" for package in packages]
+        self._apt("-y", "--download-only", "install", *names)
         target.mkdir(parents=True)
         for deb in sorted(debs.glob("*.deb")):
             if subprocess.run(["dpkg", "-x", deb, target]).returncode:
@@ -113,10 +132,10 @@ class Suite:
         )
         if done.returncode:
             errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
-            raise SetupError(f"Debian {self.name}: {errors[0] if errors else 'apt-get failed'}")
+            raise SetupError(f"{self.title}: {errors[0] if errors else 'apt-get failed'}")
 
 
-def _output(*command: str) -> list[str]:
+def _output(*command: str | Path) -> list[str]:
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
     )

@@ -56,9 +56,9 @@ def programs(folder: Path) -> Path:
 def _fetch(uri: str, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     architecture = debian.architecture()
-    suite = debian.Suite(_LISTS / folder.name, uri, folder.name, [architecture])
+    suite = debian.Suite(_LISTS / folder.name, uri, folder.name, architecture)
     suite.update()
-    suite.unpack(_PACKAGES[folder], architecture, folder)
+    suite.unpack(_PACKAGES[folder], folder)
     shutil.rmtree(_LISTS)
     _make_movable(folder)
     # Last: it says that all of the above is done.

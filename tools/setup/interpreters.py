@@ -49,13 +49,14 @@ def install() -> bool:
 
     A version that cannot be had today is warned about, as long as one is there.
     """
-    uri = debian.mirror() if _missing() else None
-    did = bool(uri) and _fetch(uri or "", _missing())
+    lacking = missing()
+    uri = debian.mirror() if lacking else None
+    did = uri is not None and _fetch(uri, lacking)
     micropython.interpreters.cache_clear()
     return install_missing((_PACKAGED,)) or did
 
 
-def _missing() -> list[tuple[str, str]]:
+def missing() -> list[tuple[str, str]]:
     """(suite, architecture) that are not unpacked yet; none where there is no Debian."""
     if shutil.which("dpkg") is None:
         return []
@@ -76,31 +77,29 @@ def _folder(suite: str, architecture: str) -> Path:
 def _fetch(uri: str, missing: list[tuple[str, str]]) -> bool:
     print("setup: fetching MicroPython", flush=True)
     did = False
-    for name in dict.fromkeys(suite for suite, _ in missing):
-        architectures = [architecture for suite, architecture in missing if suite == name]
-        suite = debian.Suite(_LISTS / name, uri, name, architectures)
+    for name, architecture in missing:
+        suite = debian.Suite(_LISTS / f"{name}-{architecture}", uri, name, architecture)
         try:
             suite.update()
-            for architecture in architectures:
-                _unpack(suite, architecture)
-                did = True
+            _unpack(suite)
+            did = True
         except SetupError as error:
             print(f"setup: {error}", flush=True)
     shutil.rmtree(_LISTS)
     return did
 
 
-def _unpack(suite: debian.Suite, architecture: str) -> None:
-    folder = _folder(suite.name, architecture)
-    print(f"setup:   of Debian {suite.name} for {architecture}", flush=True)
+def _unpack(suite: debian.Suite) -> None:
+    folder = _folder(suite.name, suite.architecture)
+    print(f"setup:   of {suite.title}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    suite.unpack(["micropython"], architecture, folder)
+    suite.unpack(["micropython"], folder)
     loader = next(folder.glob("usr/lib/*/ld-linux*.so.*"), None)
     if loader is None:
-        raise SetupError(f"Debian {suite.name} {architecture}: no dynamic loader in its libc6")
+        raise SetupError(f"{suite.title}: no dynamic loader in its libc6")
     program = folder / "usr/bin/micropython"
     command = (str(loader), "--library-path", str(loader.parent), str(program))
-    interpreter = _checked(command, f"{suite.name} {architecture}")
+    interpreter = _checked(command, suite.title)
     places = {
         "loader": str(loader.relative_to(folder)),
         "libraries": str(loader.parent.relative_to(folder)),

@@ -40,7 +40,7 @@ def install() -> bool:
 
 
 def _fetch(uri: str) -> None:
-    suite = debian.Suite(_LISTS, uri, _SUITE, [debian.architecture()], is_source=True)
+    suite = debian.Suite(_LISTS, uri, _SUITE, debian.architecture(), is_source=True)
     suite.update()
     unpacked = _LISTS / "unpacked"
     with tarfile.open(suite.fetch_source("micropython")) as archive:
