@@ -29,6 +29,8 @@ class Message:
         self._reader = BytesIO(buf)
         self.qos = self.packet_id = self.topic_len = self.payload_len = self._start = 0
         self.retain = self.dup = False
+        # A method is found only behind a search among all attributes.
+        self.copies = self.copies
 
     def use(self, buf):
         """Messages stand in `buf` from now on.  Allocates."""

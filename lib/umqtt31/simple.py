@@ -6,6 +6,8 @@ anything.  Unlike the original no wait for an answer is endless: after `connect_
 seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 """
 
+import time
+
 from micropython import const, heap_lock, heap_unlock
 
 from . import client as _client
@@ -35,6 +37,9 @@ class MQTTException(MQTTError):
             super().__init__(code, text, code)
         else:
             super().__init__(0, code)
+
+
+_push = _client.MQTTClient._push
 
 
 class MQTTClient(_client.MQTTClient):
@@ -92,7 +97,6 @@ class MQTTClient(_client.MQTTClient):
         self.user = user
         self.pswd = password
         self.keepalive = keepalive
-        self._op = None  # first byte of the last message
         self._is_pushing = False  # is a thread writing?
         # By packet id: why the broker refused, until its publish() tells.  One that a callback
         # ended leaves it here until connect(), or 65,535 messages later.
@@ -197,27 +201,17 @@ class MQTTClient(_client.MQTTClient):
 
     def _push(self):
         # As the client's, but that what one thread has begun to write is its own: a second
-        # one would write it again.  A call of the client's would cost publish() 6 % more.
+        # one would write it again.
+        heap_unlock()
         is_pushing = self._is_pushing
         self._is_pushing = True  # no jump between: threads change only there
-        heap_unlock()
         if is_pushing:
             return
-        protocol = self._protocol
         try:
-            while protocol.left or protocol.is_due and protocol.next():
-                n = protocol.left
-                n = protocol.write(protocol.out, protocol.end - n, n)
-                if not n:
-                    protocol.wait(_client.time.ticks_ms())
-                    break
-                protocol.left -= n
-        except BaseException as error:
+            heap_lock()
+            _push(self)
+        finally:
             self._is_pushing = False
-            if not isinstance(error, Exception):
-                self._close()  # as the client's
-            self._lose(error)
-        self._is_pushing = False
 
     def _give_up(self, k, reason):
         # At level 5 the broker may refuse a message.
@@ -273,7 +267,7 @@ class MQTTClient(_client.MQTTClient):
             heap_lock()
             if not self._poll(10):
                 if start is None:
-                    start = _client.time.ticks_ms()
+                    start = time.ticks_ms()
                 elif self._since(start) >= self._protocol.timeout_ms:
                     self._fail(_TIMEOUT)
 
@@ -313,26 +307,29 @@ class MQTTClient(_client.MQTTClient):
 
     def check_msg(self):
         """Handle one message, if one is there -> its first byte; else None."""
-        self._op = None
         heap_lock()
-        self._poll(0)
-        return self._op
+        op = self._poll(0)
+        return op if op > 15 else None
 
     def wait_msg(self):
         """Wait for a packet -> the first byte of a message; None for others."""
-        self._op = None
-        while True:
+        op = 0
+        while not op:
             heap_lock()
-            if self._poll(_SLICE_MS):
-                return self._op
+            op = self._poll(_SLICE_MS)
+        return op if op > 15 else None
+
+    def poll(self, timeout_ms=0):
+        """As the client's, but that one packet is taken at most."""
+        return int(super().poll(timeout_ms) > 0)
 
     def _poll(self, timeout_ms):
         # As the client's, but that one packet is taken at most and the callback may call
-        # anything: from its call on, all may have changed.
+        # anything: from its call on, all may have changed.  -> the first byte of a message,
+        # else what received() says.
         heap_unlock()
         protocol = self._protocol
         framing = protocol.framing
-        time = _client.time
         now = time.ticks_ms()
         until = None
         while True:
@@ -341,7 +338,8 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTError(_CLOSED)
             event = 0
             try:
-                while not event and protocol.room > 0:
+                room = protocol.room
+                while not event and room > 0:
                     n = self._readinto(framing.into, framing.need)
                     if not n:
                         if n is not None:
@@ -351,20 +349,18 @@ class MQTTClient(_client.MQTTClient):
             except Exception as error:
                 self._on_failure(error)
             if event == _MESSAGE:
-                message = protocol.message
+                event = framing.first
                 raw = self._raw
-                qos = message.qos
-                packet_id = message.packet_id
-                op = framing.first
-                topic, payload = message.copies()
+                packet_id = protocol.message.packet_id
+                topic, payload = protocol.message.copies()
                 if self._is_received_large:
                     self._is_received_large = False
                     protocol.use(self._rx)
-                if self.cb:
-                    self.cb(topic, payload)
-                if qos and self._raw is raw:
-                    protocol.acknowledge(qos, packet_id, now)
-                self._op = op
+                cb = self.cb
+                if cb:
+                    cb(topic, payload)
+                if packet_id and self._raw is raw:
+                    protocol.acknowledge(event >> 1 & 3, packet_id, now)
             elif event > _MESSAGE:
                 self._on_event(event)
             n = protocol.tick(now, event)

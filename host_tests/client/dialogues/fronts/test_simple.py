@@ -163,6 +163,19 @@ def test_b2c_message_without_a_callback_is_acknowledged():
     assert stream.take() == puback(7)
 
 
+def test_poll_counts_packets_and_check_msg_names_those_that_are_messages():
+    client, stream = new_client()
+    for kind, packet in ((0x31, publish(b"t", b"x", retain=True)), (None, pingresp())):
+        stream.feed(packet)
+        assert client.poll() == 1
+        assert client.poll() == 0
+        stream.feed(packet)
+        assert client.check_msg() == kind
+        assert client.check_msg() is None
+        stream.feed(packet)
+        assert client.wait_msg() == kind
+
+
 def test_c2b_subscribe_without_answer_raises_in_time():
     client, _ = new_client(connect_timeout=3)
     client.set_callback(lambda topic, msg: None)
