@@ -74,7 +74,7 @@ _WAS_SENT = const(0x01)  # its PUBLISH may have gone out before: DUP
 _RELEASED = const(0x02)  # so did its PUBREL
 _OLD = const(0x04)  # from before this clean session
 _AGED = const(0x08)  # may be given up at its time, while it waits
-_DONE = const(0x10)  # waits for nothing but to be given up
+_DONE = const(0x20)  # waits for nothing but to be given up
 _MAYBE = const(0x80)  # an earlier life may have sent it: DUP
 
 _ACKS_BYTES = const(128)  # 32 answers, more than a broker's usual window
@@ -690,7 +690,7 @@ class Protocol:
             slot = self._order[self.first]
             if (
                 self._waits[slot] & ~(_RELEASED | _OLD) == first + _WAS_SENT
-                and first != _OWE_PUBREL
+                and first & 0x30 != _DONE  # nor is it _OWE_PUBREL
                 and self.state == _ONLINE
                 and self._ids[slot] == head[2] << 8 | head[3]
             ):

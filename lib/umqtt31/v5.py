@@ -51,7 +51,7 @@ _WAS_SENT = const(0x01)
 _AGED = const(0x08)
 _ACKS_BYTES = const(128)
 _REFUSAL_BYTES = const(16)
-_DONE = const(0x10)  # waits for nothing but to be given up
+_DONE = const(0x20)  # waits for nothing but to be given up
 _OWE_PUBREL = const(0x60)
 _WAITS = const(0x70)
 

@@ -88,6 +88,20 @@ def test_b2c_refused_when_the_connection_is_lost_at_once_then_a_clean_one_tells_
     assert dropped == [(1, 0x97), (2, CLOSED)]
 
 
+def test_b2c_refusal_followed_by_what_only_a_client_sends_is_told_all_the_same():
+    """CONNECT, with the flags and the id that the refused message waits with."""
+    for qos, first in ((1, 0x40), (2, 0x50)):
+        for malformed in (0x10, 0x18):
+            d = Dialogue()
+            dropped = d.watch_drops()
+            d.publish(b"1", qos)
+            d.stream.feed(bytes((first, 3, 0, 1, 0x97, malformed, 2, 0, 1)))
+            assert code_of(d.work) == PROTOCOL, hex(malformed)
+            d.connect(False)
+            d.work()
+            assert dropped == [(1, 0x97)], hex(malformed)
+
+
 def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
     d = Dialogue()
     dropped = d.watch_drops()
