@@ -61,6 +61,11 @@ def check_range(name, value, least, most):
         raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
 
 
+def check_qos(qos):
+    """Raise TypeError, ValueError unless it is 0, 1 or 2."""
+    check_range("qos", qos, 0, 2)
+
+
 def check_stream(stream):
     """Raise TypeError unless `stream` is one, as far as that can be seen."""
     if not hasattr(stream, "readinto"):
@@ -211,7 +216,7 @@ class MQTTClient:
         topic = as_bytes("topic", topic)
         msg = as_bytes("msg", msg)
         check(topic)
-        check_range("qos", qos, 0, 2)
+        check_qos(qos)
         if self._identity[0] < 4:
             for byte in msg:
                 check_range("will message: byte", byte, 0, 127)  # 31-3.1-WILL
@@ -256,8 +261,8 @@ class MQTTClient:
         offline).  Nothing changes then.
         """
         if qos:
-            if qos != 1 and qos != 2:  # 31-2.1-QOS3
-                raise ValueError("qos must be 0 to 2")
+            if qos != 1 and qos != 2:
+                check_qos(qos)  # 31-2.1-QOS3
             qos <<= 1
         if retain:
             qos |= 1

@@ -355,7 +355,8 @@ class Protocol:
     def prepare(self, properties, max_age):
         """The next message has these -> what to add to its flags for accept()."""
         if max_age and not (isinstance(max_age, int) and 0 < max_age <= 86400):
-            raise ValueError("max_age must be 0 to 86400, not %r" % (max_age,))
+            kind = ValueError if isinstance(max_age, int) else TypeError
+            raise kind("max_age must be 0 to 86400, not %r" % (max_age,))
         if properties:
             raise ValueError("properties need level=5")
         return 0

@@ -170,7 +170,7 @@ class MQTTClient(_client.MQTTClient):
         protocol = self._protocol
         if qos:
             if qos != 1 and qos != 2:
-                raise ValueError("qos must be 0 to 2")
+                _client.check_qos(qos)
             qos <<= 1
         if retain:
             qos |= 1

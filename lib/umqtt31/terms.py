@@ -92,7 +92,8 @@ def connect(protocol, head, flags, keepalive, fields):
     for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):
         number = getattr(v5, name)  # what it is good for comes later
         if not isinstance(number, int) or not 0 <= number <= most:
-            raise ValueError("v5.%s must be 0 to %d, not %r" % (name, most, number))
+            kind = ValueError if isinstance(number, int) else TypeError
+            raise kind("v5.%s must be 0 to %d, not %r" % (name, most, number))
     expiry = v5.session_expiry
     if expiry is None:
         expiry = 0 if flags & 2 else _FOR_EVER

@@ -145,12 +145,13 @@ def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
     """CONNECT says nothing of them: they are good for what comes later."""
     for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):
         for bad in (-1, most + 1, 1.5, None, "1"):
+            kind = ValueError if isinstance(bad, int) else TypeError
             d = Dialogue()
             d.stream.take()
             setattr(d.client.v5, name, bad)
             stream = ScriptedStream()
             error = error_of(d.client.connect, False, stream)
-            assert isinstance(error, ValueError) and name in str(error), (name, bad, error)
+            assert isinstance(error, kind) and name in str(error), (name, bad, error)
             assert stream.take() == d.stream.take() == b"" and d.client.is_connected
 
 
@@ -169,9 +170,27 @@ def test_max_age_of_1_and_of_a_day_are_taken():
 def test_max_age_out_of_range_is_refused():
     d = Dialogue()
     for qos in (1, 2):
-        for bad in (-1, 86401, 1.5, "5"):
+        for bad, kind in (
+            (-1, ValueError),
+            (86401, ValueError),
+            (1.5, TypeError),
+            ("5", TypeError),
+        ):
             error = error_of(d.publish, qos=qos, max_age=bad)
-            assert isinstance(error, ValueError) and "max_age" in str(error), (bad, error)
+            assert isinstance(error, kind) and "max_age" in str(error), (bad, error)
+    d.c2b()
+    assert d.client.inflight + d.client.queued == 0
+
+
+def test_qos_that_is_not_0_to_2_is_refused_by_name_and_nothing_changes():
+    d = Dialogue()
+    for bad, kind in ((3, ValueError), (-1, ValueError), ("1", TypeError), (1.5, TypeError)):
+        for call in (d.client.publish, d.client.set_last_will):
+            error = error_of(call, b"t", b"x", qos=bad)
+            assert isinstance(error, kind) and "qos" in str(error), (bad, error)
+    for bad in (None, "", (), 1.0):
+        for call in (d.client.publish, d.client.set_last_will):
+            assert isinstance(error_of(call, b"t", b"x", qos=bad), TypeError), bad
     d.c2b()
     assert d.client.inflight + d.client.queued == 0
 
