@@ -141,8 +141,7 @@ def judge(events, buckets, sink=None, shelf=None):
             yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
         yield pack.rows(outbox.finish(), shelf)
 
-    chosen = events.where("kind IN ('events', 'captures')")
-    return _each(chosen.repartitionById(buckets, "bucket"), run)
+    return _each(events.repartitionById(buckets, "bucket"), run)
 
 
 def _judged(events, buckets, outbox, sink, shelf):
