@@ -128,3 +128,5 @@ FRAMES = schema(
         ("part", pa.binary(), "the rows"),
     ]
 )
+# The same behind the step that judges: what was found is of no one file.
+PARTS = pa.schema([FRAMES.field(name) for name in ("kind", "bucket", "part")])

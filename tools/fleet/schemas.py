@@ -92,7 +92,8 @@ CODED_PACKETS = pa.schema([CODED_EVENTS.field(name) for name in PACKETS.names])
 # What the steps hand to each other, and is not written.
 MESSAGES, SUBSCRIPTIONS = between.MESSAGES, between.SUBSCRIPTIONS
 WILLS, ROUTES = between.WILLS, between.ROUTES
-FRAMES = between.FRAMES  # as rows of Spark, with all these and some tables as their payload
+# As rows of Spark, with all these and some tables as their payload.
+FRAMES, PARTS = between.FRAMES, between.PARTS
 
 _FLOW_COLUMNS = [
     "site",

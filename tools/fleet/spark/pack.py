@@ -1,8 +1,9 @@
 """Arrow tables as single values, so that a shuffle moves few large rows.
 
-Between two Python stages a row of Spark is one of `schemas.FRAMES`: thousands of packets
-cost one row in the JVM.  Buckets are chosen so that what belongs together (a connection,
-a client, a topic, a device) meets in one partition.
+Between two Python stages a row of Spark is one of `schemas.FRAMES`, behind the judging one
+of `schemas.PARTS`: thousands of packets cost one row in the JVM, and each column it has
+costs every task.  Buckets are chosen so that what belongs together (a connection, a client,
+a topic, a device) meets in one partition.
 
 A part is an Arrow stream.  Where all tasks see the same folder (one computer), a task
 writes its tables into a file there instead, the *shelf*, and its parts say only where in
@@ -37,7 +38,6 @@ ORIGIN = ("site", "capture", "first_ts", "begin")
 # The JVM copies each part several times, so making them smaller pays at once.
 _PACKED_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
-_PLAIN = schemas.FRAMES.remove_metadata()
 _ON_SHELF = b"@"
 _HOLE = 3  # of fallocate(2): FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE
 _fallocate = None
@@ -118,27 +118,45 @@ class _Shelf:
 
 
 def rows(entries, shelf=None, **origin):
-    """A record batch of `schemas.FRAMES` for entries of (kind, bucket, table).
+    """A record batch of `schemas.FRAMES` for `entries`, as of `parts`.
+
+    `origin`: those of `ORIGIN` that are known, the same for all.
+    """
+    batch = parts(entries, shelf)
+    columns = {name: batch[name] for name in batch.schema.names}
+    for name in ORIGIN:
+        kind = schemas.FRAMES.field(name).type
+        columns[name] = pa.array([origin.get(name)] * batch.num_rows, kind)
+    return _batch(columns, schemas.FRAMES)
+
+
+def parts(entries, shelf=None):
+    """A record batch of `schemas.PARTS` for entries of (kind, bucket, table).
 
     `shelf` is a folder that all tasks see, or None.  One table for several buckets in a row
-    is packed once.  `origin`: those of `ORIGIN` that are known, the same for all.
+    is packed once.
     """
-    kinds, buckets, parts, last = [], [], [], None
+    kinds, buckets, packed, last = [], [], [], None
     file = _Shelf(shelf) if shelf else None
     for kind, bucket, table in entries:
         kinds.append(kind)
         buckets.append(bucket)
         if table is not last:
             part = file.put(table) if file else dump(table)
-        parts.append(part)
+        packed.append(part)
         last = table
     if file:
         file.close()
     # A bytes column of Arrow ends at 2 GB, and so does a row of Spark.
-    columns = {"kind": kinds, "bucket": buckets, "part": parts}
-    columns |= {name: [origin.get(name)] * len(kinds) for name in ORIGIN}
-    arrays = [pa.array(columns[field.name], field.type) for field in schemas.FRAMES]
-    return pa.RecordBatch.from_arrays(arrays, schema=_PLAIN)
+    columns = {"kind": kinds, "bucket": buckets, "part": packed}
+    arrays = {one.name: pa.array(columns[one.name], one.type) for one in schemas.PARTS}
+    return _batch(arrays, schemas.PARTS)
+
+
+def _batch(arrays, schema):
+    # Without metadata: Spark compares schemas.
+    arrays = [arrays[name] for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.remove_metadata())
 
 
 def split(table, buckets):

@@ -80,7 +80,7 @@ class Outbox:
         return self._writers[name]
 
     def finish(self):
-        """-> [(kind, bucket, table)] for `pack.rows`: what was written, or the tables."""
+        """-> [(kind, bucket, table)] for `pack.parts`: what was written, or the tables."""
         if not self._writers:
             return self.packed
         files = {name: writer.finish() for name, writer in self._writers.items()}
@@ -104,7 +104,7 @@ def _plain(table):
 def publish(sink, packed, shows_empty=True):
     """Show what all tasks wrote -> `outcome.Result`.
 
-    `packed` are the rows that came out, an Arrow table of `schemas.FRAMES`.
+    `packed` are the rows that came out, an Arrow table of `schemas.PARTS`.
     `shows_empty`: a table without rows still shows its columns.  Where no packet was found,
     the tables of an earlier audit stay, and these where they were written (`Result.folder`).
     """

@@ -34,8 +34,9 @@ from .tables import Outbox
 
 _FEW_FILES = 64
 _MOST_TASKS = 4096
-# `pack.PACKED`, which Java would read anew for each step.
-_PACKED = from_arrow_schema(schemas.FRAMES, prefer_timestamp_ntz=False)
+# As text (`pack.PACKED`) Java would read them anew for each step.
+_FRAMES = from_arrow_schema(schemas.FRAMES, prefer_timestamp_ntz=False)
+_PARTS = from_arrow_schema(schemas.PARTS, prefer_timestamp_ntz=False)
 
 
 def plan(session, sources, is_cut, range_bytes):
@@ -69,7 +70,7 @@ def read(session, ranges, mode, ports, buckets, shelf=None):
                 yield from tasks.read(ranges[number], mode, ports, buckets, shelf)
 
     count = len(ranges)
-    return _each(session.range(0, count, 1, max(1, min(count, _MOST_TASKS))), run)
+    return _each(session.range(0, count, 1, max(1, min(count, _MOST_TASKS))), run, _FRAMES)
 
 
 def decode(segments, buckets, goes_on=False, shelf=None):
@@ -81,10 +82,10 @@ def decode(segments, buckets, goes_on=False, shelf=None):
     def run(batches):
         return tasks.decode_segments(batches, buckets, goes_on, shelf)
 
-    return _each(segments.repartitionById(buckets, "bucket"), run)
+    return _each(segments.repartitionById(buckets, "bucket"), run, _FRAMES)
 
 
-def _each(frame, run, schema=_PACKED):
+def _each(frame, run, schema=_PARTS):
     # Each partition through `run`.
     settings = java.settings()
 
@@ -107,7 +108,7 @@ def by_client(events, buckets):
         for batch in batches:
             coded = _coded(pa.Table.from_batches([batch]))
             entries = tasks.events_by_client(coded, buckets)
-            yield pack.rows(("events", bucket, some) for bucket, some in entries)
+            yield pack.parts(("events", bucket, some) for bucket, some in entries)
 
     return _each(events, run)
 
@@ -139,7 +140,7 @@ def judge(events, buckets, sink=None, shelf=None):
         parts = tasks.parts_of(batches, "events")
         if parts:
             yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
-        yield pack.rows(outbox.finish(), shelf)
+        yield pack.parts(outbox.finish(), shelf)
 
     return _each(events.repartitionById(buckets, "bucket"), run)
 
@@ -158,9 +159,9 @@ def _judged(events, buckets, outbox, sink, shelf):
     if sink:
         tables = outbox.tables() | {"messages": messages}
         told = _facts(sink, facts.of_clients, tables, packets, messages)
-        yield pack.rows(_told(told, buckets), shelf)
-    yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
-    yield pack.rows(_by_device(messages, buckets), shelf)
+        yield pack.parts(_told(told, buckets), shelf)
+    yield pack.parts(_by_topic(messages, subscriptions, sequences, wills, buckets), shelf)
+    yield pack.parts(_by_device(messages, buckets), shelf)
 
 
 def _flows(messages):
@@ -229,8 +230,8 @@ def relate(judged, buckets, exempt=(), sink=None, shelf=None):
                 outbox.add(name, table)
         if sink:
             told = _facts(sink, facts.of_topics, outbox.tables(), messages)
-            yield pack.rows(_told(told, buckets), shelf)
-        yield pack.rows(outbox.finish(), shelf)
+            yield pack.parts(_told(told, buckets), shelf)
+        yield pack.parts(outbox.finish(), shelf)
         for kind in _OWN if is_last else ():
             pack.forget(tasks.parts_of(batches, kind))
 
@@ -309,7 +310,7 @@ def sum_up(related, buckets, sink, shelf=None):
             parts = [pack.load([part]) for part in tasks.parts_of(batches, name)]
             if parts:
                 merged.append((name, 0, facts.merged(name, parts)))
-        yield pack.rows([*outbox.finish(), *merged], shelf)
+        yield pack.parts([*outbox.finish(), *merged], shelf)
 
     return _each(related.repartitionById(buckets, "bucket"), run)
 
@@ -322,7 +323,7 @@ def packets(events, sink):
         for batch in batches:
             for part in tasks.parts_of([batch], "events"):
                 outbox.add("packets", only_packets(pack.load([part])))
-        yield pack.rows(outbox.finish())
+        yield pack.parts(outbox.finish())
 
     return _each(events.where("kind = 'events'"), run)
 
