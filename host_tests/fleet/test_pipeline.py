@@ -48,6 +48,14 @@ def test_all_cores_judge_as_many_buckets(megabytes, cores, wanted):
     assert job.count_buckets(sources, cores) == wanted
 
 
+@pytest.mark.parametrize(
+    ("buckets", "cores", "wanted"),
+    [(1, 2, 2), (2, 2, 2), (4, 2, 2), (5, 2, 4), (8, 2, 4), (8, 8, 8), (4092, 12, 2052)],
+)
+def test_behind_the_judging_all_cores_have_half_as_many_buckets(buckets, cores, wanted):
+    assert job.count_later_buckets(buckets, cores) == wanted
+
+
 def _split(data, folder, parts):
     pos, starts = 24, []
     while pos < len(data):
@@ -164,7 +172,7 @@ def test_packets_table_read_back_gives_the_same_flows(spark, audited):
     out, _ = audited
     # What ended a connection, and gaps, are not packets; flows need neither here.
     events = job.load(spark, out, "packets").drop("day")
-    judged = transforms.judge(transforms.by_client(events, 2), 2)
+    judged = transforms.judge(transforms.by_client(events, 2), 2, 2)
     flows = transforms.table(judged, "flows", schemas.FLOWS)
     assert flows.count() == _written(out, "flows").num_rows
 

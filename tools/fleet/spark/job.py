@@ -65,13 +65,23 @@ def count_buckets(sources, cores):
     return int(cores * max(1, min(_MOST_BUCKETS // cores, rounds)))
 
 
+def count_later_buckets(buckets, cores):
+    """How many the steps behind the judging have: half as many, and as many for each core.
+
+    Messages take half the memory that packets do, and a task costs as much as 20,000 of them.
+    """
+    return int(cores * -(-buckets // (2 * cores)))
+
+
 def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None):
     """Packed events -> the tables of `sink` -> `outcome.Result`."""
     tables.discard(sink)
-    judged = transforms.judge(events, buckets, sink, shelf)
-    related = transforms.relate(judged, buckets, exempt, sink, shelf)
-    summed = transforms.sum_up(related, buckets, sink, shelf)
-    with _watched(events.sparkSession.sparkContext, progress):
+    context = events.sparkSession.sparkContext
+    fewer = count_later_buckets(buckets, context.defaultParallelism)
+    judged = transforms.judge(events, buckets, fewer, sink, shelf)
+    related = transforms.relate(judged, fewer, exempt, sink, shelf)
+    summed = transforms.sum_up(related, fewer, sink, shelf)
+    with _watched(context, progress):
         told = summed.toArrow()
     return tables.publish(sink, told)
 

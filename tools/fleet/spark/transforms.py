@@ -124,8 +124,8 @@ def _coded(table):
     return pa.table(arrays, schema=schemas.CODED_EVENTS)
 
 
-def judge(events, buckets, sink=None, shelf=None):
-    """Packed events (by client) -> packed tables of `audit.judge`.
+def judge(events, buckets, later_buckets, sink=None, shelf=None):
+    """Packed events (by client) -> packed tables of `audit.judge`, in `later_buckets`.
 
     Messages come as `routed` by topic and as `readings` by device, each with the columns
     that the next step reads; subscriptions and sequences come by topic.
@@ -139,7 +139,7 @@ def judge(events, buckets, sink=None, shelf=None):
             outbox.add("captures", tasks.summed(pack.load(counted)))
         parts = tasks.parts_of(batches, "events")
         if parts:
-            yield from _judged(pack.load(parts), buckets, outbox, sink, shelf)
+            yield from _judged(pack.load(parts), later_buckets, outbox, sink, shelf)
         yield pack.parts(outbox.finish(), shelf)
 
     return _each(events.repartitionById(buckets, "bucket"), run)
