@@ -53,6 +53,19 @@ def test_c2b_connect_with_everything_keeps_the_payload_order():
     assert stream.has_answered()
 
 
+def test_c2b_kept_connect_when_the_broker_lost_what_was_sent_again_then_publishes_as_new():
+    """C: PUBLISH 1; C: PUBLISH 1 DUP; session not present; C: PUBLISH 1"""
+    for qos in (1, 2):
+        d = Dialogue()
+        d.publish(b"1", qos)
+        d.lose()
+        d.connect(False)
+        d.c2b(publish(b"t", b"1", qos, 1, dup=1))
+        d.lose()
+        d.connect(False, is_present=False)
+        d.c2b(publish(b"t", b"1", qos, 1))
+
+
 # A will of MQTT 3.1.1 is bytes, no longer 7-bit ASCII.
 def test_c2b_connect_with_any_bytes_in_the_will_is_valid():
     d = Dialogue(is_connected=False)

@@ -196,6 +196,17 @@ def test_b2c_oversize_but_malformed_is_a_protocol_error():
         d.c2b(*d.farewell(0x81))
 
 
+def test_b2c_publish_too_short_behind_an_oversize_one_is_a_protocol_error():
+    """Nothing of the one before stands for what it lacks."""
+    for first in (0x30, 0x32):
+        d = Dialogue(buffer_size=64)
+        told = []
+        d.client.on_oversize = lambda *lengths, told=told: told.append(lengths)
+        d.stream.feed(publish(b"t", b"x" * 100, 1, 5), bytes((first, 2, 0, 1)))
+        assert code_of(d.work) == PROTOCOL
+        assert len(told) == 1
+
+
 def test_b2c_oversize_of_another_type_is_a_protocol_error():
     """Only PUBLISH may be that large: B: PUBACK, SUBACK, … with a length of 16 MB."""
     for first in (0x20, 0x40, 0x50, 0x62, 0x70, 0x90, 0xB0, 0xD0):

@@ -14,6 +14,9 @@ from host_tests.client.wire import (
 )
 from umqtt31 import CLOSED
 
+# At level 5 no time-out repeats.
+BELOW_5 = ("test_c2b_clean_reconnect_when_sent_again_before_then_publishes_again_as_new",)
+
 
 def assert_sent_as_new(d, payloads, qos):
     """The client sends just these, none marked DUP; the broker takes them all to the end."""
@@ -45,6 +48,20 @@ def test_c2b_clean_reconnect_when_pubrec_was_seen_then_publishes_again_as_new():
         d.reconnect(clean=True)
         assert_sent_as_new(d, [b"1"], 2)
         assert not dropped
+
+
+# 31-2.1-DUP.
+def test_c2b_clean_reconnect_when_sent_again_before_then_publishes_again_as_new():
+    """C: PUBLISH 1, PUBLISH 1 DUP; reconnect(); C: PUBLISH 1"""
+    for qos in (1, 2):
+        d = Dialogue(clean=True, retry_interval=5)
+        d.publish(b"1", qos)
+        d.work()
+        d.wait(5)
+        d.c2b(publish(b"t", b"1", qos, 1), publish(b"t", b"1", qos, 1, dup=1))
+        d.lose()
+        d.reconnect(clean=True)
+        assert_sent_as_new(d, [b"1"], qos)
 
 
 # 31-3.1-CLEAN, 31-2.1-DUP.

@@ -223,6 +223,19 @@ def test_b2c_close_before_connack_is_told_apart_from_a_time_out():
         d.connect()
 
 
+def test_c2b_connect_of_which_the_stream_takes_a_part_and_breaks_says_why():
+    class Breaking(ScriptedStream):
+        def write(self, buf, off, n):
+            if len(self.writes) > 1:  # a part, nothing
+                raise OSError(104)
+            return super().write(buf, off, n)
+
+    d = Dialogue(is_connected=False)
+    stream = Breaking(write_most=5)
+    assert code_of(d.client.connect, True, stream) == NETWORK
+    assert stream.is_closed
+
+
 # 311-3.14.4-1, 311-3.14.4-2.
 def test_c2b_disconnect_says_goodbye_and_closes():
     """31-3.14-DISC.
@@ -249,6 +262,20 @@ def test_c2b_disconnect_after_half_a_packet_sends_the_other_half_first():
     d.client.publish(b"t", b"0123456789")
     d.client.disconnect()
     d.c2b(publish(b"t", b"0123456789"), disconnect())
+
+
+def test_c2b_disconnect_after_half_a_packet_sends_nothing_that_waits_behind_it():
+    """It waits for the next connection.
+
+    C: half of PUBLISH 1 … the other half, DISCONNECT
+    """
+    d = Dialogue()
+    d.stream.write_most = 5
+    d.publish(b"first")
+    d.publish(b"second")
+    d.client.disconnect()
+    d.c2b(publish(b"t", b"first", 1, 1), disconnect())
+    assert d.client.queued == 1
 
 
 def test_c2b_disconnect_on_a_blocked_stream_gives_up_in_time():

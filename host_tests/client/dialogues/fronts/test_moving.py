@@ -65,6 +65,29 @@ def test_c2b_message_of_any_size_through_a_slow_socket_arrives_whole():
     assert p.stream.take() == publish(b"t", big)
 
 
+def test_c2b_publish_takes_as_long_as_a_slow_socket_that_goes_on():
+    """A byte every four seconds: longer than connect_timeout, which counts without a byte."""
+
+    class Slow(ScriptedStream):
+        taken_at = 0
+
+        def write(self, buf, off, n):
+            if not p.client.is_connected:
+                return super().write(buf, off, n)
+            if p.clock.now_ms - self.taken_at < 4000:
+                return None
+            self.taken_at = p.clock.now_ms
+            return super().write(buf, off, 1)
+
+    p = Program()
+    slow = Slow()
+    slow.feed(wire.connack())
+    p.client.connect(stream=slow)
+    slow.take()
+    p.client.publish(b"t", b"0123456789")
+    assert slow.take() == publish(b"t", b"0123456789")
+
+
 def test_c2b_burst_into_a_slow_socket_waits_for_room():
     """100 PUBLISH at QoS 0: none is refused, none is lost."""
     p = connected()

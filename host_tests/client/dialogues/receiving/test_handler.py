@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import disconnect, puback, publish, pubrec
-from umqtt31 import BUSY, CLOSED, NETWORK
+from umqtt31 import BUSY, CLOSED, NETWORK, TIMEOUT
 
 
 class HandlerError(Exception):
@@ -186,6 +186,33 @@ def test_b2c_handler_that_publishes_keeps_its_message():
     d.b2c(publish(b"t", b"x", 1, 5))
     assert dropped == [2]
     assert payloads == [(b"t", b"x", 5)]
+
+
+def test_b2c_handler_that_raises_lets_nothing_out_that_grew_too_old():
+    """Only the answers to what came before it leave at once.
+
+    C: PUBLISH 1; two seconds
+    B: PUBACK 1, PUBLISH 8, PUBLISH 9, whose handler raises
+    C: PUBACK 8
+    """
+    d = Dialogue(max_inflight=1)
+    dropped = d.watch_drops()
+    d.publish(b"1")
+    packet_id = d.publish(b"2", max_age=1)
+    d.stream.take()
+    d.clock.now_ms += 2000
+
+    def handler(message):
+        if message.packet_id == 9:
+            raise KeyError
+
+    d.client.on_message = handler
+    d.stream.feed(puback(1), publish(b"t", b"x", 1, 8), publish(b"t", b"x", 1, 9))
+    assert isinstance(error_of(d.work), KeyError)
+    d.c2b(puback(8))
+    d.work()
+    d.c2b()
+    assert dropped == [(packet_id, TIMEOUT)]
 
 
 def test_b2c_handler_that_disconnects_ends_the_poll():

@@ -173,6 +173,25 @@ def test_c2b_resubscribe_lost_is_sent_again_with_dup():
     d.c2b(subscribe(3, (b"a", 1)))
 
 
+def test_c2b_subscribe_waits_for_the_answer_to_what_is_sent_again():
+    """One request at a time, so that each answer is that of its own.
+
+    CONNECT
+    C: SUBSCRIBE ("a"), B: nothing
+       subscribe("b") ends in a time-out, and has sent nothing
+    """
+    d = Dialogue()
+    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+    d.connect()
+    d.c2b(subscribe(2, (b"a", 1)))
+    assert code_of(d.client.subscribe, b"b", 1) == TIMEOUT
+    d.c2b()
+    d.connect()
+    d.c2b(subscribe(3, (b"a", 1)))
+    d.stream.feed(None, suback(3, 1))
+    assert d.subscribe(subscribe(4, (b"b", 0)), suback(4, 0), b"b") == [0]
+
+
 def test_c2b_subscribe_is_timed_from_when_it_went_out_until_its_answer():
     """RT-INTERVAL: not from what came long before it, and not behind SUBACK.
 

@@ -167,3 +167,16 @@ def test_full_store_while_offline_refuses_and_changes_nothing():
     assert (d.client.inflight, d.client.queued) == (0, 1)
     store.slots = 9
     assert d.publish(b"2") == 2
+
+
+def test_c2b_publish_after_answers_out_of_order_overwrites_nothing_in_flight():
+    """C: PUBLISH 1 2 3; B: PUBACK 2; C: PUBLISH 4 5; CONNECT; C: PUBLISH 1 3 4 5 DUP"""
+    d = Dialogue(max_inflight=4, max_mqueue_len=0)
+    for k in (1, 2, 3):
+        d.publish(b"%d" % k)
+    d.b2c(puback(2))
+    for k in (4, 5):
+        d.publish(b"%d" % k)
+    d.lose()
+    d.connect(False)
+    d.c2b(*[publish(b"t", b"%d" % k, 1, k, dup=1) for k in (1, 3, 4, 5)])

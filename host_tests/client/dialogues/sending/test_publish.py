@@ -27,7 +27,8 @@ def test_c2b_qos0_while_offline_is_refused():
     """31-4.1-Q0: not accepted, so nothing accepted is lost."""
     d = Dialogue()
     d.lose()
-    assert code_of(d.publish, b"x", 0) == CLOSED
+    for retain in (False, True):
+        assert code_of(d.publish, b"x", 0, retain=retain) == CLOSED
 
 
 def test_c2b_publish_shows_retain_and_may_be_empty():
@@ -225,7 +226,8 @@ def test_connection_that_dies_inside_publish_keeps_the_message_and_poll_says_why
 def test_connection_that_dies_inside_publish_at_qos_0_is_said_at_once():
     """Nothing is kept at QoS 0, so the caller has to hear of it."""
     for error in (OSError(104), MemoryError()):
-        d = Dialogue()
-        d.stream.write_error = error
-        assert code_of(d.publish, b"x", 0) == NETWORK
-        assert d.stream.is_closed and d.client.inflight == d.client.queued == 0
+        for retain in (False, True):
+            d = Dialogue()
+            d.stream.write_error = error
+            assert code_of(d.publish, b"x", 0, retain=retain) == NETWORK
+            assert d.stream.is_closed and d.client.inflight == d.client.queued == 0

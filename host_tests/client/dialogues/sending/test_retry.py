@@ -28,6 +28,7 @@ LEVEL_3 = (
     "test_c2b_qos1_puback_lost_resends_publish_with_dup",
     "test_c2b_qos2_retry_time_out_begins_anew_with_pubrel",
     "test_c2b_qos1_retry_time_out_begins_with_the_poll_behind_publish",
+    "test_c2b_qos1_retry_time_out_begins_with_the_next_due_ms_behind_publish",
     "test_c2b_qos2_retry_time_out_begins_with_the_poll_that_saw_pubrec",
     "test_c2b_only_four_kinds_of_packets_are_ever_sent_again",
     "test_c2b_reconnect_sends_everything_in_flight_again_in_order",
@@ -210,6 +211,25 @@ def test_c2b_qos1_retry_time_out_begins_with_the_poll_behind_publish():
     d.c2b()
     d.wait(0.001)
     d.c2b(publish(b"t", b"x", 1, 1, dup=1))
+
+
+def test_c2b_qos1_retry_time_out_begins_with_the_next_due_ms_behind_publish():
+    """31-4.2-RETRY: not with what came before.
+
+       (20 s of silence) PUBLISH 1, next_due_ms()
+       (30 s)
+    C: PUBLISH 1 DUP
+    """
+    for payload in (b"x", b"x" * 200):  # more header goes the general way
+        d = Dialogue(keepalive=0)
+        d.wait(20)
+        d.publish(payload)
+        d.c2b(publish(b"t", payload, 1, 1))
+        assert d.client.next_due_ms() == 30_000
+        d.wait(29.999)
+        d.c2b()
+        d.wait(0.001)
+        d.c2b(publish(b"t", payload, 1, 1, dup=1))
 
 
 def test_c2b_qos2_retry_time_out_begins_with_the_poll_that_saw_pubrec():

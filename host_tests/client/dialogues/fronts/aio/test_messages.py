@@ -57,6 +57,8 @@ def test_acknowledgements_are_read_while_a_body_waits_for_room():
             stream.feed(b"\x40\x02\x00\x01")
             assert await client.publish(b"r", b"2", qos=1) == 3
             break
+        # The loop took one, 64 wait for it, and the others are counted.
+        assert client.stats.received == 100 and client.stats.dropped == 35
         await client.disconnect()
 
     Desk(max_inflight=1, max_mqueue_len=1).run(main)
@@ -158,6 +160,50 @@ def test_who_waits_for_a_connection_lets_no_message_in():
         await client.disconnect()
 
     Desk().run(main)
+
+
+def test_loops_that_wait_for_the_same_messages_share_them():
+    """Each goes to one of them, also while its body goes on."""
+    seen = []
+
+    async def worker(client):
+        async for message in client.messages():
+            seen.append(message.payload)
+            await aio.sleep_ms(100)
+
+    async def main(desk):
+        client, stream = await desk.connected()
+        workers = [asyncio.create_task(worker(client)) for _ in range(2)]
+        await aio.sleep_ms(1)  # both wait
+        stream.feed(qos1(), wire.publish(b"t", b"b", 1, 8), wire.publish(b"t", b"c", 2, 9))
+        await desk.until(lambda: len(stream.sent) == 12)
+        assert sorted(seen) == [b"a", b"b", b"c"]
+        await client.disconnect()
+        await asyncio.gather(*workers)
+
+    Desk().run(main)
+
+
+def test_message_that_comes_again_is_handed_over_before_those_that_are_still_to_come():
+    """As the broker sends them on this connection, and wants them acknowledged."""
+
+    async def main(desk):
+        client, first, second = await desk.kept()
+        first.feed(qos1(), wire.publish(b"t", b"b", 1, 8))
+        await desk.until(lambda: client.stats.received == 2)
+        first.feed(b"")
+        await desk.until(lambda: first.is_closed and client.is_connected)
+        second.feed(wire.publish(b"t", b"a", 1, 7, 1))
+        await desk.until(lambda: client.stats.received == 3)
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                break
+        assert payloads == [b"a", b"b"]
+        await client.disconnect()
+
+    Desk(2).run(main)
 
 
 def test_message_has_a_copy_of_its_properties():
