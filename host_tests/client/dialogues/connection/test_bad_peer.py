@@ -202,7 +202,7 @@ def test_b2c_publish_too_short_behind_an_oversize_one_is_a_protocol_error():
         d = Dialogue(buffer_size=64)
         told = []
         d.client.on_oversize = lambda *lengths, told=told: told.append(lengths)
-        d.stream.feed(publish(b"t", b"x" * 100, 1, 5), bytes((first, 2, 0, 1)))
+        d.stream.feed(publish(b"t", b"x" * 100, 1, 1), bytes((first, 2, 0, 1)))
         assert code_of(d.work) == PROTOCOL
         assert len(told) == 1
 

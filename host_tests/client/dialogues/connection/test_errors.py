@@ -88,6 +88,7 @@ def test_lost_connection_has_the_number_of_the_system():
     d.stream.feed(OSError(errno.ECONNRESET))
     error = error_of(d.client.poll)
     assert (error.code, error.errno) == (NETWORK, errno.ECONNRESET)
+    assert "lost" in str(error)  # not "cannot reach": it was reached
 
 
 # A socket that is still connecting tells of a refusal when it is written to or read.

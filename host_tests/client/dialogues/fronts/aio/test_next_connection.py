@@ -3,8 +3,9 @@
 import asyncio
 
 import umqtt31.aio as aio
-from host_tests.client import wire
+from host_tests.client import dialogue, wire
 from host_tests.client.aio_dialogue import Desk, qos1, qos2, qos2_next
+from tools.standin.store import KeepingStore
 
 LEVEL_5 = (
     "test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either",
@@ -33,6 +34,36 @@ def test_qos2_again_on_the_next_connection_is_not_handed_over_twice():
         await client.disconnect()
 
     Desk(2).run(main)
+
+
+def test_qos2_done_on_the_next_connection_when_device_resets_is_not_handed_over_again():
+    """Its PUBLISH comes again only in the next life, to the store that was told of it."""
+    store = KeepingStore()
+
+    async def first_life(desk):
+        client, first, second = await desk.kept()
+        first.feed(qos2())
+        async for message in client.messages():
+            first.feed(b"")
+            await desk.until(lambda: first.is_closed and client.is_connected)
+            message.done()
+            break
+        await desk.until(lambda: store.held)
+        await client.disconnect()
+
+    async def second_life(desk):
+        client, first = await desk.kept()
+        first.take()
+        first.feed(qos2(1))
+        await desk.until(lambda: first.sent)
+        assert first.take() == b"\x50\x02\x00\x07"
+        assert (client.stats.duplicates, client.stats.received) == (1, 0)
+        await client.disconnect()
+
+    Desk(2, store=store).run(first_life)
+    desk = Desk(1, store=store)
+    desk.streams[0].feed_instead(wire.connack(0, int(dialogue.default_level > 3)))
+    desk.run(second_life)
 
 
 def test_qos2_done_between_two_connections_is_only_answered_on_the_next():
@@ -64,14 +95,17 @@ def test_new_session_of_the_broker_knows_no_id_of_the_old_one():
         second.feed_instead(wire.connack())
         async for message in client.messages():
             payloads.append(message.payload)
-            if len(payloads) == 2:
+            if len(payloads) == 3:
                 break
+            if len(payloads) == 2:
+                second.feed(wire.publish(b"t", b"c", 2, 1))  # nor is any other one taken
+                continue
             first.feed(b"")
             second.feed(qos2())  # the id is free, so it is another message
             await desk.until(lambda: first.is_closed and client.is_connected)
             second.take()
-        assert payloads == [b"a", b"a"]
-        assert second.take() == b""  # nothing of the first one's
+        assert payloads == [b"a", b"a", b"c"]
+        assert second.take() == b"\x50\x02\x00\x07"  # nothing of the first one's
         await client.disconnect()
 
     Desk(2).run(main)
