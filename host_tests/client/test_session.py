@@ -184,14 +184,15 @@ def test_ids_wrap_behind_65535_and_pass_by_those_in_use():
 def test_request_has_an_id_that_no_message_gets():
     """31-2.4-ID: SUBSCRIBE, too."""
     session = new_session(window=6, last_id=8)
-    session.ask((SUBSCRIBE, [b"a"], b"\x01"), [], 0)
+    request = [b"a"], bytearray(wire.subscribe(0, (b"a", 1))), 2, bytearray(1)
+    session.ask(request, [], 0)
     assert take(session) == [wire.subscribe(9, (b"a", 1))]
     go_to(session, 7)
     assert [publish(session), publish(session)] == [8, 10]
     receive(session, wire.suback(8, 1))
-    assert session.request == (SUBSCRIBE, [b"a"], b"\x01")
+    assert session.request is request
     receive(session, wire.suback(9, 1))
-    assert session.request is None and session.granted[0] == 1
+    assert session.request is None and request[3][0] == 1
     go_to(session, 8)
     assert publish(session) == 9
 

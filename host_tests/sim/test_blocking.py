@@ -28,8 +28,8 @@ def keeps_what_is_in_flight(_connect):
     return wrong
 
 
-def leaves_its_answer_to_others(_request):
-    return client.MQTTClient._request
+def leaves_its_answer_to_others(_await_answer):
+    return client.MQTTClient._await_answer
 
 
 def publishes_once(_publish):
@@ -58,7 +58,7 @@ def tells_the_newest_refusal(give_up):
 WRONG = by_name(
     (returns_before_its_answer, simple.MQTTClient, "_settle", 0, "publish"),
     (keeps_what_is_in_flight, simple.MQTTClient, "connect", 5, "31-2.1-DUP"),
-    (leaves_its_answer_to_others, simple.MQTTClient, "_request", 29, "31-3.9-SUBACK"),
+    (leaves_its_answer_to_others, simple.MQTTClient, "_await_answer", 29, "31-3.9-SUBACK"),
     (publishes_once, robust.MQTTClient, "publish", 5, "publish"),
     (tells_the_newest_refusal, simple.MQTTClient, "_give_up", 12, "MQTT-4.3.3-5"),
 )

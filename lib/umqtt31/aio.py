@@ -438,7 +438,7 @@ class MQTTClient(_client.MQTTClient):
     # --- subscriptions -------------------------------------------------------------------
 
     async def _request(self, *request):
-        request = self._check_request(*request)
+        request, alone = self._make_requests(*request)
         link = 0  # the connection that was asked
         async with self._asking:
             while True:
@@ -448,7 +448,7 @@ class MQTTClient(_client.MQTTClient):
                             return self._granted(request)
                         link = self._link
                         start = time.ticks_ms()
-                        self._ask(request)
+                        self._ask(request, alone)
                         self._turn()
                     elif link == self._link and self._since(start) >= self._protocol.timeout_ms:
                         self._close()

@@ -15,7 +15,7 @@ from micropython import const, heap_lock, heap_unlock
 from .protocol import Protocol
 from .errors import MQTTError, number_of
 from .levels import LEVELS
-from .packet import as_bytes, as_text, connect_packet, size_of
+from .packet import as_bytes, as_text, connect_packet, packet, string
 from .ram import RamStore
 from .topic import check
 from .transport import broken, open_stream
@@ -34,7 +34,6 @@ _PACKET_UNSUBSCRIBE = const(0xA2)
 _DISCONNECT = b"\xe0\x00"
 
 _REFUSED_UNAVAILABLE = const(3)
-_PACKET_TOO_LARGE = const(0x95)
 _NETWORK = const(256)
 _TIMEOUT = const(257)
 _CLOSED = const(258)
@@ -805,20 +804,19 @@ class MQTTClient:
     def _request(self, first, topic, properties=None):
         if self._is_busy:
             raise MQTTError(_BUSY)
-        request = self._check_request(first, topic, properties)
+        request, alone = self._make_requests(first, topic, properties)
         if self._protocol.state != _ONLINE:
             raise MQTTError(_CLOSED)
         self._await_answer()
-        self._ask(request)
-        self._await_answer()
+        self._ask(request, alone)
+        self._await_answer(request)
         return self._granted(request)
 
-    def _check_request(self, first, topic, properties=None):
-        # -> (first byte, filters, their QoS), as `protocol.ask()` takes it.
+    def _make_requests(self, first, topic, properties=None):
+        # -> the request for all filters and, of SUBSCRIBE, one for each of them.
         names = []
-        levels = bytearray()
-        properties = self._protocol.prepare(properties, None) or b""
-        length = 2 + len(properties)
+        alone = []
+        head = body = b"\0\0" + (self._protocol.prepare(properties, None) or b"")
         for name in topic:
             qos = 0
             if first == _PACKET_SUBSCRIBE:
@@ -826,51 +824,53 @@ class MQTTClient:
                     name, qos = name
                 except (TypeError, ValueError):
                     raise TypeError("topic must be a list of (filter, QoS)")
-                length += 1
             check_range("qos", qos, 0, 2 if self._identity[0] < 5 else 47)
             name = bytes(as_bytes("topic", name))
             check(name, True)
-            length += 2 + len(name)
+            part = string(name)
+            if first == _PACKET_SUBSCRIBE:
+                part += bytes((qos,))
+                alone.append(self._make_request(first, [name], head + part))
             names.append(name)
-            levels.append(qos)
+            body += part
         if not names:
             raise ValueError("topic: no filter given")
-        length = size_of(length)
-        self._fit(length)
-        if self._identity[0] == 5 and self._protocol.refusal(length, 0):
-            raise MQTTError(_PACKET_TOO_LARGE)
-        return first, names, levels + properties if first == _PACKET_SUBSCRIBE else bytearray()
+        return self._make_request(first, names, body), alone
 
-    def _ask(self, request):
+    def _make_request(self, first, names, body):
+        # -> as `protocol.ask()` takes it.
+        request = packet(first, body)
+        self._fit(len(request))
+        # UNSUBACK has codes at level 5 only.
+        answers = 0 if first == _PACKET_UNSUBSCRIBE and self._identity[0] < 5 else len(names)
+        return names, request, len(request) - len(body), bytearray(answers)
+
+    def _ask(self, request, alone):
         # No other request waits.
         protocol = self._protocol
-        first, names, levels = request
-        kept = [one for one in protocol.filters if one[1][0] not in names]
+        kept = [one for one in protocol.filters if one[0][0] not in request[0]]
         known = len(kept)
-        for k in range(len(names) if levels else 0):
-            # Behind the QoS are the properties.
-            kept.append((first, names[k : k + 1], levels[k : k + 1] + levels[len(names) :]))
-        if len(kept) > len(protocol.granted):
+        kept += alone
+        if len(kept) > protocol.most_filters:
             raise MQTTError(_FULL, "too many filters: raise max_subscriptions")
         protocol.ask(request, kept, known)
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
-        names = request[1]
-        granted = list(self._protocol.granted[: min(len(names), len(request[2]))])
-        refused = [names[k] for k in range(len(granted)) if granted[k] > 2]
+        names, packet, _, codes = request
+        refused = [names[k] for k in range(len(codes)) if codes[k] > 2]
         if refused:
             self._protocol.forget(refused)
             raise MQTTError(_REFUSED_FILTER, "broker refused %r" % refused)
-        return granted or None
+        return None if packet[0] & 0x20 else list(codes)
 
     def _await_answer(self, request=None):
         # Poll until no SUBSCRIBE or UNSUBSCRIBE waits any more, or not this one.
         protocol = self._protocol
         start = time.ticks_ms()
-        while protocol.state != _ONLINE or protocol.request:
-            if request and request is not protocol.request:
-                break
+        while protocol.state != _ONLINE or (
+            protocol.request and (not request or request is protocol.request)
+        ):
             if self._since(start) >= protocol.timeout_ms:
                 self._fail(_TIMEOUT)
             heap_lock()

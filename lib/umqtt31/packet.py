@@ -124,12 +124,22 @@ def write_string(buf, pos, string):
     return copy(buf, write_number(buf, pos, len(string)), string)
 
 
+def string(value):
+    """-> bytes behind their length, as new ones; see `write_string()`."""
+    return len(value).to_bytes(2, "big") + value
+
+
+def packet(first, body):
+    """-> a whole packet, as a new bytearray."""
+    buf = bytearray(5)
+    n = write_header(buf, first, len(body))
+    return buf[:n] + body
+
+
 def connect_packet(head, flags, keepalive, strings):
     """CONNECT as new bytes: `head` is what its level begins with, `strings` its payload's
     strings in order, as bytes (§3.1)."""
     body = head + bytes((flags, keepalive >> 8, keepalive & 255))
-    for string in strings:
-        body += len(string).to_bytes(2, "big") + string
-    buf = bytearray(5)
-    n = write_header(buf, _PACKET_CONNECT, len(body))
-    return bytes(buf[:n]) + body
+    for one in strings:
+        body += string(one)
+    return packet(_PACKET_CONNECT, body)

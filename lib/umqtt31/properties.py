@@ -10,7 +10,7 @@ reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2
 
 from micropython import const, heap_lock, heap_unlock
 
-from .packet import as_bytes
+from .packet import as_bytes, string
 from .topic import check as check_topic
 
 # How a value is written: a number in so many bytes, or one of these.
@@ -113,7 +113,7 @@ def _value(name, form, value):
             raise ValueError("%s: not valid" % name)
         if name == "response_topic":
             check_topic(value)  # MQTT-3.3.2-14
-        return len(value).to_bytes(2, "big") + value
+        return string(value)
     if form == _PAIR or not isinstance(value, int):
         raise TypeError("%s cannot be %r" % (name, value))
     most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1

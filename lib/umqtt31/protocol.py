@@ -147,7 +147,7 @@ class Protocol:
     `is_due`: there may be something for `next()`.  `state`: 0 closed, 1 opening, 2 the
     broker accepted.  `count` messages are here; the last `unsent` did not go out on this
     connection.  `aged`: how many of those waiting have a time.  `room`: bytes left for
-    answers.  While `is_ending` only answers go out.  `granted`: what the last SUBACK said.
+    answers.  While `is_ending` only answers go out.
     `is_present`: what the last CONNACK said of the session; `is_new`: the broker began a new
     one since the front set it to False.  `has_moved`: since
     `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
@@ -172,7 +172,7 @@ class Protocol:
         self.is_due = self.is_pinging = self._was_online = self.has_moved = False
         # Of the filters, the broker knows so many; so many were sent to it.
         self._known = self._asked = 0
-        self.request = None  # (first byte, filters, their QoS), the one that is under way
+        self.request = None  # the one that is under way, see ask()
         # It went out on this connection since the last time-out; it ever did.
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
@@ -191,7 +191,8 @@ class Protocol:
         self._n = n
         self.room = _ACKS_BYTES
         self.stats = Stats()
-        self.filters = []  # what the broker is to know: a SUBSCRIBE for each filter
+        self.filters = []  # what the broker is to know: a request for each filter
+        self.most_filters = filters
         # A method is found only behind a search among all attributes, but for these.
         self.accept = self.accept
         self.received = self.received
@@ -214,7 +215,6 @@ class Protocol:
         self._acks = bytearray(self._acks_bytes)
         self._spare_acks = bytearray(self._acks_bytes)
         self._tx = self.out = new_buffer(size)
-        self.granted = bytearray(filters)
 
     def open(self, client_id, held):
         """Allocate what is left: the store's part, and room for `held` received ids."""
@@ -916,8 +916,9 @@ class Protocol:
     # --- subscriptions -----------------------------------------------------------------------
 
     def ask(self, request, filters, known):
-        """Send the request (first byte, filters, their QoS), once it is free to go; from now
-        on `filters` are to be known to the broker, as the first `known` of them are."""
+        """Send the request (filters, packet, place of its id, room for the answer's codes),
+        once it is free to go; from now on `filters`, a request for each, are to be known to
+        the broker, as the first `known` of them are."""
         self.filters = filters
         self._known = known
         self._asked = len(filters)
@@ -926,6 +927,9 @@ class Protocol:
     def _begin_request(self, request):
         self.last_id = self._ids[-1] = self._next_id()
         self.request = request
+        packet = request[1]
+        packet[0] &= ~_DUP  # of another connection
+        write_number(packet, request[2], self.last_id)
         self._is_requested = self._was_requested = False
         self.is_due = True
 
@@ -937,33 +941,21 @@ class Protocol:
 
     def forget(self, names):
         """The broker refused these filters."""
-        self.filters = [one for one in self.filters if one[1][0] not in names]
+        self.filters = [one for one in self.filters if one[0][0] not in names]
         self._known = self._asked = len(self.filters)
 
     def _send_request(self):
-        first = self.request[0]
+        packet = self.request[1]
         if self._was_requested:
             if self.level == 3:
-                first |= _DUP  # 31-2.1-DUP, RT-OBJECTS
+                packet[0] |= _DUP  # 31-2.1-DUP, RT-OBJECTS
         elif self.count == self.unsent:
             self.has_moved = True
         self._was_requested = self._is_requested = True
-        return self._write_out(self._tx, self._write_request(self.request, first))
+        return self._write_out(packet, len(packet))
 
-    def _write_request(self, request, first):
-        buf = self._tx
-        length = 2
-        for name in request[1]:
-            length += len(name) + (3 if request[2] else 2)
-        length = write_number(buf, write_header(buf, first, length), self._ids[-1])
-        for k in range(len(request[1])):
-            length = write_string(buf, length, request[1][k])
-            if request[2]:
-                buf[length] = request[2][k]
-                length += 1
-        return length
-
-    def _on_request_ack(self, first):
+    def _on_request_ack(self, first, at=0):
+        # The answer's codes begin at `at` behind its id.
         framing = self.framing
         request = self.request
         if not request or framing.field != self._ids[-1]:
@@ -972,11 +964,11 @@ class Protocol:
         self.request = None
         self._is_requested = False
         self.has_moved = True
-        levels = request[2]
-        if (first ^ request[0]) & 0xF0 != 0x10 or framing.length - 2 != len(levels):
+        codes = request[3]
+        if (first ^ request[1][0]) & 0xF0 != 0x10 or framing.length - 2 - at != len(codes):
             return _PROTOCOL
-        for k in range(len(levels)):
-            self.granted[k] = framing.rx[k]  # 31-3.9-SUBACK: in order
+        for k in range(len(codes)):
+            codes[k] = framing.rx[at + k]  # 31-3.9-SUBACK: in order
         self._known = self._asked
         self._ask_next()
         return HANDLED

@@ -235,11 +235,7 @@ class MQTTClient(_client.MQTTClient):
             raise (MQTTException if code < 256 else MQTTError)(code)
 
     def _fit(self, size):
-        # CONNECT is written from where it is; for others there has to be a buffer.
-        if self._protocol.state == _ONLINE and size > self._size:
-            self._finish()
-            self._settle()
-            self._enlarge(size)
+        pass  # they are written from where they are
 
     def _enlarge(self, size):
         self._finish()  # of what _settle() began
@@ -283,25 +279,14 @@ class MQTTClient(_client.MQTTClient):
                 raise MQTTException(_SUBACK_REFUSED, error.args[-1])
             raise
         finally:
-            self._protocol.forget([one[1][0] for one in self._protocol.filters])
+            self._protocol.forget([one[0][0] for one in self._protocol.filters])
 
-    def _request(self, first, topic, properties=None):
+    def _await_answer(self, request=None):
         # As the client's, but that the callback may ask, too, or connect anew.
-        request = self._check_request(first, topic, properties)
-        protocol = self._protocol
-        if protocol.state != _ONLINE:
-            raise MQTTError(_CLOSED)
-        self._await_answer()
-        answer = bytes(protocol.granted)  # to the one that this one is called inside of
         raw = self._raw
-        self._ask(request)
-        try:
-            self._await_answer(request)
-            if self._raw is not raw:
-                raise MQTTError(_CLOSED)
-            return self._granted(request)
-        finally:
-            protocol.granted[:] = answer
+        super()._await_answer(request)
+        if request and self._raw is not raw:
+            raise MQTTError(_CLOSED)
 
     # --- in -------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ MQTT 5 §3.1, §3.2, §3.8.3, §3.14 and §4.13.
 
 from micropython import const, heap_lock
 
-from .packet import size_of, write_header, write_number, write_string
+from .errors import MQTTError
+from .packet import size_of, string
 from .properties import (
     RECEIVED,
     Properties,
@@ -28,7 +29,6 @@ _IN_DISCONNECT = const(0x40)
 _TO_DISCONNECT = const(0x40)
 
 _VARIABLE = const(3)
-_HANDLED = const(1)
 
 # As in `protocol`.
 _OWE_PUBREL = const(0x60)
@@ -113,7 +113,7 @@ def connect(protocol, head, flags, keepalive, fields):
     for k in range(len(fields)):
         if k == 1 and flags & 4:
             body += block(given(v5.will_properties, _TO_WILL))
-        body += len(fields[k]).to_bytes(2, "big") + fields[k]
+        body += string(fields[k])
     return b"\x10" + block(body)
 
 
@@ -239,40 +239,16 @@ def goodbye(protocol, code):
 # --- SUBSCRIBE and UNSUBSCRIBE -------------------------------------------------------------
 
 
-def write_request(protocol, request, first):
-    """As `Protocol._write_request()`; behind the options in `request` stand the properties."""
-    names = request[1]
-    options = request[2]
-    buf = protocol._tx
-    count = len(names)
-    more = len(options) - count  # of properties
-    is_subscribe = more > 0
-    n = 3
-    for name in names:
-        n += len(name) + 2
-    if is_subscribe:
-        n += count + more - 1
-    n = write_number(buf, write_header(buf, first, n), protocol._ids[-1])
-    buf[n] = 0
-    for k in range(count, len(options)):
-        buf[n] = options[k]
-        n += 1
-    if not is_subscribe:
-        n += 1
-    for k in range(count):
-        n = write_string(buf, n, names[k])
-        if is_subscribe:
-            buf[n] = options[k]
-            n += 1
-    return n
-
-
-def check_options(request):
-    """Raise ValueError unless these options may be: QoS, + 4 no local, + 8 retain as
-    published, + 16 or 32 retain handling; or if a shared filter lacks a part."""
-    for k in range(len(request[1]) if request[2] else 0):
-        options = request[2][k]
-        name = request[1][k].split(b"/", 2)
+def check_request(protocol, request, alone):
+    """Raise MQTTError if the broker takes no request of that size; ValueError unless all that
+    stand `alone` may have their options: QoS, + 4 no local, + 8 retain as published, + 16 or 32
+    retain handling; or if a shared filter lacks a part."""
+    code = protocol.refusal(len(request[1]), 0)
+    if code:
+        raise MQTTError(code)
+    for one in alone:
+        options = one[1][-1]
+        name = one[0][0].split(b"/", 2)
         # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to those
         # who share.
         if options & 3 == 3 or (
@@ -280,33 +256,22 @@ def check_options(request):
             and len(name) > 1
             and (options & 4 or len(name) < 3 or name[1] in (b"", b"+") or not name[2])
         ):
-            raise ValueError("not valid as filter and options: %r" % ((request[1][k], options),))
+            raise ValueError("not valid as filter and options: %r" % ((one[0][0], options),))
 
 
 def read_codes(protocol, first):
     """SUBACK or UNSUBACK came -> as `received()`."""
     framing = protocol.framing
-    n = framing.length - 2
-    at = take(framing.rx, 0, n, _IN_ANSWER)
+    request = protocol.request
+    at = take(framing.rx, 0, framing.length - 2, _IN_ANSWER)
     if at < 0:
         return protocol.break_with(-at)
-    request = protocol.request
-    if not request or framing.field != protocol._ids[-1]:
-        return _HANDLED  # stray: it answers no request of this connection
-    protocol._ids[-1] = 0
-    protocol.request = None
-    protocol._is_requested = False
-    protocol.has_moved = True
-    n -= at
-    if (first ^ request[0]) & 0xF0 != 0x10 or n != len(request[1]):
-        return _PROTOCOL
-    for k in range(min(n, len(protocol.granted))):
-        code = framing.rx[at + k]  # MQTT-3.9.3-1, MQTT-3.11.3-1: in order
-        protocol.granted[k] = 0 if code == _NO_SUBSCRIPTION else code
-        if code > 127:
-            protocol.v5.reason = code
-            if not request[2]:
-                request[2].extend(bytes(n))  # then the client looks for what was refused
-    protocol._known = protocol._asked
-    protocol._ask_next()
-    return _HANDLED
+    event = protocol._on_request_ack(first, at)
+    if request and request is not protocol.request:  # that was its answer
+        codes = request[3]
+        for k in range(len(codes)):
+            if codes[k] == _NO_SUBSCRIPTION:
+                codes[k] = 0
+            elif codes[k] > 127:
+                protocol.v5.reason = codes[k]
+    return event

@@ -18,13 +18,12 @@ from .protocol import Protocol
 from .terms import (
     Options,
     block,
-    check_options,
+    check_request,
     connect,
     goodbye,
     read_codes,
     read_connack,
     read_disconnect,
-    write_request,
 )
 
 # Options of a subscription, to be added to its QoS.
@@ -276,11 +275,9 @@ class Protocol5(Protocol):
     # --- subscriptions -----------------------------------------------------------------------
 
     def ask(self, request, filters, known):
-        """As Protocol; raises ValueError for options that may not be."""
-        check_options(request)
+        """As Protocol; raises what `check_request()` does."""
+        check_request(self, request, filters[known:])
         Protocol.ask(self, request, filters, known)
-
-    _write_request = write_request
 
     # --- publishing --------------------------------------------------------------------------
 

@@ -50,6 +50,18 @@ def test_b2c_publish_before_suback_is_handled_as_any_other():
     d.c2b(puback(9))
 
 
+def test_c2b_subscribe_whose_wait_a_handler_ends_raises():
+    """31-3.9-SUBACK: what was not answered is not granted.
+
+    C: SUBSCRIBE 1
+    B: PUBLISH, in whose handler the program disconnects
+    """
+    d = Dialogue()
+    d.client.on_message = lambda message: d.client.disconnect()
+    d.stream.answer(subscribe(1, (b"a", 1)), publish(b"t", b"x"))
+    assert code_of(d.client.subscribe, "a", 1) == CLOSED
+
+
 def test_c2b_unsubscribe_is_confirmed_by_its_id():
     """31-3.10-UNSUB: one or more filters.
 
