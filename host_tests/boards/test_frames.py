@@ -46,7 +46,6 @@ MAY_BE_LARGE = {
     "transport.open_stream": CONNECTS,
     "transport.open_tcp": CONNECTS,
     "v5.Protocol5.__init__": CONSTRUCTS,
-    "v5.Protocol5.set_times": CONSTRUCTS,
 }
 # Modules of which all runs at such a time.
 MAY_BE_LARGE_IN = {

@@ -81,7 +81,10 @@ class Side:
         self.protocol.mqueue_store_qos0 = store_qos0
         self.protocol.last_id = last_id
         self.protocol.open(b"dev", 5)
-        self.protocol.set_times(60, 5 if level < 5 else 0, 20, 10)
+        self.protocol.keepalive_ms = 60_000
+        self.protocol.retry_ms = 5_000 if level < 5 else 0
+        self.protocol.held_ms = 20_000
+        self.protocol.timeout_ms = 10_000
         self.said = []  # what received() and tick() returned, but for "more has to come"
 
     def feed(self, data):

@@ -457,9 +457,9 @@ def _refused_and_forgotten(on_refusal):
     return wrong
 
 
-def _retry_at_level_5(set_times):
+def _retry_at_level_5(begin):
     def wrong(protocol, *more):
-        set_times(protocol, *more)
+        begin(protocol, *more)
         protocol.retry_ms = 30_000
 
     return wrong
@@ -697,7 +697,7 @@ WRONG = {
         *_first_part(1, "up=111 window=3 level=5 receive=1", "MQTT-4.3.3-5"),
     ),
     "5: sent again on one connection": Wrong(
-        Protocol5, "set_times", _retry_at_level_5,
+        Protocol5, "begin", _retry_at_level_5,
         *_first_part(1, "up=222 window=3 level=5 receive=1", "MQTT-4.4.0-1"),
     ),
     "5: age not counted down": Wrong(

@@ -143,7 +143,7 @@ class MQTTClient:
         check_range("max_inflight", max_inflight, 1, 65534)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65534 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
-        check_range("retry_interval", retry_interval, 0, 3600)
+        check_range("retry_interval", retry_interval, 0, LEVELS[level][3])
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
         check_range("max_subscriptions", max_subscriptions, 0, 65535)
         check_range("connect_timeout", connect_timeout, 1, 3600)
@@ -189,7 +189,10 @@ class MQTTClient:
             level,
             max_subscriptions,
         )
-        protocol.set_times(keepalive, retry_interval, await_rel_timeout, connect_timeout)
+        protocol.keepalive_ms = keepalive * 1000
+        protocol.retry_ms = retry_interval * 1000
+        protocol.held_ms = await_rel_timeout * 1000
+        protocol.timeout_ms = connect_timeout * 1000
         protocol.mqueue_store_qos0 = mqueue_store_qos0
         # The broker may hold ids that an earlier life used, and a reset forgot.
         protocol.last_id = random.getrandbits(16) % 65535
@@ -239,12 +242,10 @@ class MQTTClient:
             return protocol.count - protocol.inflight()
         if name == "is_connected":
             return protocol.state == _ONLINE
-        if name == "stats":
-            return protocol.stats
         if name == "keepalive":
             return protocol.keepalive_ms // 1000
-        if name == "v5":
-            return protocol.v5
+        if name == "stats" or name == "v5":
+            return getattr(protocol, name)
         raise AttributeError(name)
 
     # --- publishing ----------------------------------------------------------------------

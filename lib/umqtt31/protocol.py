@@ -152,6 +152,8 @@ class Protocol:
     one since the front set it to False.  `has_moved`: since
     `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
     the last one, so what was sent since then went out at that time or later.
+    `keepalive_ms`; `retry_ms`: until all is sent again, 0 for never; `held_ms`: that a received
+    QoS 2 id waits for its PUBREL; `timeout_ms`: that the stream may take nothing.
     """
 
     # What level 5 makes in another way.
@@ -177,15 +179,14 @@ class Protocol:
         self._is_requested = self._was_requested = False
         self._checked = self  # or the topic that was found valid last
         self._topic_end = 4  # in a short packet
-        self.held = self._buffers = self.write = None
+        self.held = self._buffers = self.write = self._format = self._tx = self.out = None
         self._is_putting = False
         self.keepalive_ms = self.retry_ms = self.held_ms = self.timeout_ms = 0
         n = window + queue
         self.store = store
         self.window = window
         self._queue = queue
-        self._size = size
-        self._format = "%ds" % size
+        self._size = size  # of packets, until resize()
         self.level = level
         self._section = level // 5  # bytes of a PUBLISH that say that it has no properties
         self._n = n
@@ -214,47 +215,38 @@ class Protocol:
         self._waits = bytearray(n)
         self._acks = bytearray(self._acks_bytes)
         self._spare_acks = bytearray(self._acks_bytes)
-        self._tx = self.out = new_buffer(size)
 
     def open(self, client_id, held):
         """Allocate what is left: the store's part, and room for `held` received ids."""
         self.store.level = self.level
         # Called before each packet, so that none overtakes its record.
         self.commit = self.store.commit
-        self._make_buffers(client_id, held)
+        self._make_buffers(client_id, held, self._size)
         self.held = getattr(self.store, "Held", Held)(held, self.store)
 
     def resize(self, size):
         """Packets may have `size` bytes from now on; nothing is under way, and the store
         keeps nothing but messages.  Allocates."""
+        self._make_buffers(None, 0, size)
+
+    def _make_buffers(self, client_id, held, size):
         self._size = size
         self._format = "%ds" % size
         self._tx = self.out = self._buffers = None  # before the new ones come
         self._tx = self.out = new_buffer(size)
-        self._make_buffers(None, 0)
-
-    def _make_buffers(self, client_id, held):
         store = self.store
-        store.open(client_id, self._n, self._size, held)
+        store.open(client_id, self._n, size, held)
         # Where the packet of each slot is encoded: where it is kept, if there is room for how it
         # is copied; else in one buffer for all, from which the store is given it.
         self._buffers = getattr(store, "buffers", None) if HAS_SLICES else None
         self._is_putting = not self._buffers
         if self._is_putting:
-            self._buffers = [new_buffer(self._size)] * self._n
+            self._buffers = [new_buffer(size)] * self._n
         # Up to which length a message takes the fast way; longer ones have more header.
         self.lock(False)
         # How many messages there may be so that one more takes it: the window, unless it has
         # to wait for a record.
         self._direct = 0 if self.is_ordered or store.is_deferred else self.window
-
-    def set_times(self, keepalive, retry, held, timeout):
-        """Seconds: keep alive; until all is sent again, 0 for never; that a received
-        QoS 2 id waits for its PUBREL; that the stream may take nothing."""
-        self.keepalive_ms = keepalive * 1000
-        self.retry_ms = retry * 1000
-        self.held_ms = held * 1000
-        self.timeout_ms = timeout * 1000
 
     def use(self, rx):
         """Receive into `rx` from now on, as `Framing.use()`.  Allocates, and then nothing
@@ -1090,21 +1082,15 @@ class Protocol:
 
     def expires_in(self, now, most):
         """Ticks until the first waiting message is too old, `most` at most."""
-        k = self._next_aged(self.count - self.unsent) if self.aged else -1
-        while k >= 0:
-            left = ticks_diff(self._expiry[self._slot(k)], now)
-            if left < most:
-                most = left
-            k = self._next_aged(k + 1)
-        return most
-
-    def _next_aged(self, k):
-        # The first message from `k` on that has an age and waits, -1 for none.
+        k = self.count - self.unsent if self.aged else self.count
         while k < self.count:
-            if self._waits[self._slot(k)] & _AGED:
-                return k
+            slot = self._slot(k)
+            if self._waits[slot] & _AGED:
+                left = ticks_diff(self._expiry[slot], now)
+                if left < most:
+                    most = left
             k += 1
-        return -1
+        return most
 
     def refuse(self, slot, reason):
         """The message in `slot` is to be given up, as what is too old is."""

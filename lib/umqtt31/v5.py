@@ -162,12 +162,6 @@ class Protocol5(Protocol):
         self._age = self._alias = 0  # 0: none; an age is in seconds
         self._has_ages = False
 
-    def set_times(self, keepalive, retry, held, timeout):
-        """As Protocol; MQTT-4.4.0-1: only a new connection repeats."""
-        if retry:
-            raise ValueError("retry_interval must be 0 at level 5")
-        Protocol.set_times(self, keepalive, retry, held, timeout)
-
     # --- connections -------------------------------------------------------------------------
 
     connect_packet = connect
