@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "topic": set(),
     "levels": set(),
     "packettypes": set(),
-    "packet": {"packettypes"},
+    "packet": set(),
     # stores
     "ram": set(),
     "held": set(),
@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "fileblockdevice": set(),
     # the protocol, without I/O
     "framing": set(),
-    "message": {"topic", "cpython"},
+    "message": {"topic"},
     "giveup": set(),
     "recovery": set(),
     "protocol": {"framing", "held", "levels", "message", "packet", "topic"},
@@ -59,7 +59,7 @@ MAY_IMPORT = {
     # streams
     "tlserror": set(),
     "tls": {"cpython", "tlserror"},
-    "transport": {"cpython", "tls"},
+    "transport": {"tls"},
     # fronts
     "ordered": set(),
     "client": {

@@ -27,9 +27,9 @@ from .client import MQTTClient  # noqa: E402
 from .errors import MQTTError  # noqa: E402
 
 if sys.implementation.name == "cpython":
-    from .cpython import list_all
+    from .cpython import replace
 
-    list_all(MQTTClient, sys.modules["umqtt31.message"].Message)
+    replace()
 
 
 def __getattr__(name):

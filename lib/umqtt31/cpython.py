@@ -73,6 +73,13 @@ _PROPERTIES = (
 )
 
 
+def replace():
+    """Give the modules that are loaded by now streams as MicroPython's."""
+    sys.modules["umqtt31.message"].BytesIO = BytesIO
+    sys.modules["umqtt31.transport"].socket = socket
+    list_all(sys.modules["umqtt31.client"].MQTTClient, sys.modules["umqtt31.message"].Message)
+
+
 def list_all(*classes):
     """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
 

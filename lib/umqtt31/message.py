@@ -4,14 +4,9 @@ One object serves every message of a client and is valid until the handler
 returns.  Only `topic` and `payload` allocate.  MQTT 3.1 §3.3.
 """
 
-import sys
+from io import BytesIO
 
 from .topic import matches
-
-if sys.implementation.name == "cpython":
-    from .cpython import BytesIO
-else:
-    from io import BytesIO
 
 # A builtin is found only behind a miss in the module and a linear search.
 _bytes = bytes

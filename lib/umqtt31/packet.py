@@ -10,9 +10,6 @@ from struct import pack_into
 
 from micropython import const
 
-if sys.implementation.name == "cpython":
-    from .packettypes import *  # noqa: F403 - the packet types by name, for host tools
-
 _PACKET_CONNECT = const(0x10)
 
 # How bytes are copied in C without allocating: `buf[a:b] = data`, but up to MicroPython

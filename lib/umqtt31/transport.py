@@ -4,19 +4,15 @@ A stream has MicroPython's methods `readinto(buf, n)`, `write(buf, off, n)` and
 `close()`, and never waits.
 """
 
-import sys
-
 from micropython import const
 
 from .errors import MQTTError, number_of
 
-if sys.implementation.name == "cpython":
-    from .cpython import socket
-else:
-    try:
-        import socket
-    except ImportError:  # a build without a network: connect(stream=…) works
-        socket = None
+try:
+    import socket
+except ImportError:  # a build without a network: connect(stream=…) works
+    socket = None
+
 
 _NETWORK = const(256)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 if importlib.util.find_spec("umqtt31") is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from umqtt31 import packet, topic
+from umqtt31 import packettypes as packet
+from umqtt31 import topic
 
 __all__ = ["is_filter", "matches", "packet", "topic"]
 
