@@ -50,7 +50,7 @@ def test_all_cores_judge_as_many_buckets(megabytes, cores, wanted):
 
 @pytest.mark.parametrize(
     ("buckets", "cores", "wanted"),
-    [(1, 2, 2), (2, 2, 2), (4, 2, 2), (5, 2, 4), (8, 2, 4), (8, 8, 8), (4092, 12, 2052)],
+    [(1, 2, 1), (2, 2, 2), (4, 2, 2), (5, 2, 4), (8, 2, 4), (8, 32, 8), (4092, 12, 2052)],
 )
 def test_behind_the_judging_all_cores_have_half_as_many_buckets(buckets, cores, wanted):
     assert job.count_later_buckets(buckets, cores) == wanted

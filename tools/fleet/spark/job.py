@@ -66,11 +66,11 @@ def count_buckets(sources, cores):
 
 
 def count_later_buckets(buckets, cores):
-    """How many the steps behind the judging have: half as many, and as many for each core.
+    """How many the steps behind the judging have: half as many, the same number for each core.
 
     Messages take half the memory that packets do, and a task costs as much as 20,000 of them.
     """
-    return int(cores * -(-buckets // (2 * cores)))
+    return min(buckets, cores * -(-buckets // (2 * cores)))
 
 
 def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None):
