@@ -328,15 +328,16 @@ def test_fewer_slots_than_once_were_used_is_fine():
     assert again.get(1, buf) == 6
 
 
-def test_smaller_packets_than_stored_are_refused_with_the_size_needed():
+@pytest.mark.parametrize(("before", "now"), [(200, 100), (1000, 20)])
+def test_smaller_packets_than_stored_are_refused_with_the_size_needed(before, now):
     flash = board_flash()
-    journal = opened(flash)
-    put(journal, 0, 1, b"x" * 200)
-    with pytest.raises(MQTTError, match="raise buffer_size to 200"):
-        opened(flash, slot_bytes=100)
+    journal = opened(flash, slot_bytes=before)
+    put(journal, 0, 1, b"x" * before)
+    with pytest.raises(MQTTError, match=f"raise buffer_size to {before}"):
+        opened(flash, slot_bytes=now)
     journal.remove(0)
     journal.sync()
-    opened(flash, slot_bytes=100)
+    opened(flash, slot_bytes=now)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,26 @@ def test_entry_numbers_near_their_end_when_all_is_done_then_begin_anew(before):
     assert life.journal._next_number < _HIGH
 
 
+@pytest.mark.parametrize("high", [1 << 8, 1 << 16, 1 << 24])
+def test_page_numbers_when_they_take_another_byte_are_found_again(high):
+    setting = Setting(blocks=6, slots=5, held_slots=7)
+    flash = setting.flash()
+    life = Life(setting, flash)
+    ring = life.journal._ring
+    # The first place of the ring, as before, but of a turn that ends just beyond.
+    ring.oldest = ring.told = block = (high // ring.pages - 1) * ring.blocks
+    ring.newest = block - 1
+    ring.next_page = block * ring.block_pages
+    for k, call in enumerate(walk(1, Setting(), 400)):
+        life.do(call)
+        if k % 19 == 18:
+            life.do(("sync",))
+            state = life.model.state
+            life = Life(setting, flash)
+            assert life.state == state
+    assert life.journal._ring.next_page > high
+
+
 def test_two_journals_beside_each_other_never_touch_what_is_the_others():
     flash = Flash(16)
 
