@@ -143,7 +143,7 @@ class MQTTClient:
         check_range("max_inflight", max_inflight, 1, 65534)
         check_range("max_mqueue_len", max_mqueue_len, 0, 65534 - max_inflight)
         check_range("max_awaiting_rel", max_awaiting_rel, 1, 65535)
-        check_range("retry_interval", retry_interval, 0, LEVELS[level][3])
+        check_range("retry_interval at level %d" % level, retry_interval, 0, LEVELS[level][3])
         check_range("await_rel_timeout", await_rel_timeout, 1, 86400)
         check_range("max_subscriptions", max_subscriptions, 0, 65535)
         check_range("connect_timeout", connect_timeout, 1, 3600)

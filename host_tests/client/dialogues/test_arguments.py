@@ -75,6 +75,13 @@ def test_options_at_their_limits_are_taken():
         MQTTClient("dev", "broker", **options)
 
 
+def test_retry_interval_that_a_level_does_not_have_is_refused_with_the_level():
+    error = error_of(MQTTClient, "dev", "broker", level=5, retry_interval=30)
+    assert isinstance(error, ValueError)
+    assert str(error).startswith("retry_interval at level 5 must be 0 "), error
+    MQTTClient("dev", "broker", level=5, retry_interval=0)
+
+
 def test_client_id_of_another_type_is_refused():
     for bad in (None, 5, ["dev"]):
         assert isinstance(error_of(MQTTClient, bad, "broker"), (TypeError, ValueError))
