@@ -10,20 +10,25 @@ from tools.standin.nor import Flash
 _HIGH = 1 << 29  # half way to where a number takes heap on a board
 
 
+def walked(life, setting, flash, calls, every):
+    """Do `calls`, with a reset behind each `every` of them -> the last life."""
+    for k, call in enumerate(calls):
+        life.do(call)
+        if k % every == every - 1:
+            life.do(("sync",))
+            state = life.model.state
+            life = Life(setting, flash)
+            assert life.state == state
+    return life
+
+
 @pytest.mark.parametrize("before", [2, 40, 150])
 def test_entry_numbers_near_their_end_when_all_is_done_then_begin_anew(before):
     setting = Setting(blocks=6, slots=5, held_slots=7)
     flash = setting.flash()
     life = Life(setting, flash)
     life.journal._next_number = _HIGH - before
-    calls = list(walk(before, Setting(), 600))
-    for k, call in enumerate(calls):
-        life.do(call)
-        if k % 97 == 96:
-            life.do(("sync",))
-            state = life.model.state
-            life = Life(setting, flash)
-            assert life.state == state
+    life = walked(life, setting, flash, walk(before, Setting(), 600), 97)
     assert life.journal._next_number < _HIGH
 
 
@@ -37,13 +42,7 @@ def test_page_numbers_when_they_take_another_byte_are_found_again(high):
     ring.oldest = ring.told = block = (high // ring.pages - 1) * ring.blocks
     ring.newest = block - 1
     ring.next_page = block * ring.block_pages
-    for k, call in enumerate(walk(1, Setting(), 400)):
-        life.do(call)
-        if k % 19 == 18:
-            life.do(("sync",))
-            state = life.model.state
-            life = Life(setting, flash)
-            assert life.state == state
+    life = walked(life, setting, flash, walk(1, Setting(), 400), 19)
     assert life.journal._ring.next_page > high
 
 
