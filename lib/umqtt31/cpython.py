@@ -74,15 +74,14 @@ _PROPERTIES = (
 
 
 def replace():
-    """Give the modules that are loaded by now streams as MicroPython's."""
+    """Give the modules that are loaded by now what MicroPython has: its streams, and names
+    that `__getattr__` answers in dir()."""
     sys.modules["umqtt31.message"].BytesIO = BytesIO
     sys.modules["umqtt31.transport"].socket = socket
-    list_all(sys.modules["umqtt31.client"].MQTTClient, sys.modules["umqtt31.message"].Message)
+    _list_all(sys.modules["umqtt31.client"].MQTTClient, sys.modules["umqtt31.message"].Message)
 
 
-def list_all(*classes):
-    """Let dir() show what `__getattr__` answers, as MicroPython's does by itself."""
-
+def _list_all(*classes):
     def names(self):
         found = object.__dir__(self) + [one for one in _ANSWERED if hasattr(self, one)]
         return found + list(_PROPERTIES if hasattr(self, "property_into") else ())
