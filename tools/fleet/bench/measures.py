@@ -333,7 +333,7 @@ def run(names, folder, packets, repeat):
     bench = Bench(Path(folder), packets, repeat)
     for name in names or MEASURES:
         MEASURES[name](bench)
-    table = Table(title=f"{packets:,} packets, median of {repeat}")
+    table = Table(title=f"{packets:,} packets, medians of {repeat} and more")
     for column in ("what", "measured", "budget"):
         table.add_column(column)
     for row in bench.rows:
