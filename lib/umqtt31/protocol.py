@@ -683,6 +683,7 @@ class Protocol:
             slot = self._order[self.first]
             if (
                 self._waits[slot] & ~(_RELEASED | _OLD) == first + _WAS_SENT
+                and not first & 15  # or it looks like one that was not sent
                 and first & 0x30 != _DONE  # nor is it _OWE_PUBREL
                 and self.state == _ONLINE
                 and self._ids[slot] == head[2] << 8 | head[3]

@@ -15,7 +15,7 @@ from host_tests.client.wire import (
     suback,
     unsuback,
 )
-from umqtt31 import CLOSED, NETWORK, PROTOCOL, TOO_LARGE
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, TOO_LARGE, MQTTError
 
 # What level 5 does in their place is in `level_5/`.
 BELOW_5 = (
@@ -70,6 +70,24 @@ def test_b2c_answers_of_a_wrong_length_are_a_protocol_error():
             d.stream.feed(packet(first, body))
             assert code_of(d.work) == PROTOCOL, (first, body)
             assert d.client.inflight == 1
+
+
+def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
+    """311-4.8.0-1: packets that no broker sends, as long as an answer, with the id of a message
+    that the stream has no room for.
+    """
+    for qos, max_age in ((1, 0), (1, 60), (2, 0), (2, 60)):
+        for first in range(16, 256):
+            d = Dialogue()
+            d.stream.is_blocked = True
+            d.client.ping()
+            d.publish(b"1", qos, max_age=max_age)
+            d.stream.feed(bytes((first, 2, 0, 1)))
+            try:
+                d.work()
+            except MQTTError as error:
+                assert error.code != NETWORK
+            assert d.client.queued == 1, hex(first)
 
 
 # 311-4.8.0-1.
