@@ -307,8 +307,8 @@ class MQTTClient(_client.MQTTClient):
         finally:
             if self._protocol.left:
                 self._close()  # the stream takes nothing
-            super().disconnect()
             self._end()
+            super().disconnect()
 
     # --- messages ------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.aio_dialogue import Desk, qos1, raised_by
 from host_tests.client.dialogue import modules_with
-from umqtt31 import CLOSED, TOO_LARGE, MQTTError
+from host_tests.client.flash import FailingFlash
+from umqtt31 import CLOSED, JOURNAL, TOO_LARGE, MQTTError
 
 
 def test_subscribe_goes_on_after_a_lost_connection():
@@ -226,6 +227,24 @@ def test_disconnect_ends_loops_and_tells_who_waits():
         assert (await raised_by(flushing)).code == 258
 
     Desk().run(main)
+
+
+def test_disconnect_tells_who_waits_also_when_the_journal_fails():
+    flash = FailingFlash()
+
+    async def main(desk):
+        client, stream = await desk.connected()
+        client.publish_nowait(b"t", b"a", qos=1)
+        waiting = asyncio.create_task(client.reconnected())
+        await asyncio.sleep(0)
+        stream.feed(wire.puback(1))
+        client.poll()  # that it is done is not on flash yet
+        flash.failures = 1000
+        assert (await raised_by(client.disconnect())).code == JOURNAL
+        assert (await raised_by(waiting)).code == CLOSED
+        assert stream.is_closed
+
+    Desk(store=flash.journal()).run(main)
 
 
 def test_reconnected_returns_with_the_next_connection():
