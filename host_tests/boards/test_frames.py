@@ -28,6 +28,7 @@ MAY_BE_LARGE = {
     "client.MQTTClient._make_room": GIVES_UP,
     "client.MQTTClient._give_up": GIVES_UP,
     "client.MQTTClient._drain": ENDS,
+    "client.MQTTClient.disconnect": ENDS,
     "codes.refusal": RAISES,
     "errors.MQTTError.__init__": RAISES,
     "fileblockdevice.FileBlockDevice.__init__": CONSTRUCTS,

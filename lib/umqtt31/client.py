@@ -739,16 +739,16 @@ class MQTTClient:
 
     def disconnect(self):
         """Say goodbye, so that no will is published, and close (§3.14)."""
-        if self._protocol.state == _ONLINE:
-            try:
-                if self._drain():
-                    self._protocol.write_first(_DISCONNECT)
-                    self._drain()
-            except MQTTError:
-                pass  # it is closed either way
-        self._close()
-        self._error = None
-        self._protocol.store.sync()
+        try:
+            if self._protocol.state == _ONLINE and self._drain():
+                self._protocol.write_first(_DISCONNECT)
+                self._drain()
+        except MQTTError:
+            pass  # it is closed either way
+        finally:
+            self._close()
+            self._error = None
+            self._protocol.store.sync()
 
     def _drain(self):
         # Wait until what was written and the answers are out -> are they?

@@ -86,14 +86,20 @@ def block(properties):
     return variable(len(properties)) + properties
 
 
+def _number(v5, name, most):
+    # -> the option of that name.  Raises TypeError, ValueError.
+    number = getattr(v5, name)
+    if not isinstance(number, int) or not 0 <= number <= most:
+        kind = ValueError if isinstance(number, int) else TypeError
+        raise kind("v5.%s must be 0 to %d, not %r" % (name, most, number))
+    return number
+
+
 def connect(protocol, head, flags, keepalive, fields):
     """CONNECT as new bytes; see `packet`."""
     v5 = protocol.v5
-    for name, most in (("topic_aliases", 65535), ("leave_reason", 255)):
-        number = getattr(v5, name)  # what it is good for comes later
-        if not isinstance(number, int) or not 0 <= number <= most:
-            kind = ValueError if isinstance(number, int) else TypeError
-            raise kind("v5.%s must be 0 to %d, not %r" % (name, most, number))
+    _number(v5, "topic_aliases", 65535)  # what they are good for comes later
+    _number(v5, "leave_reason", 255)
     expiry = v5.session_expiry
     if expiry is None:
         expiry = 0 if flags & 2 else _FOR_EVER
@@ -219,9 +225,9 @@ def read_disconnect(protocol):
 def goodbye(protocol, code):
     """The last packet of a connection as bytes: DISCONNECT as the program wants it or,
     after the error `code`, with its reason code; b"" for none."""
-    reason = protocol.v5.leave_reason
     body = b""
     if not code:
+        reason = _number(protocol.v5, "leave_reason", 255)
         body = block(given(protocol.v5.leave_properties, _TO_DISCONNECT))
     elif protocol.left or not protocol.state:
         return b""

@@ -224,6 +224,23 @@ def test_c2b_disconnect_says_what_the_program_wants():
         assert d.stream.is_closed
 
 
+def test_c2b_disconnect_that_cannot_be_written_is_told_by_name_and_closes():
+    for name, bad in (
+        ("leave_reason", "4"),
+        ("leave_reason", None),
+        ("leave_reason", 256),
+        ("leave_reason", -1),
+        ("properties", "4"),
+        ("properties", encode(server_keep_alive=5)),
+    ):
+        d = Dialogue()
+        setattr(d.client.v5, name if name == "leave_reason" else "leave_properties", bad)
+        error = error_of(d.client.disconnect)
+        kind = TypeError if name == "leave_reason" and not isinstance(bad, int) else ValueError
+        assert isinstance(error, kind) and name in str(error), (bad, error)
+        assert d.stream.is_closed and not d.client.is_connected
+
+
 def test_c2b_half_a_packet_is_followed_by_no_disconnect():
     d = Dialogue()
     d.stream.write_most = 3
