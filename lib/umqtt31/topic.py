@@ -38,7 +38,7 @@ def check(topic, is_filter=False):
         if 0 < chars < 32768 and not more:
             return
     before = "filter" if is_filter else "name"
-    topic = bytes(topic)
+    topic = bytes(topic[:64])
     raise ValueError("not a valid topic %s: %r" % (before, topic))
 
 

@@ -76,7 +76,7 @@ def open_stream(opener, address, look_up):
 
     Raises MQTTError (NETWORK), which says where and why, and TypeError.
     """
-    if not (opener or isinstance(address[0], (str, bytes))):
+    if not (opener or address[0] and isinstance(address[0], (str, bytes))):
         raise TypeError("server must be a host name or an address")
     try:
         return opener() if opener else open_tcp(*address, look_up)

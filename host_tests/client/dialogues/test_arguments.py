@@ -7,7 +7,7 @@ from tools.standin.stream import ScriptedStream
 from umqtt31 import TOO_LARGE, Journal, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
-LEVEL_3 = ("test_password_may_be_any_bytes", "test_server_of_another_type_is_refused")
+LEVEL_3 = ("test_password_may_be_any_bytes", "test_server_that_is_none_is_refused")
 LEVEL_5 = ("test_v5_numbers_are_refused_by_name_before_anything_is_sent",)
 
 BAD_OPTIONS = [
@@ -114,9 +114,9 @@ def test_password_may_be_any_bytes():
     assert stream.has_answered()
 
 
-def test_server_of_another_type_is_refused():
+def test_server_that_is_none_is_refused():
     """It is not needed where a stream is given."""
-    for bad in (None, 5, ["broker"]):
+    for bad in (None, 5, ["broker"], "", b""):
         client = MQTTClient("dev", bad)
         error = error_of(client.connect)
         assert isinstance(error, TypeError) and "server" in str(error), (bad, error)
@@ -200,6 +200,15 @@ def test_qos_that_is_not_0_to_2_is_refused_by_name_and_nothing_changes():
             assert isinstance(error_of(call, b"t", b"x", qos=bad), TypeError), bad
     d.c2b()
     assert d.client.inflight + d.client.queued == 0
+
+
+def test_wrong_topic_is_told_in_a_text_of_bounded_length():
+    """A small heap has no room for a long one twice more."""
+    d = Dialogue(is_connected=False)
+    for call in (d.client.publish, d.client.set_last_will):
+        error = error_of(call, b"a/b#c" + bytes(60000), b"x")
+        assert isinstance(error, ValueError)
+        assert "a/b#c" in str(error) and len(str(error)) < 400, len(str(error))
 
 
 def test_list_of_filters_without_their_qos_is_refused_by_name():
