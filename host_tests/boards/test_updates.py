@@ -7,8 +7,12 @@ loses its power at every flash operation of an update.
 import contextlib
 import hashlib
 import re
+from types import SimpleNamespace
 
+import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.reasoncodes import ReasonCode
 
 from host_tests.boards.console import drained, read_until
 from tools.boards import release, watch
@@ -283,6 +287,84 @@ def test_rollout_overhears_words_about_other_bundles():
     assert not rollout.is_over
 
 
+class SlowClient:
+    """A paho client, and its clock: a connection opens at `connects_at` seconds and ends at
+    `ends_at`; `device` is what each device answers to an offer."""
+
+    def __init__(self, connects_at, ends_at=None, device=None):
+        self.connects_at, self.ends_at, self.device = connects_at, ends_at, device
+        self.now = 0.0
+        self.tries = []
+        self.sent = []
+        self._is_connected = False
+
+    def is_connected(self):
+        return self._is_connected
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def loop(self, timeout):
+        if self.ends_at is not None and self.now >= self.ends_at:
+            self._is_connected = False
+            return paho.MQTT_ERR_CONN_LOST
+        self.now += timeout
+        if not self._is_connected and self.now >= self.connects_at:
+            self._is_connected = True
+            self.on_connect(self, None, None, ReasonCode(PacketTypes.CONNACK), None)
+        return paho.MQTT_ERR_SUCCESS
+
+    def reconnect(self):
+        self.tries.append(self.now)
+        if self.now < self.connects_at:
+            raise ConnectionRefusedError
+        self.ends_at = None
+
+    def subscribe(self, topic, qos):
+        pass
+
+    def publish(self, topic, payload, qos):
+        self.sent.append((self.now, topic))
+        if self.device and payload[:1] == b"O":
+            answer = f"{ID.hex()} {self.device}".encode()
+            self.on_message(self, None, SimpleNamespace(topic=f"{topic}/answer", payload=answer))
+
+
+def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
+    """Each second it opened another one, and no device ever heard of the bundle."""
+    client, lines = SlowClient(connects_at=5, device="running"), []
+    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")]), lines.append, client)
+    assert client.tries == []
+    assert lines == ["a: running"]
+
+
+def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
+    """Devices failed for want of a word, and the queue filled with offers that they got later."""
+    client, lines = SlowClient(connects_at=0, ends_at=20), []
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], patience_s=100)
+    away = {"from": None}
+
+    def tell(line):
+        lines.append(line)
+        if line == "the broker is gone; waiting for it":
+            away["from"] = client.now
+            client.connects_at = client.now + 300
+        elif line == "connected again":
+            away["sent"] = [at for at, _ in client.sent if at > away["from"]]
+            client.device = "running"
+
+    carry_out(client, rollout, tell, client)
+    quiet = "0 of 1 run it, 1 under way, 0 failed"
+    assert lines[:2] == ["a: offered", "the broker is gone; waiting for it"]
+    assert lines[2:-2] == [quiet] * 9
+    assert lines[-2:] == ["connected again", "a: running"]
+    assert away["sent"] == []
+    assert 250 < len(client.tries) <= 301
+
+
 # --- real MicroPython -------------------------------------------------------------
 
 
@@ -324,12 +406,12 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         client = watch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
-        carry_out(client, Rollout(bundle, fleet, 20, 60), lambda device: None)
+        carry_out(client, Rollout(bundle, fleet, 20, 60), print)
         assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
         broken = newer(files) | {"start.mpy": b"no bytecode"}
         bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
         fleet = [Device("good-1", f"{prefix}/good-1")]
-        carry_out(client, Rollout(bundle, fleet, 20, 60), lambda device: None)
+        carry_out(client, Rollout(bundle, fleet, 20, 60), print)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
     for board in boards.values():
         board.cut_power()

@@ -71,16 +71,7 @@ def rollout(broker, bundle, fleet, prefix, at_once, patience):
     data = bundle.read_bytes()
     read_base(data, shown(bundle))  # every device would take it whole, and then refuse it
     devices = rolling.read_fleet(fleet, prefix)
-    told: dict[str, str] = {}
-
-    def tell(device):
-        percent = 100 * device.have // len(data) // 10 * 10
-        text = f"{device.state} {percent} %" if device.state == "sending" else device.state
-        if told.get(device.name) != text:
-            told[device.name] = text
-            click.echo(f"{device.name}: {text}" + (f": {device.why}" if device.why else ""))
-
-    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), tell)
+    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), click.echo)
     failed = sum(device.state == rolling.FAILED for device in devices)
     click.echo(f"{len(devices) - failed} of {len(devices)} devices run it")
     if failed:

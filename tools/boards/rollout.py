@@ -5,11 +5,14 @@ much it has; what it does not confirm is sent again from there, after resets of 
 of the broker or of this program.
 """
 
+import contextlib
 import csv
 import hashlib
 import time
 from collections import deque
 from dataclasses import dataclass
+
+import paho.mqtt.client as paho
 
 from .config import keys
 from .errors import BoardError
@@ -18,7 +21,10 @@ from .places import shown
 WINDOW = 4  # chunks on the way
 _RETRY_S = 10
 _STAGED_RETRY_S = 60  # its last word may be lost, while it restarts
-RUNNING, FAILED = "running", "failed"
+_WAIT_S = 0.2
+_AGAIN_S = 1  # from one try to connect to the next
+_QUIET_S = 30
+WAITING, RUNNING, FAILED = "waiting", "running", "failed"
 
 
 @dataclass
@@ -27,7 +33,7 @@ class Device:
 
     name: str
     root: str  # of its topics
-    state: str = "waiting"
+    state: str = WAITING
     why: str = ""
     have: int = 0
     sent: int = 0
@@ -60,6 +66,19 @@ class Rollout:
     def is_over(self):
         """Has every device ended?"""
         return all(device.is_over for device in self.devices.values())
+
+    def summary(self):
+        """How far it is, in one line."""
+        states = [device.state for device in self.devices.values()]
+        running, failed = states.count(RUNNING), states.count(FAILED)
+        under_way = len(states) - running - failed - states.count(WAITING)
+        return f"{running} of {len(states)} run it, {under_way} under way, {failed} failed"
+
+    def text_of(self, device):
+        """How far one of them is."""
+        if device.state == "sending":
+            return f"sending {100 * device.have // len(self.bundle) // 10 * 10} %"
+        return f"{device.state}: {device.why}" if device.why else device.state
 
     def work(self, now):
         """What is to be published now: (topic, payload) of each; call it every second or so."""
@@ -159,52 +178,92 @@ def _rows(lines):
     ]
 
 
-def run(client, rollout, on_change):
-    """Carry out `rollout` over the connected paho `client`; `on_change` hears each device
-    whenever its state or progress changes.  Returns when all devices have ended."""
-    seen: dict[str, tuple] = {}
-    # One for each site; 500 at once are more than some brokers take.
-    filters = {f"{root.rpartition('/')[0]}/+/update/answer" for root in rollout.devices}
+def run(client, rollout, on_line, clock=time):
+    """Carry out `rollout` over the paho `client`, until all devices have ended.
 
-    def send(messages):
-        for topic, payload in messages:
-            client.publish(topic, payload, qos=1)
+    `on_line` hears what is to be told: what becomes of each device and of the connection,
+    and how far all is where nothing was told for a while.  `clock` as time is.
+    """
+    carrier = _Carrier(client, rollout, on_line, clock)
+    while not rollout.is_over:
+        carrier.step()
 
-    def hear(client, data, message):
-        send(rollout.hear(message.topic, message.payload, time.monotonic()))
 
-    def subscribe():
-        for one in filters:
-            client.subscribe(one, 1)
+class _Carrier:
+    # Its time stands still without a connection: no device is to blame for that, and what
+    # is published meanwhile would only wait in `client`.
 
-    def begin(client, data, flags, reason, properties):
+    def __init__(self, client, rollout, on_line, clock):
+        self._client = client
+        self._rollout = rollout
+        self._on_line = on_line
+        self._clock = clock
+        self._last_s = self._told_s = clock.monotonic()
+        self._tried_s = self._last_s - _AGAIN_S
+        self._online_s = 0.0
+        self._worked_s = -1.0
+        self._is_lost = False
+        self._seen = {}
+        client.on_connect, client.on_message = self._begin, self._hear
+        if client.is_connected():
+            self._subscribe()
+
+    def step(self):
+        is_open = self._client.loop(timeout=_WAIT_S) == paho.MQTT_ERR_SUCCESS
+        if not is_open:
+            self._clock.sleep(_WAIT_S)  # there was nothing to wait for
+        now = self._clock.monotonic()
+        if self._client.is_connected():
+            self._online_s += now - self._last_s
+            self._work()
+        elif not is_open and now - self._tried_s >= _AGAIN_S:
+            self._tried_s = now
+            self._reconnect()
+        self._last_s = now
+        self._tell_devices()
+        if now - self._told_s >= _QUIET_S:
+            self._tell(self._rollout.summary())
+
+    def _work(self):
+        if self._is_lost:
+            self._is_lost = False
+            self._tell("connected again")
+        if self._online_s - self._worked_s >= 1:
+            self._worked_s = self._online_s
+            self._send(self._rollout.work(self._online_s))
+
+    def _reconnect(self):
+        if not self._is_lost:
+            self._is_lost = True
+            self._tell("the broker is gone; waiting for it")
+        with contextlib.suppress(OSError):
+            self._client.reconnect()
+
+    def _begin(self, client, data, flags, reason, properties):
         if reason.is_failure:
             raise BoardError(f"the broker refuses: {reason}")
-        subscribe()
+        self._subscribe()
 
-    client.on_message, client.on_connect = hear, begin
-    subscribe()
-    last_s = 0.0
-    while not rollout.is_over:
-        client.loop(timeout=0.2)
-        if not client.is_connected() and time.monotonic() - last_s > 1:
-            _reconnect(client)
-        if time.monotonic() - last_s >= 1:
-            last_s = time.monotonic()
-            send(rollout.work(last_s))
-        _tell(rollout, seen, on_change)
+    def _subscribe(self):
+        # One for each site; 500 at once are more than some brokers take.
+        roots = {root.rpartition("/")[0] for root in self._rollout.devices}
+        for root in sorted(roots):
+            self._client.subscribe(f"{root}/+/update/answer", 1)
 
+    def _hear(self, client, data, message):
+        self._send(self._rollout.hear(message.topic, message.payload, self._online_s))
 
-def _tell(rollout, seen, on_change):
-    for device in rollout.devices.values():
-        now = (device.state, device.have, device.why)
-        if seen.get(device.root) != now:
-            seen[device.root] = now
-            on_change(device)
+    def _send(self, messages):
+        for topic, payload in messages:
+            self._client.publish(topic, payload, qos=1)
 
+    def _tell_devices(self):
+        for device in self._rollout.devices.values():
+            text = self._rollout.text_of(device)
+            if device.state != WAITING and self._seen.get(device.root) != text:
+                self._seen[device.root] = text
+                self._tell(f"{device.name}: {text}")
 
-def _reconnect(client):
-    try:
-        client.reconnect()
-    except OSError:
-        pass  # again in a second; patience is counted per device
+    def _tell(self, line):
+        self._told_s = self._clock.monotonic()
+        self._on_line(line)
