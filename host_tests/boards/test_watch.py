@@ -128,6 +128,29 @@ def test_command_without_what_it_needs_names_the_word_for_make(run, command, mis
     assert f"with make: {missing}=" in result.output
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["watch", "--prefix", "a#"], "'--prefix': allowed: 1 to 64 characters without + #"),
+        (["watch", "--prefix", ""], "'--prefix': allowed: 1 to 64 characters"),
+        (["rollout", "--prefix", "/a"], "'--prefix': allowed: 1 to 64 characters"),
+        (["clock", "--topic", "a/#"], "'--topic': allowed: 1 to 64 characters"),
+        (["clock", "--every", "0"], "'--every': 0 is not in the range x>=1"),
+        (["watch", "--password-file", "empty"], "--password-file goes with --user"),
+        (["watch", "--user", "u", "--password-file", "empty"], "empty is empty"),
+    ],
+)
+def test_options_that_no_broker_takes_are_told(run, tmp_path, monkeypatch, words, text):
+    """They ended with a traceback, or were left out without a word."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    if words[0] == "rollout":
+        words = [*words, "--bundle", "empty", "--fleet", "empty"]
+    result = run(*words, "--server", "127.0.0.1:1")
+    assert result.exit_code == 2
+    assert text in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("server", [":1883", "broker:x", "broker:0", "broker:65536", "broker:1:2"])
 def test_server_that_is_none_is_told(run, server):
     result = run("watch", "--server", server)

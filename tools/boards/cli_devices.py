@@ -24,7 +24,7 @@ def monitor(port, restart):
 
 @click.command()
 @options.broker
-@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
+@options.prefix
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def watch(broker, prefix, as_json):
     """Show readings, health, status and answers of a fleet as they come, until Ctrl-C."""
@@ -38,8 +38,14 @@ def watch(broker, prefix, as_json):
 
 @click.command()
 @options.broker
-@click.option("--topic", default="sensors/time", show_default=True, help="The time_topic.")
-@click.option("--every", default=60, show_default=True, help="Seconds from one to the next.")
+@options.topic("--topic", "sensors/time", "The time_topic.")
+@click.option(
+    "--every",
+    default=60,
+    type=click.IntRange(min=1),
+    show_default=True,
+    help="Seconds from one to the next.",
+)
 def clock(broker, topic, every):
     """Publish the time for boards that reach no NTP server, until Ctrl-C."""
     from .clock import publish_time

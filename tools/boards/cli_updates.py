@@ -58,7 +58,7 @@ def release(board, key, base, number, out, is_plain):
 @click.option(
     "--fleet", cls=options.Needed, type=options.FILE, help="As of provision, or one id a line."
 )
-@click.option("--prefix", default="sensors", show_default=True, help="First levels of all topics.")
+@options.prefix
 @click.option("--at-once", default=20, type=_ONE, show_default=True, help="Devices at a time.")
 @click.option(
     "--patience", default=900, type=_ONE, show_default=True, help="Seconds without a word."

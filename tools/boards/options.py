@@ -59,6 +59,22 @@ firmware = click.option(
 )
 
 
+def _topic(context, parameter, value):
+    from .config import keys
+
+    if not keys.is_allowed("prefix", value):
+        raise click.BadParameter(f"allowed: {keys.allowed('prefix')}")
+    return value
+
+
+def topic(name, default, about):
+    """The option of this name: a topic, or the first levels of one."""
+    return click.option(name, default=default, show_default=True, callback=_topic, help=about)
+
+
+prefix = topic("--prefix", "sensors", "First levels of all topics.")
+
+
 def broker(command):
     """Options that name a broker; the command gets `broker`, a function that connects."""
 
@@ -72,9 +88,13 @@ def broker(command):
     def with_broker(server, user, password_file, ca, cert, cert_key, **others):
         from .watch import connect
 
-        lines = password_file.read_text().splitlines() if password_file else [None]
         if cert and not ca:
             raise click.UsageError("--cert goes with --ca")
+        if password_file and not user:
+            raise click.UsageError("--password-file goes with --user")
+        lines = password_file.read_text().splitlines() if password_file else [None]
+        if not lines:
+            raise click.UsageError(f"{password_file} is empty")
         files = [str(file) if file else None for file in (ca, cert, cert_key)]
         return command(broker=functools.partial(connect, server, user, lines[0], *files), **others)
 
