@@ -75,7 +75,20 @@ READING = envelope(0, (1, 2150), (2, 4520), (5, -61), (200, 7))
             "2026-11-22 03:00:07 hall-1 fault: journal: …",
         ),
         ("sensors/hall-1/fault", b"", "2026-11-22 03:00:07 hall-1 fault: none"),
+        (
+            "sensors/north/hall-1/update/answer",
+            b"0123456789abcdef rolled back",
+            "2026-11-22 03:00:07 hall-1 update: 0123456789abcdef rolled back",
+        ),
+        ("sensors/hall-1/update/answer", b"0123456789abcdef have 946 of 473", None),
+        ("sensors/hall-1/update", b"O12345678\0\0\1\0", None),
         ("sensors/hall-1/command", b"#17 reset", None),
+        (
+            "sensors/hall-1/status",
+            b"up\x1b[2J\n2026-11-22 03:00:07 hall-2 is \xc2\x9b2Joffline",
+            "2026-11-22 03:00:07 hall-1 is up\ufffd[2J\ufffd2026-11-22 03:00:07 hall-2 is "
+            "\ufffd2Joffline",
+        ),
         ("sensors/hall-1/reading/0", b"nonsense", None),
         ("sensors/hall-1/reading/0", READING + b"\0", None),
         ("lonely", b"online", None),
@@ -91,6 +104,9 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
     assert (found["device"], found["kind"], found["time"]) == ("hall-1", "reading", TIME)
     status = json.loads(line_of("sensors/hall-1/status", b"online", ARRIVED, as_json=True))
     assert (status["device"], status["status"]) == ("hall-1", "online")
+    topic, text = "sensors/hall-1/update/answer", b"0123456789abcdef running"
+    update = json.loads(line_of(topic, text, ARRIVED, as_json=True))
+    assert (update["device"], update["update"]) == ("hall-1", text.decode())
 
 
 def started(mosquitto, errors, command, *words):

@@ -13,7 +13,9 @@ from .errors import BoardError
 
 _KEEPALIVE_S = 30
 # What stands before the text of messages that are text.
-_WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: "}
+_UPDATE = "update/answer"
+_WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: ", _UPDATE: "update: "}
+_CHUNK = " have "  # of each chunk, for the rollout alone
 
 
 def line_of(topic, payload, arrived, as_json=False):
@@ -21,27 +23,33 @@ def line_of(topic, payload, arrived, as_json=False):
 
     `arrived` is a datetime with a time zone.
     """
-    *_, kind = topic.rstrip("/").split("/reading/")[0].split("/")
-    device = _device(topic)
+    device, kind = _device_and_kind(topic)
     if device is None or kind == "command":
         return None
     envelope = read_envelope(payload)
     if envelope:
-        return _json(topic, envelope) if as_json else _reading(envelope, arrived)
+        return _json(topic, envelope) if as_json else _printable(_reading(envelope, arrived))
     text = payload.decode(errors="replace")
-    if kind not in _WORDS:
+    if kind not in _WORDS or kind == _UPDATE and _CHUNK in text:
         return None
     if as_json:
-        about = {"topic": topic, "device": device, kind: text, "arrived": arrived.isoformat()}
+        word = kind.partition("/")[0]
+        about = {"topic": topic, "device": device, word: text, "arrived": arrived.isoformat()}
         return json.dumps(about, ensure_ascii=False)
-    return f"{_clock(arrived)} {device} {_WORDS[kind]}{text or 'none'}"
+    return _printable(f"{_clock(arrived)} {device} {_WORDS[kind]}{text or 'none'}")
 
 
-def _device(topic):
-    parts = topic.split("/")
-    if len(parts) > 2 and parts[-2] == "reading":
-        return parts[-3]
-    return parts[-2] if len(parts) > 1 else None
+def _device_and_kind(topic):
+    # The kind is what stands behind the device, ("reading", "0") as "reading/0".
+    *before, device, kind = ["", "", *topic.split("/")]
+    if before[-1] and (device == "reading" or f"{device}/{kind}" == _UPDATE):
+        return before[-1], f"{device}/{kind}"
+    return device or None, kind
+
+
+def _printable(text):
+    # A device says what it likes; on a terminal that may be more than a line of text.
+    return "".join(one if one.isprintable() else "\ufffd" for one in text)
 
 
 def _reading(envelope, arrived):
