@@ -15,6 +15,7 @@ from tools.boards.watch import connect, line_of
 from tools.boards.watch import watch as listen
 from tools.brokers.mosquitto import TLSMosquitto
 from tools.project import ROOT
+from tools.proxy import Proxy
 
 ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
 TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())
@@ -208,6 +209,29 @@ def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_c
     assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
     result = run("watch", *server, "--cert", device_certificates / "one.crt")
     assert result.exit_code == 2
+
+
+def test_watch_says_when_the_connection_is_lost_and_there_again(shared_mosquitto):
+    """It was silent, and tried again after up to two minutes."""
+    said, heard = [], []
+    with Proxy(shared_mosquitto.port) as proxy:
+        client = connect(f"127.0.0.1:{proxy.port}")
+        client.reconnect_delay_set(0, 0)
+
+        def say(text):
+            said.append(text)
+            if text == "connected again":
+                client.publish("lost/hall-1/status", "online")
+
+        def hear(line):
+            heard.append(line)
+            client.disconnect()
+
+        client.on_subscribe = lambda *_: said or proxy.cut()
+        with pytest.raises(BoardError, match="disconnected"):
+            listen(client, "lost", hear, on_text=say)
+    assert said == ["the broker is gone; waiting for it", "connected again"]
+    assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])

@@ -9,6 +9,11 @@ from .places import BUILD, shown, write_private
 from .profile import load_profile
 
 
+def _say(text):
+    # Beside what is shown, which may go to a file.
+    click.echo(text, err=True)
+
+
 @click.command()
 @options.port
 @click.option("--restart", is_flag=True, help="Reset the board first, to see it start.")
@@ -17,7 +22,7 @@ def monitor(port, restart):
     from .monitor import monitor as follow
 
     try:
-        follow(port, restart, on_text=lambda text: click.echo(text, err=True))
+        follow(port, restart, on_text=_say)
     except KeyboardInterrupt:
         click.echo()  # the way to end it, so no failure
 
@@ -31,7 +36,7 @@ def watch(broker, prefix, as_json):
     from .watch import watch as listen
 
     try:
-        listen(broker(), prefix, click.echo, as_json)
+        listen(broker(), prefix, click.echo, as_json, on_text=_say)
     except KeyboardInterrupt:
         click.echo()  # the way to end it, so no failure
 

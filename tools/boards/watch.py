@@ -12,6 +12,7 @@ from .envelope import read_envelope
 from .errors import BoardError
 
 _KEEPALIVE_S = 30
+_LONGEST_PAUSE_S = 10  # from one try to connect again to the next
 # What stands before the text of messages that are text.
 _UPDATE = "update/answer"
 _WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: ", _UPDATE: "update: "}
@@ -41,7 +42,7 @@ def line_of(topic, payload, arrived, as_json=False):
 
 def _device_and_kind(topic):
     # The kind is what stands behind the device, ("reading", "0") as "reading/0".
-    *before, device, kind = ["", "", *topic.split("/")]
+    *before, device, kind = ("//" + topic).split("/")
     if before[-1] and (device == "reading" or f"{device}/{kind}" == _UPDATE):
         return before[-1], f"{device}/{kind}"
     return device or None, kind
@@ -92,6 +93,7 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
     if not host or port and not (port.isdecimal() and 0 < int(port) < 65536):
         raise BoardError(f"{server}: no server; allowed: HOST or HOST:PORT")
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client.reconnect_delay_set(max_delay=_LONGEST_PAUSE_S)
     if user:
         client.username_pw_set(user, password)
     if cleared:
@@ -105,15 +107,26 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
     return client
 
 
-def watch(client, prefix, on_line, as_json=False):
-    """Hand a line for each message below `prefix` to `on_line`, for ever.  BoardError."""
+def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
+    """Hand a line for each message below `prefix` to `on_line`, for ever.  BoardError.
 
-    def subscribe(client, data, flags, reason, properties):
+    `on_text` hears when the connection is lost, and when there is one again.
+    """
+
+    def begin(client, data, flags, reason, properties):
         if reason.is_failure:
             refusals.append(str(reason))
             client.disconnect()
-        else:
-            client.subscribe(f"{prefix}/#", 1)
+            return
+        client.subscribe(f"{prefix}/#", 1)
+        if losses:
+            losses.clear()
+            on_text("connected again")
+
+    def end(client, data, flags, reason, properties):
+        if reason.is_failure and not refusals:
+            losses.append(reason)
+            on_text("the broker is gone; waiting for it")
 
     def hear(client, data, message):
         line = line_of(message.topic, message.payload, datetime.now(UTC), as_json)
@@ -121,6 +134,7 @@ def watch(client, prefix, on_line, as_json=False):
             on_line(line)
 
     refusals: list[str] = []
-    client.on_connect, client.on_message = subscribe, hear
+    losses: list = []
+    client.on_connect, client.on_disconnect, client.on_message = begin, end, hear
     client.loop_forever(retry_first_connection=False)
     raise BoardError(f"the broker refuses: {refusals[0]}" if refusals else "disconnected")
