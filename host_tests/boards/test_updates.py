@@ -62,9 +62,17 @@ def test_bundle_that_needs_another_boot_py_is_refused():
         make_bundle("desk", FILES | {"boot.py": b"new"}, KEY, 2, base)
 
 
-@pytest.mark.parametrize("data", [b"", b"no bundle", release.MAGIC + b"\0\0\0\1x"])
-def test_base_that_is_no_bundle_is_told(data):
-    with pytest.raises(BoardError, match="old: not a bundle"):
+WHOLE = make_bundle("desk", FILES, KEY, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no bundle", release.MAGIC + b"\0\0\0\1x", WHOLE[:-1], WHOLE + b"\0"],
+    ids=["empty", "text", "short", "cut", "long"],
+)
+def test_base_that_is_no_whole_bundle_is_told(data):
+    """Each device took one that was cut off in its copying, and refused it then."""
+    with pytest.raises(BoardError, match="old: no whole bundle"):
         read_base(data, "old")
 
 
@@ -105,7 +113,7 @@ def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(ru
     assert "Connection refused" in result.output
     result = run("rollout", "--bundle", fleet, *words)
     assert result.exit_code == 1
-    assert "fleet.csv: not a bundle; make one with make release" in result.output
+    assert "fleet.csv: no whole bundle; make one with make release" in result.output
 
 
 def test_rollout_whose_user_the_broker_does_not_know_says_so(run, tmp_path):

@@ -66,7 +66,7 @@ def read_base(bundle, where):
         files = dict(_bodies(bundle))
         lines = files[DEPLOYED].decode().splitlines()
     except (KeyError, ValueError, IndexError):
-        raise BoardError(f"{where}: not a bundle; make one with make release") from None
+        raise BoardError(f"{where}: no whole bundle; make one with make release") from None
     base = {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
     return base | {DEPLOYED: _hash(files[DEPLOYED])}
 
@@ -96,6 +96,8 @@ def _bodies(bundle):
             size, _, path = rest.partition(" ")
             yield path, bundle[at : at + int(size)]
             at += int(size)
+    if at + hashlib.sha256().digest_size != len(bundle):
+        raise ValueError
 
 
 def _length(bundle):
