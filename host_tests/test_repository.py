@@ -354,6 +354,14 @@ def test_nothing_generated_is_tracked():
     assert [shown(path) for path in repository_files() if path.suffix in generated] == []
 
 
+def test_secrets_with_the_names_of_the_guides_are_left_out_of_commits():
+    """A `git add -A` took the key of a fleet along."""
+    names = ["device.toml", "devices.csv", "shared.toml", "fleet.key", "ca.key"]
+    command = ["git", "check-ignore", "--no-index", *names]
+    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ignored.stdout.split() == names
+
+
 def test_tracked_files_are_of_a_size_that_git_likes():
     large = [shown(p) for p in repository_files() if p.stat().st_size > MOST_BYTES_TRACKED]
     assert large == []
