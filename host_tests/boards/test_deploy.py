@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import serial
@@ -309,6 +310,23 @@ def test_check_port_when_open_fails_says_what_to_do(monkeypatch, number, expecte
     monkeypatch.setattr("serial.serialposix.os.open", fail)
     with pytest.raises(BoardError, match=expected):
         check_port("/dev/ttyUSB0")
+
+
+@pytest.mark.parametrize(
+    ("usb", "text"),
+    [
+        ([0x2E8A, 0x303A], "no such port; there are: /dev/ttyACM0, /dev/ttyACM1"),
+        ([], "no such port, nor one of any board; plug it in"),
+    ],
+)
+def test_check_port_that_is_not_there_names_those_that_are(monkeypatch, tmp_path, usb, text):
+    """It named a program that nobody had on the path.  A computer's own lines are no boards."""
+    found = [SimpleNamespace(device="/dev/ttyS0", vid=None)]
+    found += [SimpleNamespace(device=f"/dev/ttyACM{i}", vid=vid) for i, vid in enumerate(usb)]
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: found)
+    with pytest.raises(BoardError) as caught:
+        check_port(str(tmp_path / "ttyACM9"))
+    assert text in caught.value.message
 
 
 def test_check_port_when_in_use_says_busy():

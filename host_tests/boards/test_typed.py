@@ -98,7 +98,7 @@ def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, make_bo
         "mpremote exec": f"mpremote connect {board.port} exec",
         "/dev/ttyUSB0": board.port,
     }
-    project.type(page, "mpremote exec")
+    project.type(page, ".venv/bin/mpremote exec")
     assert "LILYGO TTGO LoRa32" in project.type(page, "python -m tools boards show")
     assert " passed" in project.type(
         page, "make test TESTS=host_tests/boards", "PYTEST_ARGS=-q -n 0"

@@ -106,7 +106,7 @@ RUN = {
     "make watch": "host_tests/boards/test_typed.py",
     "make deploy": "host_tests/boards/test_typed.py",
     "make provision": "host_tests/boards/test_typed.py",
-    "mpremote exec": "host_tests/boards/test_typed.py",
+    ".venv/bin/mpremote exec": "host_tests/boards/test_typed.py",
     "python -m tools boards show": "host_tests/boards/test_typed.py",
     "make test TESTS=host_tests/boards": "host_tests/boards/test_typed.py",
     "python -m tools boards key": "host_tests/boards/test_typed.py",

@@ -12,6 +12,7 @@ import re
 import time
 
 import serial
+from serial.tools import list_ports
 
 from .errors import BoardError
 
@@ -73,7 +74,7 @@ def _reason(error):
     found = _NUMBER.search(text)
     number = error.errno or (found and int(found[1] or found[2]))
     if "FileNotFoundError" in text or number in _LOST:
-        return "no such port; plug the board in and see `mpremote connect list`"
+        return _no_such_port()
     if _is_busy(error) or number in (errno.EBUSY, errno.EAGAIN):
         return "busy; close the other program that uses it"
     if number in (errno.EACCES, errno.EPERM):
@@ -81,3 +82,11 @@ def _reason(error):
     if number in (errno.ENOTTY, errno.EINVAL) or "configure port" in text:
         return "not a serial port, as /dev/ttyUSB0 is"
     return f"{os.strerror(number) if number else text}; check the cable"
+
+
+def _no_such_port():
+    # Of those with a number of USB: a computer's own serial lines are there without a board.
+    found = [one.device for one in list_ports.comports() if one.vid is not None]
+    if found:
+        return f"no such port; there are: {', '.join(sorted(found))}"
+    return "no such port, nor one of any board; plug it in, with a cable that carries data"
