@@ -171,7 +171,7 @@ class MQTTClient:
         self._attempts = 0  # to connect since one succeeded
         self._attempt_at = None  # ticks of the next one, when that is known
         self._began_at = None  # ticks, while the broker has not accepted
-        self._raw = self._error = None  # the stream; why it was lost, if that was not told
+        self._raw = self._error = None  # the stream; what closed it, or its code
         self._readinto = None  # the stream's
         make = Protocol
         if level == 5:
@@ -415,19 +415,23 @@ class MQTTClient:
         number = number_of(error)
         if self._protocol.state != _OPENING or number not in _CONNECTING:
             self._close()
-            self._error = error
+            self._error = self._error or error
 
     def _tell(self):
         # Raise what closed the connection.
-        if self._error:
-            raise broken(self._error, self._address, self._began_at is not None)
+        error = self._error
+        if error:
+            if isinstance(error, int):
+                raise MQTTError(error)
+            raise broken(error, self._address, self._began_at is not None)
 
     def _fail(self, code):
         # After an error the stream is always closed.
+        if self._began_at is None:
+            self._error = code  # with the heap locked there is no room, and poll() tells later
         if self._identity[0] == 5 and self._protocol.goodbye(code):
             heap_lock()
             self._push()
-            self._error = None
         self._close()
         if self._began_at is None:
             raise MQTTError(code)

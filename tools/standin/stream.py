@@ -100,7 +100,8 @@ class ScriptedStream:
 
 
 class FixedStream:
-    """Allocates nothing, for tests with the heap locked; `room`: how much `write()` takes."""
+    """Allocates nothing, for tests with the heap locked; `room`: how much `write()` takes;
+    `is_ended`: nothing comes any more."""
 
     def __init__(self, size=8192):
         self.incoming = bytearray(size)
@@ -108,6 +109,7 @@ class FixedStream:
         self.pos = self.end = self.out = 0
         self.read_most = size
         self.room = size
+        self.is_ended = False
 
     def feed(self, data):
         """Let the client read `data` next; copies in a loop, so allocates nothing."""
@@ -128,7 +130,7 @@ class FixedStream:
     def readinto(self, buf, n):
         left = self.end - self.pos
         if not left:
-            return None
+            return 0 if self.is_ended else None
         if n > left:
             n = left
         if n > self.read_most:

@@ -9,6 +9,7 @@ from micropython import heap_lock, heap_unlock
 from host_tests.client import dialogue, wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
 from tools.standin.stream import FixedStream
+from umqtt31 import CLOSED, PROTOCOL, TIMEOUT, MQTTError
 
 BELOW_5 = ("test_retry_of_publish_and_pubrel",)  # where time-outs repeat
 CONNECT = (19, 31)  # bytes of it, below level 5 and at it
@@ -134,6 +135,40 @@ def test_publish_while_offline_and_redelivery():
         wire.publish(TOPIC, PAYLOAD, 1, 3),
     ):
         assert sent.count(packet) == 1, sent
+
+
+def _break_off(b):
+    b.stream.is_ended = True
+
+
+def _be_silent(b):
+    b.pass_ms(10000)
+    poll_all(b.client)  # PINGREQ
+    b.pass_ms(10000)
+
+
+def _talk_nonsense(b):
+    b.stream.feed(b"\xf0\0")
+
+
+def test_end_of_a_connection_is_told_by_the_next_poll():
+    """There was no room for the error, and the next one said that the heap was locked."""
+    for end, code in ((_break_off, CLOSED), (_be_silent, TIMEOUT), (_talk_nonsense, PROTOCOL)):
+        b = Bench(keepalive=10)
+        end(b)
+        told = []
+        heap_lock()
+        try:
+            b.client.poll()
+        except MemoryError:
+            pass
+        finally:
+            heap_unlock()
+        try:
+            b.client.poll()
+        except MQTTError as error:
+            told.append(error.code)
+        assert told == [code], (told, code)
 
 
 def test_resubscribing():
