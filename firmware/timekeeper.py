@@ -4,9 +4,9 @@ Counts on over deep sleeps.  Asks an NTP server in the background where there is
 hears what somebody publishes.
 """
 
-from walltime import EARLIEST_S, WallTime
+from walltime import EARLIEST_S, LATEST_S, WallTime
 
-_DIGITS = 10  # up to the year 2286
+_DIGITS = 10
 
 
 class Timekeeper:
@@ -82,7 +82,7 @@ class Timekeeper:
             seconds = int(payload) if len(payload) == _DIGITS else 0
         except ValueError:
             seconds = 0
-        if seconds < EARLIEST_S or self._has_answer:
+        if not EARLIEST_S <= seconds <= LATEST_S or self._has_answer:
             return False
         if is_retained and seconds <= self.time.start_s + self.uptime_s:
             return False

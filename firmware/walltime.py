@@ -5,6 +5,7 @@ In two halves of 16 bits: the whole number is too large for the small integers o
 """
 
 EARLIEST_S = 1735689600  # 2025-01-01: what is earlier is no time
+LATEST_S = 0xFFFFFFFF  # 2106: what is later does not fit into a reading
 
 
 class WallTime:

@@ -57,6 +57,8 @@ def said(seconds, retain=False):
         ([said(NOW, retain=True), said(NOW + 40, retain=True)], [NOW, NOW + 40]),
         ([said(NOW, retain=True), said(NOW + 40)], [NOW, NOW + 40]),
         ([said(NOW + 500), said(NOW)], [NOW + 500, NOW]),
+        # What is later than a reading can tell was one of 2014 in it.
+        ([said(1 << 32, retain=True), said(9_999_999_999), said(NOW)], [NOW]),
         ([said(b""), said(b"now"), said(1_600_000_000), said(b"9" * 11), said(b"1.8e9")], []),
     ],
 )
