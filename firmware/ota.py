@@ -24,6 +24,7 @@ _QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
 # What gets the old files back must not change over the air.
 _KEPT = ("boot.py", "main.py", "update.mpy", "update.py", "settings.json")
+_NO_NAMES = {"", ".", ".."}  # by them it would have another path
 
 
 class Refused(Exception):
@@ -100,6 +101,10 @@ class Updates:
             why = str(error)
         except OSError as error:
             why = "flash: %s" % error
+        except (ValueError, MemoryError) as error:
+            # Of what the manifest says, or for its size; raised on, it would come again
+            # with the next offer, and reset the board each time.
+            why = "manifest: %s" % error
         else:
             # Decided: from here on the next start runs the new files.
             os.rename(update.FOLDER + "/list", update.READY)
@@ -252,6 +257,8 @@ def _read_manifest(file, board):
             raise Refused("release %s is not newer than %d" % (rest, _release()))
         if kind in ("+", "=", "-"):
             about, _, path = rest.partition(" ")
+            if not _NO_NAMES.isdisjoint(path.split("/")):
+                raise Refused("no path: %s" % line)
             if path in _KEPT and kind != "=":
                 raise Refused("%s changes by cable only" % path)
             if kind == "=":

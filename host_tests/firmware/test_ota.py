@@ -5,6 +5,7 @@ Real flash that loses its power at every operation: host_tests/boards/test_updat
 """
 
 import hashlib
+import hmac
 import os
 import runpy
 import sys
@@ -338,6 +339,42 @@ def test_bundle_that_is_not_right_changes_nothing_and_says_why(board, bundle, wh
         assert node.said() == [f"refused: {why}"]
         assert files() == OLD | {"release.txt": b"4\n"}
         assert update.finish() is False
+
+
+def signed(manifest, bodies=b"", length=None):
+    """A bundle of the fleet's own key, by a tool that writes it wrong."""
+    length = len(manifest) if length is None else length
+    body = b"u31b\x01" + length.to_bytes(4, "big") + manifest + bodies
+    return body + hmac.new(KEY, body, hashlib.sha256).digest()
+
+
+@pytest.mark.parametrize(
+    ("bundle", "why"),
+    [
+        (signed(b"board desk\nrelease five\n+ 1 a.mpy", b"a"), "manifest: invalid literal"),
+        (signed(b"board desk\nrelease 5\n+ one a.mpy", b"a"), "manifest: invalid literal"),
+        (signed(b"board \xff\nrelease 5\n+ 1 a.mpy", b"a"), "manifest: "),
+        (signed(b"board desk\nrelease 5\n+ 1 a.mpy", b"a", length=1 << 31), "manifest: "),
+        (signed(b"board desk\nrelease 5\n+ 9 a.mpy", b"a"), "damaged before it was signed"),
+        (signed(b"board desk\nrelease 5\n+ 99 a.mpy", b"a"), "too short"),
+        (signed(b"board desk\nrelease 5\n+ 1 a.mpy", b"ab"), "damaged before it was signed"),
+        (signed(b"board desk\nrelease 5\n+ 1 a/../boot.py", b"a"), "no path: + 1 a/../boot.py"),
+        (signed(b"board desk\nrelease 5\n+ 1 /boot.py", b"a"), "no path: + 1 /boot.py"),
+        (signed(b"board desk\nrelease 5\n+ 1 ./boot.py", b"a"), "no path: + 1 ./boot.py"),
+        (signed(b"board desk\nrelease 5\n+ 1 ", b"a"), "no path: + 1 "),
+        (signed(b"board desk\nrelease 5\n+ 1", b"a"), "no path: + 1"),
+        (signed(b"board desk\nrelease 5\n- 0 ", b""), "no path: - 0 "),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, bundle, why):
+    """It was raised on, and reset the board with each offer."""
+    node = Node()
+    assert not node.receive(bundle)
+    (said,) = node.said()
+    assert said.startswith(f"refused: {why}")
+    assert files() == OLD
+    assert not update.finish()
 
 
 @pytest.mark.parametrize("path", ["boot.py", "update.mpy", "settings.json"])
