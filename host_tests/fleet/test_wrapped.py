@@ -121,6 +121,21 @@ def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on(tmp_p
     assert types(events) == {"PUBLISH": 4, "PUBACK": 5}
 
 
+@pytest.mark.parametrize("direction", [C2S, S2C])
+def test_websocket_frame_of_which_little_was_captured_hides_nothing_behind_it(direction, tmp_path):
+    """The first thing that was captured of a connection, cut short anywhere."""
+    packet = packets.publish(b"a/b", bytes(20), 1, 1)
+    frame = _frame(random.Random(1), 2, True, packet, direction)
+    for size in range(1, len(frame)):
+        capture = Capture()
+        talk = capture.middle(b"web")
+        talk.segment(direction, frame[:size])
+        talk.segment(direction, frame[size:])
+        talk.segment(direction, frame)
+        events, _ = decode(capture.write(tmp_path / "web.pcap"))
+        assert types(events)["PUBLISH"] >= 1, size
+
+
 def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
     rng = random.Random(2)
     capture = Capture()

@@ -34,8 +34,9 @@ def is_frame(data, direction):
         if opcode not in _DATA + _CONTROL or (mask is None) == (direction == C2S):
             return False
         if not count:
-            payload = _unmasked(data[body : body + size], mask, 0)
-            if opcode != 2 or not payload or check(payload, 0, size, direction) in (0, SHORT):
+            # Of a frame that goes on in the next segment as much as is here.
+            shown = _unmasked(data[body : body + size], mask, 0)
+            if opcode != 2 or not shown or check(shown, 0, len(shown), direction) in (0, SHORT):
                 return False
         pos, count = body + size, count + 1
     return True
