@@ -46,6 +46,12 @@ MESSAGES = schema(
         ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
         ("is_refused", pa.bool_(), "the other side's answer says that it did not take it"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
+        (
+            "is_sent_before",
+            pa.bool_(),
+            "marked DUP from the first PUBLISH seen on, and another one may have come where "
+            "nothing was captured",
+        ),
         ("accepted", TS, "when the broker took it on; null when it did not, or sent it"),
         ("expiry_s", pa.int64(), "message expiry of level 5; null without"),
         ("envelope", pa.binary(), "as in `packets`"),

@@ -19,7 +19,8 @@ class Expected:
 
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message; `released` when
     a broker that waits for PUBREL could pass it on; `gone` when it was too old for that;
-    `is_due`: it had to be delivered; `qos` as it could be expected; `more_copies` that may
+    `is_due`: it had to be delivered; `is_sent_before`: and may have been before it was seen;
+    `qos` as it could be expected; `more_copies` that may
     come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
     many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
     was published through another address than that which the subscriber is connected to;
@@ -38,6 +39,8 @@ class Expected:
         others = self._unknown(spans, delivered, pairs), self._delayed(spans, pairs)
         self._merge(_laid(inside, *others))
         self.hash = published.hash[self.message]
+        row = published.row[self.message]
+        self.is_sent_before = (row >= 0) & facts.is_sent_before[row]
         self.ts = published.sent[self.message]
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]
@@ -91,7 +94,7 @@ class Expected:
         inside &= ~spans.is_shared[own]
         implied = inside & spans.is_implied[own]
         # Without the level nobody knows where the payload begins.
-        due = inside & facts.has_level[row] & (row >= 0)
+        due = inside & facts.has_level[row] & (row >= 0) & ~facts.is_sent_before[row]
         # Where the clock was set back meanwhile, nobody knows what came first.
         due &= accepted > sent - EARLY_US
         limit = spans.packet_bytes_max[own]
@@ -182,7 +185,7 @@ class Expected:
         # Messages that the broker may have passed on long after they were first sent, to those
         # who subscribed meanwhile: repeated ones, those of QoS 2, and wills.
         published, row = self._published, self._published.row
-        some = (self._facts.times_sent[row] > 1) | (published.qos == 2) | (row < 0)
+        some = self._facts.is_repeated[row] | (published.qos == 2) | (row < 0)
         some = np.flatnonzero(some & (published.accepted > published.sent + _EDGE_US))
         span = spans.span
         begin = (spans.begin - _EDGE_US)[span]

@@ -43,6 +43,7 @@ class Matches:
         is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
         if is_slow.any():
             self._align(expected, delivered, is_slow, is_mixed)
+        self._look_ahead(expected, groups)
         self._sum(expected, delivered, groups, number, pairs.count)
 
     def _by_rank(self, expected, delivered, groups, number):
@@ -124,6 +125,18 @@ class Matches:
             waits[slow] = expected.until[sent][slow]
             match = laid()
         return np.where(match < 0, -1, sent[match] if len(sent) else -1)
+
+    def _look_ahead(self, expected, groups):
+        # What was sent before where nothing was captured may have been delivered before, too.
+        waiting: dict[int, list[int]] = {}
+        for entry in np.setdiff1d(np.flatnonzero(expected.is_sent_before), self.entry).tolist():
+            waiting.setdefault(int(groups[entry]), []).append(entry)
+        if not waiting:
+            return
+        left = np.flatnonzero(self.entry < 0)
+        for at in left[np.isin(self.group[left], list(waiting))].tolist():
+            if waiting[int(self.group[at])]:
+                self.entry[at] = waiting[int(self.group[at])].pop(0)
 
     def _sum(self, expected, delivered, groups, number, pairs):
         self.is_got = np.zeros(len(expected.pair), bool)

@@ -26,6 +26,8 @@ GRACE_US = 5_000_000
 # Frames of the two directions may be recorded that much out of their order.
 SWAPPED_US = 100_000
 _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
+# What a message sent again has in common with itself.
+_IDENTITY = ("client", "direction", "topic", "payload_hash", "qos")
 
 
 class Gaps:
@@ -269,8 +271,7 @@ class Flows:
         result = np.zeros(len(row), bool)
         marked = rows.dup[row]
         if marked.any():
-            values = (rows.client, rows.direction, rows.topic, rows.payload_hash, rows.qos)
-            same = grouped(*(one[row] for one in values))
+            same = grouped(*(getattr(rows, name)[row] for name in _IDENTITY))
             session = sessions.number[rows.connection[row]]
             last = np.full(len(row), -1)
             np.maximum.at(last, same[marked], session[marked])
@@ -339,6 +340,9 @@ def messages(rows, sessions, gaps, flows, clock):
         "after_gap": _after_gap(rows, gaps, at),
         "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
+        "is_sent_before": np.append(
+            _is_sent_before(rows, sessions, gaps, flows), np.zeros(extra, bool)
+        ),
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
@@ -390,6 +394,39 @@ def _after_gap(rows, gaps, at):
     first = np.searchsorted(rows.client, rows.client[place])
     result = np.zeros(len(at), bool)
     result[order] = gaps.touch(np.maximum(before, first), place)
+    return result
+
+
+def may_be_repeat(rows, sessions, gaps, at):
+    """Of first PUBLISHes: is it marked as a repeat, of what may have been sent where nothing was
+    captured?"""
+    result = rows.dup[at]
+    if not result.any():
+        return result
+    connection = rows.connection[at]
+    since = sessions.first_rows()[connection]
+    is_whole = sessions.is_known[connection] & ~gaps.any_since(since, at)
+    # A connection that breaks may take the first PUBLISH with it before it is captured.
+    is_whole &= sessions.is_after_goodbye[rows.direction[at], connection]
+    return result & ~is_whole
+
+
+def _is_sent_before(rows, sessions, gaps, flows):
+    # Marked as a repeat of what was not captured, in an earlier session either, where it would
+    # have been left open.
+    row = flows.publish_row
+    mask = may_be_repeat(rows, sessions, gaps, row)
+    if not mask.any():
+        return mask
+    is_open = ~mask & ~flows.is_complete
+    payload = rows.payload_hash[row]
+    some = np.flatnonzero(mask | (is_open & np.isin(payload, payload[mask])))
+    same = grouped(*(getattr(rows, name)[row[some]] for name in _IDENTITY))
+    first = np.full(int(same.max()) + 1, FAR)
+    is_open = is_open[some]
+    np.minimum.at(first, same[is_open], row[some[is_open]])
+    result = np.zeros(len(row), bool)
+    result[some] = mask[some] & (first[same] > row[some])
     return result
 
 

@@ -35,6 +35,7 @@ COLUMNS = [
     *("times_sent", "times_dup", "is_refused"),
     *("level", "session", "position", "capture", "offset"),
     *("number", "device", "boot", "stream", "sequence", "after_gap", "is_early"),
+    "is_sent_before",
 ]
 
 

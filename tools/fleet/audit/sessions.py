@@ -163,6 +163,14 @@ class Sessions:
         begins = np.where(is_told, present == 0, self.clean[chosen] | is_over)
         return begins & (self.hello.row[chosen] >= 0)
 
+    def first_rows(self):
+        """The first row of each connection's session."""
+        key = np.stack((self.rows.client_of, self.number))
+        begins = np.ones(key.shape[1], bool)
+        begins[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+        first = np.flatnonzero(begins)
+        return self.rows.first_of[first][np.cumsum(begins) - 1]
+
     def tables(self):
         """The `connections` table."""
         rows = self.rows

@@ -128,6 +128,8 @@ class Facts:
         )
         # Marked as a repetition from its first PUBLISH on.
         self.is_marked = numbers(messages, "times_dup") >= self.times_sent
+        self.is_sent_before = flags(messages["is_sent_before"])
+        self.is_repeated = (self.times_sent > 1) | self.is_sent_before
         self.accepted = numbers(messages, "accepted", FAR)
         self.is_refused = flags(messages["is_refused"])
         self.expiry_s = numbers(messages, "expiry_s", -1)

@@ -258,8 +258,8 @@ class Copies:
         reading = facts.is_reading[row]
         # A repetition is known by what it says, or by its publisher, who repeated it.
         again = np.zeros(len(found.equal), bool)
-        again[found.groups[(sent >= 0) & (facts.times_sent[sent] > 1)]] = True
-        is_repeated = reading | again[group] | facts.is_marked[row]
+        again[found.groups[(sent >= 0) & facts.is_repeated[sent]]] = True
+        is_repeated = reading | (again[group] & known[pair]) | facts.is_marked[row]
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
         self.twice = extra[at_two & (reading | distinct)]
@@ -278,7 +278,7 @@ class Late:
         keep = (sent >= 0) & (delivered.qos[at] == published.qos[message])
         keep &= ~pairs.is_shared[delivered.pair[at]] & ~facts.is_marked[row]
         # When the broker got what was sent twice is not known.
-        keep &= facts.times_sent[sent] == 1
+        keep &= ~facts.is_repeated[sent]
         if exempt:
             keep &= ~names.exempt(exempt)[names.topic[row]]
         at, entry, message, sent = at[keep], entry[keep], message[keep], sent[keep]
@@ -290,7 +290,7 @@ class Late:
         # or at another QoS, as those of QoS 2 are passed on when they are released.
         row, qos = published.row[expected.message], published.qos[expected.message]
         mixed = np.zeros(len(found.equal), bool)
-        mixed[found.groups[(row >= 0) & (facts.times_sent[row] > 1)]] = True
+        mixed[found.groups[(row >= 0) & facts.is_repeated[row]]] = True
         mixed[found.groups[qos != expected.qos]] = True
         # Copies for several subscriptions may come by several queues, and are not told apart.
         copied = np.zeros(len(found.equal), bool)

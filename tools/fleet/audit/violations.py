@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..columns import whole
-from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL
+from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
 from .rows import FAR, TYPES, any_of, running_max_breaks
@@ -311,12 +311,7 @@ def _repeats(rows, sessions, gaps, flows):
     repeat = np.flatnonzero(flows.is_repeat)
     unmarked = repeat[~rows.dup[row[repeat]]]
     after_release = repeat[_released(flows)[repeat]]
-    known = sessions.is_known[rows.connection[flows.publish_row]]
-    since = _session_starts(rows, sessions)[rows.connection[flows.publish_row]]
-    clear = known & ~gaps.any_since(since, flows.publish_row)
-    # A connection that breaks may take the first PUBLISH with it before it is captured.
     side = rows.direction[flows.publish_row]
-    clear &= sessions.is_after_goodbye[side, rows.connection[flows.publish_row]]
 
     # A message that takes the id of one that is still in flight.
     later = 1 + np.flatnonzero(
@@ -331,7 +326,8 @@ def _repeats(rows, sessions, gaps, flows):
     chosen = (~moved & is_sure, ~moved & ~is_sure, is_assumed, moved & ~is_assumed)
     is_reuse = np.zeros(len(first), bool)
     is_reuse[later] = True
-    marked = first[rows.dup[flows.publish_row] & clear & ~is_reuse]
+    is_again = may_be_repeat(rows, sessions, gaps, flows.publish_row)
+    marked = first[rows.dup[flows.publish_row] & ~is_again & ~is_reuse]
     in_use = "packet id of a message that is not acknowledged yet"
     reuse_id = np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1")
     reused = [
@@ -375,20 +371,11 @@ def _released(flows):
     )
 
 
-def _session_starts(rows, sessions):
-    # The first row of each connection's session.
-    key = np.stack((rows.client_of, sessions.number))
-    begins = np.ones(key.shape[1], bool)
-    begins[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    first = np.flatnonzero(begins)
-    return rows.first_of[first][np.cumsum(begins) - 1]
-
-
 def _strays(rows, sessions, gaps, flows):
     found: list[tuple] = []
     if not ((flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))).any():
         return found
-    starts = _session_starts(rows, sessions)
+    starts = sessions.first_rows()
     last = np.full((len(rows.client_of), 2), -1)
     tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
     last[rows.connection[tells], rows.direction[tells]] = tells
