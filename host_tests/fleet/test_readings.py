@@ -64,6 +64,21 @@ def test_between_two_connections_a_device_may_have_been_elsewhere(connections, s
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
 
 
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_readings_in_missing_bytes_are_not_missing_whatever_came_between(others, tmp_path):
+    """Messages on other topics, and other streams, behind the gap and before the next one."""
+    capture = Capture()
+    talk = capture.connection(b"dev", server=SERVER)
+    _publish(talk, 1, 2)
+    talk.wire.seq[C2S] += 100  # the third
+    for number in range(others):
+        talk.publish(C2S, b"site/dev/health", b"%d" % number)
+    _publish(talk, 4, 5, 7)
+    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    found = readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"]
+    assert rows(found, "first_sequence", "last_sequence", "sure") == [(6, 6, "proved")]
+
+
 def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
     capture, last = Capture(), (1 << 32) - 1
     talk = capture.connection(b"dev", server=SERVER)

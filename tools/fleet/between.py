@@ -43,7 +43,7 @@ MESSAGES = schema(
         ("capture", pa.string(), "file of the first PUBLISH"),
         ("offset", pa.int64(), "its byte in that file"),
         ("number", pa.int64(), "its place in the connection"),
-        ("after_gap", pa.bool_(), "bytes are missing between this and the message before"),
+        ("gaps", pa.int64(), "places where bytes of the client are missing, up to this message"),
         ("is_refused", pa.bool_(), "the other side's answer says that it did not take it"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
         (

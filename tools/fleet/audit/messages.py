@@ -73,6 +73,10 @@ class Gaps:
             return np.zeros(len(end), bool)
         return self._starts[end + 1] - self._ends[begin] > 0
 
+    def before(self, rows, at):
+        """How many of the same client end before each of these rows?"""
+        return self._ends[at] - self._ends[rows.first_of[rows.connections_of[rows.client[at]]]]
+
     def any_since(self, begin, end):
         """Did a gap begin in the rows from `begin` to `end`?"""
         return self._starts[end + 1] - self._starts[begin] > 0
@@ -337,7 +341,7 @@ def messages(rows, sessions, gaps, flows, clock):
         "level": pa.array(rows.level[at], pa.int8(), mask=rows.level[at] < 0),
         "session": sessions.number[rows.connection[at]],
         "position": at,
-        "after_gap": _after_gap(rows, gaps, at),
+        "gaps": gaps.before(rows, at),
         "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
         "is_sent_before": np.append(
@@ -382,19 +386,6 @@ def _milliseconds(begin, end):
     # Clocks may jump: a negative time would only mislead.
     value = np.maximum(np.where(is_open, 0, end) - begin, 0) / 1000
     return pa.array(value, mask=is_open)
-
-
-def _after_gap(rows, gaps, at):
-    # Is anything missing since the client's message before, in any direction?
-    if not gaps:
-        return np.zeros(len(at), bool)
-    order = np.argsort(at)
-    place = at[order]
-    before = np.concatenate(([0], place[:-1]))
-    first = np.searchsorted(rows.client, rows.client[place])
-    result = np.zeros(len(at), bool)
-    result[order] = gaps.touch(np.maximum(before, first), place)
-    return result
 
 
 def may_be_repeat(rows, sessions, gaps, at):

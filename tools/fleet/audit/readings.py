@@ -18,7 +18,7 @@ from .traffic import flags, is_published
 # What `readings` reads of messages.
 COLUMNS = [
     *("site", "client_id", "connection", "direction", "topic", "qos", "retain", "first_sent"),
-    *("times_sent", "times_dup", "after_gap", "is_early", "envelope"),
+    *("times_sent", "times_dup", "gaps", "is_early", "envelope"),
 ]
 
 
@@ -166,7 +166,8 @@ def _losses(messages, keys, published, order, first, sent):
     from_number = np.where(same_boot, before + 1, 1)
     # A gap in the capture may have swallowed them, or they came before it began; that is
     # no finding.
-    unsure, is_early = (flags(messages[name])[order[first]] for name in ("after_gap", "is_early"))
+    unsure = _is_behind_gap(messages, keys, published, order, first)
+    is_early = flags(messages["is_early"])[order[first]]
     # Nor does one tell anything that was only seen from the broker's store.
     is_apart = is_early | _only(flags(messages["retain"])[order] & ~published[order], first)
     unsure = unsure | is_apart
@@ -197,6 +198,25 @@ def _losses(messages, keys, published, order, first, sent):
         "why": [_WHY[one][1] for one in reasons],
     }
     return table(columns, schemas.LOSSES)
+
+
+def _is_behind_gap(messages, keys, published, order, first):
+    # Of each reading: are bytes missing since its client, the device if that was captured, had
+    # another one of its series?
+    gaps = messages["gaps"].to_numpy()
+    result = np.zeros(len(first), bool)
+    if not gaps.any():
+        return result
+    reading = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    is_sent = np.bincount(reading, published[order], len(first)) > 0
+    chosen = published[order] == is_sent[reading]
+    reading, row = reading[chosen], order[chosen]
+    route = grouped(keys.series[row], clients(messages)[0][row])
+    place = np.lexsort((reading, route))
+    behind, before = place[1:], place[:-1]
+    changed = (route[behind] == route[before]) & (gaps[row[behind]] != gaps[row[before]])
+    result[reading[behind[changed]]] = True
+    return result
 
 
 def _not_elsewhere(keys, at, begin, end):

@@ -34,7 +34,7 @@ COLUMNS = [
     *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
     *("times_sent", "times_dup", "is_refused"),
     *("level", "session", "position", "capture", "offset"),
-    *("number", "device", "boot", "stream", "sequence", "after_gap", "is_early"),
+    *("number", "device", "boot", "stream", "sequence", "gaps", "is_early"),
     "is_sent_before",
 ]
 

@@ -114,7 +114,7 @@ class Facts:
     def __init__(self, messages):
         self.is_published = is_published(messages)
         self.retain = flags(messages["retain"])
-        self.after_gap = flags(messages["after_gap"])
+        self.gaps = numbers(messages, "gaps")
         self.has_level = flags(messages["level"].is_valid())
         self.has_client = flags(messages["client_id"].is_valid())
         self.is_early = flags(messages["is_early"])

@@ -217,12 +217,23 @@ _REGULAR = 9  # so many delivered for each that is not
 
 
 def _is_plain_known(facts, published, expected, delivered, found):
-    # For each pair: has every delivery a captured message, with no bytes missing around?
+    # For each pair: has every delivery a captured message, with no bytes missing between the
+    # first message and the last?
     sent = published.row[expected.message]
     known = ~found.has_unknown
-    known[expected.pair[(sent >= 0) & facts.after_gap[sent]]] = False
-    known[delivered.pair[facts.after_gap[delivered.row]]] = False
+    if facts.gaps.any():
+        here = np.flatnonzero(sent >= 0)
+        route = grouped(expected.pair[here], published.client[expected.message[here]])
+        known[expected.pair[here[_differs(route, facts.gaps[sent[here]])]]] = False
+        known[delivered.pair[_differs(delivered.pair, facts.gaps[delivered.row])]] = False
     return known
+
+
+def _differs(group, values):
+    # For each entry: is its value another one than the first of its group?
+    first = np.full(int(group.max(initial=-1)) + 1, FAR)
+    np.minimum.at(first, group, values)
+    return values != first[group]
 
 
 class Copies:
