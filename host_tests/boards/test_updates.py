@@ -264,6 +264,25 @@ def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
     assert rollout.is_over
 
 
+@pytest.mark.parametrize(("running", "tried"), [(0, 20), (1, 30)])
+def test_rollout_that_nobody_takes_leaves_the_others_alone(running, tried):
+    """A firmware that does not reach the broker was tried by the whole fleet."""
+    devices = [Device(str(i), f"p/{i}") for i in range(30)]
+    rollout = Rollout(BUNDLE, devices, at_once=10)
+    offered = set()
+    for now in range(0, 100, 10):
+        for topic, _ in rollout.work(now):
+            offered.add(topic)
+            name = topic.split("/")[1]
+            word = "running" if int(name) < running else "rolled back"
+            rollout.hear(f"{topic}/answer", f"{ID.hex()} {word}".encode(), now)
+    assert len(offered) == tried
+    assert rollout.is_over
+    assert [device.why for device in devices].count("not tried, as no other one runs it") == (
+        30 - tried
+    )
+
+
 def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
     rollout = Rollout(BUNDLE, [Device("a", "p/a")], patience_s=100)
     taker = Taker(rollout, "a")

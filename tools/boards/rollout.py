@@ -24,6 +24,7 @@ _STAGED_RETRY_S = 60  # its last word may be lost, while it restarts
 _WAIT_S = 0.2
 _AGAIN_S = 1  # from one try to connect to the next
 _QUIET_S = 30
+_MOST_REFUSALS = 20
 WAITING, RUNNING, FAILED = "waiting", "running", "failed"
 
 
@@ -50,7 +51,8 @@ class Device:
 class Rollout:
     """`devices` take `bundle`, `at_once` of them at a time.
 
-    A device that says nothing for `patience_s` has failed.
+    A device that says nothing for `patience_s` has failed.  When twenty have refused it or
+    gone back, and none runs it, the others are left alone.
     """
 
     def __init__(self, bundle, devices, at_once=20, patience_s=900.0):
@@ -59,6 +61,7 @@ class Rollout:
         self.devices = {device.root: device for device in devices}
         self._waiting = deque(devices)
         self._active: list = []
+        self._refusals = 0
         self._at_once = at_once
         self._patience_s = patience_s
 
@@ -83,6 +86,8 @@ class Rollout:
     def work(self, now):
         """What is to be published now: (topic, payload) of each; call it every second or so."""
         self._active = [device for device in self._active if not device.is_over]
+        if self._is_bad():
+            self._leave_alone()
         while self._waiting and len(self._active) < self._at_once:
             device = self._waiting.popleft()
             device.state, device.heard_at, device.asked_at = "offered", now, -_RETRY_S
@@ -94,6 +99,15 @@ class Rollout:
                 device.asked_at, device.is_offered = now, True
                 size = len(self.bundle).to_bytes(4, "big")
                 yield f"{device.root}/update", b"O" + self.id + size
+
+    def _is_bad(self):
+        runs = any(device.state == RUNNING for device in self.devices.values())
+        return self._refusals >= _MOST_REFUSALS and not runs
+
+    def _leave_alone(self):
+        for device in self._waiting:
+            device.state, device.why = FAILED, "not tried, as no other one runs it"
+        self._waiting.clear()
 
     def hear(self, topic, payload, now):
         """A device said something -> what is to be published, as work() has it."""
@@ -115,6 +129,7 @@ class Rollout:
         elif word == "busy":
             device.state = "busy"
         elif word in ("refused:", "rolled"):
+            self._refusals += 1
             device.state, device.why = FAILED, rest if word == "refused:" else text
         return []
 
