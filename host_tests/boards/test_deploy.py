@@ -15,7 +15,15 @@ from host_tests.boards.console import read_until
 from tools.boards import device
 from tools.boards import port as port_module
 from tools.boards.compile import build_tree, newest_source, tree_files
-from tools.boards.deploy import check_itself, deploy, list_of, make_plan, numbered, with_list
+from tools.boards.deploy import (
+    check_itself,
+    deploy,
+    list_of,
+    make_plan,
+    numbered,
+    other_board,
+    with_list,
+)
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
@@ -292,6 +300,25 @@ def test_deploy_power_cut_at_any_flash_operation_leaves_old_or_new_version(
     assert seen[0] is False
     assert seen == sorted(seen), "once decided, an update is never taken back"
     assert seen[-1] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "other"),
+    [
+        ("W5500_EVB_PICO", "Raspberry Pi Pico W with RP2040", "RPI_PICO_W"),
+        ("RPI_PICO_W", "W5500-EVB-Pico with RP2040", "W5500_EVB_PICO"),
+        ("OLIMEX_ESP32_POE", "Generic ESP32 module with ESP32", "ESP32_GENERIC"),
+        ("RPI_PICO_W", "Raspberry Pi Pico W with RP2040", None),
+        # The same network, so at worst another LED.
+        ("M5STACK_ATOM", "Generic ESP32 module with ESP32", None),
+        ("RPI_PICO_W", "My own board with RP2040", None),
+        ("desk", "", None),
+    ],
+)
+def test_board_of_another_network_is_doubted(name, machine, other):
+    """Ethernet on a Pico W was deployed without a word, and then it reset for ever."""
+    found = other_board(load_profile(name), machine)
+    assert (found and found.name) == other
 
 
 @pytest.mark.parametrize(

@@ -229,3 +229,13 @@ def test_pin_of_an_esp32_is_a_number(tmp_path, monkeypatch):
 def test_profile_erases_are_those_of_a_64_byte_message(name):
     journal = load_profile(name).journal
     assert journal.erases_per_message == pytest.approx(erases_per_message(97))
+
+
+def test_show_prints_facts_in_columns_and_addresses_as_data_sheets_do(run):
+    result = run("show", "--board", "RPI_PICO_W")
+    assert result.exit_code == 0
+    facts = [line for line in result.output.splitlines() if not line.startswith("journal lasts")]
+    assert {line[30] for line in facts} == {" "}
+    assert all(line[29:31] == "  " and line[31] != " " for line in facts)
+    shown = dict(line.split(maxsplit=1) for line in facts)
+    assert (shown["uf2_family"], shown["filesystem.offset"]) == ("0xe48bff56", "0x12c000")

@@ -12,17 +12,24 @@ from . import cli_devices, cli_updates, options
 from .places import shown, write_private
 from .profile import board_names, load_profile
 
+# What data sheets and upstream's files have so.
+_HEX = ("offset", "size", "firmware_offset", "uf2_family")
+
 
 @click.group()
 def cli():
     """Build, flash, provision and watch boards."""
 
 
+def _warn(text):
+    click.echo(f"Warning: {text}", err=True)
+
+
 def _warn_of_memory(profile):
     from .config import lack_of_memory
 
     if text := lack_of_memory(profile):
-        click.echo(f"Warning: {text}", err=True)
+        _warn(text)
 
 
 def _built(profile, number, is_plain):
@@ -52,8 +59,9 @@ def show(board):
     click.echo(f"journal lasts {profile.journal.life_years():,.0f} years at a message in 10 s")
     for table, values in profile.model_dump(exclude_none=True).items():
         for key, value in values.items() if isinstance(values, dict) else [("", values)]:
-            shown_value = f"{value:#x}" if key in ("offset", "size") else value
-            click.echo(f"{table}{'.' if key else ''}{key:24} {shown_value}")
+            name = f"{table}.{key}" if key else table
+            is_hex = name.rpartition(".")[2] in _HEX
+            click.echo(f"{name:30} {f'{value:#x}' if is_hex else value}")
 
 
 @cli.command()
@@ -91,7 +99,7 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
     files = device_files(config, profile) if config else {}
     files = _built(profile, number, is_plain) | files
     with options.progress("copying", None) as advance:
-        plan = deployment.deploy(port, files, profile, on_file=advance)
+        plan = deployment.deploy(port, files, profile, on_file=advance, on_doubt=_warn)
     count = len(plan.changed.keys() & files.keys())
     click.echo(f"{count} of {len(files)} files copied, {len(plan.removed)} removed")
     for path in plan.foreign:

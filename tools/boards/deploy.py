@@ -15,7 +15,7 @@ from . import device
 from .config import SETTINGS, has_wifi, keys, names_of_files
 from .errors import BoardError
 from .places import FIRMWARE
-from .profile import chip_of
+from .profile import board_names, chip_of, load_profile
 from .remote import Remote
 
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
@@ -145,6 +145,19 @@ def check_board(profile, inventory, plan, port):
         )
 
 
+def other_board(profile, machine):
+    """The profile of a board of that name whose network is another one, or None.
+
+    It may be the right one: upstream's generic firmware runs on many boards.
+    """
+    name = machine.rpartition(" with ")[0]
+    if name == profile.firmware.machine:
+        return None
+    others = (load_profile(one) for one in board_names())
+    found = [one for one in others if name and one.firmware.machine == name]
+    return next((one for one in found if one.network != profile.network), None)
+
+
 def _check_settings(inventory, profile, port):
     text = inventory["texts"][SETTINGS]
     if text is None:
@@ -188,17 +201,22 @@ def _lacks_journal(profile, inventory):
     return profile.journal.place == "reserved" and inventory["texts"][_JOURNAL_PLACE] is None
 
 
-def deploy(port, files, profile, on_file=lambda path: None):
+def deploy(port, files, profile, on_file=lambda path: None, on_doubt=lambda text: None):
     """Make the board at `port` hold `files` {path: bytes} -> the Plan that was carried out.
 
     All that can be refused is refused before anything is changed.  `on_file` hears
-    each path before it travels.  Raises BoardError.
+    each path before it travels, `on_doubt` whether it may be another board.  BoardError.
     """
     remote = Remote(port)
     inventory = take_inventory(remote, files)
     plan = make_plan(_not_older(files, inventory), inventory)
     check_board(profile, inventory, plan, port)
     _check_journal(port, inventory, plan)
+    if other := other_board(profile, inventory["machine"]):
+        on_doubt(
+            f"{port} has the MicroPython of {other.name}, with {other.network}; "
+            f"{profile.name} has {profile.network}: BOARD=?"
+        )
     if _lacks_journal(profile, inventory):
         keep_journal_blocks(port, profile)
     if plan:
