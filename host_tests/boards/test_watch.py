@@ -14,6 +14,7 @@ from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
 from tools.boards.watch import watch as listen
 from tools.brokers.mosquitto import TLSMosquitto
+from tools.listener import Listener
 from tools.project import ROOT
 from tools.proxy import Proxy
 
@@ -180,6 +181,30 @@ def test_watch_command_without_broker_is_one_line(run):
     assert result.exit_code == 1
     assert result.output.count("\n") == 1
     assert "127.0.0.1:1: Connection refused" in result.output
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda sock: sock.close(), "it closes the connection; is that an MQTT broker's port"),
+        (lambda sock: None, "no answer in 1 s; is that an MQTT broker's port"),
+    ],
+    ids=["closes", "silent"],
+)
+@pytest.mark.parametrize("command", ["watch", "clock"])
+def test_command_to_a_port_that_is_no_broker_s_is_one_line(
+    run, monkeypatch, command, answer, text
+):
+    """Each tried for ever, without a word; a broker that wants TLS closes the connection."""
+    monkeypatch.setattr("tools.boards.watch._ANSWER_S", 1)
+    held = []
+    listener = Listener(lambda sock: (held.append(sock), answer(sock)))
+    result = run(command, "--server", f"127.0.0.1:{listener.port}")
+    listener.close()
+    for sock in held:
+        sock.close()
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert text in result.output
 
 
 def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):

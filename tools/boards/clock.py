@@ -30,6 +30,7 @@ def publish_time(client, topic, every_s, stop=None, now=time.time):
             say(client)
 
     client.on_connect = begin
+    say(client)
     client.loop_start()
     try:
         while not stop.wait(every_s):

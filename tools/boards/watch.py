@@ -4,6 +4,7 @@ Subscribes with a client that is not ours; decodes, judges nothing.
 """
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import paho.mqtt.client as paho
@@ -12,6 +13,7 @@ from .envelope import read_envelope
 from .errors import BoardError
 
 _KEEPALIVE_S = 30
+_ANSWER_S = 10
 _LONGEST_PAUSE_S = 10  # from one try to connect again to the next
 # What stands before the text of messages that are text.
 _UPDATE = "update/answer"
@@ -104,7 +106,28 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
         client.connect(host, int(port or (8883 if ca else 1883)), _KEEPALIVE_S)
     except (OSError, ValueError) as error:
         raise BoardError(f"{server}: {getattr(error, 'strerror', None) or error}") from None
+    _await_answer(client, server)
     return client
+
+
+def _await_answer(client, server):
+    # What listens there may be no broker, or one that wants TLS: it would be tried for ever.
+    refusals: list[str] = []
+
+    def hear(client, data, flags, reason, properties):
+        if reason.is_failure:
+            refusals.append(str(reason))
+
+    client.on_connect = hear
+    limit = time.monotonic() + _ANSWER_S
+    while not client.is_connected():
+        is_open = client.loop(timeout=0.2) == paho.MQTT_ERR_SUCCESS
+        if refusals:
+            raise BoardError(f"the broker refuses: {refusals[0]}")
+        if not is_open or time.monotonic() >= limit:
+            why = f"no answer in {_ANSWER_S} s" if is_open else "it closes the connection"
+            raise BoardError(f"{server}: {why}; is that an MQTT broker's port, and is --ca right?")
+    client.on_connect = None
 
 
 def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
@@ -124,7 +147,7 @@ def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
             on_text("connected again")
 
     def end(client, data, flags, reason, properties):
-        if reason.is_failure and not refusals:
+        if reason.is_failure and not refusals and not losses:
             losses.append(reason)
             on_text("the broker is gone; waiting for it")
 
@@ -136,5 +159,6 @@ def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
     refusals: list[str] = []
     losses: list = []
     client.on_connect, client.on_disconnect, client.on_message = begin, end, hear
+    client.subscribe(f"{prefix}/#", 1)
     client.loop_forever(retry_first_connection=False)
     raise BoardError(f"the broker refuses: {refusals[0]}" if refusals else "disconnected")
