@@ -1,9 +1,12 @@
 """Blocks that are worn out, saying so or in silence: the journal goes on without them."""
 
+import random
+
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
 from tools.powercut.life import Life, Setting
+from tools.powercut.model import State
 from tools.powercut.scenarios import walk
 from tools.standin.nor import Flash
 from umqtt31 import MQTTError
@@ -135,3 +138,52 @@ def test_flash_that_takes_nothing_any_more_then_put_is_refused_and_nothing_is_du
     flash.worn = {}
     assert put(journal, 1, 4)
     assert [m[1] for m in recovered(opened(flash)).messages] == [1, 4]
+
+
+def drop_old_states(model):
+    """What was checked with every packet need not be again."""
+    del model.states[:-1]
+    model.required = 0
+
+
+def is_done(life, *calls):
+    """Make these calls up to one that fails -> did none?"""
+    for call in calls:
+        if make_calls(life, [call]):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_use_at_the_limit_of_room_when_blocks_wear_out_and_heal_then_nothing_is_lost(seed):
+    """One block at a time, for as long as 40 messages take; then all that there was is free."""
+    source = random.Random(seed)
+    setting = Setting(
+        source.choice((6, 7, 9)), 512, 64, 32, 60, source.choice((20, 90)), 2, seed % 3 == 2
+    )
+    flash = setting.flash()
+    life = Life(setting, flash)
+    for packet_id in range(1, 500):
+        drop_old_states(life.model)
+        if packet_id % 40 == 0:
+            flash.worn = {}
+            if packet_id % 80:
+                flash.worn[source.randrange(setting.blocks)] = source.random() < 0.5
+        packet = source.randbytes(source.randrange(setting.slot_bytes))
+        is_done(life, ("put", packet_id, 2, packet, True), ("commit",))
+        ids = [message.packet_id for message in life.model.state.messages]
+        if ids and (ids[-1] != packet_id or source.random() < 0.2):
+            for _ in range(min(len(ids), source.choice((1, 1, 1, 9)))):
+                life.do(("remove", ids.pop(source.randrange(len(ids)))))
+        if packet_id % 10 == 0 and is_done(life, ("check",), ("sync",)):
+            state = life.model.state
+            found = Life(setting, setting.flash(bytes(flash.data))).state
+            assert found == State(state.messages, state.held, found.last_id, state.is_clean)
+    flash.worn = {}
+    for message in life.model.state.messages:
+        life.do(("remove", message.packet_id))
+    for packet_id in range(501, 560):
+        life.do(("put", packet_id, 1, b"x", False))
+        life.do(("remove", packet_id))
+    life.do(("sync",))
+    assert life.journal.bad_blocks() == 0

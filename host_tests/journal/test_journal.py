@@ -406,6 +406,24 @@ def test_erase_that_answers_a_number_has_failed(monkeypatch):
     assert put(journal, 0, 1)
 
 
+def test_packet_that_cannot_be_read_now_is_an_mqtt_error_and_not_lost(monkeypatch):
+    flash = board_flash()
+    journal = opened(flash)
+    put(journal, 0, 1, b"first")
+
+    def fails(*_):
+        raise OSError(5)
+
+    for readblocks in (fails, lambda *_: 5):
+        with monkeypatch.context() as patch:
+            patch.setattr(flash, "readblocks", readblocks)
+            with pytest.raises(MQTTError) as caught:
+                journal.get(0, bytearray(300))
+            assert caught.value.code == JOURNAL
+    buf = bytearray(300)
+    assert journal.get(0, buf) == 5 and buf[:5] == b"first"
+
+
 def test_device_that_answers_a_number_cannot_be_read(monkeypatch):
     flash = board_flash()
     monkeypatch.setattr(flash, "readblocks", lambda *_: 5)

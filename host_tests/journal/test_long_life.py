@@ -32,6 +32,18 @@ def test_entry_numbers_near_their_end_when_all_is_done_then_begin_anew(before):
     assert life.journal._next_number < _HIGH
 
 
+def test_entry_numbers_at_their_end_when_messages_are_here_then_keep_their_order():
+    flash = Flash(8)
+    journal = opened(flash)
+    journal._next_number = _HIGH - 2
+    for packet_id in range(1, 6):
+        assert put(journal, packet_id, packet_id)
+    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 2, 3, 4, 5]
+    for packet_id in range(1, 6):
+        journal.remove(packet_id)
+    assert put(journal, 6, 6) and journal._next_number == 1
+
+
 @pytest.mark.parametrize("high", [1 << 8, 1 << 16, 1 << 24])
 def test_page_numbers_when_they_take_another_byte_are_found_again(high):
     setting = Setting(blocks=6, slots=5, held_slots=7)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.journal.steps import opened, put
+from host_tests.journal.steps import opened, put, recovered
 from tools.powercut.life import Collector, Life, Setting
 from tools.standin.nor import Flash
 from umqtt31 import MQTTError
@@ -81,6 +81,16 @@ def test_clear_when_nothing_came_since_then_writes_nothing():
     put(journal, 0, 2)
     journal.clear()
     assert flash.operations > operations
+
+
+def test_clear_when_only_an_id_is_held_then_it_is_free_after_a_reset():
+    flash = Flash(8, 4096, 256)
+    journal = opened(flash)
+    journal.clear()
+    journal.hold(7)
+    journal.commit()
+    journal.clear()
+    assert recovered(opened(flash)).held == []
 
 
 def test_clear_when_opened_empty_then_writes_nothing():
