@@ -423,19 +423,49 @@ class Released:
         self.ids.append(packet_id)
 
 
-@pytest.mark.parametrize(("kind", "beside"), [(Held, 28), (Runs, 8)])
-def test_held_ids_are_given_up_oldest_first(kind, beside):
+@pytest.mark.parametrize("first", [7, 65497])
+@pytest.mark.parametrize(("kind", "beside"), [(Held, 16), (Runs, 1)])
+def test_held_ids_are_given_up_oldest_first(kind, beside, first):
     """RT-AWAITREL-T, MQTT-4.3.3-12: an unknown id changes nothing."""
     store = Released()
     held = kind(10, store)
-    for at, packet_id in enumerate((7, 40, beside)):
+    for at, packet_id in enumerate((first, first + 33, first + beside)):
         held.add(packet_id, at * 100)
     assert held.remove(5) and held.count == 3 and not store.ids
-    assert held.expires_in(300, 1000) == 900  # that of 7 and the one beside it grew last at 200
+    assert held.expires_in(300, 1000) == 900  # the first and the one beside it grew last at 200
     held.expire()
-    assert (store.ids, held.count) == ([7, beside], 1)
+    assert (store.ids, held.count) == ([first, first + beside], 1)
     held.clear()
-    assert held.count == 0 and held.find(40) < 0
+    assert held.count == 0 and held.find(first + 33) < 0
+
+
+def test_runs_of_an_earlier_life_count_and_are_given_up_as_others_are():
+    """RT-AWAITREL-T: their time begins with this life."""
+    store = Released()
+    held = Runs(10, store)
+    held.restore(5, 9, 700)
+    held.restore(20, 20, 700)
+    held.add(30, 800)
+    assert (held.count, held.expires_in(800, 1000)) == (7, 900)
+    held.expire()
+    assert (store.ids, held.count) == ([5, 6, 7, 8, 9], 2)
+    assert held.expires_in(800, 1000) == 900
+    held.expire()
+    assert held.expires_in(800, 1000) == 1000
+
+
+def test_runs_that_are_all_used_grow_and_one_of_them_may_be_split():
+    """RT-AWAITREL: so a PUBREL from the middle of a burst is answered."""
+    held = Runs(100)
+    for packet_id in (1, 2, 3, 11, 21, 31, 41, 51, 61):
+        assert held.has_room(packet_id)
+        held.add(packet_id, 0)
+    assert not held.has_room(71)
+    for packet_id in (4, 62):
+        assert held.has_room(packet_id)
+        held.add(packet_id, 0)
+    assert held.remove(2)
+    assert [k for k in range(1, 70) if held.find(k) >= 0] == [1, 3, 4, 11, 21, 31, 41, 51, 61, 62]
 
 
 def test_held_ids_find_room_in_a_set_that_is_there_when_all_are_used():

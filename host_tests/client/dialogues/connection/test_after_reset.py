@@ -4,7 +4,17 @@ MQTT 3.1 §4; a KeepingStore stands in for the journal.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import (
+    PUBLISH,
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+    pubrel,
+    read_id,
+    read_publish,
+)
 from tools.standin.store import KeepingStore
 from umqtt31 import FULL, PROTOCOL, MQTTError
 
@@ -205,3 +215,29 @@ def test_drop_oldest_when_all_is_in_flight_then_refuses():
     d.publish(b"2")
     assert code_of(d.publish, b"3") == FULL
     assert (d.client.inflight, d.client.stats.dropped) == (2, 0)
+
+
+def test_c2b_more_than_the_window_in_flight_after_a_reset_leaves_no_place_for_more():
+    """RT-MQUEUE: as many as the new life has places for, all in flight for the last one's PUBREC.
+
+    C: PUBLISH 1 to 4; B: PUBREC 4; reset; max_inflight 1, max_mqueue_len 3; CONNECT
+    """
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal(), clean=False, max_inflight=4)
+    for number in range(4):
+        d.publish(b"%d" % number, 2)
+    d.b2c(pubrec(4))
+    store = flash.journal()
+    again = Dialogue(store=store, is_connected=False, max_inflight=1, max_mqueue_len=3)
+    assert (again.client.inflight, again.client.queued) == (4, 0)
+    assert code_of(again.publish, b"5") == FULL
+    again.connect(False)
+    assert code_of(again.publish, b"5") == FULL
+    for _ in range(8):
+        # Which waits for which differs from level to level.
+        for packet in again.take_packets():
+            if packet[0] >> 4 == PUBLISH:
+                again.b2c(pubrec(read_publish(packet)[2]))
+            else:
+                again.b2c(pubcomp(read_id(packet)))
+    assert again.client.inflight == again.client.queued == 0
