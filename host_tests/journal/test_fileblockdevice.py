@@ -121,6 +121,32 @@ def test_write_read_erase_and_sync_reach_the_file(tmp_path):
     assert (tmp_path / "f").read_bytes() == b"\xff" * 1024
 
 
+def test_all_that_was_written_is_durable_on_return(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
+    for count, call in enumerate(
+        (
+            lambda: device.writeblocks(1, b"written"),
+            lambda: device.ioctl(6, 1),
+            lambda: device.ioctl(3, 0),
+        )
+    ):
+        assert len(synced) == count + 1
+        call()
+    assert len(synced) == 4
+    device.readblocks(1, bytearray(9))
+    device.ioctl(4, 0)
+    assert len(synced) == 4
+
+
+def test_closed_device_is_used_no_more(tmp_path):
+    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
+    device.close()
+    with pytest.raises(ValueError):
+        device.readblocks(0, bytearray(9))
+
+
 def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
     moments = random.Random(31)
     file = tmp_path / "journal.img"

@@ -7,7 +7,18 @@ table 2-4, for what a client receives and what a program may give.
 from micropython import heap_lock
 
 from host_tests.client.dialogue import error_of
-from umqtt31.properties import RECEIVED, SENT, Properties, encode, fault_of, given, take
+from umqtt31.properties import (
+    RECEIVED,
+    SENT,
+    Properties,
+    encode,
+    fault_of,
+    given,
+    number_at,
+    take,
+    variable,
+    width,
+)
 
 LEVELS = (5,)
 
@@ -131,6 +142,7 @@ def test_numbers_out_of_their_range_are_protocol_errors():
         (b"\x01\x02", IN_PUBLISH),
         (b"\x0b\x00", IN_PUBLISH),
         (b"\x21\x00\x00", IN_CONNACK),
+        (b"\x21\x00\x00\x24\x01", IN_CONNACK),
         (b"\x24\x02", IN_CONNACK),
         (b"\x25\x02", IN_CONNACK),
         (b"\x27\x00\x00\x00\x00", IN_CONNACK),
@@ -149,11 +161,43 @@ def test_lengths_that_are_not_the_shortest_or_too_long_are_malformed():
     assert take(bytearray(b"\x02\x01\x01payload" + bytes(64)), 0, 10, IN_PUBLISH) == 3
 
 
+def test_variable_numbers_take_another_byte_where_the_standard_says():
+    """MQTT-1.5.5-1."""
+    for number, data in (
+        (0, b"\x00"),
+        (127, b"\x7f"),
+        (128, b"\x80\x01"),
+        (16383, b"\xff\x7f"),
+        (16384, b"\x80\x80\x01"),
+        (2097151, b"\xff\xff\x7f"),
+        (2097152, b"\x80\x80\x80\x01"),
+        (268435455, b"\xff\xff\xff\x7f"),
+    ):
+        assert variable(number) == data
+        assert width(number) == len(data)
+        assert number_at(data, 0, 3) == number
+    assert number_at(b"\xff\xff\xff\xff", 0, 3) == -1
+
+
+def test_strings_of_more_than_255_bytes_are_read_whole():
+    for name, number, value in (
+        ("content_type", b"\x03", b"t" * 300),
+        ("correlation_data", b"\x09", b"d" * 65535),
+        ("user_property", b"\x26", [(b"k" * 256, b"v" * 257)]),
+    ):
+        data = encode(**{name: value})
+        assert data[:1] == number and received(data, IN_PUBLISH) == 0
+        assert received(data + b"\x01\x01", IN_PUBLISH) == 0
+        assert received(data[:-1], IN_PUBLISH) == MALFORMED
+        assert getattr(Properties(data + b"\x01\x01"), name) == value
+        assert Properties(data + b"\x01\x01").payload_format_indicator == 1
+
+
 def test_text_that_is_not_utf8_is_malformed():
     """MQTT-1.5.4-1, MQTT-1.5.4-2, MQTT-1.5.7-1, MQTT-3.3.2-13, MQTT-3.3.2-19."""
     good = (
         b"",
-        b"plain",
+        b"plain\x01",
         b"\xc2\x80\xdf\xbf",
         b"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80",
         b"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
@@ -166,6 +210,8 @@ def test_text_that_is_not_utf8_is_malformed():
         b"\xc1\xbf",
         b"\xc2",
         b"\xc2A",
+        b"\xc2\xc0",
+        b"\xe2\x82\xc0",
         b"\xe0\x9f\xbf",
         b"\xed\xa0\x80",
         b"\xe2\x82",

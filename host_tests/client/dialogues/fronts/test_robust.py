@@ -97,6 +97,19 @@ def test_publish_when_the_link_is_lost_then_connects_and_publishes_again():
     assert net.client.told == ["lost", "reconnect", 1, "reconnect", 2]
 
 
+def test_arguments_that_are_not_given_are_those_of_the_original():
+    """QoS 0, not retained; check_msg() connects again twice."""
+    present = wire.connack(0, 1)
+    first = Stream(present)
+    net = Network(first, Stream(present, b""), Stream(present, b""), Stream(present))
+    net.client.connect(False)
+    first.answer(publish(b"t", b"x"), b"")
+    net.client.publish(b"t", b"x")
+    assert first.has_answered()
+    assert net.client.check_msg() is None
+    assert net.client.told == ["lost", "lost"] and len(net.streams) == 1
+
+
 def test_publish_at_qos2_when_the_link_is_lost_behind_pubrec_then_publishes_as_new():
     """C: PUBLISH 1; B: PUBREC 1, the link is lost; C: PUBLISH 2, for all that came of 1."""
     first = Stream(wire.connack())

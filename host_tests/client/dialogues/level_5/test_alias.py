@@ -70,6 +70,17 @@ def test_c2b_what_is_sent_again_or_waited_has_its_topic():
     d.c2b(publish(b"t", b"4", 1, 4, properties=with_alias(1)))
 
 
+def test_c2b_no_alias_on_a_connection_whose_broker_takes_none_any_more():
+    """MQTT-3.2.2-18."""
+    d = aliased(1, 1)
+    d.publish(b"1", 1)
+    d.c2b(publish(b"t", b"1", 1, 1, properties=with_alias(1)))
+    d.b2c(puback(1))
+    opened(d, d.connect_packet(False), connack(0, 1), False)
+    d.publish(b"2", 1)
+    d.c2b(publish(b"t", b"2", 1, 2))
+
+
 def test_c2b_first_alias_of_a_topic_makes_no_packet_larger_than_the_broker_takes():
     """MQTT-3.2.2-15: it waits for a shorter message."""
     for size in range(10, 40):

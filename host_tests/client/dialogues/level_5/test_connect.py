@@ -230,6 +230,16 @@ def test_session_that_began_clean_goes_on_while_it_has_not_expired():
     d.c2b(publish(b"t", b"1", 1, 1, dup=1))
 
 
+def test_b2c_connack_with_properties_of_any_length_is_read():
+    """MQTT-1.5.5-1: their length takes one byte or two."""
+    for n in (120, 121, 122, 200, 300):
+        d = Dialogue(is_connected=False, buffer_size=512)
+        said = properties(receive_maximum=2, reason_string=b"r" * n)
+        opened(d, d.connect_packet(True), connack(0, 0, said))
+        assert d.client.v5.connack.receive_maximum == 2, n
+        assert d.client.v5.connack.reason_string == b"r" * n
+
+
 def test_b2c_server_keep_alive_takes_the_place_of_ours():
     """MQTT-3.1.2-21, MQTT-3.2.2-21, MQTT-3.1.2-20."""
     d = allowed(server_keep_alive=10)

@@ -18,6 +18,7 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
+from tools.standin.store import KeepingStore
 from umqtt31 import AWAITING_REL, TOO_LARGE
 
 LEVELS = (5,)
@@ -135,7 +136,7 @@ def test_c2b_packet_larger_than_the_broker_takes_is_not_sent():
 
 def test_c2b_subscribe_larger_than_the_broker_takes_is_not_sent():
     """MQTT-3.2.2-15."""
-    d = allowed(maximum_packet_size=30)
+    d = allowed(maximum_packet_size=30, retain_available=0)
     for call in (d.client.subscribe, d.client.unsubscribe):
         assert code_of(call, b"f" * 24) == 0x95
         assert code_of(call, b"f" * 300) == TOO_LARGE
@@ -167,7 +168,7 @@ def test_c2b_retained_message_is_not_sent_where_there_are_none():
 
 def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
     """MQTT-3.2.2-11, MQTT-3.2.2-14, MQTT-3.2.2-15: accepted before the broker said so."""
-    for make in (None, FailingFlash):
+    for make, is_present in ((None, 0), (FailingFlash, 0), (None, 1), (FailingFlash, 1)):
         d = Dialogue(is_connected=False, store=make().journal() if make else None)
         dropped = d.watch_drops()
         d.publish(b"1", 1)
@@ -176,12 +177,44 @@ def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
         d.publish(b"4" * 50, 1)
         d.publish(b"5", 1)
         said = properties(maximum_qos=1, retain_available=0, maximum_packet_size=40)
-        opened(d, d.connect_packet(False), connack(0, 0, said), False)
+        opened(d, d.connect_packet(False), connack(0, is_present, said), False)
         d.work()
         d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"5", 1, 5))
         assert dropped == [(2, 0x9B), (3, 0x9A), (4, 0x95)]
         d.b2c(puback(1), puback(5))
         assert d.client.inflight == d.client.queued == 0
+
+
+def test_c2b_released_before_a_reset_goes_on_whatever_the_broker_takes_by_now():
+    """MQTT-3.3.4-8: only its PUBREL is left, which no window holds back.
+
+    C: PUBLISH 1, 2, 3; B: PUBREC 3; reset; CONNECT; C: PUBREL 3
+    """
+    for said in (properties(receive_maximum=1), properties(maximum_qos=1)):
+        store = KeepingStore()
+        d = Dialogue(store=store)
+        for number in (1, 2, 3):
+            d.publish(b"%d" % number, 2)
+        d.b2c(pubrec(3))
+        d = Dialogue(is_connected=False, store=store)
+        opened(d, d.connect_packet(False), connack(0, 1, said), False)
+        d.work()
+        assert d.take_packets()[0] == pubrel(3)
+        d.b2c(pubcomp(3))
+        assert d.client.stats.strays == 0
+
+
+def test_c2b_new_session_with_a_smaller_window_gets_all_in_their_order():
+    """MQTT-4.6.0-1: what was released in the session before is a message again."""
+    d = Dialogue()
+    for number in (1, 2, 3):
+        d.publish(b"%d" % number, 2)
+    d.b2c(pubrec(3))
+    d.stream.take()
+    d.lose()
+    opened(d, d.connect_packet(False), connack(0, 0, properties(receive_maximum=2)), False)
+    d.work()
+    d.c2b(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 2, 2))
 
 
 def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_told():

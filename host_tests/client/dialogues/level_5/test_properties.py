@@ -96,6 +96,16 @@ def test_b2c_publish_that_is_malformed_ends_the_connection_with_its_reason():
         assert not d.messages
 
 
+def test_b2c_publish_whose_properties_end_behind_it_is_malformed_whatever_came_before():
+    """MQTT-4.13.1-1: the message before left valid ones in the buffer."""
+    d = Dialogue()
+    d.b2c(packet(0x30, b"\x00\x01t\x06\x26\x00\x01k\x00\x00x"))
+    d.stream.feed(packet(0x30, b"\x00\x01t\x06\x26\x00"))
+    assert code_of(d.work) == PROTOCOL
+    d.c2b(disconnect(0x81))
+    assert len(d.messages) == 1
+
+
 def test_c2b_message_takes_its_properties_along():
     """MQTT-2.2.2-1, MQTT-3.3.4-6."""
     given = encode(

@@ -188,6 +188,15 @@ def test_b2c_disconnect_in_all_its_forms():
     assert d.client.v5.disconnect.reason_string == b"r" * 200
 
 
+def test_b2c_disconnect_with_properties_of_any_length_is_read():
+    """MQTT-1.5.5-1: their length takes one byte or two."""
+    for n in (122, 123, 124, 125, 126, 252, 253, 300):
+        d = Dialogue(buffer_size=512)
+        d.stream.feed(disconnect(0x81, properties(reason_string=b"r" * n)))
+        assert code_of(d.work) == 0x81, n
+        assert d.client.v5.disconnect.reason_string == b"r" * n
+
+
 def test_b2c_disconnect_without_a_reason_has_none_of_the_packet_before():
     d = Dialogue()
     d.stream.feed(pubrel(0x8700), b"\xe0\x00")
@@ -242,10 +251,11 @@ def test_c2b_disconnect_that_cannot_be_written_is_told_by_name_and_closes():
 
 
 def test_c2b_half_a_packet_is_followed_by_no_disconnect():
-    d = Dialogue()
-    d.stream.write_most = 3
-    d.publish(b"x" * 20)
-    d.stream.feed(b"\xf0\x00")
-    d.stream.is_blocked = True
-    assert code_of(d.work) == PROTOCOL
-    assert len(d.stream.take()) == 3
+    for is_blocked in (True, False):
+        d = Dialogue()
+        d.stream.write_most = 3
+        d.publish(b"x" * 20)
+        d.stream.feed(b"\xf0\x00")
+        d.stream.is_blocked = is_blocked
+        assert code_of(d.work) == PROTOCOL
+        assert len(d.stream.take()) == 3

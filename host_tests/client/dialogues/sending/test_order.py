@@ -16,7 +16,8 @@ def test_c2b_ordered_refuses_qos_0_and_mixed_qos():
     """
     d = Dialogue(ordered=True)
     assert isinstance(error_of(d.publish, b"0", 0), ValueError)
-    d.publish(b"1", 1)
+    assert isinstance(error_of(d.client.publish, b"t", b"x"), ValueError)
+    d.client.publish(b"t", b"1", qos=1)
     for qos in (0, 2):
         assert isinstance(error_of(d.publish, b"x", qos), ValueError)
     d.c2b(publish(b"t", b"1", 1, 1))
