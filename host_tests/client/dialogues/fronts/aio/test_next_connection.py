@@ -161,6 +161,32 @@ def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over():
     Desk(2).run(main)
 
 
+def test_new_qos2_with_the_id_of_one_whose_body_runs_leaves_no_place_taken():
+    # The same at QoS 2, where the old one is held no more.
+    async def main(desk):
+        client, first, second = await desk.kept()
+        first.feed(qos2())
+        payloads = []
+        async for message in client.messages():
+            payloads.append(message.payload)
+            if len(payloads) == 2:
+                message.done()
+                break
+            first.feed(b"")
+            second.feed(wire.publish(b"t", b"b", 2, 7))
+            await desk.until(lambda: client.is_connected and first.is_closed)
+            second.take()
+            await aio.sleep_ms(600)
+        assert payloads == [b"a", b"b"]
+        second.answer(wire.pubrec(7), wire.pubrel(7))
+        await desk.until(lambda: second.sent)
+        assert second.take() == wire.pubcomp(7)
+        assert client.next_due_ms() == 86400000
+        await client.disconnect()
+
+    Desk(2, keepalive=0).run(main)
+
+
 def test_qos2_without_a_place_is_not_held_before_it_came_again():
     # All three are done without a connection, and there is a place for one.
     async def main(desk):
