@@ -1,5 +1,7 @@
 """Mistakes that mypy and pyright have to find: one in each line that says so."""
 
+import ssl
+
 import umqtt31
 import umqtt31.protocol  # refused
 from umqtt31 import CLOSED, FULL, Journal, MQTTClient, MQTTError
@@ -42,7 +44,11 @@ except MQTTError as error:
     print(error.number)  # refused
 MQTTClient("sensor-7", "broker.example", overflow="newest")  # refused
 MQTTClient("sensor-7", "broker.example", window=3)  # refused
+MQTTClient("sensor-7", "broker.example", ssl="ca.pem")  # refused
+MQTTClient("sensor-7", "broker.example", ssl={"ca": "ca.pem"})
+MQTTClient("sensor-7", "broker.example", ssl=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 Journal("journal.bin")  # refused
+SimpleClient("sensor-7", "broker.example", ssl=8883)  # refused
 simple = SimpleClient("sensor-7", "broker.example", ssl_params={})
 packet_id = simple.publish(b"home/led", b"on") + 1  # refused
 

@@ -18,6 +18,18 @@ class Stream(Protocol):
     def close(self) -> object:
         """Close it."""
 
+@type_check_only
+class Context(Protocol):
+    """An SSLContext, MicroPython's or Python's own."""
+
+    # A property, as the ports' own differ in all arguments.
+    @property
+    def wrap_socket(self) -> Any:
+        """-> the socket over TLS."""
+
+TLS: TypeAlias = bool | dict[str, Any] | Context | None
+"""True, False, {"ca", "cert", "key"} or an SSLContext."""
+
 OpenStream: TypeAlias = Callable[[], Stream]
 """What opens a stream; `reconnect()` calls it again."""
 

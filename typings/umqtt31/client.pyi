@@ -1,9 +1,9 @@
 """The client that waits."""
 
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
-from ._types import Data, OpenStream, Stats, Store, Stream
+from ._types import TLS, Data, OpenStream, Stats, Store, Stream
 from .errors import MQTTError
 from .journal import Journal
 from .message import Message
@@ -74,7 +74,7 @@ class MQTTClient:
         user: Data | None = None,
         password: Data | None = None,
         keepalive: int = 60,
-        ssl: Any = None,
+        ssl: TLS = None,
         *,
         level: int = 3,
         buffer_size: int = 256,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import client as _client
-from ._types import Data, OpenStream, Stream
+from ._types import TLS, Data, OpenStream, Stream
 from .errors import MQTTError
 
 class MQTTException(MQTTError):
@@ -57,7 +57,7 @@ class MQTTClient(_client.MQTTClient):
         user: Data | None = None,
         password: Data | None = None,
         keepalive: int = 0,
-        ssl: Any = None,
+        ssl: TLS = None,
         ssl_params: dict[str, Any] | None = None,
         *,
         level: int = 4,
