@@ -12,9 +12,9 @@ from tools.fleet.simulate.envelope import reading
 _PUBACK = 0x40
 
 
-def _publish(talk, *numbers):
+def _publish(talk, *numbers, boot=1):
     for number in numbers:
-        payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
+        payload = reading(257, boot, number, number, 1, b"dev", (2100, 3300))
         talk.publish(C2S, b"site/dev", payload, 1, number)
         talk.ack(S2C, _PUBACK, number)
 
@@ -62,6 +62,36 @@ def test_readings_that_another_site_has_are_not_missing_here(there, missing, tmp
 )
 def test_between_two_connections_a_device_may_have_been_elsewhere(connections, sure, tmp_path):
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
+
+
+def test_first_readings_of_a_boot_may_have_gone_elsewhere(tmp_path):
+    """The one before them is of another connection."""
+    capture = Capture()
+    for boot, numbers in ((1, (1, 2)), (2, (3, 4))):
+        talk = capture.connection(b"dev", server=SERVER)
+        _publish(talk, *numbers, boot=boot)
+        talk.reset()
+    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    found = readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"]
+    assert rows(found, "boot", "first_sequence", "last_sequence", "sure") == [(2, 1, 2, "likely")]
+
+
+def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_missing(tmp_path):
+    """The device was captured with the later ones alone."""
+    capture = Capture()
+    subscriber, device = capture.connection(b"sub"), capture.connection(b"dev")
+    for number in (1, 2, 3):
+        payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
+        if number < 3:
+            device.wire.seq[C2S] += 80
+        else:
+            device.publish(C2S, b"site/dev", payload, 1, number)
+        if number == 2:
+            subscriber.wire.seq[S2C] += 80
+        else:
+            subscriber.publish(S2C, b"site/dev", payload, 1, number)
+    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    assert not readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"].num_rows
 
 
 @pytest.mark.parametrize("others", [0, 1, 3])

@@ -27,7 +27,7 @@ GRACE_US = 5_000_000
 SWAPPED_US = 100_000
 _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
 # What a message sent again has in common with itself.
-_IDENTITY = ("client", "direction", "topic", "payload_hash", "qos")
+IDENTITY = ("client", "direction", "topic", "payload_hash", "qos")
 
 
 class Gaps:
@@ -275,7 +275,7 @@ class Flows:
         result = np.zeros(len(row), bool)
         marked = rows.dup[row]
         if marked.any():
-            same = grouped(*(getattr(rows, name)[row] for name in _IDENTITY))
+            same = grouped(*(getattr(rows, name)[row] for name in IDENTITY))
             session = sessions.number[rows.connection[row]]
             last = np.full(len(row), -1)
             np.maximum.at(last, same[marked], session[marked])
@@ -412,7 +412,7 @@ def _is_sent_before(rows, sessions, gaps, flows):
     is_open = ~mask & ~flows.is_complete
     payload = rows.payload_hash[row]
     some = np.flatnonzero(mask | (is_open & np.isin(payload, payload[mask])))
-    same = grouped(*(getattr(rows, name)[row[some]] for name in _IDENTITY))
+    same = grouped(*(getattr(rows, name)[row[some]] for name in IDENTITY))
     first = np.full(int(same.max()) + 1, FAR)
     is_open = is_open[some]
     np.minimum.at(first, same[is_open], row[some[is_open]])

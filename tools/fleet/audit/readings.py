@@ -179,7 +179,7 @@ def _losses(messages, keys, published, order, first, sent):
     at, from_number, to_number = _not_elsewhere(of, at, from_number[at], sequence[at] - 1)
     chosen = pa.array(order[first[at]])
     names = keys.devices.take(chosen)
-    reasons = _reasons(messages, published, order, first, at, same_boot)
+    reasons = _reasons(messages, published, order, first, at)
     columns = {
         "site": messages["site"].take(chosen),
         "kind": ["unexplained" if one == _APART else "never_seen" for one in reasons],
@@ -201,21 +201,22 @@ def _losses(messages, keys, published, order, first, sent):
 
 
 def _is_behind_gap(messages, keys, published, order, first):
-    # Of each reading: are bytes missing since its client, the device if that was captured, had
-    # another one of its series?
+    # Of each reading: are bytes missing since one of its clients had another one of its series?
+    # Where the device was captured with it and with the one before, what else is missing tells
+    # nothing.
     gaps = messages["gaps"].to_numpy()
     result = np.zeros(len(first), bool)
     if not gaps.any():
         return result
     reading = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    is_sent = np.bincount(reading, published[order], len(first)) > 0
-    chosen = published[order] == is_sent[reading]
-    reading, row = reading[chosen], order[chosen]
-    route = grouped(keys.series[row], clients(messages)[0][row])
+    route = grouped(keys.series[order], clients(messages)[0][order])
     place = np.lexsort((reading, route))
     behind, before = place[1:], place[:-1]
-    changed = (route[behind] == route[before]) & (gaps[row[behind]] != gaps[row[before]])
-    result[reading[behind[changed]]] = True
+    changed = (route[behind] == route[before]) & (gaps[order[behind]] != gaps[order[before]])
+    is_sent = np.bincount(reading, published[order], len(first)) > 0
+    is_sent[1:] &= is_sent[:-1]
+    tells = published[order] | ~is_sent[reading]
+    result[reading[behind[changed & tells[behind]]]] = True
     return result
 
 
@@ -258,15 +259,14 @@ _WHY = (
 )
 
 
-def _reasons(messages, published, order, first, at, has_before):
-    # Index into `_WHY` for each reading (of `first`) before which some are missing.
+def _reasons(messages, published, order, first, at):
+    # Index into `_WHY` for each reading (of `first`) before which some are missing; the one before
+    # those may be of an earlier boot, and so of another connection.
     connection, _ = dictionary(messages["connection"])
     ends = np.append(first[1:], len(order))
     reasons = []
     for one in at.tolist():
-        near = [order[first[one] : ends[one]]]
-        if has_before[one]:
-            near.append(order[first[one - 1] : ends[one - 1]])
+        near = [order[first[index] : ends[index]] for index in (one - 1, one)]
         if all(published[rows].any() for rows in near):
             own = [set(connection[rows[published[rows]]].tolist()) for rows in near]
             reasons.append(_PUBLISHED if set.intersection(*own) else _MOVED)

@@ -7,7 +7,7 @@ the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
 import numpy as np
 
 from .. import schemas
-from .messages import GRACE_US, PUBLISH, expiries
+from .messages import GRACE_US, IDENTITY, PUBLISH, expiries
 from .rows import FAR, TYPES, grouped
 
 _FIN = TYPES["TCP_FIN"]
@@ -51,9 +51,8 @@ def is_renumbered(rows, sessions, flows, at):
     another packet id?"""
     again = flows.publish_row[rows.dup[flows.publish_row]]
     both = np.concatenate((at, again))
-    names = ("client", "direction", "topic", "payload_hash", "qos")
     session = sessions.number[rows.connection[both]]
-    same = grouped(session, *(getattr(rows, name)[both] for name in names))
+    same = grouped(session, *(getattr(rows, name)[both] for name in IDENTITY))
     last = np.full(len(both), -1)
     np.maximum.at(last, same[len(at) :], again)
     return last[same[: len(at)]] > at
