@@ -173,6 +173,11 @@ def test_journal_of_another_level_when_it_holds_messages_is_refused(before, afte
     journal.remove(0)
     journal.sync()
     assert recovered(opened_at(after, flash)).messages == []
+    flash = Flash(8)
+    journal = opened_at(before, flash)
+    put(journal, 0, 1)
+    journal.clear()
+    assert recovered(opened_at(after, flash)).messages == []
 
 
 def test_journal_of_levels_3_and_4_is_the_same():

@@ -44,6 +44,33 @@ def test_journal_recovers_messages_in_the_order_of_their_acceptance():
     assert found.last_id == 8
 
 
+def test_journal_goes_on_behind_what_is_there_and_erases_nothing_for_a_reset():
+    flash = board_flash()
+    for packet_id in range(1, 7):
+        put(opened(flash), packet_id, packet_id)
+    assert flash.erases == 1
+    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("length", [0, 1, 200, 240, 255, 256, 300, 1000])
+def test_client_id_of_any_length_when_opened_again_then_all_is_there(length):
+    """Also when the ring has turned, and only titles say what is held."""
+    flash = board_flash(5)
+    client_id = b"i" * length
+    journal = opened(flash, client_id)
+    put(journal, 0, 1)
+    journal.hold(7)
+    for packet_id in range(100, 600):
+        put(journal, 1, packet_id)
+        journal.remove(1)
+    journal.sync()
+    assert flash.erases > 5
+    found = recovered(opened(flash, client_id))
+    assert ([m[1] for m in found.messages], found.held) == ([1], [7])
+    with pytest.raises(MQTTError, match="is of client"):
+        opened(flash, client_id + b"i")
+
+
 def test_last_packet_id_goes_on_when_nothing_is_left():
     flash = board_flash()
     journal = opened(flash)

@@ -1,9 +1,10 @@
 """What a store hands over after a reset, and a store without room."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from tools.standin.store import KeepingStore
-from umqtt31 import AWAITING_REL, FULL
+from umqtt31 import AWAITING_REL, FULL, NETWORK
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = ("test_c2b_pubrec_that_comes_twice_before_the_pubrel_leaves_is_one_step",)
@@ -68,6 +69,19 @@ def test_c2b_clean_session_after_a_reset_gives_up_the_earlier_life():
     again.c2b()
     assert again.client.inflight == again.client.queued == 0
     assert again.client.stats.dropped == 2 and not store.kept
+
+
+def test_c2b_clean_session_that_was_asked_for_when_device_resets_then_nothing_comes_back():
+    """31-3.1-CLEAN: what was given up and told is recorded before a connection is opened."""
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal(), clean=False)
+    d.publish(b"1")
+    again = Dialogue(store=flash.journal(), is_connected=False)
+    dropped = again.watch_drops()
+    assert code_of(again.client.connect, True) == NETWORK
+    assert len(dropped) == 1
+    last = Dialogue(store=flash.journal(), is_connected=False)
+    assert last.client.inflight == last.client.queued == 0
 
 
 def test_b2c_held_ids_are_released_in_any_order():
