@@ -393,13 +393,21 @@ class Node:
         # Done before the acknowledgement leaves, so that a reset cannot lose it.
         was_locked = self._is_locked
         self._lock(False)
+        try:
+            self._take(message)
+        except MemoryError as error:
+            # Raised on, it would leave the message without an acknowledgement, and after a
+            # few of them a broker sends no more.
+            self._log("message lost:", error)
+        self._lock(was_locked)
+
+    def _take(self, message):
         if self._updates and message.topic_is(self._update_topic):
             self._updates.take(message.payload, message.retain)
         elif self._time_topic and message.topic_is(self._time_topic):
             self._times.hear(message.payload, message.retain)
         else:
             self._commands.take(message)
-        self._lock(was_locked)
 
     def _update(self):
         if self._updates.is_complete and self._updates.stage():

@@ -20,6 +20,7 @@ _ID_BYTES = 8
 _FOLDER = "incoming"
 _MAC_BYTES = 32
 _PIECE = 512
+_MOST_ANSWERS = 64  # that wait for room, those of commands.py among them
 _QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
 # What gets the old files back must not change over the air.
@@ -65,6 +66,8 @@ class Updates:
         if is_retained:
             # It would come with every connection, and forget the bundle that is under way.
             return self._log("update ignored: it is retained")
+        if len(self._outbox) >= _MOST_ANSWERS:
+            return None  # nobody would hear what became of it: it is sent again
         name = binascii.hexlify(payload[1 : 1 + _ID_BYTES]).decode()
         number = int.from_bytes(payload[9:13], "big")
         try:
@@ -81,7 +84,7 @@ class Updates:
             elif len(payload) > 13 and payload[0] == _CHUNK and name == self._id:
                 self._append(number, payload[13:])
             else:
-                return  # nothing that is known, or not of this bundle
+                return None  # nothing that is known, or not of this bundle
             have = _size(self._path())
             self.is_complete = have == self._size
             self._say("have %d of %d" % (have, self._most_bytes))
@@ -89,6 +92,7 @@ class Updates:
             self._refuse(str(error))
         except OSError as error:
             self._refuse("flash: %s" % error)
+        return None
 
     def stage(self):
         """Check the complete bundle and stage it -> is a reset wanted?"""

@@ -146,6 +146,27 @@ def test_node_answers_a_reset_before_it_goes(bench):
     assert bench.client.calls[-1] == ("disconnect",)
 
 
+def test_node_without_memory_for_a_message_acknowledges_it_and_says_so(bench):
+    """Twenty that were not acknowledged, and the broker sent nothing any more."""
+
+    class Large(FakeMessage):
+        @property
+        def payload(self):
+            raise MemoryError("no room")
+
+        @payload.setter
+        def payload(self, data):
+            pass
+
+    bench.run_ms(1500)
+    rounds = bench.node.unlocked_rounds
+    bench.client.to_deliver += [Large(b""), FakeMessage(b"#1 sample")]
+    bench.run_ms(1000)
+    assert [str(words[1]) for words in bench.log if words[0] == "message lost:"] == ["no room"]
+    assert bench.node.unlocked_rounds == rounds
+    assert bench.answers() == [b"1 done"]
+
+
 def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(bench):
     """Each was obeyed, and from the ninth on nobody heard of it."""
     bench.run_ms(1500)

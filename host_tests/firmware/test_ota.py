@@ -270,6 +270,19 @@ def test_offers_that_the_broker_kept_are_answered_once(board):
     assert sorted(node.said()) == ["have 0 of 300"] * 2
 
 
+def test_flood_of_offers_fills_no_memory_and_the_reception_goes_on(board):
+    """Answers that wait were as many as somebody liked; the node was deaf for want of memory."""
+    node = Node()
+    bundle = bundle_of()
+    for number in range(200):
+        node.updates.take(b"O" + number.to_bytes(8, "big") + (1000).to_bytes(4, "big"))
+    assert len(node.outbox) == 64
+    node.chunk(bundle, 0)
+    assert len(node.outbox) == 64
+    node.outbox.clear()
+    assert node.receive(bundle)
+
+
 def test_reception_that_is_longer_than_its_bundle_begins_anew(board):
     """Somebody offered it with another size; no rollout of it came to an end any more."""
     bundle = bundle_of()
