@@ -5,11 +5,14 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
+from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
 from tools.boards.watch import watch as listen
@@ -282,3 +285,14 @@ def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shar
     assert all(abs(int(one) - time.time()) < 60 for one in before)
     assert last == b""
     assert (process.returncode, output) == ((0, "\n") if end == signal.SIGINT else (-end, ""))
+
+
+def test_clock_that_ends_while_its_broker_is_gone_ends_well(shared_mosquitto):
+    """Ctrl-C was a traceback then; the will has taken the time away."""
+    with Proxy(shared_mosquitto.port) as proxy:
+        client = connect(f"127.0.0.1:{proxy.port}", cleared="clock-gone/time")
+        lost = threading.Event()
+        client.on_disconnect = lambda *_: lost.set()
+        stop = SimpleNamespace(wait=lambda seconds: proxy.close() or lost.wait(20))
+        publish_time(client, "clock-gone/time", 60, stop)
+    assert lost.is_set()

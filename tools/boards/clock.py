@@ -4,6 +4,7 @@ The time is retained, so that a board hears it as soon as it connects, and is ta
 again when nobody is there to renew it: an old time is worse than none.
 """
 
+import contextlib
 import threading
 import time
 
@@ -39,6 +40,7 @@ def publish_time(client, topic, every_s, stop=None, now=time.time):
             raise BoardError(f"the broker refuses: {refusals[0]}")
     finally:
         if not refusals:
-            client.publish(topic, b"", qos=1, retain=True).wait_for_publish(5)
+            with contextlib.suppress(RuntimeError):  # no connection: the will did it
+                client.publish(topic, b"", qos=1, retain=True).wait_for_publish(5)
         client.disconnect()
         client.loop_stop()
