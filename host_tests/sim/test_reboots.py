@@ -63,6 +63,11 @@ def test_program_that_resets_before_its_clean_session_begins_breaks_no_promise()
     keep_all_promises(partial(Program, over=Records), [2001274])
 
 
+def test_program_that_resets_before_its_new_session_is_recorded_breaks_no_promise():
+    """It goes on with a PUBREL of the session before, whose answer ends the message."""
+    keep_all_promises(Program, [1000488])
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_store_or_front_is_noticed(name, monkeypatch):
     breaks_its_rule(WRONG[name], Program, monkeypatch)

@@ -430,6 +430,7 @@ class Outgoing:
         flow.is_in_doubt = False
         flow.has_pubrec = flow.is_released = True
         flow.is_pubrec_new = False
+        flow.packet_id = packet_id  # it had none any more if its session seemed to be over
         flow.rel_link = link
         flow.done_life = -1
         self._enter(flow)
