@@ -128,11 +128,12 @@ class Matches:
 
     def _look_ahead(self, expected, groups):
         # What was sent before where nothing was captured may have been delivered before, too.
-        waiting: dict[int, list[int]] = {}
-        for entry in np.setdiff1d(np.flatnonzero(expected.is_sent_before), self.entry).tolist():
-            waiting.setdefault(int(groups[entry]), []).append(entry)
-        if not waiting:
+        some = np.flatnonzero(expected.is_sent_before)
+        if not len(some):
             return
+        waiting: dict[int, list[int]] = {}
+        for entry in np.setdiff1d(some, self.entry).tolist():
+            waiting.setdefault(int(groups[entry]), []).append(entry)
         left = np.flatnonzero(self.entry < 0)
         for at in left[np.isin(self.group[left], list(waiting))].tolist():
             if waiting[int(self.group[at])]:

@@ -75,6 +75,8 @@ class Gaps:
 
     def before(self, rows, at):
         """How many of the same client end before each of these rows?"""
+        if not self:
+            return np.zeros(len(at), np.int64)
         return self._ends[at] - self._ends[rows.first_of[rows.connections_of[rows.client[at]]]]
 
     def any_since(self, begin, end):
