@@ -18,6 +18,7 @@ from .figures import BenchError
 from .peer import Peer
 
 _PROGRAMS = Path(__file__).parent / "device"
+FROM_ROM = _PROGRAMS / "from_rom.py"  # runs any of them from a ROMFS image
 _HEAP_BYTES = 256 * 1024
 _RUN_S = 300
 _ARCH = "armv6m"  # of no consequence: there is no native code
@@ -25,11 +26,12 @@ _ARCH = "armv6m"  # of no consequence: there is no native code
 
 @dataclass(frozen=True)
 class Subject:
-    """`name` is its folder in `device/`, `libraries` the folders its modules come from."""
+    """`name` is its folder in `device/`, `libraries` the folders its modules come from, beside
+    umqtt31 as `make build` makes it for boards, if `is_built`."""
 
     name: str
     libraries: tuple[Path, ...] = ()
-    is_built: bool = False  # as `make build` makes it for boards?
+    is_built: bool = False
 
     def program(self, name: str) -> Path:
         """The device program `name` for this subject."""
@@ -52,10 +54,10 @@ class Subject:
     def compile(self, program: str, target: Path) -> list[Path]:
         """Fill `target` with everything as .mpy, the program as main.mpy -> the modules' files."""
         compile_mpy(self.program(program), target / "main.mpy")
+        built = target / "umqtt31"
         if self.is_built:
-            compile_library(target / "umqtt31", _ARCH)
-            return sorted((target / "umqtt31").glob("*.mpy"))
-        return [
+            compile_library(built, _ARCH)
+        return sorted(built.glob("*.mpy")) + [
             compile_mpy(path, target / path.relative_to(library).with_suffix(".mpy"))
             for library in self.libraries
             for path in sorted(library.rglob("*.py"))
@@ -92,7 +94,12 @@ class Bench:
     @property
     def built(self) -> Subject:
         """umqtt31 as it goes to boards."""
-        return Subject("ours", (ROOT / "lib",), is_built=True)
+        return Subject("ours", is_built=True)
+
+    @property
+    def front_built(self) -> Subject:
+        """umqtt31.simple with the library as it goes to boards."""
+        return Subject("simple", (_PROGRAMS / "front",), is_built=True)
 
     @property
     def bare(self) -> Subject:
