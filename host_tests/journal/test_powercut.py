@@ -7,7 +7,7 @@ import pytest
 
 from tools.powercut.checker import Checker
 from tools.powercut.life import Life
-from tools.powercut.scenarios import scenarios
+from tools.powercut.scenarios import of_any_sizes, scenarios
 
 SCALE = 3
 TORN = 12
@@ -19,6 +19,11 @@ def test_journal_cut_at_any_operation_recovers_the_state_before_or_after(scenari
     checker.run(scenario)
     with capsys.disabled():
         print(f"\n{checker.count.total():,} power cuts: {scenario.name}")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_journal_of_any_sizes_when_cut_recovers_the_state_before_or_after(seed):
+    Checker(torn=1).run(of_any_sizes(seed))
 
 
 @pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)

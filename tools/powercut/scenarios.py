@@ -48,6 +48,31 @@ def scenarios(scale: int = 1) -> Iterator[Scenario]:
             yield Scenario(name, used, tuple(walk(seed, used, 90 * scale)))
 
 
+def of_any_sizes(seed: int) -> Scenario:
+    """A walk on a journal of sizes that nobody chose."""
+    source = random.Random(seed)
+    while True:
+        cell_bytes = source.choice((32, 64, 128))
+        page_bytes = cell_bytes * source.choice((1, 2, 4))
+        block_bytes = page_bytes * source.choice((2, 3, 4, 8))
+        setting = Setting(
+            source.randint(4, 9),
+            block_bytes,
+            page_bytes,
+            cell_bytes,
+            slots=source.choice((1, 2, 5, 12, 30)),
+            slot_bytes=source.randint(11, max(11, block_bytes // 2)),
+            held_slots=source.choice((1, 3, 7)),
+            group_commit=source.random() < 0.4,
+            client_id=b"c" * source.choice((0, 1, 5, 23, 60)),
+        )
+        try:
+            setting.open(setting.flash())
+        except ValueError:
+            continue  # packets too large for such blocks
+        return Scenario(f"sizes {seed}", setting, tuple(walk(seed, setting, 60)))
+
+
 def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
     """`count` random calls as a session would make them."""
     source = random.Random(seed)
