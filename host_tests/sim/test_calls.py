@@ -12,6 +12,7 @@ from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from tools.sim.calls import Program
 from tools.sim.records import Records
 from umqtt31 import MQTTClient
+from umqtt31 import client as client_module
 from umqtt31.alias import Aliases
 from umqtt31.protocol import Protocol
 from umqtt31.v5 import Protocol5
@@ -57,10 +58,13 @@ def passes_over_auth(handle):
     return lambda protocol, first: 1 if first >> 4 == AUTH else handle(protocol, first)
 
 
-def looks_at_no_age_offline(_rest):
-    def wrong(client, now):
-        client._protocol.store.commit()
-        client._protocol.drowse(now)
+def looks_at_no_age_offline(rest):
+    def wrong(client):
+        if client.is_connected:
+            rest(client)
+        else:
+            client._protocol.store.commit()
+            client._protocol.drowse(client_module.time.ticks_ms())
 
     return wrong
 

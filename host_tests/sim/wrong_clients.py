@@ -294,7 +294,7 @@ def _ids_from_1(open_session):
 
 
 def _no_ages(expire):
-    def wrong(client, now):
+    def wrong(client):
         pass
 
     return wrong
@@ -324,9 +324,9 @@ def _nothing(method):
 
 
 def _rest_without_commit(rest):
-    def wrong(client, now):
-        client._protocol.drowse(now)
-        client._expire(now)
+    def wrong(client):
+        client._expire()
+        client._protocol.drowse(client_module.time.ticks_ms())
 
     return wrong
 
@@ -377,7 +377,7 @@ def _one_victim(make_room):
     def wrong(client, topic, msg):
         protocol = client._protocol
         flags = client._flags
-        client._expire(0)
+        client._expire()
         k = -1
         if flags & 6 and client._find_victim and protocol.places() > 0:
             k = client._find_victim(protocol, topic)
@@ -404,9 +404,9 @@ def _deaf_while_stuck(poll):
 
 
 def _stream_is_there_behind_hooks(expire):
-    def wrong(client, now):
+    def wrong(client):
         had_stream = client._raw
-        expire(client, now)
+        expire(client)
         if had_stream:
             client._raw.write  # noqa: B018 - a hook may have closed it
 

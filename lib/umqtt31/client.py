@@ -283,7 +283,7 @@ class MQTTClient:
         # With group commit poll() writes, or it could fail for what is accepted.
         if properties.left and not (retain and properties.store.is_deferred):
             if properties.aged:
-                self._rest(time.ticks_ms())
+                self._rest()
             heap_lock()
             self._push()
             if self._error and not (qos & 6 or properties.mqueue_store_qos0):
@@ -306,7 +306,7 @@ class MQTTClient:
             raise MQTTError(_BUSY)  # nor is anything else given up meanwhile
         protocol = self._protocol
         flags = self._flags
-        self._expire(time.ticks_ms())
+        self._expire()
         while True:
             heap_lock()
             code = protocol.accept(topic, msg, flags)
@@ -324,11 +324,11 @@ class MQTTClient:
             raise MQTTError(-code)
         return code
 
-    def _expire(self, now):
-        # Give up what has waited too long.
+    def _expire(self):
+        # Give up what has waited too long, also while hooks took their time.
         k = 0
         while k >= 0:
-            k = self._protocol.find_expired(now)
+            k = self._protocol.find_expired(time.ticks_ms())
             if k >= 0:
                 self._give_up(k & 65535, k >> 16 or _TIMEOUT)
 
@@ -477,7 +477,7 @@ class MQTTClient:
         until = None
         while True:
             if protocol.state != _ONLINE:
-                self._rest(now)
+                self._rest()
                 self._tell()
                 raise MQTTError(_CLOSED)
             handled = 0
@@ -512,7 +512,7 @@ class MQTTClient:
                 if n > 1:
                     self._fail(n)
                 if protocol.aged:
-                    self._expire(now)
+                    self._rest()
                 if self._raw:
                     heap_lock()
                     self._push()
@@ -621,16 +621,16 @@ class MQTTClient:
             time.sleep_ms(min(max(pause_ms, 1), left_ms))
         return protocol.state == _ONLINE
 
-    def _rest(self, now):
-        # What is due without a connection.
+    def _rest(self):
+        # What is due without a connection, or at once.
         self._protocol.store.commit()
-        self._protocol.drowse(now)
-        self._expire(now)
+        self._expire()
+        self._protocol.drowse(time.ticks_ms())
 
     def _pause(self):
         # Milliseconds until the next attempt to connect.
+        self._rest()
         now = time.ticks_ms()
-        self._rest(now)
         if self._attempt_at is None:
             # Full jitter, from the first attempt on: a fleet that lost its broker must
             # not come back in one moment.
@@ -665,7 +665,7 @@ class MQTTClient:
         # `is_anew`: what there was ends, once it is clear that this can begin.
         packet = self._make_connect(clean)
         protocol = self._protocol
-        self._rest(time.ticks_ms())
+        self._rest()
         if is_anew:
             self._close()
             if callable(stream):
@@ -698,7 +698,7 @@ class MQTTClient:
         # Go on with an open connection -> did the broker accept it?
         protocol = self._protocol
         try:
-            self._rest(time.ticks_ms())
+            self._rest()
             heap_lock()
             self._push()
             if self._raw and not protocol.left:

@@ -495,8 +495,9 @@ class Protocol:
         self.unsent += 1
         self._fast = 0
         self.is_due = True
-        if self.state == _ONLINE and not self.store.is_deferred:
-            self.next()  # else the messages of one poll() share a commit()
+        # Else the messages of one poll() share a commit(), or what is to go first may be too old.
+        if self.state == _ONLINE and not (self.store.is_deferred or self.aged):
+            self.next()
         return packet_id
 
     def buffer_of(self, slot):

@@ -353,7 +353,7 @@ class MQTTClient(_client.MQTTClient):
                 if n > 1:
                     self._fail(n)
                 if protocol.aged:
-                    self._expire(now)
+                    self._expire()
                 if self._raw:
                     heap_lock()
                     self._push()

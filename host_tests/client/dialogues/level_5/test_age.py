@@ -44,6 +44,16 @@ def test_c2b_message_behind_the_window_says_what_is_left():
         d.c2b(publish(b"t", b"2", 1, 2, properties=properties(message_expiry=40)))
 
 
+def test_c2b_message_behind_a_handler_that_takes_long_says_what_is_left_then():
+    d = Dialogue(max_inflight=1)
+    d.client.on_message = lambda message: d.clock.sleep_ms(20_000)
+    d.publish(b"1", 1)
+    d.publish(b"2", 1, max_age=60)
+    d.stream.take()
+    d.b2c(puback(1), publish(b"t", b"x", 0))
+    d.c2b(publish(b"t", b"2", 1, 2, properties=properties(message_expiry=40)))
+
+
 def test_c2b_age_is_counted_from_publish_whatever_the_clock_says_then():
     """And whatever message without an age was accepted behind it."""
     for since_start_ms in (0, 2500, 100_000, 500_000_000):

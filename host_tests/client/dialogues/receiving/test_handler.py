@@ -215,6 +215,49 @@ def test_b2c_handler_that_raises_lets_nothing_out_that_grew_too_old():
     assert dropped == [(packet_id, TIMEOUT)]
 
 
+def test_b2c_handler_that_takes_long_lets_nothing_out_that_grew_too_old_meanwhile():
+    """Nor does what it publishes, though there is room for what grew too old.
+
+    B: PUBACK 1, PUBLISH 9; in its handler two seconds pass
+    C: PUBACK 9 and, if the handler publishes, PUBLISH 3
+    """
+    for then_publishes in (False, True):
+        d = Dialogue(max_inflight=1)
+        dropped = d.watch_drops()
+        d.publish(b"1")
+        packet_id = d.publish(b"2", max_age=1)
+        d.stream.take()
+
+        def handler(message, d=d, then_publishes=then_publishes):
+            d.clock.sleep_ms(2000)
+            if then_publishes:
+                d.publish(b"3")
+
+        d.client.on_message = handler
+        d.b2c(puback(1), publish(b"t", b"x", 1, 9))
+        d.c2b(puback(9), *((publish(b"t", b"3", 1, 3),) if then_publishes else ()))
+        assert dropped == [(packet_id, TIMEOUT)]
+
+
+def test_c2b_on_drop_that_takes_long_lets_nothing_out_that_grew_too_old_meanwhile():
+    """max_age 1 and 2 behind a window of 1; after 1.5 s B: PUBACK; in on_drop 1 s passes."""
+    d = Dialogue(max_inflight=1)
+    dropped = []
+
+    def on_drop(*given_up):
+        dropped.append(given_up)
+        d.clock.sleep_ms(1000)
+
+    d.client.on_drop = on_drop
+    d.publish(b"1")
+    ids = [d.publish(b"2", max_age=1), d.publish(b"3", max_age=2)]
+    d.stream.take()
+    d.clock.sleep_ms(1500)
+    d.b2c(puback(1))
+    d.c2b()
+    assert dropped == [(packet_id, TIMEOUT) for packet_id in ids]
+
+
 def test_b2c_handler_that_disconnects_ends_the_poll():
     """B: PUBLISH QoS 1 id 5, id 6; the handler disconnects.  The second is not read."""
     d = Dialogue()
