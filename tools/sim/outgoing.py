@@ -531,13 +531,13 @@ class Outgoing:
 
     def _find_done(self, packet_id: int) -> Flow | None:
         # That a message was done or given up need not survive a reset, nor that its session was
-        # over.
+        # over; what is over in this life stays so.
         flow = self._by_id.get(packet_id)
-        if flow and flow.may_have_pubrec:
-            return flow
-        return (
-            flow if flow and 0 <= max(flow.done_life, flow.drop_life) < self._record.life else None
-        )
+        if flow is None:
+            return None
+        ended = max(flow.done_life, flow.drop_life)
+        is_open = ended < self._record.life and (flow.may_have_pubrec or ended >= 0)
+        return flow if is_open else None
 
     # --- what the receivers see -----------------------------------------------------
 

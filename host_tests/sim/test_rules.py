@@ -1,0 +1,36 @@
+"""Rules where they were once unjust or blind: what they let pass, and what just beyond they do not.
+
+Shows RT-INFLIGHT and 31-3.5-PUBREC for these schedules.
+"""
+
+from tools.sim import campaign, parse, script
+from umqtt31.protocol import Protocol
+
+PUBREL = 0x62
+PUBCOMP = 0x70
+
+
+def broken_rule(settings, schedule=""):
+    """-> the rule that the run breaks, None if it breaks none."""
+    failure, _ = campaign.attempt(script.parse(settings), parse(schedule))
+    return failure and failure.rule
+
+
+def test_pubrel_on_its_way_when_its_pubcomp_comes_then_its_message_takes_no_place_any_more():
+    schedule = "reset@store23:2 stall@down56 stall@down76"
+    assert broken_rule("up=22222 down=222 window=3", schedule) is None
+
+
+def test_pubrel_behind_its_pubcomp_when_a_reset_was_behind_its_pubrec_then_is_noticed(monkeypatch):
+    received = Protocol.received
+
+    def released_again(protocol, n):
+        head = bytes(protocol._head[:4])
+        event = received(protocol, n)
+        if n == 4 and head[0] == PUBCOMP:
+            protocol._answer(PUBREL, head[2] << 8 | head[3])
+        return event
+
+    monkeypatch.setattr(Protocol, "received", released_again)
+    for schedule in ("", "reset@store14", "reset@store15"):
+        assert broken_rule("up=22 level=4", schedule) == "31-3.5-PUBREC", schedule
