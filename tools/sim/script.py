@@ -211,14 +211,17 @@ class Program:
             payload = payload_of(number, min(size, script.buffer - 16))
             self._published = number + 1  # a reset inside publish() does not repeat it
             age = script.age if number % 2 else 0
+            qos = int(script.up[number])
             try:
-                client.publish(b"u", payload, False, int(script.up[number]), age)
+                client.publish(b"u", payload, False, qos, age)
             except MQTTError as error:
-                if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
+                # At QoS 0 it may be out, and the journal fails for another.
+                refusals = (FULL, CLOSED, JOURNAL) if qos else (FULL, CLOSED)
+                if error.code in refusals:  # nothing changed: again later
                     self._published = number
                 elif error.code in BROKER_LIMITS:  # the broker takes no such message
                     continue
-                elif script.up[number] != "0":
+                elif qos:
                     raise
                 return
 
