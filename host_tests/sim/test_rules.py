@@ -1,10 +1,15 @@
-"""Rules where they were once unjust or blind: what they let pass, and what just beyond they do not.
+"""Rules that were once unjust or blind: what they let pass, and what just beyond they do not.
 
 Shows RT-INFLIGHT and 31-3.5-PUBREC for these schedules.
 """
 
+import pytest
+
 from tools.sim import campaign, parse, script
 from umqtt31.protocol import Protocol
+
+# ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
+STUCK = "up=122211 down=1112 window=3 queue=1 size=130 inside=ping pressure=150 overflow=latest"
 
 PUBREL = 0x62
 PUBCOMP = 0x70
@@ -34,3 +39,25 @@ def test_pubrel_behind_its_pubcomp_when_a_reset_was_behind_its_pubrec_then_is_no
     monkeypatch.setattr(Protocol, "received", released_again)
     for schedule in ("", "reset@store14", "reset@store15"):
         assert broken_rule("up=22 level=4", schedule) == "31-3.5-PUBREC", schedule
+
+
+def test_connection_whose_stream_takes_nothing_for_10_s_may_be_closed():
+    assert broken_rule(STUCK) is None
+
+
+@pytest.mark.parametrize("timeout_ms", [1000, 2000])
+def test_connection_whose_stream_takes_nothing_for_less_when_closed_then_is_noticed(
+    timeout_ms, monkeypatch
+):
+    begin = Protocol.begin
+
+    def hasty(protocol, *args):
+        begin(protocol, *args)
+        protocol.timeout_ms = timeout_ms
+
+    monkeypatch.setattr(Protocol, "begin", hasty)
+    assert broken_rule(STUCK) == "connection"
+
+
+def test_message_of_qos0_whose_publish_raises_for_the_journal_is_not_published_again():
+    assert broken_rule("up=10 window=1 store=journal deferred=1", "fail@flash0:5") is None

@@ -162,6 +162,7 @@ class _Watched(_Base):
         self._world = world
         self._rules = world.rules
         self._rules.keepalive_ms = 1000 * options["keepalive"]
+        self._rules.stuck_ms = 1000 * options["connect_timeout"]
         self._rules.outgoing.window = 1
         super().__init__("device", "broker", **options)
 

@@ -271,6 +271,7 @@ class Device:
         options.setdefault("store", self.store())
         rules = self._world.rules
         rules.keepalive_ms = 1000 * options.get("keepalive", 60)
+        rules.stuck_ms = 1000 * options.get("connect_timeout", 10)
         rules.outgoing.is_ordered = options.get("ordered", False)
         window = 1 if rules.outgoing.is_ordered else options.get("max_inflight", _WINDOW)
         rules.outgoing.window = window

@@ -24,7 +24,7 @@ class Link:
         "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_stalled_until",
         "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
-        "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at",
+        "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at", "took_at",
         "in_transit", "is_distrusted", "level", "aliases",
     )  # fmt: skip
 
@@ -40,6 +40,7 @@ class Link:
         self.is_distrusted = False  # its certificate is wrong: the handshake ends in ValueError
         self.blocked_at = -1  # since when something waits for room, -1: nothing does
         self.freed_at = 0  # since when there is room again, -1: there is none
+        self.took_at = 0  # when something of a write was taken last, or began to wait
         self.is_paused = False  # the broker reads nothing until the client has read more
         self.in_transit = 0  # bytes that the broker has not got yet
         self.most_up: int = world.narrow  # bytes that one write takes at most, 0: any number
@@ -150,8 +151,14 @@ class Link:
         # What follows may have been chosen now, and leave much later.
         if self.blocked_at < 0:
             self.blocked_at = self.world.now
+        if taken or self.freed_at >= 0:
+            self.took_at = self.world.now
         self.freed_at = -1
         return taken
+
+    def stuck_ms(self) -> int:
+        """For how long nothing was taken of what waits for room; 0 if nothing waits."""
+        return self.world.now - self.took_at if self.freed_at < 0 else 0
 
     def _room(self) -> int:
         # How many bytes the socket takes now.

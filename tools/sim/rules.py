@@ -54,6 +54,7 @@ class Rules:
     def __init__(self, world: Any):
         self._world = world
         self.keepalive_ms = 0
+        self.stuck_ms = 10_000  # for which a stream may take nothing: connect_timeout
         self.record = record = Record(world)
         self.outgoing = self._make_outgoing(record)
         self.incoming = self._make_incoming(record)
@@ -151,7 +152,8 @@ class Rules:
         world.note(f"client closes connection {link.number}")
         # At level 5 the broker sends no more than there is room for.
         is_starved = link.notes.is_starved and self.record.level < 5
-        if not (self.closers or world.struck or link.is_dropped or is_starved):
+        is_stuck = link.stuck_ms() >= self.stuck_ms
+        if not (self.closers or world.struck or link.is_dropped or is_starved or is_stuck):
             self.fail("connection", "the client closes it, and nothing was wrong")
 
     def on_poll(self, link: Link) -> None:
