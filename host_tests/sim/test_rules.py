@@ -61,3 +61,20 @@ def test_connection_whose_stream_takes_nothing_for_less_when_closed_then_is_noti
 
 def test_message_of_qos0_whose_publish_raises_for_the_journal_is_not_published_again():
     assert broken_rule("up=10 window=1 store=journal deferred=1", "fail@flash0:5") is None
+
+
+def test_message_of_qos0_that_is_given_up_is_none_that_went_out_before_a_new_session():
+    settings = "up=2020 window=1 sessions=cr age=3 keep_qos0=1"
+    assert broken_rule(settings, "hang@up34 tear@up17") is None
+
+
+def test_message_of_qos0_when_sent_again_in_a_new_session_then_is_noticed(monkeypatch):
+    remove = Protocol.remove
+
+    def keeps_qos0(protocol, k):
+        waits_for = protocol._waits[protocol._slot(k)] & 0x70
+        return remove(protocol, k) if waits_for else 0
+
+    monkeypatch.setattr(Protocol, "remove", keeps_qos0)
+    settings = "up=02 start=offline keep_qos0=1 sessions=c retry=0"
+    assert broken_rule(settings, "tear@up30") == "31-4.1-Q0"

@@ -196,6 +196,8 @@ class Outgoing:
         """The client knows that the broker has nothing: all in flight is to go out as new."""
         life = self._record.life
         for flow in self.flows.values():
+            if not flow.qos:
+                continue  # it goes out once at most, whatever the session
             flow.was_sent |= flow.was_chosen  # for all that the client knows
             flow.was_chosen = False
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
@@ -205,7 +207,7 @@ class Outgoing:
             flow.is_sent = flow.is_released = flow.is_pubrec_new = False
             flow.has_pubrec = flow.may_have_pubrec = False
             flow.link = flow.rel_link = None
-            flow.packet_id = 0 if flow.qos else flow.packet_id
+            flow.packet_id = 0
         self._in_flight.clear()
 
     def on_perhaps_new_session(self) -> None:
