@@ -19,7 +19,7 @@ from tools.brokers import free_port
 from tools.project import ROOT
 
 PAGE = "docs/start/index.md"
-SECONDS = 60  # for what comes at once, on a busy computer
+SECONDS = 180  # for what comes at once, on a busy computer
 
 
 def on_page(kind, word=""):
