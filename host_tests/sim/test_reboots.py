@@ -68,6 +68,11 @@ def test_program_that_resets_before_its_new_session_is_recorded_breaks_no_promis
     keep_all_promises(Program, [1000488])
 
 
+def test_program_whose_place_is_held_by_a_session_that_is_over_gets_all_when_that_is_forgotten():
+    """A CONNECT that was under way for long made another session, which level 3 cannot tell."""
+    keep_all_promises(Program, [1001296])
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_store_or_front_is_noticed(name, monkeypatch):
     breaks_its_rule(WRONG[name], Program, monkeypatch)
