@@ -516,14 +516,17 @@ def test_setup_that_may_not_write_names_the_file(monkeypatch, tmp_path):
         steps.run_all("boards")
 
 
-def test_second_setup_says_that_it_waits_for_the_first(monkeypatch, tmp_path, capfd):
+def test_second_setup_says_that_it_waits_for_the_first(monkeypatch, tmp_path):
     monkeypatch.setattr(steps, "_LOCK", tmp_path / "setup.lock")
+    # pytest's own capture may lose what is written while it is read.
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", said)
     order = []
 
     def first():
         second.start()
-        until = time.monotonic() + 10
-        while "waiting for another set-up" not in capfd.readouterr().out:
+        until = time.monotonic() + 60
+        while "waiting for another set-up" not in said.getvalue():
             assert time.monotonic() < until
             time.sleep(0.01)
         order.append("first")
