@@ -137,23 +137,30 @@ def test_acknowledgements_leave_in_the_order_of_the_connection_that_they_leave_o
     Desk(2).run(main)
 
 
+async def handed_over_beside_a_body(desk, qos):
+    """A new message with the id of one whose body runs, after its connection was lost -> client,
+    the new connection's stream."""
+    client, first, second = await desk.kept()
+    first.feed(qos1() if qos == 1 else qos2())
+    payloads = []
+    async for message in client.messages():
+        payloads.append(message.payload)
+        if len(payloads) == 2:
+            message.done()
+            break
+        first.feed(b"")
+        second.feed(wire.publish(b"t", b"b", qos, 7))
+        await desk.until(lambda: client.is_connected and first.is_closed)
+        second.take()
+        await aio.sleep_ms(600)
+    assert payloads == [b"a", b"b"]
+    return client, second
+
+
 def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over():
     # The broker lost its session, and cannot say so at level 3.
     async def main(desk):
-        client, first, second = await desk.kept()
-        first.feed(qos1())
-        payloads = []
-        async for message in client.messages():
-            payloads.append(message.payload)
-            if len(payloads) == 2:
-                message.done()
-                break
-            first.feed(b"")
-            second.feed(wire.publish(b"t", b"b", 1, 7))
-            await desk.until(lambda: client.is_connected and first.is_closed)
-            second.take()
-            await aio.sleep_ms(600)
-        assert payloads == [b"a", b"b"]
+        client, second = await handed_over_beside_a_body(desk, 1)
         await desk.until(lambda: second.sent)
         assert second.take() == b"\x40\x02\x00\x07"
         await client.disconnect()
@@ -164,20 +171,7 @@ def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over():
 def test_new_qos2_with_the_id_of_one_whose_body_runs_leaves_no_place_taken():
     # The same at QoS 2, where the old one is held no more.
     async def main(desk):
-        client, first, second = await desk.kept()
-        first.feed(qos2())
-        payloads = []
-        async for message in client.messages():
-            payloads.append(message.payload)
-            if len(payloads) == 2:
-                message.done()
-                break
-            first.feed(b"")
-            second.feed(wire.publish(b"t", b"b", 2, 7))
-            await desk.until(lambda: client.is_connected and first.is_closed)
-            second.take()
-            await aio.sleep_ms(600)
-        assert payloads == [b"a", b"b"]
+        client, second = await handed_over_beside_a_body(desk, 2)
         second.answer(wire.pubrec(7), wire.pubrel(7))
         await desk.until(lambda: second.sent)
         assert second.take() == wire.pubcomp(7)
