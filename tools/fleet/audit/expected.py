@@ -19,16 +19,15 @@ class Expected:
 
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message; `released` when
     a broker that waits for PUBREL could pass it on; `gone` when it was too old for that;
-    `is_due`: it had to be delivered; `is_sent_before`: and may have been before it was seen;
-    `qos` as it could be expected; `more_copies` that may
-    come of it.  `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as
-    many as it takes; `is_assumed`: nobody says that its session went on; `is_elsewhere`: it
-    was published through another address than that which the subscriber is connected to;
-    `is_implied`: only other deliveries tell that there was a subscription; `is_spare`: it comes
-    only close to one.  `attached_until`:
-    when the connection ended that the client had when the broker took it on (0: it had none);
-    `until`: end of the session; `is_busy`: up to then, or until it was too old, the client had
-    always another delivery to answer.
+    `is_due`: it had to be delivered; `is_sent_before`: it may have been before it was captured,
+    so it had not; `qos` as it could be expected; `more_copies` that may come of it.
+    `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as many as it takes;
+    `is_assumed`: nobody says that its session went on; `is_elsewhere`: it was published through
+    another address than that which the subscriber is connected to; `is_implied`: only other
+    deliveries tell that there was a subscription; `is_spare`: it comes only close to one.
+    `attached_until`: when the connection ended that the client had when the broker took it on
+    (0: it had none); `until`: end of the session; `is_busy`: up to then, or until it was too
+    old, the client had always another delivery to answer.
     `is_group`: subscriptions are those of a group's members, one of whom gets each message.
     """
 
