@@ -43,7 +43,7 @@ class Matches:
         is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
         if is_slow.any():
             self._align(expected, delivered, is_slow, is_mixed)
-        self._look_ahead(expected, groups)
+        self._match_earlier(expected, groups)
         self._sum(expected, delivered, groups, number, pairs.count)
 
     def _by_rank(self, expected, delivered, groups, number):
@@ -126,7 +126,7 @@ class Matches:
             match = laid()
         return np.where(match < 0, -1, sent[match] if len(sent) else -1)
 
-    def _look_ahead(self, expected, groups):
+    def _match_earlier(self, expected, groups):
         # What was sent before where nothing was captured may have been delivered before, too.
         some = np.flatnonzero(expected.is_sent_before)
         if not len(some):
