@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.project import ROOT
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -39,7 +40,7 @@ def test_readme_program_runs_under_cpython(name, mosquitto, tmp_path):
             [sys.executable, str(path)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS,
             cwd=tmp_path,
             env={"PYTHONPATH": str(ROOT / "lib")},
             check=False,
@@ -51,6 +52,6 @@ def test_readme_program_runs_under_cpython(name, mosquitto, tmp_path):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_readme_program_runs_under_micropython(name, micropython, mosquitto, tmp_path):
     def start(path):
-        return micropython.run(path, timeout=60, cwd=tmp_path)
+        return micropython.run(path, timeout=SECONDS, cwd=tmp_path)
 
     run_by(start, name, mosquitto.port, tmp_path)

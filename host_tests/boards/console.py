@@ -4,10 +4,11 @@ import contextlib
 import threading
 import time
 
+from host_tests.patience import SECONDS
 from tools.boards.monitor import monitor
 
 
-def read_until(port, text, restart=False, seconds=20, patience_s=10):
+def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10):
     """What the board at `port` prints, up to and with `text`; fails after `seconds`."""
     got = bytearray()
     limit = time.monotonic() + seconds

@@ -9,6 +9,7 @@ import contextlib
 import pytest
 import serial
 
+from host_tests.patience import SECONDS
 from tools.boards.filesystem import Filesystem
 
 LOOP = b"print('boot loops')\nwhile True:\n    pass\n"
@@ -72,7 +73,7 @@ print('done')
 @contextlib.contextmanager
 def terminal(board, mode="friendly"):
     """The board switched on, and an open terminal at it."""
-    with serial.Serial(board.port, timeout=20) as line:
+    with serial.Serial(board.port, timeout=SECONDS) as line:
         board.power_on(mode)
         yield line
 

@@ -10,6 +10,7 @@ import pytest
 
 from host_tests.boards.console import read_until
 from host_tests.firmware.decoding import decode
+from host_tests.patience import SECONDS, until
 from tools.boards.compile import build_tree, newest_source, tree_files
 from tools.boards.config import device_files
 from tools.boards.deploy import numbered, with_list
@@ -52,7 +53,7 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     collector.command(name, "reset")
     second = read_until(board.port, "connected") + read_until(board.port, "accepted 0 10")
     board.unplug()
-    collector.wait_for_silence(0.3, 10)
+    until(lambda: collector.statuses[name][-1] == "offline")
     collector.close()
     assert f"boot 1 of {name} on {name}" in first
     assert f"boot 2 of {name} on {name}" in second
@@ -65,7 +66,7 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     assert 2650 < values[TEMPERATURE] < 2750
     assert values.get(SIGNAL) == (-50 if profile.network == "wifi" else None)
     # The board's clock is the computer's.
-    assert abs(readings[-1]["time"] - time.time()) < 60
+    assert abs(readings[-1]["time"] - time.time()) < 2 * SECONDS
 
 
 def test_board_whose_node_runs_takes_every_command_and_goes_on(
@@ -88,7 +89,7 @@ def test_board_whose_node_runs_takes_every_command_and_goes_on(
 
 # An RP2's light sleep takes its time, so its interval is short.
 @pytest.mark.parametrize(
-    ("name", "interval_ms"), [("ESP32_GENERIC_C3", 60_000), ("RPI_PICO_W", 1000)]
+    ("name", "interval_ms"), [("ESP32_GENERIC_C3", 60_000), ("RPI_PICO_W", 2000)]
 )
 def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
     shared_mosquitto, make_board, tmp_path, name, interval_ms
@@ -112,12 +113,12 @@ def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
     assert output.count("connected") in (wakes - 1, wakes)
     assert "boot 2" not in output
     assert f"boot 2 of {name}" in again
-    collector.wait_for_silence(0.3, 10)
+    # The last wake was cut off.
+    sent = int(re.findall(r"accepted 0 (\d+)", output[: output.rindex("boot 1")])[-1])
+    collector.wait_for(sent, SECONDS)
     collector.close()
     readings = [decode(one.payload) for one in collector.arrivals]
     numbers = [(one["boot"], one["sequence"]) for one in readings]
-    # The last wake was cut off.
-    sent = int(re.findall(r"accepted 0 (\d+)", output[: output.rindex("boot 1")])[-1])
     assert numbers[:sent] == [(1, number) for number in range(1, sent + 1)]
     assert "online" not in collector.statuses[name]
 
@@ -140,11 +141,11 @@ def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
     read_until(board.port, "connected")
     read_until(board.port, "deep sleep")
     board.unplug()
-    collector.wait_for(3, 10)
+    collector.wait_for(3, SECONDS)
     collector.close()
     readings = [decode(one.payload) for one in collector.arrivals]
     assert [one["sequence"] for one in readings][:3] == [1, 2, 3]
     # Each keeps the time at which it was measured.
     times = [one["time"] for one in readings]
     assert times == sorted(times)
-    assert all(abs(one - time.time()) < 60 for one in times)
+    assert all(abs(one - time.time()) < 2 * SECONDS for one in times)

@@ -15,6 +15,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from host_tests.boards.console import drained, read_until
+from host_tests.patience import SECONDS
 from tools.boards import release, watch
 from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
@@ -433,12 +434,12 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         client = watch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
-        carry_out(client, Rollout(bundle, fleet, 20, 60), print)
+        carry_out(client, Rollout(bundle, fleet, 20, SECONDS), print)
         assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
         broken = newer(files) | {"start.mpy": b"no bytecode"}
         bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
         fleet = [Device("good-1", f"{prefix}/good-1")]
-        carry_out(client, Rollout(bundle, fleet, 20, 60), print)
+        carry_out(client, Rollout(bundle, fleet, 20, SECONDS), print)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
     for board in boards.values():
         board.cut_power()

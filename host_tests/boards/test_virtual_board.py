@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from host_tests.boards.console import read_until
+from host_tests.patience import SECONDS
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.monitor import monitor
@@ -184,7 +185,7 @@ def test_monitor_command_ends_well_by_ctrl_c(board):
             if b"running" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, errors
     assert errors == b""
 

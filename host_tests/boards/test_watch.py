@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
@@ -134,7 +135,7 @@ def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto
         subprocess.run([*publish, *topic, "-r", "-m", "online"], check=True)
         assert json.loads(process.stdout.readline())["status"] == "online"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (0, "")
     subprocess.run([*publish, *topic, "-r", "-n"], check=True)
 
@@ -274,12 +275,12 @@ def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shar
     words = ["clock", "--topic", topic, "--every", "1"]
     with started(shared_mosquitto, subprocess.STDOUT, *words) as process:
         assert topic in process.stdout.readline()
-        before = [heard.get(timeout=20) for _ in range(2)]
+        before = [heard.get(timeout=SECONDS) for _ in range(2)]
         process.send_signal(end)
-        output, _ = process.communicate(timeout=20)
-    last = heard.get(timeout=20)
+        output, _ = process.communicate(timeout=SECONDS)
+    last = heard.get(timeout=SECONDS)
     while last:
-        last = heard.get(timeout=20)
+        last = heard.get(timeout=SECONDS)
     client.disconnect()
     client.loop_stop()
     assert all(abs(int(one) - time.time()) < 60 for one in before)
@@ -293,6 +294,6 @@ def test_clock_that_ends_while_its_broker_is_gone_ends_well(shared_mosquitto):
         client = connect(f"127.0.0.1:{proxy.port}", cleared="clock-gone/time")
         lost = threading.Event()
         client.on_disconnect = lambda *_: lost.set()
-        stop = SimpleNamespace(wait=lambda seconds: proxy.close() or lost.wait(20))
+        stop = SimpleNamespace(wait=lambda seconds: proxy.close() or lost.wait(SECONDS))
         publish_time(client, "clock-gone/time", 60, stop)
     assert lost.is_set()

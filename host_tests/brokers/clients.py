@@ -11,10 +11,10 @@ from paho.mqtt.client import MQTTv31, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
 from host_tests.brokers.families import Family
+from host_tests.patience import SECONDS
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.transport import open_tcp
 
-_DEADLINE_S = 30
 _numbers = itertools.count(1)
 
 
@@ -64,7 +64,7 @@ class Node:
     def payloads(self) -> list[bytes]:
         return [got.payload for got in self.received]
 
-    def until(self, is_reached: Callable[[], object], deadline_s: float = _DEADLINE_S) -> None:
+    def until(self, is_reached: Callable[[], object], deadline_s: float = SECONDS) -> None:
         """Poll, and connect again when the connection is lost, until it is so."""
         end = time.monotonic() + deadline_s
         while not is_reached():
@@ -84,7 +84,7 @@ class Node:
     def publish(self, topic: str, payload: bytes, **options) -> None:
         """Publish and wait until the broker has answered all."""
         self.client.publish(topic, payload, **options)
-        assert self.client.flush(_DEADLINE_S * 1000)
+        assert self.client.flush(SECONDS * 1000)
 
 
 class Watched:
@@ -191,16 +191,16 @@ class Other:
 
     def publish(self, topic: str, payload: bytes, qos: int = 0, retain: bool = False) -> None:
         """Publish, and return when the broker has answered."""
-        self._paho.publish(topic, payload, qos, retain).wait_for_publish(_DEADLINE_S)
+        self._paho.publish(topic, payload, qos, retain).wait_for_publish(SECONDS)
 
     def publish_all(self, topic: str, payloads: list[bytes], *qos: int) -> None:
         """Publish all, at each `qos` in turn, and return when the broker has answered all."""
         levels = itertools.cycle(qos)
         infos = [self._paho.publish(topic, payload, next(levels)) for payload in payloads]
         for info in infos:
-            info.wait_for_publish(_DEADLINE_S)
+            info.wait_for_publish(SECONDS)
 
-    def wait(self, count: int, deadline_s: float = _DEADLINE_S) -> list[Got]:
+    def wait(self, count: int, deadline_s: float = SECONDS) -> list[Got]:
         """Wait until `count` messages are there -> all that are."""
         self._wait(lambda: len(self.received) >= count, deadline_s)
         return self.received
@@ -219,6 +219,6 @@ class Other:
         self.wait_for_connection(self._used + 1)
         self._used = self._connections
 
-    def _wait(self, is_reached: Callable[[], bool], deadline_s: float = _DEADLINE_S) -> None:
+    def _wait(self, is_reached: Callable[[], bool], deadline_s: float = SECONDS) -> None:
         with self._changed:
             assert self._changed.wait_for(is_reached, deadline_s), f"{len(self.received)} came"

@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.brokers import BrokerError, Mosquitto
 
 
 def client(program, broker, *words):
     command = [shutil.which(program), "-p", str(broker.port), "-t", "a", "-q", "1", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
 
 
 def subscribe_and_leave(broker):

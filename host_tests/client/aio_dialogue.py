@@ -8,6 +8,7 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
+from host_tests.patience import SECONDS
 from tools.standin.clock import Clock
 from tools.standin.stream import ScriptedStream
 
@@ -74,11 +75,11 @@ class Desk:
         await asyncio.sleep(0)
 
     def run(self, main):
-        """Run `main(desk)`, in 5 seconds at most."""
+        """Run `main(desk)`, which must come to its end."""
         real = aio.sleep_ms
         aio.sleep_ms = self.sleep_ms
         try:
-            return asyncio.run(asyncio.wait_for(main(self), 5))
+            return asyncio.run(asyncio.wait_for(main(self), SECONDS))
         finally:
             aio.sleep_ms = real
 

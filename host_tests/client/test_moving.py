@@ -8,6 +8,7 @@ import pytest
 
 from host_tests.client import moving
 from host_tests.client.runner import FOLDER
+from host_tests.patience import SECONDS
 from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 from tools.project import ROOT
@@ -28,7 +29,7 @@ def test_program_with_a_real_broker_runs_on_micropython(mosquitto, interpreter):
         args=[mosquitto.port, "moving/micropython"],
         micropypath=[ROOT / "lib"],
         heap_bytes=800_000,
-        timeout=60,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert ast.literal_eval(done.stdout) == EXPECTED

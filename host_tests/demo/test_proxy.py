@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.proxy import Proxy
 from tools.setup.system import find
 from tools.tap import BROKER, CLIENT, Capture
@@ -125,7 +126,7 @@ def tshark(path, *options):
     done = subprocess.run(
         [program, "-r", str(path), "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
          "-T", "json", *options],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
     return [frame["_source"]["layers"] for frame in json.loads(done.stdout)]
 

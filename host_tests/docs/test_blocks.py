@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from firmware import settings
 from host_tests.docs import blocks, commands
+from host_tests.patience import SECONDS
 from tools.__main__ import main
 from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
@@ -88,7 +89,7 @@ def test_program_runs_and_prints_what_the_page_says(
     results = [
         subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     ]
-    results.append(micropythons[-1].run(path, timeout=60, cwd=tmp_path))
+    results.append(micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path))
     for done in results:
         assert done.returncode == 0, done.stderr
         assert printed_below(block) in (None, done.stdout)

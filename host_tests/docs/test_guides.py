@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.docs import blocks
+from host_tests.patience import SECONDS
 from tools.fleet import schemas
 from tools.lint import ports
 from tools.project import ROOT
@@ -59,8 +60,8 @@ def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropytho
     path = tmp_path / "program.py"
     path.write_text(code)
     command = [sys.executable, str(path)]
-    subprocess.run(command, cwd=tmp_path, env=LIBRARY, check=True, timeout=60)
-    done = micropythons[-1].run(path, timeout=60, cwd=tmp_path)
+    subprocess.run(command, cwd=tmp_path, env=LIBRARY, check=True, timeout=SECONDS)
+    done = micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -11,11 +11,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from host_tests.docs import blocks
 from host_tests.fleet.captures import simulated
+from host_tests.patience import SECONDS
 from tools.fleet.capture import files, jsonl
 from tools.fleet.capture.frames import Tally
 from tools.fleet.simulate.run import Plan
 
-_LIFE_S = 120
 # Kafka waits 45 seconds for a member that is gone unless it is told otherwise.
 _IMPATIENT = '"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,'
 
@@ -48,14 +48,14 @@ class _Program:
         self._process = subprocess.Popen([sys.executable, "program.py"], cwd=folder)
 
     def wait_for(self, condition):
-        deadline = time.monotonic() + _LIFE_S
+        deadline = time.monotonic() + SECONDS
         while not condition():
             assert self._process.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
 
     def end(self, number):
         self._process.send_signal(number)
-        self._process.wait(_LIFE_S)
+        self._process.wait(SECONDS)
 
 
 def _payloads(folder):

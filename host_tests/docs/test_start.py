@@ -16,11 +16,11 @@ import threading
 import pytest
 
 from host_tests.docs import blocks
+from host_tests.patience import SECONDS
 from tools.brokers import free_port
 from tools.project import ROOT
 
 PAGE = "docs/start/index.md"
-SECONDS = 180  # for what comes at once, on a busy computer
 
 
 def on_page(kind, word=""):

@@ -14,12 +14,12 @@ import subprocess
 import threading
 
 from host_tests.docs import blocks
+from host_tests.patience import SECONDS
 from tools.project import ROOT
 
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")
 _INSTALLED = (".venv", ".tools")
-_SECONDS = 120  # for any of them, on a busy computer
 _FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
 
 
@@ -91,7 +91,7 @@ class Project:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # so that Ctrl-C goes to all of it, and not to the tests
         )
-        alarm = threading.Timer(_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        alarm = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         alarm.start()
         try:
             with process:

@@ -19,6 +19,7 @@ from pathlib import Path
 import paho.mqtt.client as paho
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.brokers import Mosquitto, TLSMosquitto
 from tools.brokers.certificates import HERE as LOOPBACK
 from tools.brokers.certificates import Certificates
@@ -27,7 +28,6 @@ from tools.project import ROOT
 
 EXAMPLES = ROOT / "examples"
 DESK = Path(__file__).parent / "desk"
-SECONDS = 120  # for what comes at once, on a busy computer
 
 
 class Program:
@@ -64,7 +64,7 @@ class Program:
     def run(self):
         """Run it to its end -> what it printed."""
         with self.start() as process:
-            text = process.communicate(timeout=60)[0]
+            text = process.communicate(timeout=SECONDS)[0]
         assert process.returncode == 0, text
         return text
 

@@ -3,6 +3,7 @@
 import pytest
 
 from host_tests.firmware.decoding import decode
+from host_tests.patience import SECONDS
 from tools.boards import watch
 from tools.desk import DeskNode
 from tools.micropython import choose
@@ -68,12 +69,12 @@ class Field:
         return [one["sequence"] for one in found if one["boot"] == boot]
 
     def await_readings(self, boot, count):
-        self.node.wait_until(lambda: len(self.readings(boot)) >= count, 30, "readings")
+        self.node.wait_until(lambda: len(self.readings(boot)) >= count, SECONDS, "readings")
 
     def restart(self):
         """By a command, at QoS 2: nothing is lost."""
         self._client.publish(f"{self._root}command", "reset", 2)
-        assert self.node.wait(30) == 0
+        assert self.node.wait(SECONDS) == 0
         self.node.start()
 
     def close(self):
@@ -100,7 +101,7 @@ def test_node_whose_journal_stops_goes_on_and_says_so_over_resets(make_field):
     field.node.start()
     field.await_readings(1, 5)
     field.is_worn.touch()
-    field.node.wait_until(lambda: field.payloads("fault"), 30, "fault")
+    field.node.wait_until(lambda: field.payloads("fault"), SECONDS, "fault")
     field.await_readings(1, len(field.readings(1)) + 20)
     field.restart()
     field.await_readings(2, 20)
@@ -123,7 +124,7 @@ def test_sleeper_whose_journal_stops_sends_each_reading_before_it_sleeps(make_fi
     field = make_field(interval_ms=60_000, sleep_above_ms=1000, sleep_after=sleep_after)
     for wake in range(1, 7):
         field.node.start()
-        assert field.node.wait(30) == 0
+        assert field.node.wait(SECONDS) == 0
         if wake == 2:
             field.is_worn.touch()
     assert field.readings(1) == [1, 2, 3, 4, 5, 6]
@@ -146,7 +147,7 @@ def test_node_that_cannot_count_its_start_works_all_the_same(make_field):
     """It reset for ever, as long as its filesystem was full."""
     field = make_field(main=FULL, store="ram", interval_ms=50)
     field.node.start()
-    field.node.wait_until(lambda: len(field.payloads("reading/0")) > 5, 30, "readings")
+    field.node.wait_until(lambda: len(field.payloads("reading/0")) > 5, SECONDS, "readings")
     assert field.node.lines[0] == "flash: 28"
     boots = {decode(one)["boot"] for one in field.payloads("reading/0")}
     assert len(boots) == 1

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from host_tests.fleet.captures import simulated
+from host_tests.patience import SECONDS
 from tools.fleet import package
 from tools.fleet.simulate.run import Plan
 
@@ -31,7 +32,7 @@ def test_package_when_it_is_all_of_the_project_then_it_decodes_a_capture(tmp_pat
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= sum(truth.packets.values())

@@ -10,6 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from host_tests.fleet.captures import simulated
 from host_tests.fleet.written import assert_same, rows
+from host_tests.patience import SECONDS
 from tools.fleet.live.spool import spool_files
 from tools.fleet.report import timeline
 from tools.fleet.simulate.run import Plan, write
@@ -227,7 +228,7 @@ def test_live_broker_when_query_stops_and_starts_then_each_message_is_a_row_once
             sent.append(number)
 
     def wait(condition):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SECONDS
         while not condition():
             assert time.monotonic() < deadline, "nothing more arrives"
             time.sleep(0.05)

@@ -16,13 +16,13 @@ from pathlib import Path
 import paho.mqtt.client as paho
 import pytest
 
+from host_tests.patience import SECONDS
 from tools.fleet.live.spool import Spool, spool_files
 from tools.fleet.live.subscriber import Subscriber
 from tools.project import ROOT
 from tools.standin import packets
 
 _SPOOLER = Path(__file__).with_name("spooler.py")
-_LIFE_S = 60
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def publisher(mosquitto):
 
 
 def _wait(condition):
-    deadline = time.monotonic() + _LIFE_S
+    deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, "nothing more arrives"
         time.sleep(0.02)
@@ -73,11 +73,11 @@ def test_subscriber_when_killed_at_many_moments_then_qos1_all_and_qos2_once(
             for qos in (0, 1, 2):
                 last = publisher.publish("k/%d" % qos, str(sent), qos)
             sent += 1
-        last.wait_for_publish(_LIFE_S)
+        last.wait_for_publish(SECONDS)
         command = [sys.executable, _SPOOLER, tmp_path, mosquitto.port, "fleet-kills", steps]
         environment = {"PYTHONPATH": "%s:%s" % (ROOT, ROOT / "lib"), "PATH": ""}
         life = subprocess.Popen(list(map(str, command)), env=environment)
-        assert life.wait(_LIFE_S) == -9
+        assert life.wait(SECONDS) == -9
     spool = Spool(tmp_path)
     subscriber = Subscriber(spool, "fleet-kills", "127.0.0.1", mosquitto.port, ["k/#"])
     subscriber.start()
@@ -97,12 +97,12 @@ def test_subscriber_when_broker_restarts_then_it_goes_on(tmp_path, mosquitto, pu
     subscriber = Subscriber(spool, "fleet-restart", "127.0.0.1", mosquitto.port, ["k/#"])
     subscriber.start()
     _wait(lambda: subscriber.is_subscribed)
-    publisher.publish("k/2", "before", 2).wait_for_publish(_LIFE_S)
+    publisher.publish("k/2", "before", 2).wait_for_publish(SECONDS)
     _wait(lambda: spool.count == 1)
     mosquitto.restart()
     publisher.reconnect_delay_set(1, 1)
     _wait(publisher.is_connected)
-    publisher.publish("k/2", "after", 2).wait_for_publish(_LIFE_S)
+    publisher.publish("k/2", "after", 2).wait_for_publish(SECONDS)
     _wait(lambda: spool.count == 2)
     subscriber.stop()
     spool.close()
