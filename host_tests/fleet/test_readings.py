@@ -125,3 +125,20 @@ def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
     ]
     gaps = rows(found["losses"], "boot", "first_sequence", "last_sequence")
     assert gaps == [(last, 1, last - 4), (last, last - 2, last - 1)]
+
+
+@pytest.mark.parametrize(("qos", "packet_id"), [(1, 0), (2, 0), (3, 9)])
+def test_reading_in_a_publish_that_nobody_can_answer_was_sent(qos, packet_id, tmp_path):
+    """It breaks a statement of its own, and left the device all the same."""
+    capture = Capture()
+    talk = capture.connection(b"dev", server=SERVER)
+    _publish(talk, 1)
+    payload = reading(257, 1, 2, 2, 1, b"dev", (2100, 3300))
+    talk.publish(C2S, b"site/dev", payload, qos, packet_id)
+    _publish(talk, 3)
+    found = judge(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert found["violations"].num_rows == 1
+    assert found["messages"]["state"].null_count == 1
+    collected = readings(found["messages"].filter(found["messages"]["envelope"].is_valid()))
+    assert not collected["losses"].num_rows
+    assert rows(collected["readings"], "sequence", "qos") == [(1, 1), (2, qos), (3, 1)]

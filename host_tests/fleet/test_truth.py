@@ -218,15 +218,12 @@ def test_truth_when_frames_are_missing_anywhere_nothing_else_is_proved(tmp_path)
     """A computer that captures and cannot keep up drops frames of all kinds."""
     rng = random.Random(3)
     path = tmp_path / "holes.pcap"
-    # What a PUBLISH without a packet id holds is not followed.
-    kinds = tuple(kind for kind in KINDS if kind != "id_zero")
     for seed in range(120):
         plan = Plan(
             devices=1 + seed % 12,
             readings=200,
             seed=seed,
             fault_rate=0.4,
-            kinds=kinds,
             levels=(3, 4, 5),
             qos=(None, 0, 1, 2)[seed % 4],
             subscriber_levels=(4, 5),

@@ -306,14 +306,22 @@ def _last_rows(rows):
     return rows.first_of[rows.connections_of[1:]] - 1
 
 
+def unanswered(rows):
+    """Every PUBLISH that is of no flow: at QoS 0, or such that nobody can answer it (with packet
+    id 0, which is none, or at QoS 3)."""
+    is_flow = ((rows.qos == 1) | (rows.qos == 2)) & (rows.packet_id > 0)
+    return np.flatnonzero((rows.kind == PUBLISH) & ~is_flow)
+
+
 def messages(rows, sessions, gaps, flows, clock):
-    """The `schemas.MESSAGES` table: `flows`, behind them every PUBLISH at QoS 0."""
-    plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
+    """The `schemas.MESSAGES` table: `flows`, behind them all that are `unanswered`."""
+    plain = unanswered(rows)
     at = np.concatenate((flows.publish_row, plain))
     extra = len(plain)
     state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
     ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
     none, once = np.full(extra, FAR), np.ones(extra, np.int64)
+    is_plain = np.arange(len(at)) >= len(flows.publish_row)
     stage = {n: _times(ts, np.append(r, none)) for n, r in flows.stage_row.items()}
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
@@ -335,10 +343,10 @@ def messages(rows, sessions, gaps, flows, clock):
         "answer_ms": _milliseconds(sent, answer),
         "complete_ms": _milliseconds(sent, done),
         "is_complete": pa.array(
-            np.append(flows.is_complete, np.zeros(extra, bool)), mask=rows.qos[at] == 0
+            np.append(flows.is_complete, np.zeros(extra, bool)), mask=is_plain
         ),
         "state": pa.DictionaryArray.from_arrays(
-            pa.array(state.astype(np.int32), mask=rows.qos[at] == 0), pa.array(STATES)
+            pa.array(state.astype(np.int32), mask=is_plain), pa.array(STATES)
         ),
         "level": pa.array(rows.level[at], pa.int8(), mask=rows.level[at] < 0),
         "session": sessions.number[rows.connection[at]],
@@ -352,7 +360,7 @@ def messages(rows, sessions, gaps, flows, clock):
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
-    accepted = np.append(flows.accepted_row(), plain)
+    accepted = np.append(flows.accepted_row(), np.where(rows.qos[plain] == 0, plain, FAR))
     accepted[rows.direction[at] == 1] = FAR
     stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
-from .messages import PUBLISH
+from .messages import unanswered
 from .rows import FAR
 from .sessions import table
 
@@ -20,7 +20,8 @@ _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 def sequences(rows, sessions, flows):
     """The `sequences` table, its end-to-end columns still 0."""
-    plain = np.flatnonzero((rows.kind == PUBLISH) & (rows.qos == 0))
+    plain = unanswered(rows)
+    plain = plain[rows.qos[plain] < 3]
     at = np.concatenate((flows.publish_row, plain))
     group, first = _groups(rows, at)
     count = len(first)
