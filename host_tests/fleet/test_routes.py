@@ -1,8 +1,9 @@
-"""Plain values that come again and again: what was lost, and what came twice, long after."""
+"""What was lost, and what came twice: among values that come again, and where captures begin."""
 
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.fleet.simulate.envelope import reading
 from tools.standin import packets
 
 _PUBACK = 0x40
@@ -43,6 +44,23 @@ def test_lost_value_and_equal_one_that_came_twice_later_are_both_found(
     ]
     assert sum(tables["routes"]["repeated"].to_pylist()) == repeated
     assert sum(tables["routes"]["unmatched"].to_pylist()) == 1 - repeated
+
+
+def test_what_comes_twice_at_qos_2_where_the_capture_begins_is_not_called_allowed(tmp_path):
+    """It may have been published before, and once more: nobody knows."""
+    capture = Capture()
+    pub, sub = capture.middle(b"pub"), capture.middle(b"sub")
+    payload = reading(257, 1, 7, 7, 1, b"dev", (2100, 3300))
+    for talk, side, packet_id in ((pub, C2S, 1), (sub, S2C, 1), (sub, S2C, 2)):
+        talk.publish(side, b"t", payload, 2, packet_id)
+        for sender, first in ((1 - side, 0x50), (side, 0x62), (1 - side, 0x70)):
+            talk.ack(sender, first, packet_id)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert not tables["violations"].num_rows
+    found = rows(tables["findings"], "finding", "sure")
+    assert ("unexplained_copy", "not_knowable") in found
+    counted = rows(tables["routes"], "repeated", "unmatched", "duplicates")
+    assert counted == [(0, 1, 0)]
 
 
 def _published(tables):

@@ -231,6 +231,6 @@ _FOREIGN = (
     "order and duplicates of plain payloads are not judged here",
 )
 _SAME = (
-    "the same plain payload may have been published by a client that was not captured",
+    "the same payload may have been published by a client, or at a time, that was not captured",
     "QoS 2 deliveries beyond the messages captured",
 )

@@ -257,7 +257,6 @@ class Copies:
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
         # One of them may be of a message from before the capture.
         early = np.bincount(found.group[delivered.is_early], minlength=count) > 0
-        at_two &= ~early[group]
         alone = found.equal[group] == 1
         distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
         known = _is_plain_known(facts, published, expected, delivered, found)
@@ -273,9 +272,10 @@ class Copies:
         is_repeated = reading | (again[group] & known[pair]) | facts.is_marked[row]
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
-        self.twice = extra[at_two & (reading | distinct)]
+        is_twice = at_two & (reading | distinct) & ~early[group]
+        self.twice = extra[is_twice]
         self.is_sure = facts.is_reading[delivered.row[self.twice]]
-        self.unexplained = extra[at_two & ~reading & ~distinct]
+        self.unexplained = extra[at_two & ~is_twice]
 
 
 class Late:
