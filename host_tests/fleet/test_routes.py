@@ -46,6 +46,36 @@ def test_lost_value_and_equal_one_that_came_twice_later_are_both_found(
     assert sum(tables["routes"]["unmatched"].to_pylist()) == 1 - repeated
 
 
+@pytest.mark.parametrize(
+    ("sent", "lost", "is_open"),
+    [
+        ("abcde", 3, False),
+        ("abcba", 2, False),  # the other one came behind another
+        ("abbca", 3, False),  # the other one came before this one was sent
+        ("abbca", 2, True),
+        ("abBca", 2, True),  # of another publisher
+        ("abcBa", 2, False),
+    ],
+)
+def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, is_open, tmp_path):
+    capture = Capture()
+    pubs = [capture.connection(name, clean=False) for name in (b"one", b"two")]
+    sub = capture.connection(b"sub")
+    sub.subscribe(b"#", 1)
+    for number, value in enumerate(sent, 1):
+        pub = pubs[value.isupper()]
+        pub.publish(C2S, b"t", value.lower().encode(), 1, number, after_ms=1000)
+        pub.ack(S2C, _PUBACK, number)
+        if number != lost:
+            sub.publish(S2C, b"t", value.lower().encode(), 1, number, after_ms=1000)
+            sub.ack(C2S, _PUBACK, number)
+    sub.send(C2S, packets.pingreq(), after_ms=6000)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    ((sure, why),) = rows(tables["losses"], "sure", "why")
+    assert sure == "proved"
+    assert ("equal" in why) == is_open
+
+
 def test_what_comes_twice_at_qos_2_where_the_capture_begins_is_not_called_allowed(tmp_path):
     """It may have been published before, and once more: nobody knows."""
     capture = Capture()

@@ -6,7 +6,7 @@ For `routes`; works on numbers alone.
 import numpy as np
 import pandas as pd
 
-from .alignment import LATE_US
+from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max_breaks
 from .subscriptions import PAUSE_US
@@ -65,6 +65,9 @@ class Lost:
         self.reason[found.is_blurred[found.groups[self.at]]] = _BLURRED
         if is_group:
             self.reason[:] = _GROUP
+        between = np.flatnonzero(self.reason == _BETWEEN)
+        near = (one[between] for one in (self.at, earlier, later))
+        self.reason[between[_may_be_equal(expected, found, *near)]] = _EQUAL
         self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
     def _may_wait(self, published, expected, found, is_inline):
@@ -109,6 +112,24 @@ class Lost:
         result = np.zeros(len(missing), bool)
         result[at[is_regular & ~is_shared]] = True
         return result
+
+
+def _may_be_equal(expected, found, at, earlier, later):
+    # For each of these, delivered between the two others if at all: did an equal one come then,
+    # that may be this one?
+    of_group = _of_groups(found.groups, at[found.equal[found.groups[at]] > 1])
+    came = of_group[found.when[of_group] < FAR]
+    if not len(came):
+        return np.zeros(len(at), bool)
+    low = np.maximum(found.when[earlier], expected.ts[at] - SKEW_US)
+    start = min(found.when[came].min(), low.min())
+    span = max(found.when[came].max(), found.when[later].max()) - start + 2
+    number = grouped(np.concatenate((found.groups[came], found.groups[at]))) * span
+    when = np.sort(number[: len(came)] + found.when[came] - start)
+    first = number[len(came) :] - start
+    return np.searchsorted(when, first + low) < np.searchsorted(
+        when, first + found.when[later], "right"
+    )
 
 
 def _is_sent_anew(facts, published, expected, found, producer):
@@ -186,7 +207,7 @@ def _of_groups(group, at):
 
 # Places in `LOST`.
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
-_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY = range(7, 13)
+_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL = range(7, 14)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -211,6 +232,11 @@ LOST = (
         "likely",
         "messages around it were delivered; in between the subscriber was away, and may have been "
         "connected where nothing was captured",
+    ),
+    (
+        "proved",
+        "messages of the same client before and behind it were delivered here; which of several "
+        "equal ones is missing, this one or another, is not known",
     ),
 )
 _REGULAR = 9  # so many delivered for each that is not
