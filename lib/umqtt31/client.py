@@ -409,7 +409,10 @@ class MQTTClient:
 
     def _lose(self, error):
         # Of the store, which is raised on, or of the stream, if that is not just still
-        # connecting.  Allocates nothing for the stream's.
+        # connecting.  Allocates nothing for the stream's.  While only answers go out the store's
+        # is for the next poll() to raise, since its record is still due.
+        if self._protocol.is_ending and isinstance(error, MQTTError):
+            return
         if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
             raise error
         number = number_of(error)

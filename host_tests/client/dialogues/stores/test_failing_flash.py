@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import FULL, JOURNAL, TIMEOUT, MQTTError
+from umqtt31 import FULL, JOURNAL, TIMEOUT, TOO_LARGE, MQTTError
 
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
 
@@ -116,8 +116,9 @@ def test_publish_in_group_commit_when_a_packet_is_half_written_and_flash_fails_t
     assert d.client.inflight == 2
 
 
-# What an answer waits for fails while only answers are to go out: all else goes out later.
-def test_handler_that_raises_when_flash_fails_then_what_waits_goes_out_later():
+# MQTT-4.3.2-4: poll() raises what the handler raised, whatever its store does then; what waits for
+# the flash goes out later.
+def test_handler_that_raises_when_flash_fails_then_its_error_is_told_and_the_rest_goes_out_later():
     flash = FailingFlash()
     d = Dialogue(store=flash.journal(), max_inflight=1)
     d.publish(b"1")
@@ -127,11 +128,29 @@ def test_handler_that_raises_when_flash_fails_then_what_waits_goes_out_later():
     d.client.on_message = lambda message: message.no_such_name
     flash.is_failing = True
     d.stream.feed(pubrel(8), publish(b"t", b"3", 1, 9))
-    assert code_of(d.client.poll) == JOURNAL
+    assert isinstance(error_of(d.client.poll), AttributeError)
     d.client.on_message = d.keep
+    assert code_of(d.client.poll) == JOURNAL
+    d.c2b()
     flash.is_failing = False
     d.b2c(puback(1))
     assert d.stream.take() == pubcomp(8) + publish(b"t", b"2", 1, 2)
+
+
+# The same for a message that is too large: it is told, since it does not come again.
+def test_b2c_oversize_without_a_hook_when_flash_fails_then_it_is_told_and_acknowledged_later():
+    flash = FailingFlash()
+    d = Dialogue(store=flash.journal())
+    d.b2c(publish(b"t", b"0", 2, 8))
+    d.c2b(pubrec(8))
+    flash.is_failing = True
+    d.stream.feed(pubrel(8), publish(b"t", b"x" * 300, 2, 9))
+    assert code_of(d.client.poll) == TOO_LARGE
+    assert code_of(d.client.poll) == JOURNAL
+    d.c2b()
+    flash.is_failing = False
+    d.work()
+    d.c2b(pubcomp(8), pubrec(9))
 
 
 # RT-MQUEUE: each message that is given up is told, whatever the flash does meanwhile.
