@@ -280,13 +280,10 @@ class MQTTClient:
             retain = self._make_room(topic, msg)
         if max_age:
             self._set_age(retain, max_age)
-        # With group commit poll() writes, or it could fail for what is accepted.
-        if properties.left and not (retain and properties.store.is_deferred):
-            if properties.aged:
-                self._rest()
-            heap_lock()
-            self._push()
-            if self._error and not (qos & 6 or properties.mqueue_store_qos0):
+        # No more than this: the store may fail for what else waits, whose ages poll() looks at.
+        if properties.left:
+            self._push_answers()
+            if self._error and not (retain or properties.mqueue_store_qos0):
                 self._tell()  # else it is kept, and poll() tells
         return retain
 

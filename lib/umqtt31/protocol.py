@@ -487,8 +487,7 @@ class Protocol:
             slot, packet_id, flags >> 1, buf, n, self.state == _ONLINE
         ):
             return -_FULL
-        if packet_id:
-            self.last_id = packet_id
+        self.last_id = packet_id or self.last_id
         self._ids[slot] = packet_id
         self._waits[slot] = _SENT_AS[flags] & _WAITS
         self.count = count + 1
@@ -497,7 +496,10 @@ class Protocol:
         self.is_due = True
         # Else the messages of one poll() share a commit(), or what is to go first may be too old.
         if self.state == _ONLINE and not (self.store.is_deferred or self.aged):
-            self.next()
+            try:
+                self.next()
+            except Exception:
+                pass  # of the store, and not for this; again with poll(), which tells
         return packet_id
 
     def buffer_of(self, slot):
@@ -587,7 +589,7 @@ class Protocol:
                 self.is_due = False
                 self._fast = self._short
             return True
-        if self.is_ending:
+        if self.is_ending and (self.unsent or self.request):
             return False
         if self.request and not self._is_requested:
             return self._send_request()

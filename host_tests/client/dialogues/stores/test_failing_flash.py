@@ -153,6 +153,26 @@ def test_b2c_oversize_without_a_hook_when_flash_fails_then_it_is_told_and_acknow
     d.c2b(pubcomp(8), pubrec(9))
 
 
+# 31-4.1-Q0: it goes out once, and publish() does not say that it did not.
+def test_qos0_in_group_commit_when_flash_fails_then_is_accepted_and_poll_tells():
+    for is_stored in (False, True):
+        for max_age in (0, 50):
+            flash = FailingFlash()
+            store = flash.journal(group_commit=True)
+            d = Dialogue(store=store, max_inflight=1, mqueue_store_qos0=is_stored)
+            d.publish(b"1")
+            d.publish(b"2", max_age=max_age)
+            flash.is_failing = True
+            assert d.publish(b"plain", 0) == 0
+            assert code_of(d.client.poll) == JOURNAL
+            flash.is_failing = False
+            d.work()
+            d.b2c(puback(1))
+            d.b2c(puback(2))
+            sent = [one[0] for one in d.take_publishes()]
+            assert sorted(sent) == [b"1", b"2", b"plain"], (is_stored, max_age)
+
+
 # RT-MQUEUE: each message that is given up is told, whatever the flash does meanwhile.
 def test_max_age_when_flash_fails_then_each_message_given_up_is_told():
     flash = FailingFlash(40)
