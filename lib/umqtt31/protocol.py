@@ -617,14 +617,18 @@ class Protocol:
         waits = self._waits[slot]
         if self.count == self.unsent and not waits & _WAS_SENT:
             self.has_moved = True
-        self.unsent -= 1
         if waits & _WAITS >= _OWE_PUBREL:
             # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
+            self.unsent -= 1
             self._waits[slot] = waits & ~(_WAITS | _MAYBE) | _OWE_PUBREL
             self._owed += 1
             return self.next()
         buf = self._buffers[slot]
-        if self._is_putting and self.store.get(slot, buf) == 0:
+        n = None
+        if self._is_putting:
+            n = self.store.get(slot, buf)  # if it raises, its turn is still to come
+        self.unsent -= 1
+        if n == 0:
             self.refuse(slot, _JOURNAL)
             return False
         n = end_of(buf)

@@ -8,6 +8,20 @@ from umqtt31 import FULL, JOURNAL, TIMEOUT, TOO_LARGE, MQTTError
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
 
 
+class UnreadableFlash(FailingFlash):
+    """One that can be programmed; what was, up to `forget()`, cannot be read from then on."""
+
+    readable_from = 0
+
+    def forget(self):
+        self.readable_from = len(bytes(self.data).rstrip(b"\xff"))
+
+    def readblocks(self, block, buf, offset=0):
+        if block * self.ioctl(5, 0) + offset < self.readable_from:
+            raise OSError(5)
+        super().readblocks(block, buf, offset)
+
+
 def places(count):
     """-> (place, failures there): as many as it is tried, and some of one, which is mended."""
     return [(place, 5) for place in range(count)] + [(place, 1) for place in range(3, count, 8)]
@@ -171,6 +185,30 @@ def test_qos0_in_group_commit_when_flash_fails_then_is_accepted_and_poll_tells()
             d.b2c(puback(2))
             sent = [one[0] for one in d.take_publishes()]
             assert sorted(sent) == [b"1", b"2", b"plain"], (is_stored, max_age)
+
+
+# 31-4.1-Q1: what cannot be read when its turn comes goes out as soon as it can, and until then
+# publish() does not fail for it.
+def test_message_that_cannot_be_read_when_its_turn_comes_then_goes_out_when_it_can():
+    for count in (0, 2):
+        flash = UnreadableFlash()
+        d = Dialogue(store=flash.journal(), max_inflight=1)
+        for payload in (b"1", b"2", b"3"):
+            d.publish(payload)
+        assert [one[0] for one in d.take_publishes()] == [b"1"]
+        flash.forget()
+        d.stream.feed(puback(1))
+        assert code_of(d.client.poll) == JOURNAL
+        more = [d.publish(b"more %d" % k) for k in range(count)]
+        assert (d.client.inflight, d.client.queued) == (0, 2 + count)
+        flash.readable_from = 0
+        d.work()
+        d.b2c(puback(2))
+        d.b2c(puback(3))
+        for packet_id in more:
+            d.b2c(puback(packet_id))
+        sent = [one[0] for one in d.take_publishes()]
+        assert sent == [b"2", b"3"] + [b"more %d" % k for k in range(count)]
 
 
 # RT-MQUEUE: each message that is given up is told, whatever the flash does meanwhile.
