@@ -189,6 +189,53 @@ def test_max_age_of_what_waits_for_its_record_is_looked_at_before_it_is_sent():
         assert [one[0] for one in d.take_publishes()] == [b"aged"] * (not is_old)
 
 
+def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_sends_it():
+    """The window has room again, and poll() comes to the ages behind the handler."""
+    for rest_ms, is_old in ((9999, False), (10000, True)):
+        d = Dialogue(max_inflight=1)
+        dropped = d.watch_drops()
+        first = d.publish(b"first")
+        packet_id = d.publish(b"aged", max_age=10)
+        d.clock.sleep_ms(rest_ms)
+        d.client.on_message = lambda message, d=d: d.publish(b"new")
+        d.stream.take()
+        d.stream.feed(puback(first), publish(b"t", b"x"))
+        d.work()
+        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
+        assert [one[0] for one in d.take_publishes()] == [b"new" if is_old else b"aged"]
+
+
+def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time():
+    for handler_ms, is_old in ((9999, False), (10000, True)):
+        d = Dialogue(max_inflight=1)
+        dropped = d.watch_drops()
+        first = d.publish(b"first")
+        packet_id = d.publish(b"aged", max_age=10)
+        d.client.on_message = lambda message, d=d, ms=handler_ms: d.clock.sleep_ms(ms)
+        d.stream.take()
+        d.stream.feed(puback(first), publish(b"t", b"x", 1, 7))
+        assert d.client.poll() == 2
+        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
+        left = publish(b"t", b"aged", 1, packet_id, properties=d.left(1))
+        assert d.stream.take() == puback(7) + (b"" if is_old else left)
+
+
+def test_max_age_of_what_waits_is_looked_at_before_the_rest_of_a_packet_takes_it_along():
+    for rest_ms, is_old in ((4999, False), (5000, True)):
+        d = Dialogue()
+        dropped = d.watch_drops()
+        d.stream.write_most = 20
+        d.publish(b"a" * 50)
+        packet_id = d.publish(b"aged", max_age=5)
+        d.stream.write_most = 0
+        d.clock.sleep_ms(rest_ms)
+        d.publish(b"new")
+        d.work()
+        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
+        sent = [one[0] for one in d.take_publishes()]
+        assert sent == [b"a" * 50] + [b"aged"] * (not is_old) + [b"new"]
+
+
 def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
     for is_poll in (False, True):
         d = Dialogue(is_connected=False)
