@@ -126,7 +126,7 @@ class Client(MQTTClient):
         try:
             packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
         except Exception as error:
-            outgoing.on_refused(flow)
+            outgoing.on_refused(flow, getattr(error, "code", 0) in (FULL, JOURNAL))
             if self.is_connected == was_connected:  # no hook changed that
                 self._check_refusal(error, qos)
             raise

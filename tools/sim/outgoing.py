@@ -126,14 +126,14 @@ class Outgoing:
             flow.is_promised = True
         self._unpromised.clear()
 
-    def on_refused(self, flow: Flow) -> None:
+    def on_refused(self, flow: Flow, is_to_be_tried_again: bool = False) -> None:
         """publish() raised: the message must never be seen, unless at QoS 0, where the
         connection may have broken while it was sent."""
         if not flow.is_sent:
             del self.flows[flow.key]
             if flow in self._aging:
                 self._aging.remove(flow)
-        elif flow.qos:
+        elif flow.qos or is_to_be_tried_again:
             self._record.fail("publish", f"raised, but {flow} was sent")
 
     def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool, reason: int) -> None:

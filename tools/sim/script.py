@@ -215,9 +215,7 @@ class Program:
             try:
                 client.publish(b"u", payload, False, qos, age)
             except MQTTError as error:
-                # At QoS 0 it may be out, and the journal fails for another.
-                refusals = (FULL, CLOSED, JOURNAL) if qos else (FULL, CLOSED)
-                if error.code in refusals:  # nothing changed: again later
+                if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
                     self._published = number
                 elif error.code in BROKER_LIMITS:  # the broker takes no such message
                     continue
