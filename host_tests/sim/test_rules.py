@@ -7,6 +7,7 @@ import pytest
 
 from tools.sim import campaign, parse, script
 from umqtt31 import MQTTClient
+from umqtt31.held import Held
 from umqtt31.protocol import Protocol
 
 # ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
@@ -66,6 +67,20 @@ def test_message_of_qos0_whose_publish_raises_for_the_journal_did_not_go_out(mon
 
     monkeypatch.setattr(MQTTClient, "_push_answers", MQTTClient._push)
     assert broken_rule(*schedule) == "publish"
+
+
+def test_place_that_is_held_by_a_session_that_ended_in_secret_may_come_with_time():
+    """At level 5 a CONNECT that was under way for long made another session."""
+    settings = "up=2222 down=2222 window=2 held=1 level=5 sessions=ckr"
+    assert broken_rule(settings, "tear@down72 hang@down72") is None
+    settings = "up=1 down=222222 window=1 held=1 level=5 sessions=crk"
+    assert broken_rule(settings, "restart@up91 restart@down5 hang@down62") is None
+
+
+def test_place_that_is_held_by_a_session_that_ended_in_secret_for_ever_is_noticed(monkeypatch):
+    monkeypatch.setattr(Held, "expires_in", lambda held, now, held_ms: 86_400_000)
+    settings = "up=2222 down=2222 window=2 held=1 level=5 sessions=ckr"
+    assert broken_rule(settings, "tear@down72 hang@down72") == "termination"
 
 
 def test_message_of_qos0_that_is_given_up_is_none_that_went_out_before_a_new_session():

@@ -68,7 +68,8 @@ class Incoming:
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
         self._unrecorded: set[int] = set()  # of the session before, until it is recorded
-        # A reset came in between: a place may be taken for as long as an id is held.
+        # Of a session that is over, or so it looked before a reset: a place may be taken for as
+        # long as an id is held.
         self.may_hold_old_ids = False
         self._current: Arrival | None = None
         self._newest = [-1, -1, -1]
@@ -249,6 +250,7 @@ class Incoming:
     def on_session_lost(self) -> None:
         """The broker's ids begin anew, which the client cannot know."""
         self._unsure |= set(self._held)
+        self.may_hold_old_ids |= bool(self._unsure)
         self._held.clear()
 
     def on_clean_connect(self) -> None:

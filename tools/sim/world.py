@@ -243,9 +243,9 @@ class World:
         if self._settle_ms is not None:
             incoming = self.rules.incoming
             most_ms, most_turns = self._settle_ms, _MOST_TURNS
-            if incoming.may_hold_old_ids:  # with a ping now and then for all that time
+            if incoming.may_hold_old_ids:  # with pings for all that time
                 most_ms += incoming.held_ms
-                most_turns *= 4
+                most_turns += incoming.held_ms // 1000
             if target - self._quiet_since > most_ms or self.turn.count > most_turns:
                 self.rules.fail("termination", "faults are over, and still not all is done")
 
