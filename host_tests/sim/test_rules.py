@@ -13,6 +13,13 @@ from umqtt31.protocol import Protocol
 # ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
 STUCK = "up=122211 down=1112 window=3 queue=1 size=130 inside=ping pressure=150 overflow=latest"
 
+# Nobody knows which messages of QoS 0 the reset took, and so not which are given up later.
+OLD_QOS0 = (
+    "up=0002002000 window=1 queue=2 start=offline size=40 buffer=300 age=3 reboot=1 "
+    "store=journal deferred=1 keep_qos0=1 overflow=drop_oldest",
+    "hang@down0 fail@flash0:9",
+)
+
 PUBREL = 0x62
 PUBCOMP = 0x70
 
@@ -81,6 +88,24 @@ def test_place_that_is_held_by_a_session_that_ended_in_secret_for_ever_is_notice
     monkeypatch.setattr(Held, "expires_in", lambda held, now, held_ms: 86_400_000)
     settings = "up=2222 down=2222 window=2 held=1 level=5 sessions=ckr"
     assert broken_rule(settings, "tear@down72 hang@down72") == "termination"
+
+
+def test_age_of_a_message_begins_when_it_is_accepted_behind_a_hook_that_takes_its_time():
+    settings = "up=2122 down=21 window=3 queue=0 size=130 buffer=100 age=3 inside=ping"
+    assert broken_rule(settings + " pressure=150 overflow=latest") is None
+
+
+def test_message_of_qos0_too_old_that_is_sent_behind_a_reset_is_noticed(monkeypatch):
+    find_expired = Protocol.find_expired
+
+    def keeps_one(protocol, now):
+        k = find_expired(protocol, now)
+        if k < 0 or protocol._ids[protocol._slot(k & 65535)] or k >> 16:
+            return k
+        return -1
+
+    monkeypatch.setattr(Protocol, "find_expired", keeps_one)
+    assert broken_rule(*OLD_QOS0) == "max_age"
 
 
 def test_message_of_qos0_that_is_given_up_is_none_that_went_out_before_a_new_session():

@@ -101,13 +101,14 @@ class Outgoing:
         flow.life = self._record.life
         if max_age:
             flow.age = max_age
-            flow.expires_ms = self._record.device_ms() + 1000 * max_age
             self._aging.append(flow)
         return flow
 
     def on_accepted(self, flow: Flow, packet_id: int, is_deferred: bool) -> None:
         """publish() returned; a deferred store keeps the message from the next poll() on."""
         flow.is_accepted = True
+        if flow.age:
+            flow.expires_ms = self._record.device_ms() + 1000 * flow.age
         if not flow.is_sent and flow.number < self._newest:
             self._newest += 1  # a hook published others meanwhile
             flow.number = self._newest
@@ -281,6 +282,7 @@ class Outgoing:
         if flow is None or flow.qos != qos or flow.drop_life == self._record.life:
             text = p.describe(packet, level)
             self._record.fail("publish", f"PUBLISH of what is no message: {text}")
+        self._check_age(flow)
         if level == 5:
             self._check_expiry(flow, properties.get("message_expiry"))
         if not qos:
@@ -289,9 +291,6 @@ class Outgoing:
         if qos == 1 and self._was_chosen_before_done(flow, link):
             return
         self._check_repetition(flow, link, packet[0] & 8)
-        if not (flow.was_sent or flow.was_chosen) and flow.life == self._record.life:
-            if self._record.device_ms() > flow.expires_ms + _SLACK_MS:
-                self._record.fail("max_age", f"{flow} is sent though it is too old")
         if not packet_id or flow.packet_id not in (0, packet_id):
             self._record.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
         self._name(flow, packet_id)
@@ -321,6 +320,12 @@ class Outgoing:
             self._record.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
         return topic or notes.aliases[alias]
 
+    def _check_age(self, flow: Flow) -> None:
+        # What never was on its way must not be too old.
+        if not (flow.was_sent or flow.was_chosen) and flow.life == self._record.life:
+            if self._record.device_ms() > flow.expires_ms + _SLACK_MS:
+                self._record.fail("max_age", f"{flow} is sent though it is too old")
+
     def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
         # A message with an age limit says what is left of it, others say nothing.
         if flow.life != self._record.life:
@@ -328,7 +333,9 @@ class Outgoing:
         if (said_s is None) != (not flow.age):
             self._record.fail("max_age", f"{flow} says that it is worth {said_s} s")
         if said_s is not None:
-            left_s = max((flow.expires_ms - self._record.device_ms()) / 1000, 0)
+            left_s = float(flow.age)
+            if flow.is_accepted:  # hooks inside publish() may have taken their time
+                left_s = max((flow.expires_ms - self._record.device_ms()) / 1000, 0)
             # What waited for room says how much was left when it was chosen.
             most_s = flow.age if flow.was_chosen else left_s
             if not left_s - 2 < said_s < most_s + 2:
