@@ -95,6 +95,10 @@ def test_age_of_a_message_begins_when_it_is_accepted_behind_a_hook_that_takes_it
     assert broken_rule(settings + " pressure=150 overflow=latest") is None
 
 
+def test_message_of_qos0_too_old_may_be_the_one_that_was_given_up_for_one_that_a_reset_took():
+    assert broken_rule(*OLD_QOS0) is None
+
+
 def test_message_of_qos0_too_old_that_is_sent_behind_a_reset_is_noticed(monkeypatch):
     find_expired = Protocol.find_expired
 

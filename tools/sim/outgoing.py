@@ -84,6 +84,9 @@ class Outgoing:
         self.newest_write: list[Flow] = []  # what the write that goes on is to send
         self._unpromised: list[Flow] = []
         self._aging: list[Flow] = []  # with an age limit, and never sent so far
+        # Messages of QoS 0 given up in this life of which the record says that it was one of
+        # another life, which a reset may have taken.
+        self._doubtful_drops = 0
         self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
         # What of the session before a new one was under way, until that is recorded, and whether
         # its PUBREC had come.
@@ -184,6 +187,8 @@ class Outgoing:
             ]
             old = [item for item in waiting if is_old and self._is_old(item)]
             flow = next(iter(old + waiting), None)
+            if flow and not flow.qos and flow.life != self._record.life:
+                self._doubtful_drops += 1
         if flow is None or flow.drop_life == self._record.life:
             self._record.fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
@@ -243,6 +248,10 @@ class Outgoing:
         now = self._record.device_ms()
         for flow in self._aging:
             if flow.is_accepted and now >= flow.expires_ms + _SLACK_MS:
+                if not flow.qos and self._doubtful_drops:
+                    self._doubtful_drops -= 1
+                    flow.drop_life = life  # it was this one
+                    continue
                 self._record.fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
@@ -253,6 +262,7 @@ class Outgoing:
     def on_reset(self) -> None:
         """Only what is durable is still known."""
         self._unpromised.clear()
+        self._doubtful_drops = 0
         self._aging.clear()
         self._refused.clear()
         if self._record.is_forgetful:
