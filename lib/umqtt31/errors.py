@@ -25,6 +25,10 @@ class MQTTError(OSError):
         self.errno = errno
         self.code = code
 
+    def __str__(self):
+        # Else MicroPython shows a broker's 5 as the system's EIO.
+        return str(self.args[-1])
+
 
 def number_of(error):
     """-> the system's number of an OSError, None if there is none."""
