@@ -102,6 +102,8 @@ class MQTTClient:
     last_error = None  # why reconnect() has failed so far: an MQTTError
     # look_up(server, port) -> the first of what socket.getaddrinfo() says, in place of it
     look_up = None
+    # What makes an error of a code; a front that keeps another client's numbers has its own.
+    _error_of = MQTTError
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class MQTTClient:
         if ordered:
             max_inflight = 1  # MQTT-4.6-RM1: one at a time
         self._identity = level, client_id, user, password, keepalive
-        if ssl is False:
+        if ssl == 0:
             ssl = None
         if ssl is not None:  # {} is the port's own roots
             from .tls import context_of
@@ -422,7 +424,7 @@ class MQTTClient:
         error = self._error
         if error:
             if isinstance(error, int):
-                raise MQTTError(error)
+                raise self._error_of(error)
             raise broken(error, self._address, self._began_at is not None)
 
     def _fail(self, code):
@@ -434,7 +436,7 @@ class MQTTClient:
             self._push()
         self._close()
         if self._began_at is None:
-            raise MQTTError(code)
+            raise self._error_of(code)
         from .codes import refusal
 
         raise refusal(code, self._identity[0], self._address)
@@ -776,7 +778,7 @@ class MQTTClient:
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if self._protocol.state != _ONLINE:
-            raise MQTTError(_CLOSED)
+            raise self._error_of(_CLOSED)
         if self._drain():
             self._protocol.now = time.ticks_ms()
             self._protocol.ping()
@@ -811,7 +813,7 @@ class MQTTClient:
             raise MQTTError(_BUSY)
         request, alone = self._make_requests(first, topic, properties)
         if self._protocol.state != _ONLINE:
-            raise MQTTError(_CLOSED)
+            raise self._error_of(_CLOSED)
         self._await_answer()
         self._ask(request, alone)
         self._await_answer(request)

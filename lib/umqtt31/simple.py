@@ -7,6 +7,7 @@ seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 """
 
 import time
+from errno import ETIMEDOUT
 
 from micropython import const, heap_lock, heap_unlock
 
@@ -156,7 +157,15 @@ class MQTTClient(_client.MQTTClient):
         except MQTTError as error:
             if error.code < 256:
                 raise MQTTException(error.code, error.args[-1])
-            raise
+            raise self._error_of(error.code, error.args[-1], error.errno)
+
+    def _error_of(self, code, text=None, number=None):
+        # With the number that its programs compare with.
+        if code == _TIMEOUT:
+            number = ETIMEDOUT
+        elif code == _CLOSED:
+            number = -1
+        return MQTTError(code, text, number)
 
     # --- out ------------------------------------------------------------------------------
 
@@ -177,7 +186,7 @@ class MQTTClient(_client.MQTTClient):
         raw = self._raw
         while True:
             if protocol.state != _ONLINE:
-                raise MQTTError(_CLOSED)
+                raise self._error_of(_CLOSED)
             is_pushing = self._is_pushing
             self._is_pushing = True  # see _push()
             try:
@@ -193,7 +202,7 @@ class MQTTClient(_client.MQTTClient):
         if qos > 1:
             self._settle()
             if self._raw is not raw:  # the callback connected anew
-                raise MQTTError(_CLOSED)
+                raise self._error_of(_CLOSED)
             if self._refused:
                 self._tell_refusal(n)
         if self._is_large and not (protocol.count or protocol.left):
@@ -286,7 +295,7 @@ class MQTTClient(_client.MQTTClient):
         raw = self._raw
         super()._await_answer(request)
         if request and self._raw is not raw:
-            raise MQTTError(_CLOSED)
+            raise self._error_of(_CLOSED)
 
     # --- in -------------------------------------------------------------------------------
 
@@ -320,7 +329,7 @@ class MQTTClient(_client.MQTTClient):
         while True:
             if protocol.state != _ONLINE:
                 self._tell()
-                raise MQTTError(_CLOSED)
+                raise self._error_of(_CLOSED)
             event = 0
             try:
                 room = protocol.room

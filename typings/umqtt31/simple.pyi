@@ -19,7 +19,8 @@ class MQTTClient(_client.MQTTClient):
 
     Its attributes may be changed between two connections.  No wait for an answer is
     endless: after `connect_timeout` seconds OSError is raised.  One thread may wait for
-    messages while another publishes at QoS 0.
+    messages while another publishes at QoS 0.  An error's `args[0]` and `errno` are -1 where
+    the broker closed the connection and the system's ETIMEDOUT for a time-out.
     """
 
     client_id: Data

@@ -1,5 +1,7 @@
 """Programs for umqtt.simple, behaviour by behaviour: docs/guides/moving.md lists them."""
 
+from errno import ETIMEDOUT
+
 from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
@@ -428,6 +430,25 @@ def test_sock_is_the_stream_of_the_connection():
     assert p.client.sock is p.stream
     p.client.disconnect()
     assert p.client.sock is None
+
+
+def test_errors_have_the_numbers_that_programs_compare_with():
+    """OSError(-1) where the broker closed, ETIMEDOUT for a time-out; the rest is the system's."""
+    p = connected(connect_timeout=1)
+    p.stream.feed(b"")
+    for call in (p.client.check_msg, p.client.wait_msg, lambda: p.client.publish(b"t", b"x")):
+        error = error_of(call)
+        assert error.args[0] == error.errno == -1
+    p.connect()
+    error = error_of(p.client.publish, b"t", b"x", qos=1)
+    assert error.args[0] == error.errno == ETIMEDOUT
+    error = error_of(p.client.connect, timeout=1, stream=ScriptedStream())
+    assert error.args[0] == error.errno == ETIMEDOUT and "broker port 1883" in str(error)
+
+
+def test_no_tls_may_be_said_in_any_way():
+    for ssl in (None, False, 0):
+        assert MQTTClient(b"dev", "broker", ssl=ssl).port == 1883
 
 
 def test_attributes_may_be_changed_between_connections():

@@ -28,6 +28,7 @@ LEVEL_5 = (
     "test_b2c_message_with_properties_is_called_back",
     "test_b2c_refusal_reaches_the_publish_whose_message_it_was",
     "test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason",
+    "test_b2c_disconnect_with_a_reason_is_a_lost_connection_and_no_refusal",
 )
 
 
@@ -241,6 +242,14 @@ def test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason():
         error = error_of(client.publish, b"t", msg, retain, 1)
         assert isinstance(error, MQTTException) and error.args[0] == reason
     assert client.is_connected and stream.take() == b""
+
+
+def test_b2c_disconnect_with_a_reason_is_a_lost_connection_and_no_refusal():
+    """B: DISCONNECT, server shutting down: robust connects again."""
+    client, stream = new_client()
+    stream.feed(b"\xe0\x01\x8b")
+    error = error_of(client.wait_msg)
+    assert error.code == 0x8B and not isinstance(error, MQTTException)
 
 
 def test_b2c_message_with_properties_is_called_back():
