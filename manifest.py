@@ -34,6 +34,7 @@ package(
         "robust.py",
         "runs.py",
         "simple.py",
+        "sock.py",
         "sslparams.py",
         "terms.py",
         "tls.py",

@@ -159,7 +159,7 @@ class Side:
             for slot in map(protocol._slot, range(protocol.count))
         ]
         counts = protocol.unsent, protocol._owed, protocol.room, protocol.last_id
-        names = ["_tx_at", "_rx_at"]
+        names = ["_tx_at", "rx_at"]
         if protocol.count > protocol.unsent:  # else nothing is timed
             names += ["has_moved"] if protocol.has_moved else ["_moved_at", "_tries"]
         times = [getattr(protocol, name) for name in names]

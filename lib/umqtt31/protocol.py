@@ -151,7 +151,8 @@ class Protocol:
     `is_present`: what the last CONNACK said of the session; `is_new`: the broker began a new
     one since the front set it to False.  `has_moved`: since
     `tick()` what is timed began or went on; it is timed from the next one.  `now`: ticks of
-    the last one, so what was sent since then went out at that time or later.
+    the last one, so what was sent since then went out at that time or later.  `rx_at`: ticks
+    of the last packet that came.
     `keepalive_ms`; `retry_ms`: until all is sent again, 0 for never; `held_ms`: that a received
     QoS 2 id waits for its PUBREL; `timeout_ms`: that the stream may take nothing.
     """
@@ -167,7 +168,7 @@ class Protocol:
         self._short = self._direct = 0
         self.last_id = self._id_end = 0
         self.end = self.left = self._stuck_at = self.state = self._tries = 0
-        self.now = self._tx_at = self._rx_at = self._ping_at = self._moved_at = self._wake_at = 0
+        self.now = self._tx_at = self.rx_at = self._ping_at = self._moved_at = self._wake_at = 0
         self.mqueue_store_qos0 = self.is_ordered = self._is_locked = self.is_ending = False
         self.is_shared = False
         self.is_present = self.is_new = self.is_clean = self.was_clean = self.is_starved = False
@@ -262,7 +263,7 @@ class Protocol:
         self.is_clean = is_clean
         self.write_first(connect)
         self.state = _OPENING
-        self.now = self._tx_at = self._rx_at = now
+        self.now = self._tx_at = self.rx_at = now
 
     def lost(self):
         """The stream is closed, and what was half written is gone with it."""
@@ -984,7 +985,7 @@ class Protocol:
             self._tries = 0
         self.now = now
         if handled:
-            self._rx_at = now
+            self.rx_at = now
         if (self._wake_at - now) & _NOT_SOON:
             return self._check_timers(now)
         return self.is_due
@@ -1065,7 +1066,7 @@ class Protocol:
         else:
             # Silence counts in both directions: a link that only sends may be dead.
             now = self.keepalive_ms * 3 // 4 - max(
-                ticks_diff(now, self._tx_at), ticks_diff(now, self._rx_at)
+                ticks_diff(now, self._tx_at), ticks_diff(now, self.rx_at)
             )
         return now if now < most else most
 

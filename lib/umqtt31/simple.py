@@ -53,6 +53,8 @@ class MQTTClient(_client.MQTTClient):
     lw_topic = lw_msg = None
     lw_qos = 0
     lw_retain = False
+    # In place of wait_msg(), as `sock` was told.  False: there was no connect() yet.
+    _wait = False
 
     def __init__(
         self,
@@ -110,10 +112,14 @@ class MQTTClient(_client.MQTTClient):
         self._protocol.is_shared = True  # by the threads that wait and publish
 
     def __getattr__(self, name):
-        """`sock`: what select.poll() takes, None without a connection; and what
-        `umqtt31.MQTTClient` has."""
+        """`sock`: see `sock.Sock`, None before connect(); and what `umqtt31.MQTTClient` has."""
         if name == "sock":
-            return getattr(self._raw, "raw", self._raw)
+            if self._wait is False:
+                return None
+            from .sock import Sock
+
+            self.sock = sock = Sock(self, self._raw)
+            return sock
         return super().__getattr__(name)
 
     def set_callback(self, f):
@@ -147,6 +153,11 @@ class MQTTClient(_client.MQTTClient):
             self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
         self._close()
         self._is_pushing = False  # Ctrl-C may have come while it was set
+        self._wait = None
+        try:
+            del self.sock  # of the connection before, or the program's None
+        except AttributeError:
+            pass
         # Whose publish() raised will publish again.
         while self._protocol.count:
             self._protocol.remove(0)
@@ -307,8 +318,9 @@ class MQTTClient(_client.MQTTClient):
 
     def wait_msg(self):
         """Wait for a packet -> the first byte of a message; None for others."""
-        op = 0
-        while not op:
+        wait = self._wait
+        op = wait() if wait else 0
+        while not (op or wait):
             heap_lock()
             op = self._poll(_SLICE_MS)
         return op if op > 15 else None

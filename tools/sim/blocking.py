@@ -279,7 +279,7 @@ class Program(programs.Program):
             self._pause(100)
         self._client.disconnect()
         self.world.advance(1000)
-        if self._client.sock is not None:
+        if self.world.link and not self.world.link.is_closed:
             self.world.rules.fail("connection", "is not closed")
 
     def _pause(self, most_ms: int) -> None:

@@ -48,7 +48,10 @@ class MQTTClient(_client.MQTTClient):
     lw_retain: bool
     """Is it retained?"""
     sock: Any
-    """What select.poll() takes; None without a connection."""
+    """None before connect(), then the connection's stream until the next connect().  What
+    select.poll() takes; `close()`; `setblocking(False)` lets the next wait_msg() return None,
+    and after `settimeout(seconds)` it raises MQTTError, TIMEOUT, while the connection lives
+    on, until something came, as umqtt.simple sets both back."""
 
     def __init__(
         self,

@@ -409,7 +409,7 @@ def test_callback_may_disconnect():
     p.client.set_callback(lambda topic, msg: p.client.disconnect())
     p.stream.feed(publish(b"t", b"1", 1, 7))
     assert p.client.check_msg() == 0x32
-    assert p.client.sock is None and p.stream.take() == wire.disconnect()
+    assert p.stream.is_closed and p.stream.take() == wire.disconnect()
 
 
 def test_message_whose_publish_raised_is_not_sent_again_by_itself():
@@ -424,12 +424,100 @@ def test_message_whose_publish_raised_is_not_sent_again_by_itself():
 
 
 def test_sock_is_the_stream_of_the_connection():
+    """None before the first one; the same until the next one, and always to be closed."""
     p = Program()
     assert p.client.sock is None
     p.connect()
-    assert p.client.sock is p.stream
+    sock = p.client.sock
+    p.stream.feed(publish(b"t", b"x"))
+    assert sock.readinto(bytearray(2)) == 2
     p.client.disconnect()
-    assert p.client.sock is None
+    assert p.client.sock is sock
+    p.connect()
+    assert p.client.sock is not sock
+    sock.close()
+    assert not p.stream.is_closed
+    p.client.sock.close()
+    p.client.sock.close()
+    assert p.stream.is_closed and p.stream.take() == b""
+    assert error_of(p.client.check_msg).args[0] == -1
+    p.connect()
+    p.stream.feed(b"")
+    error_of(p.client.check_msg)
+    p.client.sock.close()  # asked for when it is lost
+
+
+def test_sock_that_the_program_forgets_is_there_again_with_the_next_connection():
+    """client.sock.close(); client.sock = None; client.connect()"""
+    p = connected()
+    p.client.sock.close()
+    p.client.sock = None
+    p.connect()
+    assert p.client.sock is not None
+
+
+def test_wait_msg_of_a_sock_that_does_not_block_returns_at_once():
+    """As in umqtt.robust, of which programs have copies; each call blocks again."""
+
+    class Copy(MQTTClient):
+        def check_msg(self):
+            self.sock.setblocking(False)
+            return super().wait_msg()
+
+    p = Program()
+    p.client = with_ids_from_1(Copy, b"dev", "broker")
+    p.client.set_callback(lambda topic, msg: p.seen.append(msg))
+    p.connect()
+    before = p.clock.now_ms
+    assert p.client.check_msg() is None and p.clock.now_ms == before
+    p.stream.feed(publish(b"t", b"1"))
+    assert p.client.check_msg() == 0x30 and p.seen == [b"1"]
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"2"))
+    assert p.client.wait_msg() == 0x30 and p.clock.now_ms - before > 4000
+    p.client.sock.setblocking(False)
+    p.client.sock.setblocking(True)
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"3"))
+    assert p.client.wait_msg() == 0x30
+
+
+def test_wait_msg_of_a_sock_with_a_time_out_raises_it_and_stays_connected():
+    """ETIMEDOUT, again and again, until something came; check_msg() never waits."""
+    p = connected()
+    p.client.sock.settimeout(1.5)
+    for _ in range(2):
+        before = p.clock.now_ms
+        error = error_of(p.client.wait_msg)
+        assert error.args[0] == ETIMEDOUT and 1500 <= p.clock.now_ms - before < 1510
+        assert p.client.is_connected and p.client.check_msg() is None
+        assert p.clock.now_ms - before < 1510
+    p.stream.feed(publish(b"t", b"1"))
+    assert p.client.wait_msg() == 0x30
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"2"))
+    assert p.client.wait_msg() == 0x30
+    p.client.sock.settimeout(2)
+    p.client.sock.settimeout(None)
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"3"))
+    assert p.client.wait_msg() == 0x30
+
+
+def test_time_out_of_sock_ends_with_the_answer_to_subscribe_and_with_its_connection():
+    p = connected()
+    p.client.sock.settimeout(1)
+    p.clock.now_ms += 1
+    p.stream.answer(subscribe(1, (b"t", 0)), suback(1, 0))
+    p.client.subscribe(b"t")
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"1"))
+    assert p.client.wait_msg() == 0x30
+    p.client.sock.settimeout(1)
+    p.connect()
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", b"2"))
+    assert p.client.wait_msg() == 0x30
 
 
 def test_errors_have_the_numbers_that_programs_compare_with():

@@ -1,0 +1,81 @@
+"""`client.sock` of umqtt31.simple: what its programs ask of a socket that waits.
+
+They poll it, close it, and say by it how long wait_msg() waits, while the stream below never
+waits.  Loaded when a program asks for `client.sock`.
+"""
+
+import io
+import select
+import sys
+
+from micropython import const, heap_lock
+
+_TIMEOUT = const(257)
+
+_SLICE_MS = const(1000)
+
+# What MicroPython's select asks, and the answer to what is not known.
+_POLL = const(3)
+_EINVAL = const(22)
+
+
+class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
+    """A connection's stream, with its methods and these.  It stays when the connection is
+    lost, until the next connect(), and to select it is ready then."""
+
+    def __init__(self, client, stream):
+        self._client = client
+        self._stream = stream
+        self._raw = getattr(stream, "raw", stream)
+        self._wait_ms = self._rx_at = self._poller = None
+
+    def __getattr__(self, name):
+        return getattr(self._raw, name)
+
+    def setblocking(self, flag):
+        """False: the next wait_msg() returns None if nothing is there; umqtt.simple itself
+        sets True again with each call."""
+        self.settimeout(None if flag else 0)
+
+    def settimeout(self, seconds):
+        """wait_msg() raises MQTTError, TIMEOUT, after so long; None or, as umqtt.simple sets
+        that by itself, when something came: it waits for ever."""
+        client = self._client
+        self._wait_ms = seconds and int(seconds * 1000)
+        self._rx_at = client._protocol.rx_at
+        client._wait = None if seconds is None else self._wait
+
+    def _wait(self):
+        # In place of wait_msg() -> what it got, 0 for nothing.
+        client = self._client
+        wait_ms = self._wait_ms
+        is_over = client._protocol.rx_at != self._rx_at
+        if is_over or not wait_ms:
+            client._wait = None
+        op = 0
+        while not op:
+            heap_lock()
+            op = client._poll(_SLICE_MS if is_over else wait_ms)
+            if not (op or is_over):
+                if wait_ms:
+                    raise client._error_of(_TIMEOUT)
+                break
+        return op
+
+    def close(self):
+        """Close the connection without a word, so that the broker publishes the will."""
+        if self._client._raw is self._stream:
+            self._client._close()
+
+    def ioctl(self, request, flags):
+        """For MicroPython's select."""
+        if request != _POLL:
+            return -_EINVAL
+        if self._client._raw is not self._stream:
+            return flags
+        if not self._poller:
+            self._poller = select.poll()
+        self._poller.register(self._raw, flags)
+        for _, found in self._poller.ipoll(0):
+            return found
+        return 0
