@@ -4,7 +4,18 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, decode, decode_all, rows, simulated, types
+from host_tests.fleet.captures import (
+    C2S,
+    S2C,
+    SERVER,
+    Capture,
+    audit,
+    decode,
+    decode_all,
+    rows,
+    simulated,
+    types,
+)
 from tools.fleet.simulate import tcp
 from tools.fleet.simulate.run import Plan
 from tools.standin import packets
@@ -102,6 +113,44 @@ def test_stream_after_a_gap_goes_on_at_the_next_packet(tmp_path):
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
     assert [t for t in events["topic"].to_pylist() if t] == ["two", "three"]
     assert ("GAP", 50) in rows(events, "packet_type", "payload_bytes")
+
+
+def test_what_waits_for_missing_bytes_keeps_its_place_when_it_comes_a_second_time(tmp_path):
+    """Files overlap: the second copies come late."""
+    capture = Capture()
+    talk, head = capture.connection(), len(capture.frames)
+    talk.wire.seq[C2S] += 4  # never come
+    for number in range(1, 6):
+        talk.publish(C2S, b"t", b"%d" % number)
+        talk.publish(S2C, b"t", b"%d" % number)
+    paths = []
+    for name, some in (("a", slice(0, head + 7)), ("b", slice(head + 1, None))):
+        paths.append(tmp_path / (name + ".pcap"))
+        paths[-1].write_bytes(tcp.PCAP_HEADER * (name > "a") + b"".join(capture.frames[some]))
+    events = decode_all(paths)[0].sort_by("number")
+    found = rows(events, "packet_type", "direction", "ts")
+    found = [(side, ts) for kind, side, ts in found if kind == "PUBLISH"]
+    assert [side for side, _ in found] == ["c2s", "s2c"] * 5
+    times = [ts for _, ts in found]
+    assert times == sorted(set(times))
+
+
+def test_bytes_that_were_cut_off_at_the_end_of_a_stream_are_missing(tmp_path):
+    """Frames cut short behind TCP's header: nothing of MQTT is left."""
+    capture = Capture()
+    talk = capture.connection()
+    talk.segment(C2S, b"", tcp.FIN | tcp.ACK)
+    header = len(tcp.Connection(SERVER, SERVER, 1, 0, 0).frame(0, 0)) - 16
+    cut = []
+    for frame in capture.frames[1:]:
+        size = (len(frame) - 16).to_bytes(4, "little")
+        held = min(len(frame) - 16, header).to_bytes(4, "little")
+        cut.append(frame[:8] + held + size + frame[16 : 16 + header])
+    capture.frames[1:] = cut
+    events, _ = decode(capture.write(tmp_path / "one.pcap"))
+    missing = rows(events, "packet_type", "direction")
+    assert {("GAP", "c2s"), ("GAP", "s2c")} <= set(missing)
+    assert ("socket_left",) not in rows(audit(events)["findings"], "finding")
 
 
 def test_what_waits_at_the_end_is_of_the_file_that_its_connection_was_seen_in_last(tmp_path):

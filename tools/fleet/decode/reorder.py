@@ -36,6 +36,7 @@ class Reorder:
         self._waiting = []  # heap of (place, order of arrival, data, ordinal, ts, offset)
         self._bytes = 0
         self._missing = 0
+        self._cut = (0, 0, 0)  # ordinal, ts, offset of the last segment that was cut off
         self._arrived = 0
 
     @property
@@ -76,6 +77,9 @@ class Reorder:
         out = []
         while self._waiting:
             self.give_up(out)
+        if self._missing:  # and nothing behind it
+            out.append(Part(b"", *self._cut, self._missing))
+            self._missing = 0
         return out
 
     def _drain(self, out, ordinal, ts):
@@ -83,6 +87,8 @@ class Reorder:
         while waiting and waiting[0][0] <= self._place:
             place, _, data, size, own_ordinal, own_ts, offset = heapq.heappop(waiting)
             self._bytes -= len(data)
+            if place + size <= self._place:
+                continue  # a second copy, from a file that overlaps: what is behind came before it
             if own_ordinal > ordinal:
                 ordinal, ts = own_ordinal, own_ts
             self._take(out, place, data, size, ordinal, ts, offset)
@@ -97,6 +103,8 @@ class Reorder:
             out.append(Part(data, ordinal, ts, offset + old, self._missing))
             self._missing = 0
         # Bytes that the capture cut off are missing like bytes that never came.
-        self._missing += fresh - len(data)
+        if fresh > len(data):
+            self._missing += fresh - len(data)
+            self._cut = ordinal, ts, offset + size - fresh
         self._place += fresh
         self.next = (self.next + fresh) % _WHOLE
