@@ -99,6 +99,23 @@ def test_equal_value_under_the_same_id_is_a_new_message_where_the_last_one_is_do
     }.get(end, set())
 
 
+@pytest.mark.parametrize(("answer_ms", "step_us"), [(300, 0), (1, -3_600_000_000)])
+def test_answer_is_not_that_of_a_publish_on_the_next_connection(answer_ms, step_us, tmp_path):
+    """A program that comes for each message, and uses one packet id; the clock may be set."""
+    capture = Capture()
+    for number in range(4):
+        talk = capture.connection(b"dev")
+        talk.publish(C2S, b"t", b"%d" % number, 1, 1)
+        talk.ack(S2C, 0x40, 1, after_ms=answer_ms)
+        talk.send(C2S, packets.disconnect())
+        talk.segment(C2S, b"", tcp.FIN | tcp.ACK)
+        talk.segment(S2C, b"", tcp.FIN | tcp.ACK)
+        capture.now += step_us
+    found = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    assert not rows(found["violations"], "requirement", "why")
+    assert found["messages"]["state"].to_pylist() == ["complete"] * 4
+
+
 def test_second_connect_on_one_connection_is_named_once(tmp_path):
     """311-3.1.0-2"""
     capture = Capture()

@@ -119,9 +119,10 @@ class Flows:
         if len(kind) < 2:
             return
         is_ack = (kind == PUBACK) | (kind == PUBREC)
-        same = key[1:] == key[:-1]
+        connection = self.rows.connection[self.row]
+        same = (key[1:] == key[:-1]) & (connection[1:] == connection[:-1])
         at = np.flatnonzero(same & is_ack[:-1] & (kind[1:] == PUBLISH))
-        wait = np.diff(self.rows.ts[self.row])
+        wait = np.abs(np.diff(self.rows.ts[self.row]))  # a clock may be set back
         if len(at) and self._sort_stages(same, wait):
             return self._unswap()
         at = at[wait[at] < SWAPPED_US]
