@@ -401,6 +401,18 @@ def test_pubrec_that_no_pubrel_answers_is_named(side, after_ms, broken, tmp_path
 
 
 @pytest.mark.parametrize("side", [C2S, S2C])
+def test_pubrel_that_pubcomp_answers_was_sent(side, tmp_path):
+    """MQTT-4.3.3-4"""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    talk.publish(side, b"t", b"1", 2, 1)
+    talk.ack(1 - side, _PUBREC, 1)
+    talk.ack(1 - side, _PUBCOMP, 1)
+    _message(talk, side, 2, after_ms=6000)
+    assert _broken(capture, tmp_path) == []
+
+
+@pytest.mark.parametrize("side", [C2S, S2C])
 def test_that_pubrec_was_read_is_proved_by_an_answer_to_what_came_behind(side, tmp_path):
     """MQTT-4.3.3-4"""
     capture = Capture()

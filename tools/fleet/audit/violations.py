@@ -401,7 +401,8 @@ def _unreleased(rows, flows):
     # Receivers may wait for PUBREL before they hand a message on: without one it is lost.
     received = flows.stage_row["pubrec"]
     waits = (flows.qos == 2) & (received < FAR) & (flows.stage_row["pubrel"] == FAR)
-    waits &= ~flows.is_refused & ~flows.is_reused & flows.is_known
+    # That it came is told by the answer to it, too.
+    waits &= ~flows.is_complete & ~flows.is_reused & flows.is_known
     if not waits.any():
         return []
     at, received = flows.publish_row[waits], received[waits]
