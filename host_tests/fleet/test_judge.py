@@ -7,7 +7,7 @@ MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
 from tools.fleet.simulate import tcp
 from tools.fleet.simulate.envelope import reading
 from tools.standin import packets
@@ -262,6 +262,21 @@ def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, la
     assert rows(tables["keepalive"], "keep_alive_s", "late", "pings", "unanswered_pings") == [
         (10, late, 1, 0)
     ]
+
+
+@pytest.mark.parametrize(("files", "sure"), [(1, "proved"), (2, "likely")])
+def test_silence_from_one_file_to_the_next_may_be_a_clock_that_was_set(files, sure, tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"c1", keep_alive_s=10)
+    head = len(capture.frames)
+    talk.send(C2S, b"\xc0\0", after_ms=13_000)
+    paths = [capture.write(tmp_path / "a.pcap")]
+    if files == 2:
+        paths[0].write_bytes(b"".join(capture.frames[:head]))
+        paths.append(tmp_path / "b.pcap")
+        paths[1].write_bytes(b"".join([capture.frames[0], *capture.frames[head:]]))
+    found = audit(decode_all(paths)[0])["violations"]
+    assert rows(found, "requirement", "sure") == [("31-2.2-KA", sure)]
 
 
 def test_ping_time_of_a_connection_is_the_median_of_its_pairs(tmp_path):

@@ -16,7 +16,7 @@ from ..columns import whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
-from .rows import FAR, TYPES, any_of, running_max_breaks
+from .rows import FAR, TYPES, any_of, dictionary, running_max_breaks
 from .sessions import allowed_silence_us, table
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
@@ -73,7 +73,11 @@ _UNREAD = (
     "five seconds and more behind PUBREC it sent something else; a program that reads slowly "
     "looks the same"
 )
-_LIKELY = (_FIRST, _MOVED, _ASSUMED, _LAST, _UNREAD)
+_FILES = (
+    "two packets of the client in two files, and none missing between them; a clock that was set "
+    "from one file to the next looks the same"
+)
+_LIKELY = (_FIRST, _MOVED, _ASSUMED, _LAST, _UNREAD, _FILES)
 
 
 def violations(rows, sessions, gaps, flows, late):
@@ -503,10 +507,16 @@ def silences(rows, sessions, gaps, clock):
     allowed = np.where(limit > 0, allowed_silence_us(limit), FAR)
     at = np.flatnonzero(silence > allowed[connection])
     at = at[~np.isin(row[at], clock.forward)]
-    row, silence, connection = row[at], silence[at], connection[at]
+    row, before, silence, connection = row[at], before[at], silence[at], connection[at]
     texts = [
         "silent for %.1f s, keep alive %d s" % (us / 1e6, limit_s)
         for us, limit_s in zip(silence.tolist(), limit[connection].tolist(), strict=True)
     ]
     late = np.bincount(connection, minlength=count)
-    return (longest, late), [(row, "31-2.2-KA", texts)]
+    captures, _ = dictionary(rows.strings("capture", np.concatenate((before, row))))
+    is_apart = captures[: len(row)] != captures[len(row) :]
+    said = np.array(texts, object)
+    return (longest, late), [
+        (row[~is_apart], "31-2.2-KA", said[~is_apart]),
+        (row[is_apart], "31-2.2-KA", said[is_apart], _FILES),
+    ]
