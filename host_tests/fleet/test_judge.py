@@ -264,6 +264,29 @@ def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, la
     ]
 
 
+@pytest.mark.parametrize(
+    ("level", "behind", "sure"),
+    [
+        (4, [], "likely"),
+        (4, [(C2S, tcp.FIN)], "proved"),  # its sequence number says that nothing is missing
+        (4, [(C2S, tcp.RST)], "likely"),
+        (5, [], "proved"),  # the broker says why
+    ],
+)
+def test_silence_that_the_broker_ends_may_be_packets_that_were_not_captured(
+    level, behind, sure, tmp_path
+):
+    capture = Capture()
+    talk = capture.connection(b"c1", level, keep_alive_s=10)
+    capture.now += 16_000_000
+    if level == 5:
+        talk.send(S2C, b"\xe0\2\x8d\0")
+    for side, flags in [(S2C, tcp.FIN), *behind]:
+        talk.segment(side, b"", flags | tcp.ACK)
+    found = _judge(capture, tmp_path)["findings"]
+    assert rows(found, "finding", "sure") == [("silent_for_good", sure)]
+
+
 @pytest.mark.parametrize(("files", "sure"), [(1, "proved"), (2, "likely")])
 def test_silence_from_one_file_to_the_next_may_be_a_clock_that_was_set(files, sure, tmp_path):
     capture = Capture()

@@ -160,14 +160,28 @@ def _silent_for_good(rows, sessions, ends, found):
     is_silent = silence > allowed_silence_us(sessions.keep_alive_s)
     is_silent |= ends.reason == _KEEP_ALIVE_TIMEOUT
     is_silent &= (sessions.keep_alive_s > 0) & (ends.closer == 1) & ends.said
+    # The client's FIN tells that nothing of it is missing.
+    is_sure = ends.reason == _KEEP_ALIVE_TIMEOUT
+    fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 0)
+    is_sure[rows.connection[fins]] = True
     for one in np.flatnonzero(is_silent).tolist():
         heard = ends.heard[one]
         if rows.touched_by_gap(one, heard):
             continue
         limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
         text = "silent for %.1f s, keep alive %d s" % limits
-        why = "the broker ended the connection after that silence"
-        found.add("silent_for_good", one, heard, ends.closed[one], "proved", why, text)
+        sure, why = _SILENT[bool(is_sure[one])]
+        found.add("silent_for_good", one, heard, ends.closed[one], sure, why, text)
+
+
+_SILENT = (
+    (
+        "likely",
+        "the broker ended the connection after that silence; last packets of the client that were "
+        "not captured look the same",
+    ),
+    ("proved", "the broker ended the connection after that silence"),
+)
 
 
 def _conflicts(rows, sessions, ends, found):
