@@ -330,7 +330,9 @@ def test_ethernet_goes_on_when_the_cable_was_pulled_out(program, mosquitto, tmp_
         assert any(line == "network: no cable\n" for line in process.stdout)
         with Ear(mosquitto.port) as ear:
             cable.touch()
-            assert int(ear.next("home/pump-2/count")) > 2
+            # The one whose acknowledgement was lost with the broker comes again.
+            first, second = (int(ear.next("home/pump-2/count")) for _ in range(2))
+            assert 2 <= first < second
 
 
 class Modem:
