@@ -12,9 +12,9 @@ import pytest
 
 from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
 from host_tests.fleet.test_truth import expected, found_in
-from tools.fleet import schemas
+from tools.fleet import batch, schemas
 from tools.fleet.capture import files
-from tools.fleet.report import collect
+from tools.fleet.report import collect, metrics
 from tools.fleet.simulate.run import Plan, json_lines
 from tools.fleet.spark import job, pack, transforms
 from tools.fleet.spark.source import ranges
@@ -340,3 +340,30 @@ def test_tables_when_an_audit_fails_stay_those_of_the_one_before(spark, audited,
     with pytest.raises(TypeError):
         _run(spark, out.parent, out, buckets=2)
     assert sorted(path for path in out.rglob("*") if path.is_file()) == before
+
+
+def test_tables_and_report_stay_together_when_there_is_no_room_for_the_report(
+    audited, monkeypatch, tmp_path
+):
+    """A disk that is full behind the tables."""
+    out = tmp_path / "out"
+    shutil.copytree(audited[0], out)
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    capture = Capture()
+    capture.connection(b"only")
+    capture.write(captures / "one.pcap")
+    before = sorted((one, one.stat().st_mtime_ns) for one in out.rglob("*") if one.is_file())
+
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(metrics, "text", fails)
+    with pytest.raises(OSError, match="No space"):
+        batch.audit(captures, out, {})
+    after = sorted((one, one.stat().st_mtime_ns) for one in out.rglob("*") if one.is_file())
+    assert after == before
+    monkeypatch.undo()
+    _, result = batch.audit(captures, out, {})
+    assert sorted(one.name for one in out.glob("*.*")) == ["metrics.prom", "report.html"]
+    assert "only" in (out / "report.html").read_text() and result.rows["devices"] == 1

@@ -70,18 +70,20 @@ def audit(folder, out, options, master=None, memory="3g", since=None, limits=Non
 
     _check(folder, out)
     before = _earlier(since) if since else None
+
+    def report(result, folder):
+        page.write(collect.collect(folder, result, before, limits), folder / "report.html")
+        metrics.write(result, folder)
+        return "report.html", metrics.NAME
+
     with _progress() as step:
         spark = start(master, memory)
         out.mkdir(parents=True, exist_ok=True)
         try:
-            result = job.run(spark, folder, out, job.Options(**options), step)
+            result = job.run(spark, folder, out, job.Options(**options), step, report)
         except BaseException:
             job.discard(out)
             raise
-        if result.folder != out:
-            return spark, result
-        page.write(collect.collect(out, result, before, limits), out / "report.html")
-        metrics.write(result, out)
     return spark, result
 
 

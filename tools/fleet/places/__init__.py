@@ -136,17 +136,28 @@ def held(folder):
         yield
 
 
+def put(fresh, target):
+    """Put a file in the place of another one; on one computer at once."""
+    if is_remote(target):
+        target.remove()  # these rename to where nothing is
+    fresh.replace(target)
+
+
 def replace_text(path, text):
     """Write a file at once: who reads meanwhile sees the old text or the new one."""
     if is_remote(path):
         path.write_text(text)
         return
     fresh = path.with_name("." + path.name + ".new")
-    with open(fresh, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)  # a disk that is full
+        raise
 
 
 @contextlib.contextmanager

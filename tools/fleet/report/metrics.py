@@ -5,12 +5,12 @@ Replaced at once, so that a collector never reads half of it.
 
 from .. import places
 
-_NAME = "metrics.prom"
+NAME = "metrics.prom"
 
 
 def write(result, out):
     """Write `metrics.prom` under `out` for an `outcome.Result`."""
-    places.replace_text(out / _NAME, text(result))
+    places.replace_text(out / NAME, text(result))
 
 
 def text(result):

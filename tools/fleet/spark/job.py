@@ -34,14 +34,16 @@ class Options:
     range_bytes: int = 64 << 20
 
 
-def run(session, folder, out, options, progress=lambda done, total: None):
+def run(session, folder, out, options, progress=lambda done, total: None, report=None):
     """Audit the captures under `folder` into the tables under `out` -> `outcome.Result`.
 
-    `progress(done, total)` is called with tasks done and known now and then.
+    `progress(done, total)` is called with tasks done and known now and then; `report` is that of
+    `tables.publish`.
     """
     with shelf(session) as place:
         events, buckets = read(session, folder, options, place)
-        return audit(events, buckets, options.exempt, tables.Sink(str(out)), place, progress)
+        sink = tables.Sink(str(out))
+        return audit(events, buckets, options.exempt, sink, place, progress, report)
 
 
 def read(session, folder, options, shelf=None):
@@ -73,7 +75,9 @@ def count_later_buckets(buckets, cores):
     return min(buckets, cores * -(-buckets // (2 * cores)))
 
 
-def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None):
+def audit(
+    events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None, report=None
+):
     """Packed events -> the tables of `sink` -> `outcome.Result`."""
     tables.discard(sink)
     context = events.sparkSession.sparkContext
@@ -83,7 +87,7 @@ def audit(events, buckets, exempt, sink, shelf=None, progress=lambda done, total
     summed = transforms.sum_up(related, fewer, sink, shelf)
     with _watched(context, progress):
         told = summed.toArrow()
-    return tables.publish(sink, told)
+    return tables.publish(sink, told, report=report)
 
 
 def discard(out):

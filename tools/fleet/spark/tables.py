@@ -101,8 +101,11 @@ def _plain(table):
     return table.cast(pa.schema(fields))
 
 
-def publish(sink, packed, shows_empty=True):
+def publish(sink, packed, shows_empty=True, report=None):
     """Show what all tasks wrote -> `outcome.Result`.
+
+    `report(result, folder)` writes more files about the tables into the folder that they are in,
+    before any of them are shown, and gives their names.
 
     `packed` are the rows that came out, an Arrow table of `schemas.PARTS`.
     `shows_empty`: a table without rows still shows its columns.  Where no packet was found,
@@ -136,11 +139,14 @@ def publish(sink, packed, shows_empty=True):
     if sink.sites is None and not rows["packets"] and (result.folder / "packets").exists():
         result.folder = sink.fresh
         return result
+    told = report(result, sink.fresh) if report else ()
     for name in files:
         if sink.sites is None:
             replace(sink.fresh / name, place(sink.out) / name)
         else:
             _replace_sites(sink, name)
+    for name in told:
+        places.put(sink.fresh / name, place(sink.out) / name)
     discard(sink)
     return result
 
