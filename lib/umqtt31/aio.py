@@ -287,6 +287,9 @@ class MQTTClient(_client.MQTTClient):
     def _end(self):
         self._is_over = True
         self._wake()
+        # The next connect() may be in another loop.
+        self._moved = asyncio.Event()
+        self._asking = asyncio.Lock()
 
     def _close(self):
         if self._raw:

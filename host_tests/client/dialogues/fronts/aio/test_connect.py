@@ -290,3 +290,21 @@ def test_subscribe_that_is_not_answered_is_sent_on_the_next_connection():
         await client.disconnect()
 
     Desk(streams=2, connect_timeout=3, keepalive=0).run(main)
+
+
+def test_client_goes_on_in_another_loop():
+    """Each time tasks wait for an answer and for each other."""
+    desk = Desk(2)
+    streams = list(desk.streams)
+
+    async def main(desk):
+        await desk.client.connect(False, desk.open)
+        both = [asyncio.create_task(desk.client.subscribe(b"t", 1)) for _ in range(2)]
+        stream = streams.pop(0)
+        for asked in both:
+            await desk.grant(stream, asked)
+            assert await asked == [1]
+        await desk.client.disconnect()
+
+    desk.run(main)
+    desk.run(main)
