@@ -116,7 +116,7 @@ def client_on(port, ssl, **options):
 
 
 def refusals(cases):
-    """For each [port, server, ssl] connect() and reconnect() -> [code, text] of both.
+    """For each [port, server, ssl] connect() and reconnect() -> [code, errno, text] of both.
 
     Anything but an MQTTError ends it.
     """
@@ -130,9 +130,10 @@ def _refusals(port, server, ssl):
     try:
         client.connect()
     except MQTTError as error:
-        found.append([error.code, text_in(error)])
+        found.append([error.code, error.errno, text_in(error)])
     until(lambda: client.reconnect() or client.last_error)
-    found.append([client.last_error.code, text_in(client.last_error)])
+    error = client.last_error
+    found.append([error.code, error.errno, text_in(error)])
     client.disconnect()
     return found
 

@@ -235,7 +235,7 @@ class TLSStream(Socket):
             n = super().readinto(buf, n)
             if n == 0 and not (self._has_read or self.raw.version()):
                 raise _ssl.SSLEOFError(_ssl.SSL_ERROR_EOF, "end of stream")
-        except _ENDED as error:
+        except OSError as error:
             raise self._told(error) from error
         self._has_read = self._has_read or bool(n)
         return n
@@ -246,21 +246,22 @@ class TLSStream(Socket):
             return None
         try:
             return super().write(buf, off, n)
-        except _ENDED as error:
+        except OSError as error:
             raise self._told(error) from error
 
     def _told(self, error):
         # Who refuses us closes at once: writing may fail before the alert is read.
-        if self._has_read:
-            return error
-        try:
-            self.raw.recv(1)
-        except _ssl.SSLError as alert:
-            if "ALERT" in str(alert):
-                return alert
-        except OSError:
-            pass
-        return OSError(_ALERT, str(error))
+        if isinstance(error, _ENDED) and not self._has_read:
+            try:
+                self.raw.recv(1)
+            except _ssl.SSLError as alert:
+                if "ALERT" in str(alert):
+                    return ValueError(str(alert))
+            except OSError:
+                pass
+            return OSError(_ALERT, str(error))
+        # OpenSSL's numbers would be taken for the system's.
+        return ValueError(str(error)) if isinstance(error, _ssl.SSLError) else error
 
     def close(self):
         """Close the socket and keep the session."""
