@@ -1,6 +1,7 @@
 """What may be given as `ssl`, and what is said of everything else."""
 
 import ssl
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,16 @@ def test_missing_file_is_named(run):
 def test_wrong_content_is_a_value_error_that_names_it(run, certificates, value, word):
     found = run("context_error", files(certificates, **value))
     assert found.startswith("ValueError: ssl: " + word)
+
+
+def test_text_of_a_pem_is_taken_and_never_shown(run, certificates):
+    names = files(certificates, ca="ca.crt", cert="device.crt", key="device.key")
+    texts = {name: Path(path).read_text() for name, path in names.items()}
+    assert run("context_error", texts) == ""
+    for name in texts:
+        broken = texts | {name: "-----BEGIN PRIVATE KEY-----\nsecret\n"}
+        found = run("context_error", broken)
+        assert found.startswith("ValueError: ssl: ") and "secret" not in found
 
 
 def test_pem_and_der_as_file_and_as_bytes_are_taken(run, certificates):

@@ -28,8 +28,6 @@ def context_of(params):
     for name in params:
         value = params[name]
         if name in _NAMES:
-            if isinstance(value, str) and "-----BEGIN " in value:
-                value = value.encode()
             if value is not None:
                 given[_NAMES[name]] = value
         elif name == "cert_reqs":

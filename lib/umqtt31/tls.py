@@ -122,7 +122,9 @@ def _load_roots(context, ca, is_checked):
 def _content(ssl, name):
     # The bytes that `ssl[name]` is or names; None if it is not given.
     found = ssl.get(name)
-    if isinstance(found, str):
+    if isinstance(found, str) and "-----BEGIN " in found:
+        found = found.encode()  # as a name it would be shown
+    elif isinstance(found, str):
         try:
             with open(found, "rb") as file:
                 found = file.read()
