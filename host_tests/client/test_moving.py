@@ -14,6 +14,7 @@ from tools.micropython import interpreters
 from tools.project import ROOT
 from umqtt31 import robust, simple, sslparams
 from umqtt31.sslparams import context_of
+from umqtt31.tls import _content
 
 EXPECTED = [20000, 300] + [200] * 50
 
@@ -71,7 +72,8 @@ def test_ssl_params_take_certificates_as_text_bytes_or_files(monkeypatch):
     pem = "-----BEGIN CERTIFICATE-----"
     context_of({"cadata": pem, "cert": b"DER", "key": "/key.pem", "cert_reqs": 2})
     context_of({"cadata": None, "cert_reqs": 0})
-    assert given == [({"ca": pem.encode(), "cert": b"DER", "key": "/key.pem"}, True), ({}, False)]
+    assert given == [({"ca": pem, "cert": b"DER", "key": "/key.pem"}, True), ({}, False)]
+    assert _content(given[0][0], "ca") == pem.encode()
 
 
 def test_robust_prints_failures_only_where_debug_is_on(capsys):

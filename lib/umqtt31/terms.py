@@ -7,7 +7,7 @@ MQTT 5 §3.1, §3.2, §3.8.3, §3.14 and §4.13.
 from micropython import const, heap_lock
 
 from .errors import MQTTError
-from .packet import size_of, string
+from .packet import as_text, size_of, string
 from .properties import (
     RECEIVED,
     Properties,
@@ -103,6 +103,7 @@ def connect(protocol, head, flags, keepalive, fields):
     expiry = v5.session_expiry
     if expiry is None:
         expiry = 0 if flags & 2 else _FOR_EVER
+    protocol.expiry = expiry
     values = {
         "session_expiry_interval": expiry,
         "receive_maximum": v5.receive_maximum or protocol.held.places,
@@ -113,7 +114,7 @@ def connect(protocol, head, flags, keepalive, fields):
     if size:
         values["maximum_packet_size"] = size
     if not fields[0]:
-        fields[0] = v5.assigned_client_id
+        fields[0] = as_text("assigned_client_id", v5.assigned_client_id)
     body = head + bytes((flags, keepalive >> 8, keepalive & 255))
     body += block(encode(**values) + given(v5.properties, _TO_CONNECT))
     for k in range(len(fields)):
@@ -228,7 +229,11 @@ def goodbye(protocol, code):
     body = b""
     if not code:
         reason = _number(protocol.v5, "leave_reason", 255)
-        body = block(given(protocol.v5.leave_properties, _TO_DISCONNECT))
+        body = given(protocol.v5.leave_properties, _TO_DISCONNECT)
+        # §3.14.2.2.2: a protocol error, for which brokers publish the will.
+        if Properties(body).session_expiry_interval and not protocol.expiry:
+            raise ValueError("v5.leave_properties: the session has no expiry")
+        body = block(body)
     elif protocol.left or not protocol.state:
         return b""
     elif code == _PROTOCOL:

@@ -161,6 +161,7 @@ class Protocol5(Protocol):
         self._extra = b""  # properties of the PUBLISH that is made
         self._age = self._alias = 0  # 0: none; an age is in seconds
         self._has_ages = False
+        self.expiry = 0  # seconds of the session, as CONNECT said
 
     # --- connections -------------------------------------------------------------------------
 

@@ -124,6 +124,17 @@ def test_c2b_client_id_that_the_broker_assigned_is_forgotten_by_a_reset_and_may_
         d.c2b(first)
 
 
+def test_c2b_client_id_that_is_set_again_may_be_text():
+    d = Dialogue(is_connected=False)
+    d.client = with_ids_from_1(MQTTClient, b"", "broker", level=5)
+    d.client.v5.assigned_client_id = "zoë"
+    opened(d, connect("zoë".encode(), 2, 60, level=5))
+    for bad, kind in ((5, TypeError), (b"\xff", ValueError)):
+        d.client.v5.assigned_client_id = bad
+        error = error_of(d.client.connect)
+        assert isinstance(error, kind) and "assigned_client_id" in str(error), error
+
+
 def test_c2b_options_of_other_levels_that_mean_nothing_are_refused():
     """MQTT-4.4.0-1: no time-out repeats a message."""
     assert isinstance(error_of(Dialogue, retry_interval=20), ValueError)

@@ -4,7 +4,17 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.dialogues.level_5.opened import allowed
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import disconnect, properties, puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import (
+    connack,
+    disconnect,
+    properties,
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+    pubrel,
+)
+from tools.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, PROTOCOL, MQTTError
 from umqtt31.properties import encode
 
@@ -248,6 +258,27 @@ def test_c2b_disconnect_that_cannot_be_written_is_told_by_name_and_closes():
         kind = TypeError if name == "leave_reason" and not isinstance(bad, int) else ValueError
         assert isinstance(error, kind) and name in str(error), (bad, error)
         assert d.stream.is_closed and not d.client.is_connected
+
+
+def test_c2b_disconnect_gives_no_expiry_to_a_session_that_has_none():
+    """MQTT 5 §3.14.2.2.2: a protocol error, after which brokers publish the will."""
+    for expiry, given in ((0, 1), (0, 0xFFFFFFFF), (0, 0), (5, 60)):
+        d = Dialogue(is_connected=False)
+        d.client.v5.session_expiry = expiry
+        d.stream = ScriptedStream()
+        d.stream.feed(connack())
+        d.client.connect(False, d.stream)
+        d.stream.take()
+        d.client.v5.session_expiry = 60  # of the next connection
+        d.client.v5.leave_properties = encode(session_expiry_interval=given)
+        if given and not expiry:
+            error = error_of(d.client.disconnect)
+            assert isinstance(error, ValueError) and "leave_properties" in str(error)
+            d.c2b()
+        else:
+            d.client.disconnect()
+            d.c2b(disconnect(0, properties(session_expiry=given)))
+        assert d.stream.is_closed
 
 
 def test_c2b_half_a_packet_is_followed_by_no_disconnect():
