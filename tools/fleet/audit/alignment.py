@@ -35,14 +35,16 @@ class Messages:
 
     `gone`: from when on each is too old to be delivered.  `waits`: until when a queue may have
     held it, 0 where it must have come, -1 where it need not.  `is_spare`: it is what is
-    delivered only if no other message can be.
+    delivered only if no other message can be.  `is_repeated`: its publisher sent it again, so
+    the broker may have passed it on twice.
     """
 
-    def __init__(self, value, ts, gone=None, waits=None, is_spare=None):
+    def __init__(self, value, ts, gone=None, waits=None, is_spare=None, is_repeated=None):
         self.value, self.ts = value, ts
         self.gone = gone if gone and min(gone) < FAR else None
         self.waits = waits or [-1] * len(ts)
         self.is_spare = is_spare or [False] * len(ts)
+        self.is_repeated = is_repeated or [False] * len(ts)
 
     def missing(self, some, when, behind=FAR):
         """How many of these messages must have come and are not in `when` (when each came)?
@@ -214,6 +216,7 @@ def _choice(mine, sent, ts, rank):
 
 def _late(sent, got_hash, got_ts, found):
     taken = set(found)
+    again, copies = _repeated(sent, got_hash, found), set()
     overtaken = _overtaken(sent.ts, got_ts, found)
     left: tuple[dict, dict] = ({}, {})
     for at, value in enumerate(sent.value):
@@ -223,15 +226,35 @@ def _late(sent, got_hash, got_ts, found):
     for is_spare, early, gone in passes if sent.gone else passes[:3]:
         for at, message in enumerate(found):
             mine = left[is_spare].get(got_hash[at]) if message < 0 else None
-            if not mine:
+            if not mine or at in copies:
                 continue
-            end = bisect.bisect_right(mine, got_ts[at] + early, key=sent.ts.__getitem__)
-            # The latest of them is the one that was overtaken last.
-            places = range(end) if early else range(end)[::-1]
-            ok = (one for one in places[:_MOST] if gone is None or got_ts[at] < gone[mine[one]])
-            place = next(ok, None)
-            if place is not None and got_ts[at] < overtaken[mine[place]] + LATE_US:
+            place = _free(mine, sent, got_ts[at], early, gone)
+            if place is None or got_ts[at] >= overtaken[mine[place]] + LATE_US:
+                continue
+            # Out of order, behind a message that may come twice.
+            first = again.get(got_hash[at]) if got_ts[at] > overtaken[mine[place]] else None
+            if first and first[0] < at and not sent.is_repeated[mine[place]]:
+                copies.add(at)
+                first.pop(0)
+            else:
                 found[at] = mine.pop(place)
+
+
+def _repeated(sent, got_hash, found):
+    # {value: deliveries of messages that were sent again}, each of which may have a copy.
+    again: dict[int, list[int]] = {}
+    for at, message in enumerate(found):
+        if message >= 0 and sent.is_repeated[message]:
+            again.setdefault(got_hash[at], []).append(at)
+    return again
+
+
+def _free(mine, sent, ts, early, gone):
+    # The place among these messages of one that a delivery at `ts` may be; None for none.
+    end = bisect.bisect_right(mine, ts + early, key=sent.ts.__getitem__)
+    # The latest of them is the one that was overtaken last.
+    places = range(end) if early else range(end)[::-1]
+    return next((one for one in places[:_MOST] if gone is None or ts < gone[mine[one]]), None)
 
 
 def _overtaken(sent_ts, got_ts, found):

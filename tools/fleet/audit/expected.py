@@ -20,7 +20,8 @@ class Expected:
     `message` (in `Published`), `pair`, `hash`, `ts`, sorted by pair and message; `released` when
     a broker that waits for PUBREL could pass it on; `gone` when it was too old for that;
     `is_due`: it had to be delivered; `is_sent_before`: it may have been before it was captured,
-    so it had not; `qos` as it could be expected; `more_copies` that may come of it.
+    so it had not; `is_repeated`: its publisher sent it again; `qos` as it could be expected;
+    `more_copies` that may come of it.
     `is_stuck`: the client had left earlier ones unacknowledged, `is_full`: as many as it takes;
     `is_assumed`: nobody says that its session went on; `is_elsewhere`: it was published through
     another address than that which the subscriber is connected to; `is_implied`: only other
@@ -40,6 +41,7 @@ class Expected:
         self.hash = published.hash[self.message]
         row = published.row[self.message]
         self.is_sent_before = (row >= 0) & facts.is_sent_before[row]
+        self.is_repeated = (row >= 0) & (facts.times_sent[row] > 1)
         self.ts = published.sent[self.message]
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]

@@ -110,12 +110,12 @@ class Matches:
     def _aligned(self, sent, expected, times, got, delivered):
         # -> the message of each of these deliveries, -1 for none.
         ts = delivered.ts[got]
-        columns = (self.groups, times, expected.gone, expected.is_spare)
-        values, when, gone, is_spare = (one[sent].tolist() for one in columns)
+        columns = (self.groups, times, expected.gone, expected.is_spare, expected.is_repeated)
+        values, when, gone, *flags = (one[sent].tolist() for one in columns)
         waits = _waits(expected, sent)
 
         def laid():
-            messages = Messages(values, when, gone, waits.tolist(), is_spare)
+            messages = Messages(values, when, gone, waits.tolist(), *flags)
             return np.array(align(messages, self.group[got].tolist(), ts.tolist()), np.int64)
 
         match = laid()

@@ -55,7 +55,9 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     found = Matches(expected, delivered, pairs)
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
-    lost = Lost(facts, published, expected, found, strange)
+    again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
+    again = found.group[again], delivered.ts[again]
+    lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),

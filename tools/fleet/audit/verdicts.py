@@ -19,10 +19,11 @@ class Lost:
     """Entries of `expected` that were not delivered although they were due: `at`, and how
     sure that is.
 
-    `strange` are deliveries of unknown origin: of equal ones each may be the message, late.
+    `strange` are deliveries of unknown origin: of equal ones each may be the message, late;
+    `again` (groups, times) are those of messages that their publisher had sent again.
     """
 
-    def __init__(self, facts, published, expected, found, strange=(), is_group=False):
+    def __init__(self, facts, published, expected, found, strange=(), again=(), is_group=False):
         missing = ~found.is_got & expected.is_due & (expected.qos > 0)
         producer = published.client[expected.message]
         route = grouped(expected.pair, producer)
@@ -66,8 +67,17 @@ class Lost:
         if is_group:
             self.reason[:] = _GROUP
         between = np.flatnonzero(self.reason == _BETWEEN)
-        near = (one[between] for one in (self.at, earlier, later))
-        self.reason[between[_may_be_equal(expected, found, *near)]] = _EQUAL
+        value, behind = found.groups[self.at[between]], found.when[later[between]]
+        # In its place among the others, an equal one may be this one.
+        low = np.maximum(found.when[earlier[between]], expected.ts[self.at[between]] - SKEW_US)
+        came = _of_groups(found.groups, self.at[between])
+        came = came[found.when[came] < FAR]
+        is_equal = _is_any(found.groups[came], found.when[came], value, low, behind)
+        self.reason[between[is_equal]] = _EQUAL
+        if again:
+            copies, times = again
+            is_late = _is_any(copies, times, value, behind, behind + LATE_US)
+            self.reason[between[is_late]] = _TWICE
         self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
     def _may_wait(self, published, expected, found, is_inline):
@@ -114,22 +124,16 @@ class Lost:
         return result
 
 
-def _may_be_equal(expected, found, at, earlier, later):
-    # For each of these, delivered between the two others if at all: did an equal one come then,
-    # that may be this one?
-    of_group = _of_groups(found.groups, at[found.equal[found.groups[at]] > 1])
-    came = of_group[found.when[of_group] < FAR]
-    if not len(came):
-        return np.zeros(len(at), bool)
-    low = np.maximum(found.when[earlier], expected.ts[at] - SKEW_US)
-    start = min(found.when[came].min(), low.min())
-    span = max(found.when[came].max(), found.when[later].max()) - start + 2
-    number = grouped(np.concatenate((found.groups[came], found.groups[at]))) * span
-    when = np.sort(number[: len(came)] + found.when[came] - start)
-    first = number[len(came) :] - start
-    return np.searchsorted(when, first + low) < np.searchsorted(
-        when, first + found.when[later], "right"
-    )
+def _is_any(group, when, wanted, low, high):
+    # For each wanted group: has it an entry at these times, both included?
+    if not len(group) or not len(wanted):
+        return np.zeros(len(wanted), bool)
+    start = min(when.min(), low.min())
+    span = max(when.max(), high.max()) - start + 1
+    number = grouped(np.concatenate((group, wanted))) * span - start
+    there = np.sort(number[: len(group)] + when)
+    mine = number[len(group) :]
+    return np.searchsorted(there, mine + low) < np.searchsorted(there, mine + high, "right")
 
 
 def _is_sent_anew(facts, published, expected, found, producer):
@@ -207,7 +211,7 @@ def _of_groups(group, at):
 
 # Places in `LOST`.
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
-_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL = range(7, 14)
+_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE = range(7, 15)
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -237,6 +241,11 @@ LOST = (
         "proved",
         "messages of the same client before and behind it were delivered here; which of several "
         "equal ones is missing, this one or another, is not known",
+    ),
+    (
+        "likely",
+        "an equal one came twice, as its publisher had sent it again; this one behind later ones "
+        "looks the same",
     ),
 )
 _REGULAR = 9  # so many delivered for each that is not
