@@ -81,15 +81,60 @@ def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, 
     assert ("equal" in why) == is_open
 
 
+@pytest.mark.parametrize("is_reading", [True, False])
+@pytest.mark.parametrize(
+    ("is_whole", "twice", "named"),
+    [
+        (True, (3,), [3]),
+        (True, (1, 2, 3, 4, 5), [1, 2, 3, 4, 5]),
+        (False, (3,), [3]),
+        (False, (1, 2, 3, 4, 5), []),  # two filters that match
+        (False, (2, 3, 4), []),  # for a while
+    ],
+)
+def test_copies_at_qos_2_may_be_of_filters_from_before_the_capture(
+    is_whole, twice, named, is_reading, tmp_path
+):
+    capture = Capture()
+    pub = capture.connection(b"dev")
+    if is_whole:
+        sub = capture.connection(b"sub")
+        sub.subscribe(b"#", 2)
+    else:
+        sub = capture.middle(b"sub")
+        sub.send(C2S, packets.pingreq())
+    capture.now += 10_000_000
+    got = 0
+    for number in range(1, 6):
+        payload = b"number %d of five" % number
+        if is_reading:
+            payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
+        _flow(pub, C2S, payload, number)
+        for _ in range(1 + (number in twice)):
+            got += 1
+            _flow(sub, S2C, payload, got)
+    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    found = rows(tables["violations"], "requirement", "sure")
+    sure = "proved" if is_reading else "likely"
+    assert found == [("MQTT-4.3.3-10", sure)] * len(named)
+    unexplained = [row for row in rows(tables["findings"], "finding", "count") if "copy" in row[0]]
+    left = len(twice) - len(named)
+    assert unexplained == [("unexplained_copy", left)] * (left > 0)
+
+
+def _flow(talk, side, payload, packet_id):
+    talk.publish(side, b"t", payload, 2, packet_id)
+    for sender, first in ((1 - side, 0x50), (side, 0x62), (1 - side, 0x70)):
+        talk.ack(sender, first, packet_id)
+
+
 def test_what_comes_twice_at_qos_2_where_the_capture_begins_is_not_called_allowed(tmp_path):
     """It may have been published before, and once more: nobody knows."""
     capture = Capture()
     pub, sub = capture.middle(b"pub"), capture.middle(b"sub")
     payload = reading(257, 1, 7, 7, 1, b"dev", (2100, 3300))
     for talk, side, packet_id in ((pub, C2S, 1), (sub, S2C, 1), (sub, S2C, 2)):
-        talk.publish(side, b"t", payload, 2, packet_id)
-        for sender, first in ((1 - side, 0x50), (side, 0x62), (1 - side, 0x70)):
-            talk.ack(sender, first, packet_id)
+        _flow(talk, side, payload, packet_id)
     tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
     assert not tables["violations"].num_rows
     found = rows(tables["findings"], "finding", "sure")

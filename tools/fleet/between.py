@@ -46,6 +46,7 @@ MESSAGES = schema(
         ("gaps", pa.int64(), "places where bytes of the client are missing, up to this message"),
         ("is_refused", pa.bool_(), "the other side's answer says that it did not take it"),
         ("is_early", pa.bool_(), "may have been sent before the capture began"),
+        ("is_known", pa.bool_(), "was the beginning of its session captured"),
         (
             "is_sent_before",
             pa.bool_(),

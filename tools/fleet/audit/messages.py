@@ -355,6 +355,7 @@ def messages(rows, sessions, gaps, flows, clock):
         "gaps": gaps.before(rows, at),
         "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
+        "is_known": sessions.is_known[rows.connection[at]],
         "is_sent_before": np.append(
             _is_sent_before(rows, sessions, gaps, flows), np.zeros(extra, bool)
         ),

@@ -35,7 +35,7 @@ COLUMNS = [
     *("times_sent", "times_dup", "is_refused"),
     *("level", "session", "position", "capture", "offset"),
     *("number", "device", "boot", "stream", "sequence", "gaps", "is_early"),
-    "is_sent_before",
+    *("is_sent_before", "is_known"),
 ]
 
 

@@ -118,6 +118,7 @@ class Facts:
         self.has_level = flags(messages["level"].is_valid())
         self.has_client = flags(messages["client_id"].is_valid())
         self.is_early = flags(messages["is_early"])
+        self.is_known = flags(messages["is_known"])
         self.is_reading = flags(messages["sequence"].is_valid())
         for name in ("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "qos"):
             setattr(self, name, numbers(messages, name))

@@ -308,9 +308,29 @@ class Copies:
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
         is_twice = at_two & (reading | distinct) & ~early[group]
+        is_twice &= facts.is_known[row] | _is_one_of_few(found, expected.pair, group, extras)
         self.twice = extra[is_twice]
         self.is_sure = facts.is_reading[delivered.row[self.twice]]
         self.unexplained = extra[at_two & ~is_twice]
+
+
+def _is_one_of_few(found, pair, group, extras):
+    # For these groups with more deliveries than messages: did what came before and behind come
+    # once?  Of a client from before the capture nobody knows what it had subscribed to, and
+    # where two filters match all messages come twice.
+    got = np.flatnonzero(found.is_got)
+    if not len(got):
+        return np.zeros(len(group), bool)
+    of_group = np.zeros(len(found.equal), np.int64)
+    of_group[found.groups[got]] = np.arange(len(got))
+    at = of_group[group]
+    is_single = extras[found.groups[got]] == 0
+    result = np.ones(len(at), bool)
+    for near in (at - 1, at + 1):
+        is_there = (near >= 0) & (near < len(got))
+        near = np.where(is_there, near, at)
+        result &= is_there & is_single[near] & (pair[got[near]] == pair[got[at]])
+    return result
 
 
 class Late:
