@@ -50,6 +50,8 @@ MQTTClient("sensor-7", "broker.example", ssl=ssl.SSLContext(ssl.PROTOCOL_TLS_CLI
 Journal("journal.bin")  # refused
 SimpleClient("sensor-7", "broker.example", ssl=8883)  # refused
 simple = SimpleClient("sensor-7", "broker.example", ssl_params={})
+simple = SimpleClient(b"sensor-7", b"192.168.1.10", user=b"me", password=b"secret")
+simple.sock.setblocking(False)
 packet_id = simple.publish(b"home/led", b"on") + 1  # refused
 
 

@@ -69,7 +69,7 @@ class MQTTClient:
     def __init__(
         self,
         client_id: Data,
-        server: str,
+        server: str | bytes,
         port: int = 0,
         user: Data | None = None,
         password: Data | None = None,

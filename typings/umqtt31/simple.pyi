@@ -25,7 +25,7 @@ class MQTTClient(_client.MQTTClient):
 
     client_id: Data
     """As given; may be changed between two connections."""
-    server: str
+    server: str | bytes
     """Host name or address."""
     port: int
     """TCP port."""
@@ -56,7 +56,7 @@ class MQTTClient(_client.MQTTClient):
     def __init__(
         self,
         client_id: Data,
-        server: str,
+        server: str | bytes,
         port: int = 0,
         user: Data | None = None,
         password: Data | None = None,
