@@ -118,6 +118,23 @@ def test_lines_of_the_guide_serve_the_index_and_install_from_it(dist, make_board
             server.kill()
 
 
+def test_line_of_the_guide_lets_bytecode_take_the_place_of_source(dist, make_board, desk):
+    """Older source is imported before the bytecode that was installed beside it."""
+    board = make_board(desk)
+    board.power_on()
+    old = "import os\nos.mkdir('/lib')\nos.mkdir('/lib/umqtt31')\n"
+    old += "with open('/lib/umqtt31/__init__.py', 'w') as file:\n    file.write('old = True')"
+    assert mpremote(board, "exec", old).returncode == 0
+    begin = f"{sys.executable} -m mpremote connect {board.port}"
+    with serve(dist / "mip") as url:
+        install = ["mip", "install", "--index", url, "umqtt31"]
+        hidden = mpremote(board, *install, "+", "exec", "import umqtt31; print(umqtt31.old)")
+        assert hidden.stdout.splitlines()[-1] == "True"
+        run(*line_of_the_guide("mpremote rm", mpremote=begin))
+        done = mpremote(board, *install, "+", "exec", USE)
+    assert done.stdout.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__.mpy"
+
+
 def test_index_names_what_is_there(dist):
     index = json.loads((dist / "mip" / "index.json").read_text())
     assert {one["name"] for one in index["packages"]} == set(mip.PACKAGES)

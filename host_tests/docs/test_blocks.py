@@ -115,6 +115,7 @@ RUN = {
     "make rollout": "host_tests/boards/test_typed.py",
     "python3 -m http.server": "host_tests/boards/test_dist.py",
     "mpremote mip install": "host_tests/boards/test_dist.py",
+    "mpremote rm": "host_tests/boards/test_dist.py",
     "umqtt31 --help": "host_tests/boards/test_dist.py",
     "umqtt31 deploy": "host_tests/boards/test_dist.py",
     "openssl": "host_tests/tls/test_documentation.py",
