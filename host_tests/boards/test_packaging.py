@@ -45,6 +45,12 @@ def test_manifest_freezes_every_module_of_the_library():
             "import umqtt31; umqtt31.MQTTClient('a', 'b', level=5); print('made')",
             "made",
         ),
+        (
+            "package.json",
+            "from umqtt31 import robust; c = robust.MQTTClient('a', 'b')\n"
+            "try:\n c.connect(stream=lambda: 1 / 0)\nexcept OSError:\n print(c.sock.close())",
+            "None",
+        ),
         ("package-full.json", "from umqtt31 import Journal; print('journal')", "journal"),
         ("package-full.json", "from umqtt31.simple import MQTTClient; print('simple')", "simple"),
     ],

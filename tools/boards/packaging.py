@@ -1,6 +1,6 @@
 """package.json, package-full.json and manifest.py: which files a board installs.
 
-mip takes the first two (client alone, and with journal and the other extras),
+mip takes the first two (client and faces, and with journal and the other extras),
 MicroPython's build the third, for freezing.  They are written from the library's
 folder, so that a new module cannot be forgotten.
 """
@@ -60,9 +60,10 @@ def everything():
 
 
 def for_the_client():
-    """Those that a program needs that imports MQTTClient and no extras."""
+    """Those that a program needs that imports MQTTClient, also `simple`'s or `robust`'s, and no
+    extras."""
     modules = groups()
-    needed = _needed_by("client", modules) | {"__init__"}
+    needed = _needed_by("client", modules) | _needed_by("robust", modules) | {"__init__"}
     return [name for name in sorted(modules) if name in needed]
 
 
