@@ -271,7 +271,7 @@ def test_look_up_of_the_program_takes_the_place_of_the_port_s(sockets, monkeypat
         return 2, 1, 6, "", ("10.0.0.9", port)
 
     client.look_up = look_up
-    with pytest.raises(MQTTError, match="cannot reach the broker broker port 1884: not known yet"):
+    with pytest.raises(MQTTError, match="broker port 1884 .*: not known yet"):
         client.connect()
     assert sockets.made == []
     sockets.errors = {"connect": 111}

@@ -137,7 +137,7 @@ def test_memory_that_ends_while_the_texts_are_loaded_is_said_shortly(monkeypatch
 def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending):
     with HangUp(ending) as peer:
         [text] = run("outcomes", [[peer.port, "localhost", certificates.ssl()]])
-    assert text.startswith(REFUSED)
+    assert text.startswith(REFUSED) and "30592" not in text  # as CPython and MicroPython alike
 
 
 class Ended:

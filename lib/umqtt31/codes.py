@@ -27,7 +27,7 @@ _TEXTS = {
     2: "broker refused the client id: use another one of 1 to 23 characters",
     3: "broker unavailable: try again later",
     4: "broker refused user name or password: check both",
-    5: "broker says not authorized: check the broker's access rules",
+    5: "broker says not authorized: check user name, password and the broker's access rules",
     256: "no network connection to the broker: check address, port and link",
     257: "no answer in time: reconnect()",
     258: "no connection, or the broker closed it: connect() or reconnect()",
@@ -64,6 +64,8 @@ def refusal(code, level, address):
             ("3.1", "3.1.1", "5")[level - 3],
             3 if level == 4 else 4,
         )
+    elif code == TIMEOUT:
+        text = "no answer in time: reconnect(), or is it no MQTT port, or one with TLS?"
     return MQTTError(code, "%s (%s port %d)" % (text, address[0], address[1]))
 
 

@@ -30,7 +30,7 @@ def text_of(error, server):
     if server and (number == _ALERT or "ALERT" in text):
         return (
             "%s ended the handshake: it wants another certificate from us, or one at all, "
-            "or speaks no TLS at this port (%s)" % (server, text)
+            "or speaks no TLS at this port (%s)" % (server, error.args[-1])
         )
     reasons = []
     if "correctly signed" in text:

@@ -98,5 +98,5 @@ def broken(error, address, is_new):
             number = None  # of Mbed TLS
     text = "connection to the broker %s port %d lost: %s"
     if is_new:
-        text = "cannot reach the broker %s port %d: %s"
+        text = "cannot reach the broker %s port %d (check both): %s"
     return MQTTError(_NETWORK, text % (address[0], address[1], error), number)

@@ -111,3 +111,15 @@ def test_unreachable_host_has_the_number_of_the_system():
     error = error_of(d.client.connect)
     assert (error.code, error.errno) == (NETWORK, 111)
     assert "broker" in str(error) and "8888" in str(error)
+    assert "(check both)" in str(error)
+
+
+def test_what_keeps_a_client_from_connecting_says_what_to_do():
+    """mosquitto says 5 for a wrong password; the port of another server says nothing."""
+    d = Dialogue(is_connected=False)
+    stream = ScriptedStream()
+    stream.answer(d.connect_packet(True), connack(5))
+    assert "password" in str(error_of(d.client.connect, stream=stream))
+    silent = error_of(d.client.connect, stream=ScriptedStream())
+    assert silent.code == TIMEOUT
+    assert "TLS" in str(silent) and "(broker port 1883)" in str(silent)
