@@ -75,6 +75,10 @@ def check_stream(stream):
 _STREAM_ERRORS = (OSError, ValueError, MemoryError)
 
 
+def _end(buf, n):
+    return 0  # as a stream does at its end
+
+
 class MQTTClient:
     """An MQTT client in fixed memory; docs/reasons/design.md says how.
 
@@ -394,7 +398,8 @@ class MQTTClient:
         if not isinstance(error, Exception) or getattr(error, "code", 0) == _JOURNAL:
             # What was read is lost, so this is the end for the next one who reads; until then
             # there may be a disconnect().
-            self._protocol.framing.need = 0
+            self._readinto = _end
+            self._protocol.is_due = True
         self._lose(error)
 
     def _push_answers(self):

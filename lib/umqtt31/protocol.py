@@ -894,6 +894,7 @@ class Protocol:
             return True
         if self.held.find(packet_id) >= 0:  # MQTT-4.3.3-10
             self.stats.duplicates += 1
+            self.store.hold(packet_id)  # that may have failed when it was handed over
             self._answer(_PACKET_PUBREC, packet_id)
             return False
         if self.is_starved or not self.held.has_room(packet_id):
@@ -908,8 +909,8 @@ class Protocol:
     def acknowledge(self, qos, packet_id, now):
         """A message was handed over: from `now` on it is ours (MQTT-4.3.2-4, MQTT-4.3.3-8)."""
         if qos == 2:
-            self.store.hold(packet_id)
             self.held.add(packet_id, now)
+            self.store.hold(packet_id)  # if it raises, it comes again and is a repetition
         self._answer(qos + 3 << 4, packet_id)  # PUBACK or PUBREC
 
     def _on_pubrel(self, packet_id):

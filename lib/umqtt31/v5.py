@@ -240,8 +240,8 @@ class Protocol5(Protocol):
         if not self.message.reason:
             # As Protocol; its call would be a twenty-fifth of a received message.
             if qos == 2:
-                self.store.hold(packet_id)
                 self.held.add(packet_id, now)
+                self.store.hold(packet_id)
             self._answer(qos + 3 << 4, packet_id)
         else:
             heap_lock()

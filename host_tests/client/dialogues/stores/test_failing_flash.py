@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import FULL, JOURNAL, TIMEOUT, TOO_LARGE, MQTTError
+from umqtt31 import CLOSED, FULL, JOURNAL, TIMEOUT, TOO_LARGE, MQTTError
 
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
 
@@ -417,3 +417,29 @@ def test_drop_oldest_when_journal_is_full_of_what_is_in_flight_then_refuses_and_
         assert error.code == FULL
     assert 5 < count < 200
     assert not told and d.client.inflight == count
+
+
+# 31-4.1-Q2, MQTT-4.3.2-4: what could not be recorded was handed over all the same, so it is not
+# again, and a new connection is asked for, on which it can be acknowledged.
+def test_b2c_qos2_that_cannot_be_recorded_is_handed_over_once_and_acknowledged_with_its_record():
+    for failures in (1, 2):
+        flash = FailingFlash()
+        d = Dialogue(store=flash.journal())
+        flash.is_failing = True
+        for size in (200, 90, 60, 30, 10):  # until there is no room for records
+            assert code_of(d.publish, b"x" * size) == JOURNAL
+        for k in range(failures):
+            d.stream.feed(publish(b"t", b"1", 2, 8, dup=k), publish(b"t", b"2", 2, 9, dup=k))
+            assert code_of(d.client.poll) == JOURNAL
+            assert d.client.next_due_ms() == 0
+            assert code_of(d.client.poll) == CLOSED
+            assert [message[1] for message in d.messages] == [b"1"]
+            d.connect(False)
+        flash.is_failing = False
+        d.b2c(publish(b"t", b"1", 2, 8, dup=1), publish(b"t", b"2", 2, 9, dup=1))
+        assert [message[1] for message in d.messages] == [b"1", b"2"]
+        d.c2b(pubrec(8), pubrec(9))
+        d = Dialogue(store=flash.journal())
+        d.b2c(publish(b"t", b"1", 2, 8, dup=1), publish(b"t", b"2", 2, 9, dup=1))
+        assert not d.messages
+        d.c2b(pubrec(8), pubrec(9))
