@@ -113,6 +113,23 @@ def test_commit_when_flash_fails_then_is_still_due():
     assert ([m[1] for m in found.messages], found.held) == ([1], [5])
 
 
+@pytest.mark.parametrize("failures", range(2, 9))
+def test_journal_when_operations_fail_for_a_while_then_it_takes_messages_again(failures):
+    for fail_at in range(150):
+        flash = Flash(6, 1024, 128)
+        journal = opened(flash, program_bytes=128, erase_bytes=1024)
+        flash.fail_at(fail_at, failures)
+        refused = 0
+        for packet_id in range(1, 100):
+            try:
+                put(journal, 0, packet_id, b"x" * 90)
+                journal.remove(0)
+                journal.sync()
+            except MQTTError:
+                refused += 1
+        assert refused < 9, fail_at
+
+
 def test_put_when_full_and_enough_is_removed_then_accepts():
     journal = opened(Flash(8))
     count = 0

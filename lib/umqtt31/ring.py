@@ -160,7 +160,9 @@ class Ring:
         # others none takes the last one, which is for copies.
         if self.skipped:
             block += self.skipped
-            if self.skipped > _MOST_SKIPPED or block - self.oldest >= self.blocks - 1:
+            if self.skipped > _MOST_SKIPPED or self.blocks <= max(
+                block - self.oldest + 1, block - self.told
+            ):
                 self.skipped = 0
                 block = self.newest + 1
         if block - self.told >= self.blocks:
