@@ -104,13 +104,37 @@ def test_commit_when_flash_fails_then_is_still_due():
     journal = opened(flash, group_commit=True)
     put(journal, 0, 1)
     journal.hold(5)
-    flash.fail_at(0, 15)  # three times as often as a call tries
+    flash.fail_at(0, 100)  # more often than these calls try
     for _ in range(3):
         with pytest.raises(MQTTError):
             journal.commit()
+    flash.fail_at(0, 0)
     journal.commit()
     found = recovered(opened(flash))
     assert ([m[1] for m in found.messages], found.held) == ([1], [5])
+
+
+def test_log_behind_blocks_that_could_not_be_read_back_is_the_newest():
+    """They were programmed all the same, and were to come behind it."""
+    flash = Flash(8)
+    journal = opened(flash)
+    put(journal, 0, 1)
+
+    def fail():
+        raise OSError(5)
+
+    flash.watch_read = fail
+    journal.hold(5)
+    for _ in range(3):
+        with pytest.raises(MQTTError):
+            journal.commit()
+    flash.watch_read = None
+    journal.commit()
+    journal.release(5)
+    journal.remove(0)
+    put(journal, 0, 2)
+    found = recovered(opened(flash))
+    assert ([m[1] for m in found.messages], found.held) == ([2], [])
 
 
 @pytest.mark.parametrize("failures", range(2, 9))

@@ -69,7 +69,7 @@ def test_connection_whose_stream_takes_nothing_for_less_when_closed_then_is_noti
 
 
 def test_message_of_qos0_whose_publish_raises_for_the_journal_did_not_go_out(monkeypatch):
-    schedule = "up=10 window=1 store=journal deferred=1", "fail@flash0:5"
+    schedule = "up=10 window=1 store=journal deferred=1", "fail@flash0:9"
     assert broken_rule(*schedule) is None
 
     monkeypatch.setattr(MQTTClient, "_push_answers", MQTTClient._push)

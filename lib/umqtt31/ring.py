@@ -129,6 +129,8 @@ class Ring:
                 self.next_page = (self.newest + 1) * self.block_pages
         elif self._failures > 1 or self.bad[(self.newest + 1 + self.skipped) % self.blocks]:
             self._failures = 0
+            # It may hold the group all the same, which is not to be found behind later ones.
+            self.erase(self.newest + 1 + self.skipped)
             self.skipped += 1
 
     def _mark_bad(self):
