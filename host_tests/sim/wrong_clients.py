@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tools.sim.campaign import Job
 from tools.sim.script import parse
 from tools.sim.store import SurvivingStore
-from umqtt31 import FULL, MQTTError, terms
+from umqtt31 import FULL, Journal, MQTTError, terms
 from umqtt31 import client as client_module
 from umqtt31.client import MQTTClient
 from umqtt31.held import Held
@@ -472,6 +472,28 @@ def _any_size(refusal):
     return wrong
 
 
+def _unread_and_given_up(get):
+    def wrong(journal, slot, buf):
+        try:
+            return get(journal, slot, buf)
+        except MQTTError:
+            return 0
+
+    return wrong
+
+
+def _unread_and_taken_for_sent(send):
+    def wrong(protocol, slot):
+        unsent = protocol.unsent
+        try:
+            return send(protocol, slot)
+        except MQTTError:
+            protocol.unsent = unsent - 1
+            raise
+
+    return wrong
+
+
 def _refused_only(find_expired):
     def wrong(protocol, now):
         k = find_expired(protocol, now)
@@ -510,7 +532,6 @@ _FULL_JOURNAL = (
     "up=121212121212 size=20 grow=14 buffer=250 window=2 queue=20 store=journal blocks=5"
     " overflow=drop_oldest start=offline"
 )
-
 WRONG = {
     "dup forgotten": Wrong(
         Protocol, "next", _each_publish(lambda first: first & ~_DUP),
@@ -647,6 +668,14 @@ WRONG = {
     "answers lost with the store": Wrong(
         Protocol, "next", _answers_lost_with_the_store,
         *_first_part(2, "down=2222 serve=2 store=journal", "MQTT-4.3.3-11", "termination"),
+    ),
+    "what cannot be read is given up": Wrong(
+        Journal, "get", _unread_and_given_up,
+        *_first_part(2, "up=111111 size=40 start=offline store=journal reboot=1", "overflow"),
+    ),
+    "what cannot be read is taken for sent": Wrong(
+        Protocol, "_send", _unread_and_taken_for_sent,
+        *_first_part(2, _FULL_JOURNAL, "31-4.3-WINDOW"),
     ),
     "dead link refuses": Wrong(
         MQTTClient, "publish", _dead_link_refuses,

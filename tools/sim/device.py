@@ -89,6 +89,10 @@ class Client(MQTTClient):
 
     def _give_away(self, packet_id: int, reason: int) -> None:
         self._world.note(f"client gives up id {packet_id} ({reason})")
+        if reason == JOURNAL:
+            self._rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
+        if reason == FULL and self._overflow in (None, "refuse"):
+            self._rules.fail("overflow", f"id {packet_id} is given up, and that was not asked for")
         self._drops_for_room += reason == FULL
         is_clean, is_old = reason == CLOSED, reason == TIMEOUT
         self._rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
@@ -123,10 +127,12 @@ class Client(MQTTClient):
         flow = outgoing.on_accepting(key, qos, was_connected, max_age)
         self._is_in_publish = True
         self._drops_for_room = 0
+        failed_loads = self._world.device.failed_loads
         try:
             packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
         except Exception as error:
-            outgoing.on_refused(flow, getattr(error, "code", 0) in (FULL, JOURNAL))
+            may_be_kept = self._world.device.failed_loads > failed_loads
+            outgoing.on_refused(flow, getattr(error, "code", 0) in (FULL, JOURNAL), may_be_kept)
             if self.is_connected == was_connected:  # no hook changed that
                 self._check_refusal(error, qos)
             raise
@@ -229,7 +235,8 @@ class Device:
         self.store_kind = "log"
         self.blocks = 8  # of the journal's flash
         self.is_deferred = False
-        self._flash_failures = 0
+        self._flash_failures = self._load_failures = 0
+        self.failed_loads = 0  # so far
 
     def store(self) -> Any:
         """The store of this boot; it holds what the boots before made durable."""
@@ -240,6 +247,7 @@ class Device:
         if not self.flash:
             self.flash = Flash(self.blocks, _BLOCK_BYTES, _PROGRAM_BYTES)
             self.flash.watch = self._on_flash
+            self.flash.watch_read = self._on_load
         return Journal(
             self.flash,
             program_bytes=_PROGRAM_BYTES,
@@ -265,6 +273,17 @@ class Device:
             self.flash.data[address : address + len(torn)] = torn
             world.strike(struck, None)
             raise DeviceReset
+
+    def _on_load(self) -> None:
+        # Called before each read of the flash.
+        struck = self._world.load.step()
+        if struck:
+            self._world.strike(struck, None)
+            self._load_failures = struck.value
+        if self._load_failures:
+            self._load_failures -= 1
+            self.failed_loads += 1
+            raise OSError(_EIO, "flash cannot be read")
 
     def client(self, client_id: str = "device", **options: Any) -> Client:
         """A client for this boot with MQTTClient's options."""

@@ -21,6 +21,7 @@ _KINDS = {
     place: [Fault(place, 0, kind, value) for kind, value in kinds.items()]
     for place, kinds in PLACES.items()
 }
+_PLACES = [place for place in PLACES if place != "load"]  # of which only a journal passes any
 _OVERFLOWS = ("refuse", "refuse", "drop_oldest", "latest")
 _SESSIONS = ("k", "k", "k", "r", "kr", "mr", "c", "cr", "ck", "kc", "ckr", "crk", "kcrk")
 _CALLS = ("",) * 16 + tuple(INSIDE)
@@ -204,6 +205,10 @@ def random_schedule(seed: int) -> Schedule:
         faults[fault.place, fault.at] = fault
     if rng.random() < 0.25:
         script = _at_level_5(rng, script)
+    if script.store == "journal" and rng.random() < 0.5:
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            fault = _random_load(rng, script)
+            faults[fault.place, fault.at] = fault
     kinds = {fault.kind for fault in faults.values()}
     if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
@@ -228,7 +233,7 @@ def _at_level_5(rng: random.Random, script: Script) -> Script:
 
 
 def _random_fault(rng: random.Random, script: Script) -> Fault:
-    place = rng.choice(("up", "up", "up", "down", "down", *_KINDS))
+    place = rng.choice(("up", "up", "up", "down", "down", *_PLACES))
     messages = len(script.up) + len(script.down)
     reach = 3 * messages
     if place in ("up", "down", "read"):
@@ -250,6 +255,12 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place == "flash":
         return fault._replace(value=rng.randrange(100))
     return fault
+
+
+def _random_load(rng: random.Random, script: Script) -> Fault:
+    # Opening a journal reads all of its blocks, and each record is read back.
+    reach = 2 * script.blocks + 4 * (len(script.up) + len(script.down))
+    return Fault("load", rng.randrange(reach), "fail", rng.choice((1, 1, 2, 3, 5, 9, 40)))
 
 
 def _random_script(rng: random.Random) -> Script:

@@ -34,6 +34,8 @@ PLACES: dict[str, dict[str, int]] = {
     "store": {"reset": 0},
     # operations of the flash under the journal
     "flash": {"reset": 0, "fail": 1},
+    # reads of that flash
+    "load": {"fail": 1},
     # packets of the broker, CONNACK not counted; level 5
     "sent": {"dismiss": 0x8B, "challenge": 0x18},
     # messages above QoS 0 that the broker gets; level 5

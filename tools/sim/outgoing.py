@@ -130,10 +130,15 @@ class Outgoing:
             flow.is_promised = True
         self._unpromised.clear()
 
-    def on_refused(self, flow: Flow, is_to_be_tried_again: bool = False) -> None:
+    def on_refused(
+        self, flow: Flow, is_to_be_tried_again: bool = False, may_be_kept: bool = False
+    ) -> None:
         """publish() raised: the message must never be seen, unless at QoS 0, where the
-        connection may have broken while it was sent."""
-        if not flow.is_sent:
+        connection may have broken while it was sent, and behind a reset, if the flash kept it
+        and could not say so."""
+        if may_be_kept and not flow.is_sent:
+            flow.drop_life = self._record.life
+        elif not flow.is_sent:
             del self.flows[flow.key]
             if flow in self._aging:
                 self._aging.remove(flow)
@@ -226,6 +231,10 @@ class Outgoing:
         for flow, had_pubrec in self._unrecorded:
             flow.may_be_sent = True
             flow.may_have_pubrec |= had_pubrec
+
+    def may_come_back(self, key: bytes) -> bool:
+        """publish() refused this message: may it be seen all the same?"""
+        return key in self.flows
 
     def is_unrecorded(self) -> bool:
         """Might a reset bring back what was under way in the session before?"""

@@ -180,8 +180,8 @@ class Program:
                 if s.aliases:
                     client.v5.topic_aliases = s.aliases
                 return client
-            except MQTTError as error:
-                if error.code != JOURNAL:
+            except OSError as error:
+                if getattr(error, "code", JOURNAL) != JOURNAL:
                     raise
                 device.sleep_ms(_PAUSE_MS)  # the flash fails for a while
 
@@ -216,7 +216,8 @@ class Program:
                 client.publish(b"u", payload, False, qos, age)
             except MQTTError as error:
                 if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
-                    self._published = number
+                    if not self._world.rules.outgoing.may_come_back(b"u\0" + payload):
+                        self._published = number
                 elif error.code in BROKER_LIMITS:  # the broker takes no such message
                     continue
                 elif qos:

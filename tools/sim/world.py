@@ -99,6 +99,7 @@ class World:
         self.turn = Counter(by_place["turn"])
         self.store = Counter(by_place["store"])
         self.flash = Counter(by_place["flash"])
+        self.load = Counter(by_place["load"])
         self.handler = Counter(by_place["handler"])
         self.sent = Counter(by_place["sent"])
         self.judged = Counter(by_place["judged"])

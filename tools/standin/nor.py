@@ -44,6 +44,7 @@ class Flash:
         self.operations = 0  # program and erase calls
         self.worn: dict[int, bool] = {}  # block -> does it say so, or keep wrong bits in silence
         self.watch = None  # watch(address, before, after), called before each operation
+        self.watch_read = None  # watch_read(), called before each read
         self._cut_at = None
         self._failures = 0
 
@@ -70,6 +71,8 @@ class Flash:
         if offset and offset + len(buf) > self.block_bytes:
             raise WrongUse(f"read of {len(buf)} bytes at {offset} leaves the block")
         at = self._address(block, offset, len(buf))
+        if self.watch_read:
+            self.watch_read()
         buf[:] = self.data[at : at + len(buf)]
         last = (at + len(buf) - 1) // self.program_bytes
         for page in range(at // self.program_bytes, last + 1):
