@@ -6,7 +6,7 @@ Shows RT-INFLIGHT and 31-3.5-PUBREC for these schedules.
 import pytest
 
 from tools.sim import campaign, parse, script
-from umqtt31 import MQTTClient
+from umqtt31 import Journal, MQTTClient
 from umqtt31.held import Held
 from umqtt31.protocol import Protocol
 
@@ -74,6 +74,16 @@ def test_message_of_qos0_whose_publish_raises_for_the_journal_did_not_go_out(mon
 
     monkeypatch.setattr(MQTTClient, "_push_answers", MQTTClient._push)
     assert broken_rule(*schedule) == "publish"
+
+
+def test_message_that_waits_may_be_given_up_in_vain_where_a_block_went_bad(monkeypatch):
+    settings = "up=121212121212 window=2 start=offline size=20 grow=14 buffer=250 store=journal"
+    settings += " blocks=5 overflow=latest"
+    for schedule in ("fail@flash12:8", "fail@load25:6"):
+        assert broken_rule(settings, schedule) is None
+        with monkeypatch.context() as blind:
+            blind.setattr(Journal, "bad_blocks", lambda journal: 0)
+            assert broken_rule(settings, schedule) == "RT-MQUEUE"
 
 
 def test_place_that_is_held_by_a_session_that_ended_in_secret_may_come_with_time():

@@ -145,7 +145,8 @@ class Client(MQTTClient):
 
     def _check_refusal(self, error: Exception, qos: int) -> None:
         if getattr(error, "code", 0) == FULL:
-            if self._drops_for_room:
+            has_bad_blocks = isinstance(self._store, Journal) and self._store.bad_blocks()
+            if self._drops_for_room and not has_bad_blocks:
                 self._rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
             # Offline and without a queue there is no place, whatever is given up.
             has_places = self._queue or self.is_connected
