@@ -587,11 +587,11 @@ class Protocol:
             self.end = self.left = n
             self._tx_at = self.now
             self._stuck_at = 0
-            if not (self.unsent or self.request or self._owed):
+            if not (self.unsent or self.request or self._owed or self.aged):
                 self.is_due = False
                 self._fast = self._short
             return True
-        if self.is_ending and (self.unsent or self.request):
+        if self.is_ending and (self.unsent or self.request or self.aged):
             return False
         if self.request and not self._is_requested:
             return self._send_request()

@@ -36,6 +36,32 @@ def test_b2c_puback_that_refuses_ends_the_flow_and_is_told():
     d.c2b()
 
 
+def test_b2c_refusal_when_what_follows_it_sends_answers_at_once_then_is_told_by_the_next_poll():
+    """MQTT-4.3.3-5: also where a handler raises or publishes, and nothing else is due."""
+
+    def fail(message):
+        raise KeyError
+
+    oversize = publish(b"t", b"x" * 300, 1, 8)
+    for answered in ((), (publish(b"t", b"x", 1, 7),)):
+        for last in (publish(b"t", b"y"), oversize):
+            d = Dialogue()
+            dropped = d.watch_drops()
+            d.publish(b"1")
+            d.client.on_message = lambda message: message.payload == b"y" and fail(message)
+            d.stream.feed(puback(1, 0x97), *answered, last)
+            error_of(d.client.poll)
+            assert d.client.next_due_ms() == 0
+            d.client.poll()
+            assert dropped == [(1, 0x97)]
+        d = Dialogue()
+        dropped = d.watch_drops()
+        d.publish(b"1")
+        d.client.on_message = lambda message, d=d: d.publish(b"z" * 200, 0)
+        d.b2c(puback(1, 0x97), *answered, publish(b"t", b"y"))
+        assert dropped == [(1, 0x97)]
+
+
 def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
     """MQTT-4.3.3-4, MQTT-4.3.3-5, MQTT-4.4.0-2."""
     for store in (None, FailingFlash().journal()):
