@@ -65,7 +65,8 @@ class RamStore:
     # renew(is_clean): the broker has a new session: no message was sent in it, none has
     # seen PUBREC, no id is held.  `is_clean`: the session ends with its connection.
     # pubrec(slot): PUBREC was seen; from now on the flow goes on with PUBREL only.
-    # hold(packet_id): a QoS 2 message with this id was received and handed over.
+    # hold(packet_id): a QoS 2 message with this id was received and handed over; told again
+    # where it is repeated, as it may have raised.
     # release(packet_id): its PUBREL came; the id is a new message from now on.
     # remove(slot): the message is done or given up.  Lazy: need not survive a reset.
     renew = pubrec = hold = release = remove = recover
