@@ -87,7 +87,6 @@ _FULL = const(261)
 _JOURNAL = const(262)
 _BUSY = const(263)
 _AWAITING_REL = const(264)
-_QOS_NOT_SUPPORTED = const(0x9B)  # a reason code of level 5
 
 _WAKE_MS = const(500)
 # Set in the ticks from now to a moment that is past, or more than 511 ms away.
@@ -770,9 +769,6 @@ class Protocol:
             else:
                 self.remove(self._index(slot))
                 self.is_due = True
-        elif first == _PACKET_PUBACK and waits == _WAIT_PUBREC:
-            # RabbitMQ at levels 3 and 4 has no QoS 2, and says so in this way only.
-            self.refuse(slot, _QOS_NOT_SUPPORTED)
         elif first != _PACKET_PUBREC or waits < _OWE_PUBREL:
             self.stats.strays += 1
             if first == _PACKET_PUBREC and not waits:
