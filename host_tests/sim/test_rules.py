@@ -86,6 +86,13 @@ def test_message_that_waits_may_be_given_up_in_vain_where_a_block_went_bad(monke
             assert broken_rule(settings, schedule) == "RT-MQUEUE"
 
 
+def test_program_whose_handler_raises_goes_on_where_disconnect_raises_for_the_journal():
+    settings = "up=22222 down=22 window=6 queue=1 pace=2 spread_ms=5 size=40 buffer=100 serve=2"
+    settings += " latency_ms=20 sessions=kr inside=flush store=journal keep_qos0=1 seed=408"
+    schedule = "raise@handler1 hang@up219 fail@load10:40 fail@load35"
+    assert broken_rule(settings, schedule) is None
+
+
 def test_place_that_is_held_by_a_session_that_ended_in_secret_may_come_with_time():
     """At level 5 a CONNECT that was under way for long made another session."""
     settings = "up=2222 down=2222 window=2 held=1 level=5 sessions=ckr"

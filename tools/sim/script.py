@@ -241,7 +241,7 @@ class Program:
             self._world.note(f"client: {error}")
         except HandlerError:
             # Only a new connection makes the broker send the message again.
-            client.disconnect()
+            self._try(client, client.disconnect)
 
     def _handle(self, message: Any) -> None:
         struck = self._world.handler.step()
