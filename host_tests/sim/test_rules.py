@@ -129,6 +129,18 @@ def test_message_of_qos0_too_old_that_is_sent_behind_a_reset_is_noticed(monkeypa
     assert broken_rule(*OLD_QOS0) == "max_age"
 
 
+def test_pubrec_that_the_journal_could_not_record_may_be_asked_for_again():
+    settings = "up=2222222 down=22 window=3 pace=2 latency_ms=3 store=journal blocks=6"
+    assert broken_rule(settings, "fail@load10:40") is None
+
+
+def test_pubrec_that_the_journal_recorded_and_is_asked_for_again_is_noticed(monkeypatch):
+    monkeypatch.setattr(Protocol, "_owe", lambda protocol, slot: None)
+    monkeypatch.setattr(Protocol, "_on_first_pubrec", Protocol._on_pubrec)
+    settings = "up=2222222 down=22 window=3 pace=2 latency_ms=3 store=journal blocks=6"
+    assert broken_rule(settings, "fail@load30:1") == "31-4.1-Q2"
+
+
 def test_message_of_qos0_that_is_given_up_is_none_that_went_out_before_a_new_session():
     settings = "up=2020 window=1 sessions=cr age=3 keep_qos0=1"
     assert broken_rule(settings, "hang@up34 tear@up17") is None

@@ -159,6 +159,8 @@ class Client(MQTTClient):
         try:
             handled = super().poll(timeout_ms)
         except MQTTError as error:
+            if error.code == JOURNAL:
+                self._rules.outgoing.on_unrecorded()
             # A call that the connection ended is not done.
             if not was_connected or error.code == AWAITING_REL:
                 self._on_called(error)

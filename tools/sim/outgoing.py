@@ -268,6 +268,14 @@ class Outgoing:
         for flow in self.flows.values():
             flow.was_online = True
 
+    def on_unrecorded(self) -> None:
+        """The journal failed: the PUBREC that was read last may have no record, and so count as
+        not received."""
+        for flow in self.flows.values():
+            if flow.is_pubrec_new and flow.pubrec_number == self._pubrecs:
+                flow.has_pubrec = flow.is_pubrec_new = False
+                flow.may_have_pubrec = True
+
     def on_reset(self) -> None:
         """Only what is durable is still known."""
         self._unpromised.clear()
