@@ -456,6 +456,13 @@ def test_sock_that_the_program_forgets_is_there_again_with_the_next_connection()
     assert p.client.sock is not None
 
 
+def assert_waits_for(p, payload):
+    """wait_msg() takes what comes behind many looks for it."""
+    p.stream.feed(*[None] * 5000)
+    p.stream.feed(publish(b"t", payload))
+    assert p.client.wait_msg() == 0x30
+
+
 def test_wait_msg_of_a_sock_that_does_not_block_returns_at_once():
     """As in umqtt.robust, of which programs have copies; each call blocks again."""
 
@@ -472,14 +479,11 @@ def test_wait_msg_of_a_sock_that_does_not_block_returns_at_once():
     assert p.client.check_msg() is None and p.clock.now_ms == before
     p.stream.feed(publish(b"t", b"1"))
     assert p.client.check_msg() == 0x30 and p.seen == [b"1"]
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"2"))
-    assert p.client.wait_msg() == 0x30 and p.clock.now_ms - before > 4000
+    assert_waits_for(p, b"2")
+    assert p.clock.now_ms - before > 4000
     p.client.sock.setblocking(False)
     p.client.sock.setblocking(True)
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"3"))
-    assert p.client.wait_msg() == 0x30
+    assert_waits_for(p, b"3")
 
 
 def test_wait_msg_of_a_sock_with_a_time_out_raises_it_and_stays_connected():
@@ -494,14 +498,10 @@ def test_wait_msg_of_a_sock_with_a_time_out_raises_it_and_stays_connected():
         assert p.clock.now_ms - before < 1510
     p.stream.feed(publish(b"t", b"1"))
     assert p.client.wait_msg() == 0x30
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"2"))
-    assert p.client.wait_msg() == 0x30
+    assert_waits_for(p, b"2")
     p.client.sock.settimeout(2)
     p.client.sock.settimeout(None)
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"3"))
-    assert p.client.wait_msg() == 0x30
+    assert_waits_for(p, b"3")
 
 
 def test_time_out_of_sock_ends_with_the_answer_to_subscribe_and_with_its_connection():
@@ -510,14 +510,10 @@ def test_time_out_of_sock_ends_with_the_answer_to_subscribe_and_with_its_connect
     p.clock.now_ms += 1
     p.stream.answer(subscribe(1, (b"t", 0)), suback(1, 0))
     p.client.subscribe(b"t")
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"1"))
-    assert p.client.wait_msg() == 0x30
+    assert_waits_for(p, b"1")
     p.client.sock.settimeout(1)
     p.connect()
-    p.stream.feed(*[None] * 5000)
-    p.stream.feed(publish(b"t", b"2"))
-    assert p.client.wait_msg() == 0x30
+    assert_waits_for(p, b"2")
 
 
 def test_errors_have_the_numbers_that_programs_compare_with():
