@@ -51,6 +51,7 @@ Journal("journal.bin")  # refused
 SimpleClient("sensor-7", "broker.example", ssl=8883)  # refused
 simple = SimpleClient("sensor-7", "broker.example", ssl_params={})
 simple = SimpleClient(b"sensor-7", b"192.168.1.10", user=b"me", password=b"secret")
+simple = SimpleClient("sensor-7", "broker.example", "1883", keepalive=None)
 simple.sock.setblocking(False)
 packet_id = simple.publish(b"home/led", b"on") + 1  # refused
 

@@ -81,10 +81,10 @@ class MQTTClient(_client.MQTTClient):
             # Any bytes, as there: a board's own number is no text.
             client_id if level < 4 else as_bytes("client_id", client_id)[:0],
             server,
-            port,
+            int(port),
             user or None,
             password if user else None,
-            keepalive,
+            keepalive or 0,
             ssl,
             level=level,
             buffer_size=buffer_size,
@@ -146,8 +146,8 @@ class MQTTClient(_client.MQTTClient):
         client_id = as_bytes("client_id", self.client_id)
         _client.check_range("length of client_id", len(client_id), 0, 65535)
         level = self._identity[0]
-        self._identity = level, client_id, user, self.pswd if user else None, self.keepalive
-        self._address = self.server, self.port, self.ssl
+        self._identity = level, client_id, user, self.pswd if user else None, self.keepalive or 0
+        self._address = self.server, int(self.port), self.ssl
         self._will = None
         if self.lw_topic:
             self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
@@ -164,7 +164,7 @@ class MQTTClient(_client.MQTTClient):
         self._refused.clear()
         self._restore()
         try:
-            return super().connect(clean_session, stream)
+            return int(super().connect(clean_session, stream))
         except MQTTError as error:
             if error.code < 256:
                 raise MQTTException(error.code, error.args[-1])

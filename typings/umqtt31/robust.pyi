@@ -16,8 +16,8 @@ class MQTTClient(simple.MQTTClient):
         """Wait before the attempt after `i` that failed."""
     def log(self, in_reconnect: bool, e: Exception) -> None:
         """Told of each failure."""
-    def reconnect(self) -> bool:  # type: ignore[override]  # as umqtt.robust
-        """Connect, keeping the session, until it works -> session present.
+    def reconnect(self) -> int:  # type: ignore[override]  # as umqtt.robust
+        """Connect, keeping the session, until it works -> session present, 1 or 0.
 
         Raises MQTTException if the broker refuses for good.
         """

@@ -57,10 +57,10 @@ class MQTTClient(_client.MQTTClient):
         self,
         client_id: Data,
         server: str | bytes,
-        port: int = 0,
+        port: int | str = 0,
         user: Data | None = None,
         password: Data | None = None,
-        keepalive: int = 0,
+        keepalive: int | None = 0,
         ssl: TLS = None,
         ssl_params: dict[str, Any] | None = None,
         *,
@@ -74,8 +74,8 @@ class MQTTClient(_client.MQTTClient):
         clean_session: bool = True,
         timeout: float | None = None,
         stream: Stream | OpenStream | None = None,
-    ) -> bool:
-        """Connect -> session present; `timeout` in seconds, `connect_timeout` if None."""
+    ) -> int:
+        """Connect -> session present, 1 or 0; `timeout` in seconds, `connect_timeout` if None."""
     def publish(  # type: ignore[override]  # umqtt.simple answers nothing
         self, topic: Data, msg: Data, retain: bool = False, qos: int = 0
     ) -> None:

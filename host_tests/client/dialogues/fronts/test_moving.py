@@ -170,9 +170,9 @@ def test_password_empty_or_without_user():
 
 def test_session_present_is_returned():
     p = Program()
-    assert p.connect(clean=False) == 0
+    assert repr(p.connect(clean=False)) == "0"  # what programs print
     reply = wire.connack(0, 1)
-    assert p.connect(clean=False, reply=reply) == 1
+    assert repr(p.connect(clean=False, reply=reply)) == "1"
 
 
 def test_refusal_raises_with_the_brokers_code():
@@ -545,6 +545,18 @@ def test_attributes_may_be_changed_between_connections():
     p.connect(wire.connect(b"other", 0xC2, 30, b"me", b"secret", level=4))
     error = error_of(p.connect, None, wire.connack(3))
     assert "elsewhere port 1883" in str(error)
+
+
+def test_port_may_be_text_and_keep_alive_none_or_false():
+    """As files of settings have them, and calls that leave keep alive out."""
+    assert MQTTClient(b"dev", "broker", "1884").port == 1884
+    for keepalive in (None, False):
+        p = connected(b"dev", "broker", keepalive=keepalive)
+        p.client.keepalive = keepalive
+        p.client.port = "1884"
+        p.connect()
+        error = error_of(p.connect, None, wire.connack(3))
+        assert "broker port 1884" in str(error)
 
 
 def test_wrong_types_are_named():
