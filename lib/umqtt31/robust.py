@@ -40,8 +40,8 @@ class MQTTClient(_Simple):
         i = 0
         while True:
             try:
-                # A subclass's connect(), if it has one.
-                is_present = self.connect(False)
+                # A subclass's connect(), if it has one.  Without a client id no session is kept.
+                is_present = self.connect(not self.client_id)
                 if not is_present:
                     for topic, qos in list((self._filters or {}).items()):
                         super().subscribe(topic, qos)

@@ -44,9 +44,9 @@ class Program(MQTTClient):
 class Stream(ScriptedStream):
     """The broker answers CONNECT, a kept session asked for, with `reply`; then comes `more`."""
 
-    def __init__(self, reply, *more):
+    def __init__(self, reply, *more, request=None):
         super().__init__()
-        self.answer(wire.connect(b"dev", 0, 0, level=4), reply)
+        self.answer(request or wire.connect(b"dev", 0, 0, level=4), reply)
         self._more = more
 
     def write(self, buf, off, n):
@@ -177,6 +177,21 @@ def test_filters_when_a_callback_subscribes_while_they_are_sent_again_then_all_a
     net.client.set_callback(lambda topic, msg: net.client.subscribe(b"c", 1))
     assert net.client.check_msg() is None
     assert second.has_answered()
+
+
+def test_reconnect_without_a_client_id_begins_anew_and_sends_the_filters_again():
+    """No broker keeps a session without one: CONNECT says clean, which it has to."""
+    clean = wire.connect(b"", 2, 0, level=4)
+    first = Stream(wire.connack(), request=clean)
+    second = Stream(wire.connack(), request=clean)
+    net = Network(first, second, make=lambda client_id, server: Program("", server))
+    net.client.connect()
+    first.answer(subscribe(1, (b"t", 0)), suback(1, 0))
+    net.client.subscribe(b"t")
+    lost(first)
+    second.answer(subscribe(2, (b"t", 0)), suback(2, 0))
+    net.client.publish(b"t", b"x")
+    assert second.take() == publish(b"t", b"x") and net.client.told == ["lost"]
 
 
 def test_reconnect_when_refused_then_raises_but_not_when_unavailable():
