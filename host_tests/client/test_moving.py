@@ -99,6 +99,24 @@ def test_ssl_params_with_a_server_hostname_check_that_name():
     assert wrapped == [("sock", "broker.example", {"do_handshake_on_connect": False})]
 
 
+@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
+def test_library_that_imports_umqtt_itself_gets_umqtt31(interpreter, tmp_path):
+    page = (ROOT / "docs" / "guides" / "moving.md").read_text(encoding="utf-8")
+    line = re.findall(r"```python\n(from umqtt31\.simple import .*MQTTException\n)```", page)[0]
+    (tmp_path / "umqtt").mkdir()
+    for name in ("simple", "robust"):
+        code = line.replace("umqtt31.simple", f"umqtt31.{name}")
+        (tmp_path / "umqtt" / f"{name}.py").write_text(code)
+    program = (
+        "import umqtt.robust, umqtt31.robust, umqtt31.simple\n"
+        "from umqtt.simple import MQTTClient, MQTTException\n"
+        "print(MQTTClient is umqtt31.simple.MQTTClient)\n"
+        "print(umqtt.robust.MQTTClient is umqtt31.robust.MQTTClient)\n"
+    )
+    done = interpreter.run(program, micropypath=[tmp_path, ROOT / "lib"])
+    assert done.stdout == "True\nTrue\n" and not done.stderr
+
+
 def test_each_line_of_the_page_names_a_test_that_there_is():
     """docs/guides/moving.md."""
     page = (ROOT / "docs" / "guides" / "moving.md").read_text(encoding="utf-8")
@@ -110,4 +128,4 @@ def test_each_line_of_the_page_names_a_test_that_there_is():
     assert [name for name in named if f"def {name}(" not in there] == []
     # What no test can show: what the library does not have, and what one argument is called.
     untested = [row for row in rows if not row.startswith(("`test_", "the same", "shown by"))]
-    assert untested == [""] * 8
+    assert untested == [""] * 9

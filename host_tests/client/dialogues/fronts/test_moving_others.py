@@ -11,9 +11,26 @@ from tools.standin.packets import (
     unsuback,
     unsubscribe,
 )
-from umqtt31 import NETWORK, REFUSED_FILTER, MQTTClient
+from umqtt31 import NETWORK, REFUSED_FILTER, TOO_LARGE, MQTTClient
 
 LEVELS = (4,)
+
+
+def test_what_others_do_without_a_word_is_an_argument():
+    """simple2, mqtt_as, MiniMQTT: MQTT 3.1.1, packets of any size, a client id of their own."""
+    d = Dialogue(is_connected=False)
+    for options, level in (({}, 3), ({"level": 4}, 4)):
+        stream = d.new_stream(True)
+        stream._answers = [(connect(b"dev", 2, 60, level=level), connack())]
+        MQTTClient("dev", "broker", **options).connect(stream=stream)
+        assert stream.has_answered()
+    large = b"x" * 300
+    d = Dialogue()
+    assert code_of(d.client.publish, "t", large) == TOO_LARGE
+    d = Dialogue(buffer_size=400)
+    d.client.publish("t", large)
+    d.c2b(publish(b"t", large))
+    assert isinstance(error_of(MQTTClient, server="broker"), TypeError)
 
 
 def test_callback_with_four_arguments_is_called_from_on_message():
@@ -123,6 +140,7 @@ def test_several_filters_at_once_and_what_the_broker_granted():
     asked = subscribe(1, (b"a", 0), (b"b", 1))
     granted = d.subscribe(asked, suback(1, 0, 1), [("a", 0), ("b", 1)])
     assert granted == [0, 1]
+    assert isinstance(error_of(d.client.subscribe, ("a", 0)), TypeError)
     d.stream.answer(subscribe(2, (b"c", 0)), suback(2, 0x80))
     assert code_of(d.client.subscribe, "c") == REFUSED_FILTER
     d.stream.answer(unsubscribe(3, b"a"), unsuback(3))

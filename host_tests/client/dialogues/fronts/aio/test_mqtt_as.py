@@ -67,6 +67,23 @@ def test_clean_init_without_clean_is_a_clean_connection_before_the_kept_ones():
     Desk(2, level=4).run(main)
 
 
+def test_disconnect_behind_the_loop_says_goodbye_and_closes():
+    """mqtt_as: `finally: client.close()`, behind a loop that ended with what main() raised."""
+    desk = Desk(level=4)
+    stream = desk.streams[0]
+
+    async def main(desk):
+        await desk.client.connect(True, desk.open)
+        stream.take()
+        raise KeyboardInterrupt
+
+    try:
+        asyncio.run(main(desk))
+    except KeyboardInterrupt:
+        asyncio.run(desk.client.disconnect())
+    assert stream.take() == b"\xe0\x00" and stream.is_closed
+
+
 def test_publish_then_flush_returns_when_it_is_acknowledged():
     """mqtt_as: publish(qos=1) returns when PUBACK came."""
 
