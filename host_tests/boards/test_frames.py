@@ -23,6 +23,7 @@ MAY_BE_LARGE = {
     "client.MQTTClient._begin": CONNECTS,
     "client.MQTTClient._take": CONNECTS,
     "client.MQTTClient._make_requests": SUBSCRIBES,
+    "client.MQTTClient._granted": SUBSCRIBES,
     "protocol.Protocol._on_request_ack": SUBSCRIBES,
     "client.MQTTClient._set_will": CONSTRUCTS,
     "client.MQTTClient._make_room": GIVES_UP,

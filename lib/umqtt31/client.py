@@ -873,7 +873,11 @@ class MQTTClient:
         refused = [names[k] for k in range(len(codes)) if codes[k] > 2]
         if refused:
             self._protocol.forget(refused)
-            raise MQTTError(_REFUSED_FILTER, "broker refused %r" % refused)
+            from .codes import text_of
+
+            # Below 128 there are none.
+            reason = text_of(max(codes) | 128)
+            raise MQTTError(_REFUSED_FILTER, "broker refused %r: %s" % (refused, reason))
         return None if packet[0] & 0x20 else list(codes)
 
     def _await_answer(self, request=None):

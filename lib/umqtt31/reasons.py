@@ -4,7 +4,7 @@ A module of its own, loaded with the first of them that has to be told.  MQTT 5 
 """
 
 TEXTS = {
-    0x80: "broker refused without a reason",
+    0x80: "broker gives no reason: see its log and access rules",
     0x81: "broker could not read a packet of ours",
     0x82: "broker says that we broke the protocol",
     0x83: "broker refused for a reason of its own: see its log",

@@ -75,6 +75,13 @@ def test_b2c_suback_of_0x80_is_a_reason_and_of_a_qos_none():
     assert d.client.v5.reason == 0x80
 
 
+def test_b2c_suback_with_a_reason_is_told_in_words():
+    d = Dialogue()
+    d.stream.answer(subscribe(1, (b"#", 1), (b"a", 1)), suback(1, 0xA2, 0))
+    text = str(error_of(d.client.subscribe, [(b"#", 1), (b"a", 1)]))
+    assert text == "broker refused [b'#']: broker has no wildcards in filters (reason 162)"
+
+
 def test_b2c_unsuback_with_reasons():
     """MQTT-3.11.3-1: a filter that was not there is fine, one that stays is told."""
     d = Dialogue()
