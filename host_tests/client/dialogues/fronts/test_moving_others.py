@@ -30,7 +30,8 @@ def test_what_others_do_without_a_word_is_an_argument():
     d = Dialogue(buffer_size=400)
     d.client.publish("t", large)
     d.c2b(publish(b"t", large))
-    assert isinstance(error_of(MQTTClient, server="broker"), TypeError)
+    for options in ({}, {"client_id": b"dev", "port": "1883"}):
+        assert isinstance(error_of(MQTTClient, server="broker", **options), TypeError)
 
 
 def test_callback_with_four_arguments_is_called_from_on_message():
