@@ -92,6 +92,19 @@ def test_situation_with_frames_out_of_order_is_judged_the_same(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
+def test_situation_whose_frames_have_wrong_times_accuses_nobody_else(name, tmp_path):
+    """Each its own, or that of the frame in whose place it was written."""
+    header, frames = derive.read(_FOLDER / name / "traffic.pcap")
+    (own,) = derive.wrong_times(frames)
+    rng = random.Random(name)
+    order = sorted(frames, key=lambda one: one[0] + rng.randrange(5_000))
+    given = [(one[0], *other[1:]) for one, other in zip(frames, order, strict=True)]
+    for some in (own, given):
+        derive.write_frames(tmp_path / "one.pcap", header, some)
+        _assert_accuses_nobody_else(_judged(tmp_path / "one.pcap", name), truth_of(name))
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
 def test_piece_of_a_situation_accuses_nobody_whom_the_whole_does_not(name, tmp_path):
     """Cut anywhere, with frames missing: less is known, and nothing is made up."""
     header, frames = derive.read(_FOLDER / name / "traffic.pcap")
@@ -105,11 +118,15 @@ def test_piece_of_a_situation_accuses_nobody_whom_the_whole_does_not(name, tmp_p
         found = _judged(tmp_path / "piece.pcap", name)
         if found is None:
             continue
-        assert not _requirements(found) - _requirements(whole)
-        assert not Counter(found.findings) - Counter(whole.findings)
-        for one in ("duplicates", "overtaking"):
-            assert getattr(found, one) <= getattr(whole, one)
-        assert sum(map(len, found.lost.values())) <= sum(map(len, whole.lost.values()))
+        _assert_accuses_nobody_else(found, whole)
+
+
+def _assert_accuses_nobody_else(found, whole):
+    assert not _requirements(found) - _requirements(whole)
+    assert not Counter(found.findings) - Counter(whole.findings)
+    for one in ("duplicates", "overtaking"):
+        assert getattr(found, one) <= getattr(whole, one)
+    assert sum(map(len, found.lost.values())) <= sum(map(len, whole.lost.values()))
 
 
 def _requirements(truth):

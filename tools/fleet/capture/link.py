@@ -53,6 +53,7 @@ class Segments:
     ports: np.ndarray  # client's << 16 | server's
     to_server: np.ndarray
     seq: np.ndarray
+    ack: np.ndarray
     flags: np.ndarray
     start: np.ndarray
     size: np.ndarray
@@ -78,8 +79,12 @@ class Segments:
             return self
         block = np.concatenate(([0], np.cumsum(step < -_SLIGHT_US)))
         order = np.lexsort((self.ts, block))
-        names = [name for name in self.__dataclass_fields__ if name != "data"]
-        return Segments(self.data, **{name: getattr(self, name)[order] for name in names})
+        return self.in_order(order, self.ts[order])
+
+    def in_order(self, order, ts):
+        """The same in the order of these positions; `ts` are the times then."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("data", "ts")]
+        return Segments(self.data, **{n: getattr(self, n)[order] for n in names}, ts=ts)
 
 
 class _Reader:
@@ -267,6 +272,7 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
         ports=np.where(to_server, sport << 16 | dport, dport << 16 | sport),
         to_server=to_server,
         seq=read.u32[at + 4].astype(np.int64),
+        ack=read.u32[at + 8].astype(np.int64),
         flags=read.u8[at + 13],
         start=start,
         size=size,

@@ -179,11 +179,11 @@ class Registry:
         return None
 
     def _is_late(self, now, segments, earlier, isn):
-        # A SYN behind nothing but the first data is late; others begin something new.
+        # A SYN behind nothing but what follows it is late; others begin something new.
         if self._has_data.array[now.number]:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
-        return not len(data) or bool((segments.seq[data] == (isn + 1) % _WHOLE).any())
+        return bool(((segments.seq[data] - isn - 1) % _WHOLE < _NEAR_BYTES).all())
 
     def _note(self, segments, numbers):
         # What later batches need to know of the connections in this one.

@@ -17,6 +17,7 @@ from . import fields
 from .aliases import Aliases
 from .connections import Registry
 from .framing import Framer
+from .order import in_tcp_order
 from .streams import Pieces, Streams
 
 _ORDINAL_SHIFT = 22  # room for the packets that one segment can complete
@@ -47,6 +48,7 @@ class Decoder:
         segments = segments.in_time_order()
         numbers, ordinals = self._registry.assign(segments, capture)
         count = len(self._registry.all)
+        segments = in_tcp_order(segments, numbers, self._streams.next_seq(count))
         pieces, parts = self._streams.feed(segments, numbers, ordinals, count)
         direct, joined, events = self._framer.feed(pieces, parts, self._streams.is_opened.array)
         self._miss(events)

@@ -48,6 +48,11 @@ class Streams:
         self.is_opened = Growing(False, bool)  # its SYN was seen
         self._reorders = {}
 
+    def next_seq(self, count):
+        """With what sequence number each stream of `count` connections goes on; -1: not known."""
+        self._next.reserve(2 * count)
+        return self._next.array[: 2 * count]
+
     def feed(self, segments, numbers, ordinals, count):
         """-> (`Pieces`, {stream: [Part, …]}); `count` connections are known by now."""
         self._next.reserve(2 * count)

@@ -2,9 +2,10 @@
 
 The frames are those of the situation `ordinary_traffic`, if no other is named: written
 twice, in files that overlap, with other addresses, one direction only, a little out of
-order, without their beginning, cut short.
+order, with wrong times, without their beginning, cut short.
 """
 
+import random
 import struct
 
 from .stage import Truth
@@ -91,6 +92,13 @@ def swapped_frames(frames):
     return [out]
 
 
+def wrong_times(frames, most_us=5_000):
+    """Two cards, or files that were merged: each frame has a time that is a little wrong."""
+    rng = random.Random(len(frames))
+    late = [(ts + rng.randrange(most_us), frame, size) for ts, frame, size in frames]
+    return [sorted(late, key=lambda one: one[0])]
+
+
 def begun_before(frames):
     """The capture begins when a third of the traffic is over."""
     return [frames[len(frames) // 3 :]]
@@ -115,6 +123,7 @@ DERIVED: dict[str, tuple] = {
     "only_from_clients": (only_from_clients, Truth(told=["one_direction"])),
     "only_from_the_broker": (only_from_the_broker, Truth(told=["began_before", "one_direction"])),
     "swapped_frames": (swapped_frames, Truth()),
+    "wrong_times": (wrong_times, Truth()),
     "begun_before": (begun_before, Truth(told=["began_before"])),
     "cut_frames": (cut_frames, Truth(told=["began_before", "bytes_missing"])),
     "publishers_from_before": (

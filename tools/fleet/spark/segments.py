@@ -14,6 +14,7 @@ _ENDS = ("client_high", "client_low", "server_high", "server_low", "ports")
 _NUMBERS = {
     "to_server": pa.bool_(),
     "seq": pa.uint32(),
+    "ack": pa.uint32(),
     "flags": pa.uint8(),
     "size": pa.uint32(),
     "held": pa.uint32(),

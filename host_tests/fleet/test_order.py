@@ -1,0 +1,110 @@
+"""Times in the wrong order: TCP's acknowledgements tell in which one packets came."""
+
+import random
+import struct
+
+import pytest
+
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from tools.standin import packets
+
+_TIME = struct.Struct("<II")
+
+
+def _packets(path):
+    events = decode(path)[0].sort_by("number")
+    found = rows(events, "direction", "packet_type", "packet_id")
+    return [one for one in found if not one[1].startswith("TCP")]
+
+
+def _conversation(capture, rng, count=60):
+    talk = capture.connection(b"dev")
+    for number in range(1, count):
+        side = rng.choice((C2S, S2C))
+        for packet_id in range(2 * number, 2 * number + rng.choice((1, 1, 2))):
+            talk.publish(side, b"t", b"%d" % number, 1, packet_id)
+        talk.ack(1 - side, 0x40, 2 * number)
+    return talk
+
+
+def _times(frames):
+    return [_TIME.unpack_from(one)[0] * 1_000_000 + _TIME.unpack_from(one)[1] for one in frames]
+
+
+def _stamped(frame, ts):
+    return _TIME.pack(ts // 1_000_000, ts % 1_000_000) + frame[8:]
+
+
+def _jitter(frames, rng):
+    """Each frame has a time of its own, wrong by up to 20 ms: cards, and files merged."""
+    times = [ts + rng.randrange(20_000) for ts in _times(frames)]
+    return [_stamped(*one) for one in sorted(zip(frames, times, strict=True), key=lambda o: o[1])]
+
+
+def _shuffle(frames, rng):
+    """Frames get their times when they are written, in another order than they came in."""
+    late = [ts + rng.randrange(20_000) for ts in _times(frames)]
+    order = sorted(range(len(frames)), key=late.__getitem__)
+    return [_stamped(frames[at], ts) for at, ts in zip(order, _times(frames), strict=True)]
+
+
+@pytest.mark.parametrize("how", [_jitter, _shuffle])
+@pytest.mark.parametrize("seed", range(10))
+def test_packets_whose_times_are_wrong_are_in_the_order_that_tcp_tells(how, seed, tmp_path):
+    rng, capture = random.Random(seed), Capture()
+    _conversation(capture, rng)
+    true = _packets(capture.write(tmp_path / "true.pcap"))
+    capture.frames[1:] = how(capture.frames[1:], rng)
+    path = capture.write(tmp_path / "one.pcap")
+    assert _packets(path) == true
+    # Nobody is accused, and no packet is older than one that stands before it.
+    tables = audit(decode(path)[0])
+    assert not tables["violations"].num_rows
+    times = decode(path)[0].sort_by("number")["ts"].to_pylist()
+    assert times == sorted(times)
+
+
+def _mixed(tmp_path, *numbers):
+    """What is read of these frames of a short conversation, in this order."""
+    capture = Capture()
+    talk = capture.middle()
+    for number in (1, 2, 3):
+        talk.publish(C2S, b"t", b"%d" % number, 1, number)
+        talk.ack(S2C, 0x40, number)
+    header, *frames = capture.frames
+    capture.frames = [header]
+    for step, number in enumerate(numbers):
+        capture.frames.append(_stamped(frames[number], capture.now + 1000 * step))
+    found = _packets(capture.write(tmp_path / "one.pcap"))
+    return [(kind, number) for _, kind, number in found if kind != "GAP"]
+
+
+def test_answer_that_stands_before_what_it_answers_is_put_behind_it(tmp_path):
+    expected = [("PUBLISH", 1), ("PUBACK", 1), ("PUBLISH", 2), ("PUBACK", 2)]
+    assert _mixed(tmp_path, 0, 1, 3, 2) == expected
+    assert _mixed(tmp_path, 0, 2, 1, 3) == expected
+
+
+def test_answer_to_what_was_not_captured_waits_for_nothing(tmp_path):
+    found = _mixed(tmp_path, 0, 1, 3, 4, 5)
+    kinds = [kind for kind, _ in found]
+    assert kinds == ["PUBLISH", "PUBACK", "PUBACK", "PUBLISH", "PUBACK"]
+
+
+def test_repeated_segment_that_was_acknowledged_long_ago_moves_nothing(tmp_path):
+    expected = [("PUBLISH", 1), ("PUBACK", 1), ("PUBLISH", 2), ("PUBACK", 2)]
+    assert _mixed(tmp_path, 0, 1, 2, 0, 3, 1) == expected
+
+
+def test_repeated_segment_whose_first_was_not_captured_stays_before_its_answer(tmp_path):
+    """Each of the two acknowledges the other one."""
+    capture = Capture()
+    talk = capture.middle()
+    talk.publish(C2S, b"t", b"first", 1, 1)
+    talk.ack(S2C, 0x40, 1)
+    seq = talk.wire.seq[C2S]
+    del capture.frames[-2]  # and again, when the answer had come
+    size = len(packets.publish(b"t", b"first", 1, 1))
+    talk.segment(C2S, packets.publish(b"t", b"first", 1, 1), seq=seq - size)
+    found = _packets(capture.write(tmp_path / "one.pcap"))
+    assert [one[1] for one in found] == ["PUBLISH", "PUBACK"]

@@ -1,0 +1,184 @@
+"""Segments whose times are in the wrong order, put into the one that TCP itself tells.
+
+Theory of operation.  A segment says by its acknowledgement how far its sender had read the
+other direction: those bytes had passed the capture before it.  Times may say otherwise, where
+several queues of a network card, two cards, or two captures that were merged have times of
+their own.  All connections of a batch are looked at at once for a segment that stands before
+bytes that it acknowledges; only such a connection is gone through one segment after the other.
+What stands too early waits for what it acknowledges, and takes over its time.  Holes in one
+direction are not this module's: `streams` waits for what fills them.
+"""
+
+import bisect
+import heapq
+
+import numpy as np
+
+from ..capture.link import ACK, RST, SYN
+
+_HALF, _WHOLE = 1 << 31, 1 << 32
+_BEYOND = 1 << 33  # more than any place in a stream
+_APART = 1 << 35  # and more than two places of one connection differ
+_NEAR_BYTES = 1 << 20  # further ahead no sender sends without an answer
+
+
+def in_tcp_order(segments, numbers, next_seq):
+    """The same segments, those of each connection in an order that TCP does not contradict.
+
+    `numbers` are their connections, `next_seq` the sequence number that each stream
+    (2 × connection + direction) goes on with, -1 where none is known.
+    """
+    ends = _Ends(segments, numbers, next_seq)
+    wrong = ends.contradicted()
+    if not len(wrong):
+        return segments
+    order, ts = np.arange(len(segments.ts)), segments.ts.copy()
+    for group in wrong.tolist():
+        places = ends.places(group)
+        found = _Schedule(segments.ts[places].tolist(), *ends.columns(group))
+        order[places], ts[places] = places[found.order], found.ts
+    return segments.in_order(order, ts)
+
+
+class _Ends:
+    # Where each segment begins and ends in its stream, and how far it acknowledges the other
+    # one; sorted by connection.
+    def __init__(self, segments, numbers, next_seq):
+        narrow = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
+        self._order = order = np.argsort(narrow, kind="stable")
+        connection = numbers[order]
+        is_first = np.diff(connection, prepend=-1) != 0
+        self._group = np.cumsum(is_first) - 1
+        self._first = np.append(np.flatnonzero(is_first), len(order))
+        flags, seq = segments.flags[order], segments.seq[order]
+        self.side = (~segments.to_server[order]).astype(np.int64)
+        stream = 2 * self._group + self.side
+        known = next_seq.reshape(-1, 2)[connection[is_first]].ravel()
+        is_syn, is_reset = flags & SYN != 0, flags & RST != 0
+        size = np.where(is_reset, 0, segments.size[order] + is_syn)
+        self.is_data = size > 0
+        base = _bases(known, stream, seq, self.is_data, is_syn)
+        self.begin = _wrapped(seq - base[stream])
+        self.end = self.begin + size
+        self.ack = _wrapped(segments.ack[order] - base[stream ^ 1])
+        self.ack[(flags & ACK == 0) | is_reset | (base[stream ^ 1] < 0)] = -_BEYOND
+        self.begin[is_reset] = _BEYOND
+
+    def contradicted(self):
+        """The groups in which a segment stands before bytes that it acknowledges."""
+        floor = self._group * _APART
+        is_wrong = np.zeros(len(floor), bool)
+        for side in (0, 1):
+            mine = self.is_data & (self.side == side)
+            reach = np.maximum.accumulate(np.where(mine, self.end, -_BEYOND) + floor)
+            before = np.maximum(np.concatenate(([0], reach[:-1])) - floor, 0)
+            # What came before comes no second time, where nothing is left out.
+            is_new = mine & (self.end > before)
+            is_behind = mine & (self.begin > before)
+            if is_behind.any():
+                has_hole = np.zeros(len(self._first), bool)
+                has_hole[self._group[is_behind]] = True
+                is_new |= mine & has_hole[self._group]
+            lowest = np.where(is_new, self.begin, _BEYOND) + floor
+            lowest = np.minimum.accumulate(lowest[::-1])[::-1]
+            is_wrong[:-1] |= (self.side[:-1] != side) & (lowest[1:] < (self.ack + floor)[:-1])
+        return np.unique(self._group[is_wrong])
+
+    def places(self, group):
+        """Where the segments of a group stand in the batch."""
+        return self._order[self._first[group] : self._first[group + 1]]
+
+    def columns(self, group):
+        mine = slice(self._first[group], self._first[group + 1])
+        names = ("side", "begin", "end", "ack", "is_data")
+        return [getattr(self, name)[mine].tolist() for name in names]
+
+
+def _bases(known, stream, seq, is_data, is_syn):
+    # The sequence number from which the places of each stream are counted; -1: none.
+    base = known.copy()
+    for places in (np.flatnonzero(is_data), np.flatnonzero(is_syn)):
+        first = np.full(len(base), -1, np.int64)
+        first[stream[places[::-1]]] = seq[places[::-1]]
+        base = np.where((known < 0) & (first >= 0), first, base)
+    return base
+
+
+def _wrapped(difference):
+    return (difference + _HALF & _WHOLE - 1) - _HALF
+
+
+class _Schedule:
+    # The segments of one connection; `order` and `ts` are what comes out.
+    def __init__(self, ts, side, begin, end, ack, is_data):
+        self._side, self._begin, self._ack, self._ts = side, begin, ack, ts
+        covered = _Covered(), _Covered()
+        is_new = [
+            is_data[at] and covered[one].add(begin[at], end[at]) for at, one in enumerate(side)
+        ]
+        self._is_copy = [a and not b for a, b in zip(is_data, is_new, strict=True)]
+        self._ahead = [self._lowest_from(is_new, one) for one in (0, 1)]
+        self._waiting: tuple[list, list] = ([], [])  # heaps of (begin, place)
+        self.order, self.ts = [], []
+        for at in range(len(side)):
+            self._reach(at)
+        for _, at in sorted((*self._waiting[0], *self._waiting[1]), key=lambda one: one[1]):
+            self._take(at, ts[at])
+
+    def _lowest_from(self, is_new, one):
+        # Where the first new bytes of this side begin, from each place on.
+        lowest = [_BEYOND] * (len(is_new) + 1)
+        for at in range(len(is_new) - 1, -1, -1):
+            mine = is_new[at] and self._side[at] == one
+            lowest[at] = min(self._begin[at], lowest[at + 1]) if mine else lowest[at + 1]
+        return lowest
+
+    def _reach(self, at):
+        own = self._waiting[self._side[at]]
+        is_behind = bool(own) and own[0][0] < self._begin[at]
+        if not self._is_copy[at] and (is_behind or self._has_to_wait(at, at)):
+            heapq.heappush(own, (self._begin[at], at))
+        else:
+            self._take(at, self._ts[at])
+        while self._release(at):
+            pass
+
+    def _has_to_wait(self, at, reached):
+        # For bytes that come behind the place reached, or that wait themselves?
+        other, ack = 1 - self._side[at], self._ack[at]
+        if ack - _NEAR_BYTES < self._ahead[other][reached + 1] < ack:
+            return True
+        if not self._waiting[other]:
+            return False
+        begin, first = self._waiting[other][0]
+        # Of two that acknowledge each other one was sent before, and not captured.
+        return ack - _NEAR_BYTES < begin < ack and self._begin[at] >= self._ack[first]
+
+    def _release(self, reached):
+        is_any = False
+        for heap in self._waiting:
+            while heap and not self._has_to_wait(heap[0][1], reached):
+                at = heapq.heappop(heap)[1]
+                self._take(at, max(self._ts[at], self.ts[-1]))
+                is_any = True
+        return is_any
+
+    def _take(self, at, ts):
+        self.order.append(at)
+        self.ts.append(ts)
+
+
+class _Covered:
+    # Which bytes of a stream there were: disjoint parts, none of them before the first byte.
+    def __init__(self):
+        self._begins, self._ends = [-_BEYOND], [0]
+
+    def add(self, begin, end):
+        """Are any of these bytes new?"""
+        low = bisect.bisect_left(self._ends, begin)
+        if self._begins[low : low + 1] and self._begins[low] <= begin and end <= self._ends[low]:
+            return False
+        high = bisect.bisect_right(self._begins, end)
+        self._begins[low:high] = [min([begin, *self._begins[low:high]])]
+        self._ends[low:high] = [max([end, *self._ends[low:high]])]
+        return True
