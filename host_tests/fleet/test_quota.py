@@ -146,6 +146,22 @@ def test_message_that_cannot_come_is_explained_by_a_full_window(takes, tmp_path)
     assert ("has to wait" in why) == (takes < 3)
 
 
+@pytest.mark.parametrize("direction", [C2S, S2C])
+def test_of_what_has_one_time_its_order_tells_how_much_was_under_way(direction, tmp_path):
+    """Where frames have wrong times, several get the same one."""
+    capture = Capture()
+    talk = _connect(capture, direction, 1)
+    for number in (1, 2):
+        talk.publish(direction, b"t", b"1", 1, number, after_ms=0)
+        talk.ack(1 - direction, _PUBACK, number, after_ms=0)
+    assert _breaches(capture, tmp_path) == []
+    for number in (3, 4):
+        talk.publish(direction, b"t", b"1", 1, number, after_ms=0)
+    for number in (3, 4):
+        talk.ack(1 - direction, _PUBACK, number, after_ms=0)
+    assert _breaches(capture, tmp_path) == [(*_BREACH[direction], 4, "proved")]
+
+
 def test_at_once_counts_what_has_begun_and_not_ended():
     rng = random.Random(3)
     for _ in range(50):

@@ -44,16 +44,25 @@ class Quota:
         end = np.minimum(flows.done_row, _next_rows(flows))[flow]
         known = np.flatnonzero(end < FAR)
         known = known[rows.connection[end[known]] == self.connection[known]]
-        self.end = np.full(len(flow), FAR)
+        self._answer_row, self.end = np.full((2, len(flow)), FAR)
+        self._answer_row[known] = end[known]
         self.end[known] = np.maximum(rows.ts[end[known]] - SWAPPED_US, self.begin[known] + 1)
 
     def over(self, rows, sessions, gaps):
         """Rows of PUBLISHes beyond what the receiver takes, where no bytes are missing."""
         limit = sessions.receive_max[self.connection, 1 - self.direction]
-        count = at_once(self.connection * 2 + self.direction, self.begin, self.end)
+        count = at_once(self.connection * 2 + self.direction, *self._ranks())
         at = np.flatnonzero((limit > 0) & (count > limit) & ~sessions.is_one_way[self.connection])
         row, connection = self.row[at], self.connection[at]
         return row[~gaps.any_since(rows.first_of[connection], row)]
+
+    def _ranks(self):
+        # Begins and ends in their order; of one time the rows tell what came first.
+        rows = np.append(self.row, self._answer_row)
+        order = np.lexsort((rows, np.append(self.begin, self.end - 1)))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return np.split(rank, 2)
 
 
 def _next_rows(flows):
