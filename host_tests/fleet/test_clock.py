@@ -163,6 +163,20 @@ def test_client_whom_the_broker_had_left_was_silent(tmp_path):
     assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]
 
 
+@pytest.mark.parametrize("goodbye", [packets.disconnect(), b""])
+def test_broker_that_closes_behind_its_client_had_not_closed_for_silence(goodbye, tmp_path):
+    """31-2.2-KA"""
+    capture = Capture()
+    talk = capture.connection(b"dev", keep_alive_s=10)
+    for after_ms in (1, 3600_000, 1):
+        talk.publish(C2S, b"t", b"1", after_ms=after_ms)
+    talk.segment(C2S, goodbye, tcp.FIN | tcp.ACK)
+    talk.segment(S2C, b"", tcp.FIN | tcp.ACK)
+    violations, _, _, told = _found(capture, tmp_path)
+    assert violations == []
+    assert {one[:2] for one in told} == {("clock_set", "not_knowable")}
+
+
 def test_connections_in_files_against_their_names_forget_no_session(tmp_path):
     paths = []
     for number, present in enumerate((False, True)):

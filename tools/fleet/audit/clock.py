@@ -13,7 +13,7 @@ from .messages import GRACE_US
 from .rows import FAR, SET_US, TYPES, any_of
 from .sessions import allowed_silence_us
 
-_ENDS = [TYPES[name] for name in ("TCP_FIN", "TCP_RESET")]
+_ENDS = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
 _CLOSES = 1.5  # keep alive times until a broker closes
 _CLOSES_US = 10_000_000  # and what its timers need more
 
@@ -56,11 +56,14 @@ class Clock:
 
     def _is_closed(self, before, row):
         # Did the server end the connection behind row `before`, and say nothing behind `row`?
+        # Behind its client's goodbye it ends nothing.
         rows, at = self._rows, self._at
         last, bye = np.full((2, len(rows.client_of)), -1)
         mine = at[rows.direction[at] == 1]
         last[rows.connection[mine]] = mine
-        ends = np.flatnonzero(any_of(rows.kind, _ENDS) & (rows.direction == 1))
+        ends = np.flatnonzero(any_of(rows.kind, _ENDS))
+        ends = ends[np.diff(rows.connection[ends], prepend=-1) != 0]
+        ends = ends[rows.direction[ends] == 1]
         bye[rows.connection[ends]] = ends
         connection = rows.connection[row]
         return (bye[connection] > before) & (last[connection] < row)
