@@ -173,11 +173,33 @@ def test_options_that_no_broker_takes_are_told(run, tmp_path, monkeypatch, words
     assert text in " ".join(result.output.split())
 
 
-@pytest.mark.parametrize("server", [":1883", "broker:x", "broker:0", "broker:65536", "broker:1:2"])
+_NO_SERVERS = [":1883", "broker:x", "broker:0", "broker:65536", "broker:1:2", "[::1", "::g"]
+
+
+@pytest.mark.parametrize("server", _NO_SERVERS)
 def test_server_that_is_none_is_told(run, server):
     result = run("watch", "--server", server)
     assert result.exit_code == 1
-    assert result.output == f"Error: {server}: no server; allowed: HOST or HOST:PORT\n"
+    allowed = "HOST, HOST:PORT or [IPv6]:PORT"
+    assert result.output == f"Error: {server}: no server; allowed: {allowed}\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "host", "port"),
+    [
+        ("broker", "broker", 1883),
+        ("10.0.0.1:1884", "10.0.0.1", 1884),
+        ("::1", "::1", 1883),
+        ("[::1]", "::1", 1883),
+        ("[fe80::1%eth0]:1884", "fe80::1%eth0", 1884),
+    ],
+)
+def test_server_may_be_an_address_of_either_version(server, host, port, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tools.boards.watch.paho.Client.connect", lambda *one: asked.append(one))
+    monkeypatch.setattr("tools.boards.watch._await_answer", lambda *one: None)
+    connect(server)
+    assert asked[0][1:3] == (host, port)
 
 
 def test_watch_command_without_broker_is_one_line(run):

@@ -78,7 +78,7 @@ prefix = topic("--prefix", "sensors", "First levels of all topics.")
 def broker(command):
     """Options that name a broker; the command gets `broker`, a function that connects."""
 
-    @click.option("--server", cls=Needed, help="The broker: HOST or HOST:PORT.")
+    @click.option("--server", cls=Needed, help="The broker: HOST, HOST:PORT or [IPv6]:PORT.")
     @click.option("--user", help="User name for the broker.")
     @click.option("--password-file", type=FILE, help="File whose first line is the password.")
     @click.option("--ca", type=FILE, help="CA certificates (PEM); connect with TLS.")

@@ -3,7 +3,9 @@
 Subscribes with a client that is not ours; decodes, judges nothing.
 """
 
+import ipaddress
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +14,7 @@ import paho.mqtt.client as paho
 from .envelope import read_envelope
 from .errors import BoardError
 
+_SERVER = re.compile(r"(\[.*\]|[^:\[\]]+)(?::([0-9]+))?")
 _KEEPALIVE_S = 30
 _ANSWER_S = 10
 _LONGEST_PAUSE_S = 10  # from one try to connect again to the next
@@ -88,12 +91,10 @@ def _json(topic, envelope):
 
 
 def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None):
-    """A paho client that is connected to `server` (HOST or HOST:PORT), with TLS if `ca` is
-    named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained message
-    the broker forgets when the connection is lost.  BoardError."""
-    host, _, port = server.partition(":")
-    if not host or port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise BoardError(f"{server}: no server; allowed: HOST or HOST:PORT")
+    """A paho client that is connected to `server` (HOST, HOST:PORT or [IPv6]:PORT), with TLS if
+    `ca` is named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained
+    message the broker forgets when the connection is lost.  BoardError."""
+    host, port = _host_and_port(server)
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     client.reconnect_delay_set(max_delay=_LONGEST_PAUSE_S)
     if user:
@@ -103,11 +104,26 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
     try:
         if ca:
             client.tls_set(ca, cert, key)
-        client.connect(host, int(port or (8883 if ca else 1883)), _KEEPALIVE_S)
+        client.connect(host, port or (8883 if ca else 1883), _KEEPALIVE_S)
     except (OSError, ValueError) as error:
         raise BoardError(f"{server}: {getattr(error, 'strerror', None) or error}") from None
     _await_answer(client, server)
     return client
+
+
+def _host_and_port(server):
+    # -> (host, port or 0); an address of IPv6 alone needs no brackets.
+    is_bare = "[" not in server and server.count(":") > 1
+    found = _SERVER.fullmatch(f"[{server}]" if is_bare else server)
+    host, port = found.groups("") if found else ("", "")
+    try:
+        if host.startswith("["):
+            host = str(ipaddress.IPv6Address(host[1:-1]))
+    except ValueError:
+        host = ""
+    if not host or port and not 0 < int(port) < 65536:
+        raise BoardError(f"{server}: no server; allowed: HOST, HOST:PORT or [IPv6]:PORT")
+    return host, int(port or 0)
 
 
 def _await_answer(client, server):
