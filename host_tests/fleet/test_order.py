@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
 from tools.standin import packets
 
 _TIME = struct.Struct("<II")
@@ -108,3 +108,22 @@ def test_repeated_segment_whose_first_was_not_captured_stays_before_its_answer(t
     talk.segment(C2S, packets.publish(b"t", b"first", 1, 1), seq=seq - size)
     found = _packets(capture.write(tmp_path / "one.pcap"))
     assert [one[1] for one in found] == ["PUBLISH", "PUBACK"]
+
+
+@pytest.mark.parametrize("late_s", [0.1, 5])
+def test_directions_captured_with_two_clocks_are_two_connections_of_one_direction(
+    late_s, tmp_path
+):
+    """Each in a file of its own; the second one begins while the first goes on, or behind it."""
+    capture, rng = Capture(), random.Random(2)
+    _conversation(capture, rng)
+    header, *frames = capture.frames
+    paths = []
+    for side, port in enumerate((36, 34)):
+        mine = [one for one in frames if one[16 + port : 16 + port + 2] == b"\x07\x5b"]
+        times = [ts + int(side * late_s * 1_000_000) for ts in _times(mine)]
+        capture.frames = [header, *map(_stamped, mine, times)]
+        paths.append(capture.write(tmp_path / ("%d.pcap" % side)))
+    tables = audit(decode_all(paths)[0])
+    assert not tables["violations"].num_rows
+    assert rows(tables["findings"], "finding").count(("one_direction",)) == 2

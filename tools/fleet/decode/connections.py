@@ -82,6 +82,7 @@ class Registry:
         self._names = {}
         # Of each stream (2 × number + direction), the first and last sequence number.
         self._first_seq, self._last_seq = Growing(-1, np.int64), Growing(-1, np.int64)
+        self._last_ack = Growing(-1, np.int64)
         # Of each connection: was data seen, its end, and when was it last heard of?
         self._has_data, self._is_closed = Growing(False, bool), Growing(False, bool)
         self._last_ts = Growing(0, np.int64)
@@ -115,7 +116,15 @@ class Registry:
     def _is_apart(self, now, segments, at):
         # Another capture goes on with a connection only where the first one ended.
         is_apart = bool(segments.ts[at] < self._last_ts.array[now.number])
+        is_apart |= self._is_of_other_clock(now, segments, at)
         return is_apart or (self._has_data.array[now.number] and _is_connect(segments, at))
+
+    def _is_of_other_clock(self, now, segments, at):
+        # Of one direction, all of which the other one had acknowledged in the first capture.
+        stream = 2 * now.number + int(not segments.to_server[at])
+        acked = int(self._last_ack.array[stream ^ 1])
+        ahead = (acked - int(segments.seq[at])) % _WHOLE
+        return self._first_seq.array[stream] < 0 <= acked and 0 < ahead < _NEAR_BYTES
 
     def _again(self, key, segments, at):
         # The connection of which this segment is a second copy: files that overlap.
@@ -195,11 +204,13 @@ class Registry:
         stream = 2 * numbers + ~segments.to_server
         first = np.full(2 * len(self.all), -1)
         first[stream[::-1]] = segments.seq[::-1]
-        for seqs in (self._first_seq, self._last_seq):
+        for seqs in (self._first_seq, self._last_seq, self._last_ack):
             seqs.reserve(len(first))
         known = self._first_seq.array[: len(first)]
         self._first_seq.array[: len(first)] = np.where(known < 0, first, known)
         self._last_seq.array[stream] = segments.seq
+        has_ack = segments.flags & ACK != 0
+        self._last_ack.array[stream[has_ack]] = segments.ack[has_ack]
 
 
 class _Groups:
