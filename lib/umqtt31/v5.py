@@ -274,6 +274,15 @@ class Protocol5(Protocol):
         check_request(self, request, filters[known:])
         Protocol.ask(self, request, filters, known)
 
+    def _ask_next(self):
+        # MQTT-3.2.2-15: this broker took larger packets once, or another one did.
+        while self._asked < len(self.filters) and self.refusal(
+            len(self.filters[self._asked][1]), 0
+        ):
+            self._asked += 1
+            self.v5.reason = _PACKET_TOO_LARGE
+        Protocol._ask_next(self)
+
     # --- publishing --------------------------------------------------------------------------
 
     def prepare(self, properties, max_age):

@@ -144,6 +144,33 @@ def test_c2b_subscribe_larger_than_the_broker_takes_is_not_sent():
     d.subscribe(subscribe(1, (b"f" * 22, 0)), suback(1, 0), b"f" * 22)
 
 
+def test_c2b_filter_larger_than_the_broker_takes_by_now_is_not_sent_again():
+    """MQTT-3.2.2-15.
+
+    C: SUBSCRIBE 1 ("f" * 30), 2 ("g"), 3 ("h" * 30)
+    B: CONNACK (maximum packet size 30); C: SUBSCRIBE 4 ("g"); B: SUBACK 4
+    B: CONNACK; C: SUBSCRIBE 5 to 7, all three
+    """
+    d = Dialogue()
+    names = (b"f" * 30, b"g", b"h" * 30)
+    for number, name in enumerate(names, 1):
+        d.subscribe(subscribe(number, (name, 0)), suback(number, 0), name)
+    d.lose()
+    said = properties(maximum_packet_size=30)
+    opened(d, d.connect_packet(False), connack(0, 0, said), False)
+    d.work()
+    d.c2b(subscribe(4, (b"g", 0)))
+    d.b2c(suback(4, 0))
+    d.c2b()
+    assert d.client.v5.reason == 0x95
+    d.lose()
+    opened(d, d.connect_packet(False), connack(0, 0), False)
+    for number, name in enumerate(names, 5):
+        d.work()
+        d.c2b(subscribe(number, (name, 0)))
+        d.b2c(suback(number, 0))
+
+
 def test_c2b_qos_above_the_maximum_is_not_sent():
     """MQTT-3.2.2-11."""
     d = allowed(maximum_qos=1)
