@@ -11,7 +11,7 @@ from tools.project import ROOT
 LEVELS = (3, 5)
 PATHS = [
     (module, name)
-    for module in ("sending", "receiving", "waiting", "staying", "properties")
+    for module in ("sending", "receiving", "waiting", "staying", "properties", "scheduled")
     for name in functions_of(FOLDER / "locked" / f"{module}.py", LEVELS)
 ]
 results_of = functools.cache(run_module)

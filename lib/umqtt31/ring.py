@@ -252,6 +252,7 @@ class Ring:
     def _write_crc(self, at):
         buf = self.buf
         pack_into("<I", buf, at, 0)
+        heap_lock()
         crc = _salted_crc(self._view, buf, at + 3)
         salt = buf[at + 3]
         pack_into("<I", buf, at, crc)
@@ -260,26 +261,25 @@ class Ring:
     def check(self, n):
         """-> a CRC of the first `n` bytes of `packet`; those behind them are lost."""
         pack_into("64s", self.packet, n, b"")
+        heap_lock()
         return _salted_crc(self.packet_views[n >> 6], self.packet, n | 63)
 
 
 def _salted_crc(view, buf, last):
+    # Entered with the heap locked: see umqtt31.client.
+    heap_unlock()
     # A CRC of more than 30 bits would be a big integer, which allocates: it is
     # not let, and the last byte of `view` tried with the next of its two highest bits,
     # of which just one makes the highest two of the CRC 0.
-    crc = _crc_of(view)
-    while not 0 <= crc < 0x40000000:
+    while True:
+        try:
+            heap_lock()
+            try:
+                crc = crc32(view)
+            finally:
+                heap_unlock()  # no jump before, or Ctrl-C would leave it locked
+            if crc < 0x40000000:
+                return crc
+        except MemoryError:
+            pass
         buf[last] += 0x40
-        crc = _crc_of(view)
-    return crc
-
-
-def _crc_of(view):
-    # -> its CRC, -1 if that would allocate.
-    heap_lock()
-    try:
-        crc = crc32(view)
-    except MemoryError:
-        crc = -1
-    heap_unlock()
-    return crc
