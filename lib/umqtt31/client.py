@@ -295,6 +295,8 @@ class MQTTClient:
 
     def _on_write_failure(self, error, flags):
         # While accept() wrote a message with these flags.
+        if self._protocol.left and not isinstance(error, Exception):
+            self._close()  # as in _push()
         self._lose(error)
         if not flags & 6:
             self._tell()
