@@ -231,7 +231,8 @@ class Protocol:
         self._make_buffers(None, 0, size)
 
     def _make_buffers(self, client_id, held, size):
-        self._size = size
+        # Without memory for it all is too large, until there is some.
+        self._size = self._short = self._fast = 0
         self._format = "%ds" % size
         self._tx = self.out = self._buffers = None  # before the new ones come
         self._tx = self.out = new_buffer(size)
@@ -243,6 +244,7 @@ class Protocol:
         self._is_putting = not self._buffers
         if self._is_putting:
             self._buffers = [new_buffer(size)] * self._n
+        self._size = size
         # Up to which length a message takes the fast way; longer ones have more header.
         self.lock(False)
         # How many messages there may be so that one more takes it: the window, unless it has

@@ -3,7 +3,7 @@
 from errno import ETIMEDOUT
 
 from host_tests.client import wire
-from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
+from host_tests.client.dialogue import clocked_modules, error_of, modules_with, with_ids_from_1
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from tools.standin.clock import Clock
 from tools.standin.stream import ScriptedStream
@@ -121,6 +121,39 @@ def test_b2c_message_of_any_size_comes_whole():
         assert p.seen == [(b"t", b"x" * 40), (b"a/b", big), (b"t", b"y" * 40)]
         assert p.stream.take() == puback(5)
         assert p.client.stats.oversize == 0
+
+
+def test_c2b_message_larger_than_all_memory_raises_and_the_next_ones_go_out():
+    """C: PUBLISH 1 of 9 bytes behind one of 900 for which there was no memory, even twice."""
+    left = [0]
+
+    def new_buffer(size):
+        if left[0]:
+            left[0] -= 1
+            raise MemoryError
+        return bytearray(size)
+
+    for failures in (1, 2):
+        p = connected()
+        p.client.publish(b"t", b"before")
+        left[0] = failures
+        modules = modules_with("__name__")
+        for module in modules:
+            module.bytearray = new_buffer
+        try:
+            for size in (900, 9)[:failures]:
+                assert isinstance(error_of(p.client.publish, b"t", bytes(size)), MemoryError)
+        finally:
+            for module in modules:
+                del module.bytearray
+        p.stream.take()
+        p.client.publish(b"t", b"first")
+        assert p.stream.take() == publish(b"t", b"first")
+        p.stream.answer(publish(b"t", b"next", 1, 1), puback(1))
+        p.client.publish(b"t", b"next", qos=1)
+        p.client.publish(b"t", b"large" * 100)
+        p.client.publish(b"t", b"last")
+        assert p.stream.take() == publish(b"t", b"large" * 100) + publish(b"t", b"last")
 
 
 def test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised():
