@@ -14,6 +14,7 @@ from .simple import MQTTClient as _Simple
 from .simple import MQTTException
 
 _UNAVAILABLE = const(3)
+_TOO_LARGE = const(260)
 
 
 class MQTTClient(_Simple):
@@ -95,7 +96,8 @@ class MQTTClient(_Simple):
             attempts -= 1
 
     def _on_loss(self, error):
-        if isinstance(error, MQTTException):
+        # A message that was too large is lost, not the connection; its handler may raise OSError.
+        if isinstance(error, MQTTException) or getattr(error, "code", 0) == _TOO_LARGE:
             raise error
         self.log(False, error)
         self.reconnect()

@@ -21,6 +21,7 @@ from host_tests.client.wire import (
 from tools.standin.clock import Clock
 from tools.standin.sockets import Sockets
 from tools.standin.stream import ScriptedStream
+from umqtt31 import TOO_LARGE
 from umqtt31.robust import MQTTClient, MQTTException
 
 LEVELS = (4,)
@@ -132,6 +133,33 @@ def test_wait_msg_and_check_msg_when_the_link_is_lost_then_go_on():
     assert net.seen == [b"1"]
     assert net.client.check_msg() is None
     assert net.client.told == ["lost", "lost"] and not net.streams
+
+
+def test_message_for_which_there_is_no_memory_when_it_comes_then_raises_on_the_same_connection():
+    """B: PUBLISH 5, which is acknowledged and lost: nobody may overlook it."""
+
+    def refuse(size):
+        raise MemoryError
+
+    for name in ("wait_msg", "check_msg"):
+        first = Stream(wire.connack(), publish(b"t", bytes(900), 1, 5))
+        net = Network(first)
+        net.client.connect(False)
+        modules = modules_with("__name__")
+        for module in modules:
+            module.bytearray = refuse
+        error = None
+        try:
+            while error is None:
+                try:
+                    getattr(net.client, name)()
+                except OSError as found:
+                    error = found
+        finally:
+            for module in modules:
+                del module.bytearray
+        assert error.code == TOO_LARGE and first.take() == puback(5)
+        assert not net.client.told and not first.is_closed
 
 
 def test_check_msg_when_attempts_are_used_up_then_returns():
