@@ -31,7 +31,7 @@ class Settings:
     source: str
     ports: str = "1883"
     buckets: int = 16
-    state: int = 3
+    state: int = 4
 
 
 @dataclass(frozen=True)
