@@ -8,12 +8,20 @@ from host_tests.patience import SECONDS
 from tools.boards.monitor import monitor
 
 
-def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10):
-    """What the board at `port` prints, up to and with `text`; fails after `seconds`."""
+def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10, power_on=None):
+    """What the board at `port` prints, up to and with `text`; fails after `seconds`.
+
+    `power_on` is called when the port is open: what was printed before is lost, as opening
+    a serial port drops what came.
+    """
     got = bytearray()
     limit = time.monotonic() + seconds
 
     def has_seen():
+        nonlocal power_on
+        if power_on:
+            power_on, start = None, power_on
+            start()
         assert time.monotonic() < limit, f"no {text!r} in {bytes(got)!r}"
         return text.encode() in got
 

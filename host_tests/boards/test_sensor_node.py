@@ -47,8 +47,7 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
-    board.power_on()
-    first = read_until(board.port, "connected")
+    first = read_until(board.port, "connected", power_on=board.power_on)
     read_until(board.port, "accepted 0 20")
     collector.command(name, "reset")
     second = read_until(board.port, "connected") + read_until(board.port, "accepted 0 10")
@@ -77,8 +76,7 @@ def test_board_whose_node_runs_takes_every_command_and_goes_on(
     config = settings(tmp_path / "device.toml", shared_mosquitto, "busy", interval_ms=60_000)
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, with_list(numbered(files, newest_source(profile))))
-    board.power_on()
-    read_until(board.port, "connected")
+    read_until(board.port, "connected", power_on=board.power_on)
     for words in (["journal"], ["deploy", "--board", "RPI_PICO_W"]):
         time.sleep(0.5)  # greeted and idle, its heap locked
         result = run(*words, "--port", board.port)
@@ -100,11 +98,9 @@ def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
-    board.power_on()
-    output = read_until(board.port, "accepted 0 5")
+    output = read_until(board.port, "accepted 0 5", power_on=board.power_on)
     board.cut_power()
-    board.power_on()
-    again = read_until(board.port, "accepted 0 1")
+    again = read_until(board.port, "accepted 0 1", power_on=board.power_on)
     board.unplug()
     # Awake for longer than a short interval it takes a second sample.
     wakes = output.count(f"boot 1 of {name}")
@@ -133,8 +129,7 @@ def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
     # Subscribed before, as the board may be at the broker first.
     collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
     mosquitto.stop()
-    board.power_on()
-    output = read_until(board.port, "accepted 0 3")
+    output = read_until(board.port, "accepted 0 3", power_on=board.power_on)
     assert output.count("deep sleep") == 2
     assert output.count("broker: ") == 2
     mosquitto.start()

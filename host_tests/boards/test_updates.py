@@ -494,13 +494,11 @@ def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
     outcomes = []
     for operation in range(1, 300):
         board = make_board(desk, files, cut_at_operation=operation)
-        board.power_on()
         with contextlib.suppress(BoardError):  # its port goes with the power
-            read_until(board.port, "done", patience_s=0)
+            read_until(board.port, "done", patience_s=0, power_on=board.power_on)
         again = make_board(desk, flash=board.image.read_bytes())
         board.unplug()
-        again.power_on()
-        output = read_until(again.port, "done")
+        output = read_until(again.port, "done", power_on=again.power_on)
         again.unplug()
         shown = re.findall(r"versions (\d) (\d)", output)
         assert all(one == other for one, other in shown), f"operation {operation}: {output}"
@@ -559,16 +557,14 @@ def test_reception_whose_power_goes_at_any_flash_operation_goes_on_with_what_is_
     begins = []
     for operation in range(1, 300):
         board = make_board(desk, files, cut_at_operation=operation)
-        board.power_on()
         output = ""
         with contextlib.suppress(BoardError):  # its port goes with the power
-            output = read_until(board.port, "done", patience_s=0)
+            output = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
         again = make_board(desk, flash=board.image.read_bytes())
         board.unplug()
         if complete in output:
             break
-        again.power_on()
-        output = read_until(again.port, "done")
+        output = read_until(again.port, "done", power_on=again.power_on)
         again.unplug()
         assert complete in output, f"operation {operation}: {output}"
         begins.append(int(re.search(r"begins with have (\d+)", output)[1]))
@@ -592,14 +588,12 @@ def test_way_back_whose_power_goes_at_any_flash_operation_ends_with_all_old_file
     for operation in range(1, 200):
         flash = files | old | trial | {"main.py": SHOW}
         board = make_board(desk, flash, cut_at_operation=operation)
-        board.power_on()
         shown = ""
         with contextlib.suppress(BoardError):  # its port goes with the power
-            shown = read_until(board.port, "done", patience_s=0)
+            shown = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
         again = make_board(desk, flash=board.image.read_bytes())
         board.unplug()
-        again.power_on()
-        output = read_until(again.port, "done")
+        output = read_until(again.port, "done", power_on=again.power_on)
         again.unplug()
         assert "versions 1 1" in output, f"operation {operation}: {output}"
         if "done" in shown:
