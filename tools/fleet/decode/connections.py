@@ -15,11 +15,9 @@ import pandas as pd
 
 from ..capture.link import ACK, FIN, RST, SYN
 from .growing import Growing
+from .sequence import NEAR_BYTES, WHOLE
 
 C2S, S2C = 0, 1
-_WHOLE = 1 << 32
-# How far outside what was seen of a stream its own segments can lie.
-_NEAR_BYTES = 1 << 20
 
 _MIX = [
     np.uint64(number | 1)
@@ -123,8 +121,8 @@ class Registry:
         # Of one direction, all of which the other one had acknowledged in the first capture.
         stream = 2 * now.number + int(not segments.to_server[at])
         acked = int(self._last_ack.array[stream ^ 1])
-        ahead = (acked - int(segments.seq[at])) % _WHOLE
-        return self._first_seq.array[stream] < 0 <= acked and 0 < ahead < _NEAR_BYTES
+        ahead = (acked - int(segments.seq[at])) % WHOLE
+        return self._first_seq.array[stream] < 0 <= acked and 0 < ahead < NEAR_BYTES
 
     def _again(self, key, segments, at):
         # The connection of which this segment is a second copy: files that overlap.
@@ -133,10 +131,10 @@ class Registry:
         for known in reversed(self._of_key[key]):
             stream = 2 * known.number + direction
             first = int(self._first_seq.array[stream])
-            length = (int(self._last_seq.array[stream]) - first) % _WHOLE
-            place = (seq - first + _NEAR_BYTES) % _WHOLE
+            length = (int(self._last_seq.array[stream]) - first) % WHOLE
+            place = (seq - first + NEAR_BYTES) % WHOLE
             is_then = ts <= self._last_ts.array[known.number]
-            if is_then and first >= 0 and place <= length + 2 * _NEAR_BYTES:
+            if is_then and first >= 0 and place <= length + 2 * NEAR_BYTES:
                 self._now[key] = known
                 return known
         return None
@@ -192,7 +190,7 @@ class Registry:
         if self._has_data.array[now.number]:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
-        return bool(((segments.seq[data] - isn - 1) % _WHOLE < _NEAR_BYTES).all())
+        return bool(((segments.seq[data] - isn - 1) % WHOLE < NEAR_BYTES).all())
 
     def _note(self, segments, numbers):
         # What later batches need to know of the connections in this one.

@@ -15,11 +15,10 @@ import heapq
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
+from .sequence import NEAR_BYTES, bases, wrapped
 
-_HALF, _WHOLE = 1 << 31, 1 << 32
 _BEYOND = 1 << 33  # more than any place in a stream
 _APART = 1 << 35  # and more than two places of one connection differ
-_NEAR_BYTES = 1 << 20  # further ahead no sender sends without an answer
 
 
 def in_tcp_order(segments, numbers, next_seq):
@@ -57,10 +56,10 @@ class _Ends:
         is_syn, is_reset = flags & SYN != 0, flags & RST != 0
         size = np.where(is_reset, 0, segments.size[order] + is_syn)
         self.is_data = size > 0
-        base = _bases(known, stream, seq, self.is_data, is_syn)
-        self.begin = _wrapped(seq - base[stream])
+        base = bases(known, stream, seq, self.is_data, is_syn)
+        self.begin = wrapped(seq - base[stream])
         self.end = self.begin + size
-        self.ack = _wrapped(segments.ack[order] - base[stream ^ 1])
+        self.ack = wrapped(segments.ack[order] - base[stream ^ 1])
         self.ack[(flags & ACK == 0) | is_reset | (base[stream ^ 1] < 0)] = -_BEYOND
         self.begin[is_reset] = _BEYOND
 
@@ -92,20 +91,6 @@ class _Ends:
         mine = slice(self._first[group], self._first[group + 1])
         names = ("side", "begin", "end", "ack", "is_data")
         return [getattr(self, name)[mine].tolist() for name in names]
-
-
-def _bases(known, stream, seq, is_data, is_syn):
-    # The sequence number from which the places of each stream are counted; -1: none.
-    base = known.copy()
-    for places in (np.flatnonzero(is_data), np.flatnonzero(is_syn)):
-        first = np.full(len(base), -1, np.int64)
-        first[stream[places[::-1]]] = seq[places[::-1]]
-        base = np.where((known < 0) & (first >= 0), first, base)
-    return base
-
-
-def _wrapped(difference):
-    return (difference + _HALF & _WHOLE - 1) - _HALF
 
 
 class _Schedule:
@@ -146,13 +131,13 @@ class _Schedule:
     def _has_to_wait(self, at, reached):
         # For bytes that come behind the place reached, or that wait themselves?
         other, ack = 1 - self._side[at], self._ack[at]
-        if ack - _NEAR_BYTES < self._ahead[other][reached + 1] < ack:
+        if ack - NEAR_BYTES < self._ahead[other][reached + 1] < ack:
             return True
         if not self._waiting[other]:
             return False
         begin, first = self._waiting[other][0]
         # Of two that acknowledge each other one was sent before, and not captured.
-        return ack - _NEAR_BYTES < begin < ack and self._begin[at] >= self._ack[first]
+        return ack - NEAR_BYTES < begin < ack and self._begin[at] >= self._ack[first]
 
     def _release(self, reached):
         is_any = False

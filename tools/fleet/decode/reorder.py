@@ -8,9 +8,10 @@ handed on as a new run, marked with the number of bytes missing.
 import heapq
 from typing import NamedTuple
 
+from .sequence import WHOLE, wrapped
+
 _WAIT_BYTES = 4 << 20
 _WAIT_US = 60_000_000
-_HALF, _WHOLE = 1 << 31, 1 << 32
 
 
 class Part(NamedTuple):
@@ -46,7 +47,7 @@ class Reorder:
 
     def feed(self, seq, data, size, ordinal, ts, offset):
         """Take a segment of `size` bytes, of which `data` was captured -> Parts."""
-        place = self._place + (seq - self.next + _HALF) % _WHOLE - _HALF
+        place = self._place + wrapped(seq - self.next)
         out = []
         if place <= self._place:
             self._take(out, place, data, size, ordinal, ts, offset)
@@ -67,7 +68,7 @@ class Reorder:
         """Call the first hole a gap and go on behind it; appends to `out`."""
         place, _, _, _, ordinal, ts, _ = self._waiting[0]
         self._missing += place - self._place
-        self.next = (self.next + place - self._place) % _WHOLE
+        self.next = (self.next + place - self._place) % WHOLE
         self._place = place
         # What waited counts from its own arrival: only the hole made it wait.
         self._drain(out, -1, ts)
@@ -107,4 +108,4 @@ class Reorder:
             self._missing += fresh - len(data)
             self._cut = ordinal, ts, offset + size - fresh
         self._place += fresh
-        self.next = (self.next + fresh) % _WHOLE
+        self.next = (self.next + fresh) % WHOLE

@@ -13,8 +13,8 @@ import pandas as pd
 from ..capture.link import RST, SYN
 from .growing import Growing
 from .reorder import Reorder
+from .sequence import WHOLE, bases, wrapped
 
-_HALF, _WHOLE = 1 << 31, 1 << 32
 _APART = 1 << 34  # more than any two places of one stream in one batch differ
 
 
@@ -67,16 +67,17 @@ class Streams:
         seq = segments.seq[order] + is_syn
         size = np.where(flags & RST != 0, 0, segments.size[order])
         is_data = size > 0
-        base = self._bases(uniques, group, seq, is_syn, is_data)
+        self.is_opened.array[uniques[group[is_syn]]] = True
+        base = bases(self._next.array[uniques], group, seq, is_data, is_syn)
 
         order, group, seq, size = order[is_data], group[is_data], seq[is_data], size[is_data]
-        rel = (seq - base[group] + _HALF) % _WHOLE - _HALF
+        rel = wrapped(seq - base[group])
         before, reached = _reached(rel + size, group, len(uniques))
         is_slow = np.zeros(len(uniques), bool)
         is_slow[group[(rel > before) | (segments.held[order] < size)]] = True
         if self._reorders:
             is_slow |= np.isin(uniques, list(self._reorders))
-        self._next.array[uniques] = np.where(base < 0, -1, (base + reached) % _WHOLE)
+        self._next.array[uniques] = np.where(base < 0, -1, (base + reached) % WHOLE)
 
         slow = {}
         if is_slow.any():
@@ -95,18 +96,6 @@ class Streams:
             offset=segments.offset[source] + cut,
         )
         return pieces, self._parts(slow, segments, ordinals)
-
-    def _bases(self, uniques, group, seq, is_syn, is_data):
-        # The sequence number that each stream goes on with; -1 while none is known.
-        base = self._next.array[uniques]
-        unknown = base < 0
-        opening = np.flatnonzero(is_syn)
-        self.is_opened.array[uniques[group[opening]]] = True
-        for places in (np.flatnonzero(is_data), opening):
-            first = np.full(len(uniques), -1, np.int64)
-            first[group[places[::-1]]] = seq[places[::-1]] % _WHOLE
-            base = np.where(unknown & (first >= 0), first, base)
-        return base
 
     def _feed_slow(self, segments, order, group, seq, uniques, base):
         slow = {}
@@ -127,7 +116,7 @@ class Streams:
             for at, seq in entries:
                 start, held = int(segments.start[at]), int(segments.held[at])
                 out += reorder.feed(
-                    seq % _WHOLE,
+                    seq % WHOLE,
                     segments.data[start : start + held].tobytes(),
                     int(segments.size[at]),
                     int(ordinals[at]),
@@ -146,8 +135,8 @@ class Streams:
         """
         end = segments.seq[at] + segments.size[at]
         known = self._next.array[stream[at]]
-        missing = (end - known) % _WHOLE
-        for place in np.flatnonzero((known >= 0) & (missing > 0) & (missing < _HALF)).tolist():
+        missing = wrapped(end - known)
+        for place in np.flatnonzero((known >= 0) & (missing > 0)).tolist():
             if int(stream[at[place]]) not in self._reorders:
                 yield int(at[place]), int(missing[place])
 
