@@ -43,6 +43,14 @@ class MQTTException(MQTTError):
 _push = _client.MQTTClient._push
 
 
+def _port_of(port):
+    # Programs read it from a file of settings.
+    if isinstance(port, str) and port.isdigit():
+        port = int(port)
+    _client.check_range("port", port, 0, 65535)
+    return port
+
+
 class MQTTClient(_client.MQTTClient):
     """As umqtt.simple's; the attributes that it calls by these names may be changed
     between two connections.  `buffer_size`: of the buffers that are always there; larger
@@ -81,7 +89,7 @@ class MQTTClient(_client.MQTTClient):
             # Any bytes, as there: a board's own number is no text.
             client_id if level < 4 else as_bytes("client_id", client_id)[:0],
             server,
-            int(port),
+            _port_of(port),
             user or None,
             password if user else None,
             keepalive or 0,
@@ -147,7 +155,7 @@ class MQTTClient(_client.MQTTClient):
         _client.check_range("length of client_id", len(client_id), 0, 65535)
         level = self._identity[0]
         self._identity = level, client_id, user, self.pswd if user else None, self.keepalive or 0
-        self._address = self.server, int(self.port), self.ssl
+        self._address = self.server, _port_of(self.port), self.ssl
         self._will = None
         if self.lw_topic:
             self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)

@@ -602,6 +602,8 @@ def test_wrong_types_are_named():
         (lambda: p.client.subscribe(5), "topic"),
         (lambda: p.client.set_last_will(b"t", 5), "msg"),
         (lambda: MQTTClient(5, "broker"), "client_id"),
+        (lambda: MQTTClient("dev", "broker", None), "port"),
+        (lambda: MQTTClient("dev", "broker", "mqtt"), "port"),
     ):
         error = error_of(call)
         assert isinstance(error, TypeError) and name in str(error)
