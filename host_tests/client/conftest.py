@@ -1,11 +1,13 @@
 """Runs the dialogues at all levels, and puts back what they replace in the client."""
 
+import sys
+
 import pytest
 
 import umqtt31
 from host_tests.client import dialogue
 
-_REPLACED = ("time", "socket", "random")
+_REPLACED = ("time", "random", "ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -24,6 +26,7 @@ def level(request):
 @pytest.fixture(autouse=True)
 def restore_modules(monkeypatch):
     assert umqtt31.MQTTClient  # with all modules of it
+    monkeypatch.setitem(sys.modules, "socket", sys.modules["socket"])
     for name in _REPLACED:
         for module in dialogue.modules_with(name):
             monkeypatch.setattr(module, name, getattr(module, name))

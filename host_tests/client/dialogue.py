@@ -45,9 +45,36 @@ def modules_with(name):
     return [module for module in modules if name in module.__dict__]
 
 
-def clocked_modules():
-    """-> the client's modules that look at the clock."""
-    return modules_with("time")
+_TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")
+
+
+def turn(clock):
+    """Let the client's modules look at this clock."""
+    for name in _TIMES:
+        for module in modules_with(name):
+            setattr(module, name, getattr(clock, name))
+    for module in modules_with("time"):
+        module.time = clock
+
+
+def class_for(level, options):
+    """-> the MQTTClient of the core, or of the options that the level and the arguments need."""
+    needs_queueing = any(name in options for name in _QUEUEING)
+    if level < 5 and not needs_queueing:
+        return umqtt31.MQTTClient
+    bases = []
+    if needs_queueing:
+        from umqtt31 import queueing
+
+        bases.append(queueing.MQTTClient)
+    if level > 4:
+        from umqtt31 import v5
+
+        bases.append(v5.MQTTClient)
+    return bases[0] if len(bases) == 1 else type("MQTTClient", tuple(bases), {})
+
+
+_QUEUEING = ("overflow", "mqueue_store_qos0", "ordered", "max_age", "watch")
 
 
 def with_ids_from_1(make, *args, **options):
@@ -82,17 +109,15 @@ class Dialogue:
 
     def __init__(self, clean=False, is_connected=True, is_random=False, **options):
         self.clock = Clock()
-        for module in clocked_modules():
-            module.time = self.clock
-        for module in modules_with("socket"):
-            module.socket = Sockets(self._open)
+        sys.modules["socket"] = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
+        make = class_for(self.level, options)
+        turn(self.clock)
         wire.speak(self.level)
         self.keepalive = options.setdefault("keepalive", 60)
         self.size = options.get("buffer_size", 256)
         self.store = options.get("store")
         self.most_held = options.get("max_awaiting_rel", 512)
-        make = umqtt31.MQTTClient
         if is_random:
             self.client = make(b"dev", "broker", **options)
         else:

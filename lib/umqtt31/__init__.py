@@ -1,55 +1,1839 @@
-"""umqtt31: an MQTT client in fixed memory that loses nothing over a reset.
+"""umqtt31: a small MQTT client that allocates nothing while it works and loses nothing.
 
-    from umqtt31 import MQTTClient, MQTTError, Journal
+    from umqtt31 import MQTTClient, MQTTError
 
-`Journal` and `FileBlockDevice` are loaded when they are first asked for, so that
-a program without a journal does not pay for it.
+MQTT 3.1 (level 3) and 3.1.1 (level 4), QoS 0 to 2 both ways.  All else is an option: a module
+that costs nothing before a program imports it.  docs/reference/client.md lists them.
 """
 
-import gc
-import sys
+# Theory of operation.
+#
+# Messages out.  A message that publish() accepts is encoded at once, as the packet that
+# goes out, at the tail of one ring of bytes.  Five bytes stand in front of each packet:
+#
+#     state | size, 2 bytes | packet id, 2 bytes | packet ...
+#
+# This is an entry.  `state` is the first byte of the answer that it waits for (PUBACK, PUBREC,
+# PUBCOMP), _OWED if its PUBREL is to go out, and 0 once it is done; + _AGAIN if what goes out
+# for it may have gone out before.  Entries stand in the order of publish():
+#
+#     _head                      _next                     _tail
+#      | went out, no answer yet  | are to go out           | free
+#
+# A new connection and a time-out set _next back to _head: all goes out again, in order, with
+# DUP, and nothing new before it.  Of what is to go out, `_again` entries went out before; the
+# window does not hold these back.  PUBREC makes PUBCOMP what the entry waits for, and when its
+# turn comes again its PUBREL goes out in place of the packet.  The ring is given back from its
+# head, so packet ids, which count up, never meet.
+#
+# With a store, what finds no room in the ring lies in the store alone: `_behind` entries
+# behind the tail.  Each comes into the ring when its turn comes.
+#
+# Answers (PUBACK, PUBREC, PUBREL, PUBCOMP) are collected in _acks and leave before all
+# else.  No more is read than there is room for answers, and an answer is never longer than
+# what caused it, so that room cannot run out.
+#
+# What is being written is _left bytes of _out, from _at on.  A stream may take none or a
+# part of them.  Until they are gone nothing else is begun, and the same bytes are offered
+# again, as TLS demands.
+#
+# Messages in.  _read() reads once, as much as there is, to the start of _rx; _take()
+# handles the packets in it in place, one by one.  Of a packet that is not whole the start is
+# moved to the start of _rx, and only what it lacks is read.  One that cannot get whole, as
+# it is larger than the buffer, is passed over but for what its acknowledgement needs.  A
+# message is acknowledged after its handler returned.  QoS 2 ids wait in _held for their
+# PUBREL: a PUBLISH with such an id is a repetition.
+#
+# Time.  _wake is the next moment at which poll() has something to do that nobody caused.
+# Whatever begins to be timed sets it to now, and _tick() finds the next one.
+#
+# MicroPython.  Nothing here makes an object between two connections, an error apart.  A frame
+# of more than 11 words comes from the heap unless that is locked, so what is large and called
+# for each message is entered with a locked heap, and unlocks it first.  pack_into() with a
+# fixed width copies without a slice on every version; it fills the rest of the width
+# with zeros, so behind what is copied so many bytes have to be free.
+
+from micropython import const, heap_lock, heap_unlock  # isort: skip
+
+import random
+from io import BytesIO
+from struct import pack_into
+from time import sleep_ms, ticks_add, ticks_diff, ticks_ms
 
 __version__ = "0.1.0"
 
-if sys.implementation.name == "cpython":
-    from .cpython import install
+_PUBLISH = const(0x30)
+_PUBACK = const(0x40)
+_PUBREC = const(0x50)
+_OWED = const(0x60)
+_PUBREL = const(0x62)  # 31-3.6-PUBREL: carries the QoS bits 01
+_PUBCOMP = const(0x70)
+_SUBSCRIBE = const(0x82)
+_UNSUBSCRIBE = const(0xA2)
+_AGAIN = const(8)  # the DUP bit of a packet, too
+_ENTRY = const(5)  # bytes in front of the packet of an entry
+_PIECE = const(64)
+_SET = const(30)  # ids of a set: a small integer has no more bits on a 32-bit port
 
-    install()
+# Codes of MQTTError; the broker's own are 1 to 255.
+_UNAVAILABLE = const(3)
+_NETWORK = const(256)
+_TIMEOUT = const(257)
+_CLOSED = const(258)
+_PROTOCOL = const(259)
+_TOO_LARGE = const(260)
+_FULL = const(261)
+_JOURNAL = const(262)
+_BUSY = const(263)
+_AWAITING_REL = const(264)
+_REFUSED_FILTER = const(265)
 
-# What loading a module leaves behind goes before the next one, so that all lie close
-# together: a client then finds large blocks for its buffers, and functions their frames.
-for name in ("protocol", "client"):
-    __import__(name, globals(), None, (), 1)
-    gc.collect()
+_DAY_MS = const(86400000)
 
-from . import errors  # noqa: E402
-from .client import MQTTClient  # noqa: E402
-from .errors import MQTTError  # noqa: E402
+# A builtin is found only behind a miss among the names of the module.
+_len = len
+_str = str
 
-if sys.implementation.name == "cpython":
-    from .cpython import replace
+# By level: how CONNECT begins, the longest client id, seconds until what is not answered is
+# sent again.
+LEVELS = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
 
-    replace()
+# What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
+# as numbered by Linux, macOS and lwIP.
+_CONNECTING = b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80"
+
+
+class MQTTClient:
+    """An MQTT client in fixed memory.
+
+    `client_id`: 1 to 23 characters at level 3; at level 4 up to 65,535 bytes, and none for clean
+    sessions.  `port` 0: 1883, or 8883 with `ssl`, which is what `tls.context_of()` takes.
+    `level`: 3 (MQTT 3.1) or 4 (3.1.1).  `keepalive`, `retry_interval` (0: only on a new
+    connection; None: 30 at level 3, else 0), `await_rel_timeout`, `connect_timeout` and
+    `max_pause` in seconds.  `buffer_size`: largest packet in bytes, both ways.  `max_inflight`
+    messages may be sent and not yet acknowledged, and `max_mqueue_len` more may wait, as far as
+    `queue_bytes` hold them; a largest one always finds room in an empty queue.  `store`: None, or
+    a `journal.Journal`, where what waits needs no `queue_bytes`.  `max_awaiting_rel`: received
+    QoS 2 messages that may wait for their PUBREL.  Raises ValueError, TypeError.
+    """
+
+    on_message = None  # handler(message), allocation-free
+    on_oversize = None  # handler(topic_len, payload_len)
+    on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
+    last_error = None  # why reconnect() has failed so far: an MQTTError
+    _will = _opener = None  # seldom set, so that a client needs a smaller table
+    _section = b""  # properties of a PUBLISH, behind their length
+
+    def __init__(
+        self,
+        client_id,
+        server,
+        port=0,
+        user=None,
+        password=None,
+        keepalive=60,
+        ssl=None,
+        *,
+        level=3,
+        buffer_size=256,
+        queue_bytes=1024,
+        store=None,
+        max_inflight=4,
+        max_mqueue_len=16,
+        max_awaiting_rel=512,
+        await_rel_timeout=300,
+        retry_interval=None,
+        connect_timeout=10,
+        max_pause=30,
+        **options
+    ):
+        if options:
+            raise _complaint("option", options)
+        check_range("level", level, 3, _len(LEVELS) + 2)
+        begin, longest, retry = LEVELS[level]
+        client_id = as_text("client_id", client_id)
+        if retry_interval is None:
+            retry_interval = retry
+        # 31-3.1-CLIENTID: before a socket is opened.
+        for row in (
+            ("client_id", _len(_str(client_id, "utf-8")), level == 3, longest),
+            ("port", port, 0, 65535),
+            ("keepalive", keepalive, 0, 65535),
+            ("buffer_size", buffer_size, 16, 65535),
+            ("queue_bytes", queue_bytes, 0, 1 << 28),
+            ("max_inflight", max_inflight, 1, 65534),
+            ("max_mqueue_len", max_mqueue_len, 0, 65534 - max_inflight),
+            ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
+            ("await_rel_timeout", await_rel_timeout, 1, 86400),
+            ("retry_interval", retry_interval, 0, 3600),
+            ("connect_timeout", connect_timeout, 1, 3600),
+            ("max_pause", max_pause, 1, 3600),
+        ):
+            check_range(*row)
+        if password is not None and user is None and level < 5:
+            raise ValueError("password without user")  # 31-2.2-USER
+        if ssl is not None and ssl != 0:  # {} is the port's own roots
+            from .tls import context_of
+
+            ssl = context_of(ssl)
+        else:
+            ssl = None
+        self._address = server, port or (8883 if ssl else 1883), ssl
+        self._identity = begin, client_id, user, password
+        self.level = level
+        self.keepalive = keepalive
+        self._timeout_ms = connect_timeout * 1000
+        self._pause_ms = max_pause * 1000
+        self._retry_ms = retry_interval * 1000
+        self._held_ms = await_rel_timeout * 1000
+        self.stats = Stats()
+        # What is to be written.
+        self.buffer_size = buffer_size
+        self._short = ">BHHBBH%ds" % buffer_size  # an entry up to the topic
+        self._long = ">BHHBHH%ds" % buffer_size
+        self._width = "%ds" % buffer_size
+        # Behind the ring is room for one entry that goes to the store alone.
+        n = buffer_size + _ENTRY
+        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._ring = bytearray(self._size + (n + buffer_size if store else 0))
+        self._head = self._next = self._tail = 0
+        self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
+        self._wrap = -1  # where the ring ends, while there are entries at its start again
+        self.inflight = self.queued = self._again = self._behind = 0
+        self._window = max_inflight
+        self._most_queued = max_mqueue_len
+        self._valid = None  # the topic that was found valid last, and its length
+        self._topic_len = 0
+        # The broker may hold ids that an earlier life used, and a reset forgot.
+        self._id = random.getrandbits(16) % 65535
+        self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
+        self._acks_n = self._at = self._left = 0
+        # What comes.
+        self._rx = bytearray(buffer_size + 5 + _PIECE)
+        self._piece = bytearray(_PIECE)
+        self._message = self._new_message(self._rx)
+        self._start = self._end = 0  # what is in it, not handled yet
+        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._skip = 0  # bytes still to come of a packet that is larger than the buffer
+        # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
+        # for each id, ticks when it last grew.
+        self._places = max_awaiting_rel
+        self._held = [0] * (3 * min(max_awaiting_rel, max(16, max_awaiting_rel // 15 + 2)))
+        self._held_n = self._held_end = 0  # ids; numbers in use
+        self._is_starved = False  # a message was not taken, and none is before it came again
+        # The connection.
+        self.is_connected = self._is_busy = self._is_clean = self._was_clean = False
+        self._was_online = False  # did it once work, or just now
+        self._stream = self._error = self._ping_at = self._try_at = None
+        self._is_present = True
+        self._first = None  # a whole packet that precedes messages
+        self._fails = self._tries = 0
+        self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
+        self._wake = ticks_ms()
+        # Subscriptions as requests, see _make_request(); the broker knows so many of them.
+        self._filters = []
+        self._known = self._asked = self._asked_id = 0
+        self._request = None  # the one that waits for its answer
+        self._store = store
+        self._old = 0  # entries of an earlier life in the store
+        if store is not None:
+            self._recover(store, max_inflight + max_mqueue_len)
+
+    def _new_message(self, buf):
+        return Message(buf)
+
+    def _recover(self, store, most):
+        if not hasattr(store, "fetch"):
+            raise TypeError("store must be a Journal")
+        now = ticks_ms()
+
+        def hold(packet_id):
+            _hold(self, packet_id, now)
+
+        # Of these, so many were sent; the packet id that was used last.
+        self._old, self._again, packet_id, self._was_clean = store.open(
+            self._identity[1], self.level, self.buffer_size, most, hold
+        )
+        self.inflight = self._again
+        self.queued = self._old - self._again
+        self._behind = self._old
+        if packet_id:
+            self._id = packet_id
+
+    def set_callback(self, f):
+        """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple; None for none."""
+        self.on_message = f and (lambda message: f(message.topic, message.payload))
+
+    def set_last_will(self, topic, msg, retain=False, qos=0):
+        """What the broker publishes when the connection is lost.  31-3.1-WILL"""
+        check_range("keepalive, as a will needs one,", self.keepalive, 1, 65535)
+        check_range("qos", qos, 0, 2)
+        msg = as_bytes("msg", msg)
+        if self.level < 4:
+            for byte in msg:
+                check_range("will message: byte", byte, 0, 127)
+        self._will = _check(self, topic), msg, 4 | qos << 3 | bool(retain) << 5
+
+    # --- messages out -----------------------------------------------------------------------
+
+    def publish(self, topic, msg, retain=False, qos=0):
+        """Accept a message, without waiting -> packet id, 0 at QoS 0.
+
+        QoS 1 and 2 wait in the queue while there is no connection.  Raises ValueError, TypeError;
+        MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0 offline), JOURNAL.  Nothing changes then.
+        """
+        if topic is not self._valid:
+            topic = _check(self, topic)
+        if msg.__class__ is not bytes:
+            msg = as_bytes("msg", msg)
+        if qos.__class__ is not int or not 0 <= qos < 3:
+            check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
+        heap_lock()
+        packet_id = _accept(self, topic, msg, retain, qos)
+        if packet_id < 0:
+            return self._refuse(-packet_id, topic, msg, retain, qos)
+        return packet_id
+
+    def _refuse(self, code, topic, msg, retain, qos):
+        # An option may make room, and try again.
+        if code == _NETWORK:
+            _tell(self)
+        raise MQTTError(code)
+
+    # --- messages in ------------------------------------------------------------------------
+
+    def poll(self, timeout_ms=0):
+        """Do all that is due: receive, deliver, acknowledge, send, ping.
+
+        Waits up to `timeout_ms` for a packet -> packets handled.  Raises what a handler raises
+        (its message comes again on the next connection), and MQTTError when the connection is lost:
+        then call reconnect().
+        """
+        start = None
+        while True:
+            heap_lock()
+            handled = _step(self)
+            if not self.is_connected:
+                _tell(self)
+            if handled or timeout_ms <= 0:
+                return handled
+            if start is None:
+                start = self._now
+            elif ticks_diff(self._now, start) >= timeout_ms:
+                return 0
+            sleep_ms(1)
+
+    check_msg = poll  # by its name in umqtt.simple
+
+    def wait_msg(self):
+        """Wait for a packet, `connect_timeout` at most."""
+        return self.poll(self._timeout_ms)
+
+    def _handle(self, first, at, n):
+        # A whole packet, no PUBLISH: its body is `n` bytes of _rx from `at` on.
+        rx = self._rx
+        number = rx[at] << 8 | rx[at + 1]
+        if not self.is_connected:
+            if first & 0xF0 != 0x20 or n != 2:
+                _fail(self, _PROTOCOL)
+            self._on_connack(number)
+        elif first > 0x8F and first < 0xC0 and n > 1:
+            _on_request_ack(self, first, number, at + 2, n - 2)
+        elif first & 0xF0 == 0xD0 and not n:
+            self._ping_at = None
+            self._wake = self._now
+        elif n != 2 or not number or first < _PUBACK or first > 0x7F:
+            _fail(self, _PROTOCOL)
+        elif first & 0xF0 == 0x60:
+            _on_pubrel(self, number)
+        else:
+            _on_ack(self, first & 0xF0, number)
+
+    # --- time -------------------------------------------------------------------------------
+
+    def next_due_ms(self):
+        """How long the program may sleep before poll() or reconnect() has work.
+
+        What arrives meanwhile waits.  At most a day.
+        """
+        wake = self._wake
+        if self.is_connected:
+            if self._left or self._acks_n or self._first or _has_next(self):
+                return 0
+        elif self._stream or self._try_at is None:
+            return 0
+        else:
+            wake = self._try_at
+        return max(0, ticks_diff(wake, ticks_ms()))
+
+    def ping(self):
+        """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
+        if not self.is_connected:
+            raise MQTTError(_CLOSED)
+        _push(self, ticks_ms())
+        if not self._first:
+            self._first = b"\xc0\0"
+            self.stats.pings += 1
+            self._wake = now = ticks_ms()
+            if self._ping_at is None:  # another one moves no deadline
+                self._ping_at = now
+            _push(self, now)
+
+    # --- connecting -------------------------------------------------------------------------
+
+    def connect(self, clean_session=True, stream=None):
+        """Connect now -> session present (False at level 3, which cannot tell).
+
+        A clean session gives up what is in flight, and what was accepted before the last reset.
+        `stream`: any MicroPython stream, in place of a socket, or a callable that opens one, which
+        reconnect() will use, too.  Allocates.  Raises MQTTError within `connect_timeout`.
+        """
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        if callable(stream):
+            self._opener = stream
+            stream = None
+        elif stream:
+            _check_stream(stream)
+        packet = self._make_connect(clean_session)
+        _close(self)
+        if clean_session:
+            self._start_over()
+        _begin(self, clean_session, packet, stream)
+        while not _advance(self):
+            sleep_ms(1)
+        return self._is_present
+
+    def reconnect(self, timeout_ms=0):
+        """Connect, or go on connecting, in at most `timeout_ms` -> connected?
+
+        Waits before each attempt a random time of up to 1 s, 2 s, 4 s ... `max_pause`.  Allocates.
+        Raises MQTTError only if the broker refuses for good, or CONNECT is larger than
+        `buffer_size`; else `last_error` says why it is not connected yet.
+        """
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        start = ticks_ms()
+        while not self.is_connected:
+            pause_ms = 1
+            try:
+                if self._stream:
+                    _advance(self)
+                else:
+                    pause_ms = self._pause()
+                    if pause_ms <= 0:
+                        self._try_at = None
+                        _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
+            except MQTTError as error:
+                self.last_error = error
+                if error.code < _NETWORK and error.code != _UNAVAILABLE:
+                    raise
+                if error.code == _TOO_LARGE:  # of CONNECT
+                    raise
+            left_ms = timeout_ms - ticks_diff(ticks_ms(), start)
+            if left_ms <= 0:
+                break
+            sleep_ms(min(max(pause_ms, 1), left_ms))
+        return self.is_connected
+
+    def _pause(self):
+        # -> milliseconds until the next attempt to connect.
+        self._rest()
+        now = ticks_ms()
+        if self._try_at is None:
+            # Full jitter: a fleet that lost its broker must not come back at once.
+            most = min(1000 << self._fails, self._pause_ms)
+            self._try_at = ticks_add(now, random.getrandbits(24) % (most + 1))
+            if self._fails < 12:
+                self._fails += 1
+        return ticks_diff(self._try_at, now)
+
+    def _rest(self):
+        # All that there is to do without a connection.
+        if self._store:
+            self._store.commit()
+        _expire_held(self, ticks_ms())
+
+    def _make_connect(self, clean):
+        # -> CONNECT, 31-3.1; raises where it cannot be sent.
+        begin, client_id, user, password = self._identity
+        flags = clean << 1
+        body = self._connect_properties() + string(client_id)
+        if not (client_id or clean or self.level > 4):
+            raise ValueError("an empty client_id needs clean_session=True")
+        if self._will:
+            body += self._will_section() + string(self._will[0]) + string(self._will[1])
+            flags |= self._will[2]
+        if user is not None:
+            body += string(as_text("user", user))
+            flags |= 0x80
+        if password is not None:
+            body += string(as_bytes("password", password))
+            flags |= 0x40
+        n = self.keepalive
+        return self._fit(packet(0x10, begin + bytes((flags, n >> 8, n & 255)) + body))
+
+    def _connect_properties(self):
+        return b""
+
+    _will_section = _connect_properties
+
+    def _fit(self, packet):
+        # May CONNECT, SUBSCRIBE or UNSUBSCRIBE be so large?
+        if _len(packet) > self.buffer_size:
+            raise MQTTError(_TOO_LARGE)
+        return packet
+
+    def _start_over(self):
+        # 31-3.1-CLEAN: the session ends on this side, too.
+        while self._old or self.inflight:
+            at = _next_entry(self)
+            if at < 0:
+                break
+            self._next = _after(self, at)
+            self.give_up(at, _CLOSED)
+        self._next = self._rec = self._head
+
+    def give_up(self, at, reason):
+        """The entry at `at`, which is to go out, is given up: count and tell it."""
+        ring = self._ring
+        packet_id = ring[at + 3] << 8 | ring[at + 4]
+        ring[at] = 0
+        if self._again:
+            self._again -= 1
+            self.inflight -= 1
+        else:
+            self.queued -= 1
+        if self._store:
+            self._store.note(_PUBACK, packet_id)
+        self.stats.dropped += 1
+        if self.on_drop:
+            self.on_drop(packet_id, reason)
+
+    def _open(self):
+        # Start to connect by TCP, waiting for nothing but the name look-up.
+        import socket
+
+        server, port, ssl = self._address
+        if not server or not isinstance(server, (_str, bytes)):
+            raise TypeError("server must be a host name or an address")
+        family, kind, proto, _, address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.setblocking(False)
+            try:
+                sock.setsockopt(6, 1, 1)  # TCP_NODELAY, for which not all ports have a name
+            except OSError:
+                pass
+            try:
+                sock.connect(address)
+            except OSError as error:
+                if error.errno not in _CONNECTING:
+                    raise
+            if ssl:
+                from .tls import wrap
+
+                sock = wrap(sock, ssl, server)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _on_connack(self, value):
+        # 31-3.2-CONNACK, 31-2.2-RC
+        if value & 255:
+            _fail(self, value & 255)
+        is_present = self.level > 3 and value == 0x100
+        if self.level > 3 and value > 0x100 or is_present and self._is_clean:
+            _fail(self, _PROTOCOL)
+        # A clean session ends with its connection, so what follows one is new, too; if it is
+        # present, a CONNECT that was under way for long has made it.
+        if self._was_clean:
+            is_present = False
+        if not self._is_clean and (self._was_clean or self.level > 3 and not is_present):
+            _renew(self)
+            if self._store:
+                self._store.renew(False)
+        self._was_clean = self._is_clean
+        self._is_present = is_present
+        self.is_connected = True
+        self._fails = self._tries = 0
+        self._wake = self._moved_at = self._now
+        self._try_at = self.last_error = None
+        if self._was_online:
+            self.stats.reconnects += 1
+        self._was_online = True
+        if self._store:
+            self._store.note(0x20, 0)
+        if not is_present:
+            self._known = 0  # at level 3 the broker cannot say
+        self._asked = self._known
+        _ask_next(self)
+
+    def flush(self, timeout_ms):
+        """Poll until nothing is in flight or queued -> is it safe to switch off?"""
+        start = ticks_ms()
+        while self.inflight or self.queued or self._left or self._acks_n:
+            left_ms = timeout_ms - ticks_diff(ticks_ms(), start)
+            if left_ms <= 0 or not self.is_connected:
+                return False
+            self.poll(min(left_ms, 50))
+        if self._store:
+            self._store.sync()
+        return True
+
+    def disconnect(self):
+        """Say goodbye, so that no will is published, and close.  31-3.14-DISC"""
+        try:
+            if self.is_connected:
+                self.is_connected = False  # no message goes out any more
+                start = ticks_ms()
+                self._first = self._goodbye()
+                while self._left or self._acks_n or self._first:
+                    _push(self, self._now)
+                    if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                        break
+                    if self._left:
+                        sleep_ms(1)
+        finally:
+            _close(self)
+            self._error = None
+            if self._store:
+                self._store.sync()
+
+    def _goodbye(self):
+        return b"\xe0\0"
+
+    # --- subscriptions ----------------------------------------------------------------------
+
+    def subscribe(self, topic, qos=0):
+        """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
+
+        Waits for the broker's answer, `connect_timeout` at most.  The filters are remembered
+        and sent again on every connection, but where the broker says that it kept them.  Raises
+        ValueError, TypeError, MQTTError: CLOSED, TOO_LARGE, TIMEOUT, REFUSED_FILTER.
+        """
+        return self._ask(_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),))
+
+    def unsubscribe(self, topic):
+        """Unsubscribe from a filter or a list of filters; waits for the answer."""
+        self._ask(_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
+
+    def _ask(self, first, topics):
+        # Send a request, and wait for its answer.
+        if self._is_busy:
+            raise MQTTError(_BUSY)
+        request, alone = self._make_requests(first, topics)
+        if not self.is_connected:
+            raise MQTTError(_CLOSED)
+        start = ticks_ms()
+        is_asked = False
+        while True:
+            if not self._request:
+                if is_asked:
+                    return self._granted(request)
+                is_asked = True
+                self._send_request(request, alone)
+            if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                _fail(self, _TIMEOUT)
+            self.poll(1)
+
+    def _make_requests(self, first, topics, section=b""):
+        # -> the request for all filters and, of SUBSCRIBE, one for each of them.
+        names = []
+        alone = []
+        body = section
+        for name in topics:
+            qos = b""
+            if first == _SUBSCRIBE:
+                try:
+                    name, qos = name
+                except (TypeError, ValueError):
+                    raise TypeError("topic must be a list of (filter, QoS)")
+                check_range("qos", qos, 0, self._most_options)
+                qos = bytes((qos,))
+            name = _as_filter(name)
+            part = string(name) + qos
+            if qos:
+                alone.append(self._make_request(first, [name], section + part))
+            names.append(name)
+            body += part
+        if not names:
+            raise ValueError("topic: no filter given")
+        return self._make_request(first, names, body), alone
+
+    _most_options = 2  # of a filter: its QoS
+
+    def _make_request(self, first, names, body):
+        # -> (filters, packet, where its id stands, room for the answer's codes)
+        whole = self._fit(packet(first, b"\0\0" + body))
+        codes = bytearray(_len(names) if first == _SUBSCRIBE or self.level > 4 else 0)
+        return names, whole, _len(whole) - _len(body) - 2, codes
+
+    def _send_request(self, request, alone):
+        # No other request waits.  What it subscribes to is remembered from now on.
+        kept = [one for one in self._filters if one[0][0] not in request[0]]
+        self._known = _len(kept)
+        self._filters = kept + alone
+        self._asked = _len(self._filters)
+        _begin_request(self, request)
+
+    def _granted(self, request):
+        # What the broker answered, None to UNSUBSCRIBE.
+        names, whole, _, codes = request
+        refused = [names[k] for k in range(_len(codes)) if codes[k] > 2]
+        if refused:
+            self._filters = [one for one in self._filters if one[0][0] not in refused]
+            self._known = self._asked = _len(self._filters)
+            raise MQTTError(_REFUSED_FILTER, (refused, max(codes)))
+        return None if whole[0] & 0x20 else list(codes)
+
+
+# What the methods of MQTTClient do.  A function is found in half of the time of a method.
+
+
+def _check(client, topic):
+    # -> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD
+    name = as_text("topic", topic)
+    if not 0 < _len(name) < 65536 or 35 in name or 43 in name:
+        raise _complaint("topic", name)
+    client._topic_len = _len(name)
+    client._valid = topic if topic.__class__ is bytes else None
+    return name
+
+
+def _accept(client, topic, msg, retain, qos):
+    # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
+    # error's code.
+    heap_unlock()
+    topic_len = client._topic_len
+    section = client._section
+    payload_len = _len(msg)
+    n = topic_len + payload_len + _len(section) + 2
+    packet_id = 0
+    if qos:
+        n += 2
+        packet_id = client._id % 65535 + 1
+    size = n + 2
+    form = client._short
+    if n > 127:
+        size += 1
+        form = client._long
+        if n > 16383:
+            return -_TOO_LARGE
+        n = (n & 127 | 128) << 8 | n >> 7
+    if size > client.buffer_size:
+        return -_TOO_LARGE
+    if qos:
+        if client.queued >= client._most_queued and (
+            not client.is_connected or client.queued + client.inflight >= client._window
+        ):
+            return -_FULL
+    elif not client.is_connected:
+        return -_CLOSED
+    at = client._tail
+    after = at + size + _ENTRY
+    if client._behind or after + client.buffer_size > client._limit:  # as pack_into() fills
+        at = _place(client, size + _ENTRY)
+        if at < 0:
+            if not (qos and client._store):
+                return -_FULL
+            at = client._size
+        after = at + size + _ENTRY
+    ring = client._ring
+    state = _PUBLISH + (qos << 4)  # PUBACK, PUBREC
+    first = _PUBLISH | qos << 1 | (not not retain)
+    pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
+    pack_into(client._width, ring, after - payload_len, msg)
+    n = after - payload_len
+    if section:
+        n -= _len(section)
+        for state in section:
+            ring[n] = state
+            n += 1
+        n -= _len(section)
+    if qos:
+        ring[n - 2] = packet_id >> 8
+        ring[n - 1] = packet_id & 255
+        if client._store and not client._store.put(ring, at, after - at, client.is_connected):
+            return -_FULL
+        client._id = packet_id
+        if at == client._size:
+            client._behind += 1
+            client.queued += 1
+            return packet_id
+    try:
+        return _send(client, at, after, packet_id)
+    except BaseException as error:
+        _lose(client, error)
+        return packet_id or -_NETWORK
+
+
+def _send(client, at, after, packet_id):
+    # Have the new entry there written, at once if nothing precedes it -> as _accept().
+    ring = client._ring
+    if client._left or client._acks_n:
+        if client.is_connected:
+            _pump(client, ticks_ms())
+    is_next = client.is_connected and not (client._left or client._first)
+    if packet_id:
+        client.queued += 1
+        client._tail = after
+        if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
+            if client.is_connected:
+                _pump(client, ticks_ms())
+            return packet_id
+        # The fast way of what _load() and _pump() do.
+        client.queued = 0
+        client._next = after
+        if not client.inflight:
+            client._moved_at = client._wake = ticks_ms()
+        client.inflight += 1
+        if client._store:
+            client._store.commit()
+    elif not is_next:
+        return -_FULL
+    client.stats.sent += 1
+    n = client._stream.write(ring, at + _ENTRY, after - at - _ENTRY) or 0
+    client._tx_at = client._now
+    n += at + _ENTRY
+    if n != after:
+        if not packet_id:  # it is passed over when its turn comes
+            ring[at] = 0
+            if client._next == client._tail:
+                client._next = after
+            client._tail = after
+        client._out = ring
+        client._at = n
+        client._left = after - n
+        client._wake = client._tx_at = ticks_ms()
+    return packet_id
+
+
+def _place(client, n):
+    # Make room for an entry of so many bytes at the tail -> where, -1 for nowhere.
+    _drop(client)
+    n += client.buffer_size
+    at = client._tail
+    limit = client._size
+    if at < client._head:
+        limit = client._head - 1
+    elif at + n > limit and n < client._head:
+        client._wrap = at
+        if client._next == at:
+            client._next = 0
+        if client._rec == at:
+            client._rec = 0
+        client._tail = at = 0
+        limit = client._head - 1
+    client._limit = limit
+    return at if at + n <= limit else -1
+
+
+def _after(client, at):
+    # -> the entry behind the one at `at`.
+    ring = client._ring
+    at += (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
+    return 0 if at == client._wrap else at
+
+
+def _drop(client):
+    # Give the oldest entries back that are done.
+    if client._left:
+        return  # one of them may be half written
+    at = client._head
+    while at != client._next and not client._ring[at]:
+        at = _after(client, at)
+        if not at:
+            client._wrap = -1
+    if at == client._tail:
+        at = client._next = client._tail = 0
+        client._wrap = -1
+    client._head = client._rec = at
+
+
+def _next_entry(client):
+    # -> the entry whose turn is next, fetched from the store if it lies there; -1 for none, or
+    # no room for it.
+    ring = client._ring
+    at = client._next
+    while at != client._tail:
+        if ring[at]:
+            return at
+        at = _after(client, at)
+    client._next = at
+    while client._behind:
+        at = _place(client, client.buffer_size + _ENTRY)
+        if at < 0:
+            break
+        n = client._store.fetch(ring, at)
+        client._behind -= 1
+        if client._old:
+            client._old -= 1
+        client._tail = at + n
+        if ring[at]:
+            return at
+        client._next = client._tail
+        client.give_up(at, _JOURNAL)  # it is no longer what was put there
+    return -1
+
+
+def _rewind(client):
+    # All in flight is to go out again.
+    ring = client._ring
+    at = client._head
+    while at != client._next:
+        if ring[at] and ring[at] & 0xF0 != _OWED:
+            ring[at] |= _AGAIN
+        at = _after(client, at)
+    client._next = client._rec = client._head
+    client._again = client.inflight
+
+
+def _on_ack(client, first, packet_id):
+    # PUBACK, PUBREC or PUBCOMP by its first byte: 31-3.4-PUBACK, 31-3.7-PUBCOMP, MQTT-4.3.2-3,
+    # MQTT-4.3.3-5.
+    ring = client._ring
+    at = client._rec if first == _PUBREC else client._head  # where it is expected
+    if (
+        ring[at] != first or ring[at + 4] != packet_id & 255
+        or ring[at + 3] != packet_id >> 8 or at == client._next
+    ):  # fmt: skip
+        at = _find(client, first, packet_id)
+        if at < 0:
+            return
+    if client._store:
+        client._store.note(first, packet_id)
+    if at == client._head:  # what is timed is the oldest message
+        client._moved_at = client._now
+        client._tries = 0
+    state = ring[at]
+    if first == _PUBREC:
+        ring[at] = _OWED
+        if state != first:
+            pass  # when its turn comes
+        elif client.level > 3 and at != client._rec:
+            _release_one(client, at)  # MQTT-4.6.0-4: in the order of the PUBRECs
+        else:
+            _release(client)
+        return
+    ring[at] = 0
+    client.inflight -= 1
+    if state != first:
+        client._again -= 1
+    elif at == client._head and not client._left:
+        after = at + (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
+        if after == client._wrap:
+            after = 0
+            client._wrap = -1
+        client._head = after
+        if client._rec == at:
+            client._rec = after
+
+
+def _find(client, first, packet_id):
+    # -> the entry that an unexpected answer is for, -1 for none.
+    _drop(client)
+    ring = client._ring
+    at = client._head
+    state = went_out = 0
+    while at != client._tail:
+        if at == client._next:
+            went_out = 0x28  # only what is to go out again, or its PUBREL
+        if ring[at] and ring[at + 3] << 8 | ring[at + 4] == packet_id:
+            state = ring[at]
+            if went_out and not state & went_out:
+                state = 0
+            break
+        at = _after(client, at)
+    if state & ~_AGAIN == first:
+        return at
+    if first != _PUBREC or state < _OWED:
+        client.stats.strays += 1
+        if first == _PUBREC and not state:
+            _owe(client, _PUBREL, packet_id)  # of nothing that is known
+    elif state == _PUBCOMP:
+        ring[at] = _OWED | _AGAIN  # PUBREC again: so is its PUBREL
+        _release_one(client, at)
+    return -1
+
+
+def _release(client):
+    # 31-4.3-STAGE: PUBRELs leave in the order of the PUBLISHes, as far as there is room.
+    ring = client._ring
+    at = client._rec
+    while at != client._next and ring[at] != _PUBREC and client._acks_n < 128:
+        if ring[at] & 0xF0 == _OWED:
+            _release_one(client, at)
+        at = _after(client, at)
+    client._rec = at
+
+
+def _release_one(client, at):
+    ring = client._ring
+    again = ring[at] & _AGAIN
+    ring[at] = _PUBCOMP
+    if again:
+        client.stats.retried += 1
+        if client.level > 3:
+            again = 0  # 31-2.1-DUP
+    _owe(client, _PUBREL | again, ring[at + 3] << 8 | ring[at + 4])
+
+
+def _owe(client, first, packet_id):
+    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP; that 2 bytes follow stands there already.
+    # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
+    acks = client._acks
+    n = client._acks_n
+    acks[n] = first
+    acks[n + 2] = packet_id >> 8
+    acks[n + 3] = packet_id & 255
+    client._acks_n = n + 4
+
+
+# --- the stream -----------------------------------------------------------------------------
+
+
+def _check_stream(stream):
+    if not hasattr(stream, "readinto"):
+        raise TypeError("stream has no readinto()")
+    return stream
+
+
+def _push(client, now):
+    # As _pump(), for those who do not look after the stream's errors.
+    try:
+        _pump(client, now)
+    except BaseException as error:
+        _lose(client, error)
+
+
+def _pump(client, now):
+    # Write what waits, as far as the stream takes it.
+    while client._left or _load(client, now):
+        if client._store:
+            client._store.commit()  # no packet overtakes its record
+        n = client._stream.write(client._out, client._at, client._left)
+        if not n:
+            client._wake = now  # from now on it has to go on in time
+            break
+        client._at += n
+        client._left -= n
+        client._tx_at = now
+
+
+def _load(client, now):
+    # Choose what is written next -> is there anything?
+    if client._acks_n:
+        if client._out is not client._acks:
+            client._out = client._acks
+            client._at = 0
+        client._left = client._acks_n - client._at  # what came while they were written
+        if not client._left:
+            client._acks_n = client._at = 0
+            _release(client)
+            if client._acks_n:
+                return _load(client, now)
+    if client._left:
+        pass
+    elif client._first:
+        client._out = client._first
+        client._at = 0
+        client._left = _len(client._out)
+        client._first = None
+    elif _has_next(client):
+        _fetch(client, now)
+        if client._acks_n:
+            return _load(client, now)
+    if client._left:
+        client._tx_at = now
+    return client._left
+
+
+def _has_next(client):
+    # Is it the turn of an entry?
+    return client.is_connected and (
+        client._again or client.queued and client.inflight < client._window
+    )
+
+
+def _fetch(client, now):
+    # It is the next entry's turn.
+    at = _next_entry(client)
+    if at < 0:
+        return
+    ring = client._ring
+    client._next = _after(client, at)
+    state = ring[at]
+    if client._again:
+        client._again -= 1
+    else:
+        client.queued -= 1
+        if state != _PUBLISH:
+            if not client.inflight:
+                client._moved_at = client._wake = now
+            client.inflight += 1
+    if state >= _OWED:
+        # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
+        ring[at] = _OWED | state & _AGAIN
+        if client.level > 3:
+            _release_one(client, at)
+        else:
+            _release(client)
+        return
+    if state & _AGAIN:
+        ring[at + _ENTRY] |= _AGAIN  # 31-2.1-DUP
+        client.stats.retried += 1
+    else:
+        ring[at + _ENTRY] &= 255 - _AGAIN
+        client.stats.sent += 1
+    ring[at] = 0 if state == _PUBLISH else state & ~_AGAIN  # 31-4.1-Q0
+    client._out = ring
+    client._left = ring[at + 1] << 8 | ring[at + 2]
+    client._at = at + _ENTRY
+
+
+# What a stream may raise; Mbed TLS's errors come as OSError and as ValueError.
+_STREAM_ERRORS = (OSError, ValueError, MemoryError)
+
+
+def _lose(client, error):
+    # What the stream raised ends it, unless it is just still connecting; so does what the store
+    # raised, since what was read may not be answered.  Ctrl-C: who knows what went out.
+    if client._is_present is not None or (getattr(error, "errno", 0) or 0) not in _CONNECTING:
+        _close(client)
+        client._error = error
+    if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
+        client._error = None
+        raise error
+
+
+def _fail(client, code):
+    # After an error the stream is always closed.
+    client._error = code  # with the heap locked there is no room, and poll() tells later
+    _close(client)
+    _tell(client)
+
+
+def _tell(client):
+    # Raise what closed the connection.
+    raise _error_of(client, client._error or _CLOSED)
+
+
+def _error_of(client, cause):
+    # -> the MQTTError for a code, or for what the stream raised.
+    place = client._address, client.level, client._is_present is None
+    if isinstance(cause, int):
+        return MQTTError(cause, None, place if place[2] else None)
+    return MQTTError(_NETWORK, cause, place)
+
+
+def _close(client):
+    # What was half read or half written is gone with the stream.
+    stream = client._stream
+    client.is_connected = False
+    client._stream = client._first = client._ping_at = client._request = None
+    # PUBRELs that never went out are owed again.
+    acks = client._acks
+    n = client._at + 3 & ~3 if client._out is acks else 0
+    while n < client._acks_n:
+        if acks[n] & 0xF0 == 0x60:
+            at = client._head
+            while at != client._next:
+                if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
+                    if client._ring[at] == _PUBCOMP:
+                        client._ring[at] = _OWED
+                at = _after(client, at)
+        n += 4
+    client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
+    client._out = acks
+    _rewind(client)
+    if stream:
+        try:
+            stream.close()
+        except OSError:
+            pass
+
+
+def _id_of(client, at):
+    # -> packet id of the entry at `at`.
+    return client._ring[at + 3] << 8 | client._ring[at + 4]
+
+
+# --- what comes -----------------------------------------------------------------------------
+
+
+def _step(client):
+    # Handle the whole packets that are here or, if there is none, read; then write.
+    # -> packets handled.  Entered with the heap locked.
+    heap_unlock()
+    if client._is_busy:
+        raise MQTTError(_BUSY)
+    client._now = now = ticks_ms()
+    handled = 0
+    if not client._stream:
+        client._rest()
+        return 0
+    try:
+        if client._start != client._end:
+            handled = _take(client)
+        while not handled and _read(client):
+            handled = _take(client)
+        if client._acks_n or client._left or client._first or client._again or client.queued:
+            _pump(client, now)
+        if client._stream and ticks_diff(client._wake, now) <= 0:
+            _tick(client, now)
+    except BaseException as error:
+        if client._is_busy:  # a handler's
+            client._is_busy = False
+            if client._stream:
+                _push(client, now)  # the answers to what came before it
+            raise error
+        if not client._stream:
+            raise error
+        _lose(client, error)
+    return handled
+
+
+def _read(client):
+    # Read once, if something is here -> did anything come?
+    if not client._stream or client._acks_n > 128:
+        return 0
+    into = client._rx
+    have = client._end - client._start
+    n = client.buffer_size + 4
+    if have:
+        # Only what the packet lacks that is here in part.
+        client._message.copy(client._start, have, into)
+        client._start = 0
+        client._end = have
+        into = client._piece
+        if n > client._lacks:
+            n = client._lacks
+        if n > _PIECE:
+            n = _PIECE
+    n = client._stream.readinto(into, n)
+    if n:
+        if have:
+            pack_into("64s", client._rx, have, into)
+        else:
+            client._start = 0
+        client._end = have + n
+    elif n == 0:
+        _fail(client, _CLOSED)
+    return n
+
+
+def _take(client):
+    # Handle the whole packets that are here, as far as there is room for answers -> how many.
+    if client._skip:
+        return _pass_over(client)
+    rx = client._rx
+    handled = 0
+    while client._acks_n < 132:
+        at = client._start
+        pos = at + 2
+        client._lacks = 1
+        if pos > client._end:
+            break
+        size = rx[at + 1]
+        if size > 127:
+            if pos == client._end:
+                break
+            size += (rx[pos] << 7) - 128
+            pos += 1
+        if size > client.buffer_size:
+            handled += _large(client, at)
+            break
+        if pos + size > client._end:
+            client._lacks = pos + size - client._end
+            break
+        client._start = pos + size
+        handled += 1
+        if not client.is_connected:
+            client._handle(rx[at], pos, size)
+            break  # connect() calls no handler
+        if rx[at] & 0xF0 == _PUBLISH:
+            if not client._message.read(rx[at], pos, size, True):
+                _fail(client, _PROTOCOL)
+            _deliver(client, rx[at] >> 1 & 3, True)
+        else:
+            client._handle(rx[at], pos, size)
+    if handled:
+        client._rx_at = client._now
+    return handled
+
+
+def _large(client, at):
+    # A packet larger than the buffer began -> 1 once it is passed over.  31-2.1-LEN
+    rx = client._rx
+    first = rx[at]
+    n = 0
+    for shift in range(0, 28, 7):
+        at += 1
+        if at == client._end:
+            return 0
+        n |= (rx[at] & 127) << shift
+        if rx[at] < 128:
+            break
+    if rx[at] > 127 or first & 0xF0 != _PUBLISH or not client.is_connected:
+        _fail(client, _PROTOCOL)
+    if at + 3 > client._end:
+        client._lacks = at + 3 - client._end
+        return 0
+    if not client._message.read(first, at + 1, n, False):
+        _fail(client, _PROTOCOL)
+    client._start = at + 3
+    client._skip = n - 2
+    return _pass_over(client)
+
+
+def _pass_over(client):
+    # Of a message that is larger than the buffer only the packet id counts -> 1 at its end.
+    message = client._message
+    at = client._start
+    n = client._skip
+    while n and at < client._end:
+        n -= 1
+        if message.qos and 0 <= n - message.payload_len < 2:
+            message.read_id(client._rx[at])
+        at += 1
+    client._start = at
+    client._skip = n
+    if n:
+        client._lacks = n
+        return 0
+    _deliver(client, message.qos, False)
+    return 1
+
+
+def _deliver(client, qos, is_whole):
+    # Hand the message over, and owe its acknowledgement.  MQTT-4.3.2-4, MQTT-4.3.3-8
+    message = client._message
+    packet_id = message.packet_id
+    stats = client.stats
+    if qos:
+        if not packet_id:
+            _fail(client, _PROTOCOL)  # 31-2.4-ID
+        if qos == 2 and not _is_new(client, packet_id):
+            return
+    client._is_busy = True
+    if is_whole:
+        stats.received += 1
+        if client.on_message:
+            client.on_message(message)
+    else:
+        stats.oversize += 1
+        if client.on_oversize:
+            client.on_oversize(message.topic_len, message.payload_len)
+    client._is_busy = False
+    if qos and client._stream:
+        if qos == 2:
+            _hold(client, packet_id, client._now)
+            if client._store:
+                client._store.note(_PUBLISH, packet_id)
+        _owe(client, qos + 3 << 4, packet_id)
+    if not (is_whole or client.on_oversize):
+        # Acknowledged, or it would come for ever; but nobody may overlook it.
+        client._is_busy = True  # as a handler's error
+        raise MQTTError(_TOO_LARGE, message.payload_len)
+
+
+def _is_new(client, packet_id):
+    # Is a QoS 2 message to be handed over?  Else it is answered here, or not taken.
+    k = _set_of(client, packet_id)
+    if k >= 0 and client._held[k + 1] >> packet_id % _SET & 1:  # MQTT-4.3.3-10
+        client.stats.duplicates += 1
+        if client._store:
+            client._store.note(_PUBLISH, packet_id)
+        _owe(client, _PUBREC, packet_id)
+        return False
+    if (
+        client._is_starved
+        or client._held_n >= client._places
+        or k < 0 and client._held_end == _len(client._held)
+    ):
+        # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
+        # it would come out of its order.  When all places are free, the connection ends.
+        client._is_starved = True
+        client._wake = client._now
+        client.stats.refused += 1
+        return False
+    return True
+
+
+def _set_of(client, packet_id):
+    # -> place of the id's set in _held, -1 for none.  The newest first: it is mostly that one.
+    held = client._held
+    k = client._held_end
+    packet_id //= _SET
+    while k:
+        k -= 3
+        if held[k] == packet_id:
+            return k
+    return -1
+
+
+def _hold(client, packet_id, now):
+    held = client._held
+    k = _set_of(client, packet_id)
+    if k < 0:
+        k = client._held_end
+        client._held_end = k + 3
+        held[k] = packet_id // _SET
+        held[k + 1] = 0
+    held[k + 1] |= 1 << packet_id % _SET
+    held[k + 2] = now
+    client._held_n += 1
+
+
+def _unhold(client, packet_id):
+    # MQTT-4.3.3-12: from now on the id is a new message; an unknown id changes nothing.
+    held = client._held
+    k = _set_of(client, packet_id)
+    if k < 0 or not held[k + 1] >> packet_id % _SET & 1:
+        return
+    if client._store:
+        client._store.note(_PUBREL, packet_id)  # if it raises, the id is still held
+    held[k + 1] ^= 1 << packet_id % _SET
+    client._held_n -= 1
+    if not held[k + 1]:
+        client._held_end -= 3
+        while k < client._held_end:
+            held[k] = held[k + 3]
+            k += 1
+
+
+def _on_pubrel(client, packet_id):
+    _unhold(client, packet_id)
+    _owe(client, _PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
+    if client._is_starved:
+        client._wake = client._now
+
+
+def _expire_held(client, now):
+    # RT-AWAITREL-T: forget the oldest set when it waited so long since it grew.
+    while client._held_n and ticks_diff(now, client._held[2]) >= client._held_ms:
+        packet_id = client._held[0] * _SET
+        for k in range(packet_id, packet_id + _SET):
+            _unhold(client, k)
+
+
+def _on_request_ack(client, first, number, at, n):
+    # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
+    request = client._request
+    if not request or number != client._asked_id:
+        return  # it answers no request of this connection
+    codes = request[3]
+    if (first ^ request[1][0]) & 0xF0 != 0x10 or n != _len(codes):
+        _fail(client, _PROTOCOL)
+    for n in range(_len(codes)):
+        codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
+    client._request = None
+    client._moved_at = client._now
+    client._tries = 0
+    client._known = client._asked
+    _ask_next(client)
+
+
+def _ask_next(client):
+    # Filters that the broker may not know are sent, one by one.
+    if client._asked < _len(client._filters):
+        client._asked += 1
+        _begin_request(client, client._filters[client._asked - 1])
+
+
+def _begin_request(client, request):
+    whole = request[1]
+    client._id = client._asked_id = n = client._id % 65535 + 1
+    whole[0] &= 255 - _AGAIN  # of another connection
+    whole[request[2]] = n >> 8
+    whole[request[2] + 1] = n & 255
+    client._request = request
+    client._first = whole
+    if client.inflight == client._again:
+        client._moved_at = client._now
+    client._wake = client._now
+
+
+# --- time -----------------------------------------------------------------------------------
+
+
+def _tick(client, now):
+    # Do what is due, and find out when something is again.
+    _expire_held(client, now)
+    if client._left:
+        client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
+        if ticks_diff(now, client._tx_at) >= client._timeout_ms:
+            _fail(client, _TIMEOUT)  # the stream takes nothing
+    elif client._is_starved and not (client._held_n or client._acks_n):
+        client._is_starved = False
+        _fail(client, _AWAITING_REL)
+    else:
+        if _retry_in(client, now, 1) <= 0:
+            if client._tries < 6:
+                client._tries += 1
+            client._moved_at = now
+            _rewind(client)
+            if client._request and not client._first:
+                client._first = client._request[1]
+                if client.level < 4:
+                    client._first[0] |= _AGAIN  # 31-2.1-DUP, RT-OBJECTS
+        if _ping_in(client, now, 1) <= 0:
+            if client._ping_at is not None:
+                _fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT
+            client.ping()
+        _pump(client, now)
+    # None that begins to be timed later is due before this.
+    due = min(client._retry_ms or _DAY_MS, client._held_ms)
+    client._wake = ticks_add(now, max(0, _due_in(client, now, due)))
+
+
+def _due_in(client, now, most):
+    # Milliseconds until _tick() has work, `most` at most.
+    if client._left:
+        return min(most, client._timeout_ms - ticks_diff(now, client._tx_at))
+    if client._held_n:
+        most = min(most, client._held_ms - ticks_diff(now, client._held[2]))
+    return _retry_in(client, now, _ping_in(client, now, most))
+
+
+def _retry_in(client, now, most):
+    # 31-4.2-RETRY: the time-out doubles with each try that brings nothing.
+    if client._retry_ms and (client.inflight > client._again or client._request):
+        return min(most, (client._retry_ms << client._tries) - ticks_diff(now, client._moved_at))
+    return most
+
+
+def _ping_in(client, now, most):
+    # Until PINGREQ is due or, after one, its answer is overdue.
+    if not client.keepalive:
+        return most
+    if client._ping_at is not None:
+        return min(most, client.keepalive * 1000 - ticks_diff(now, client._ping_at))
+    # Silence counts in both directions: a link that only sends may be dead.
+    now = max(ticks_diff(now, client._tx_at), ticks_diff(now, client._rx_at))
+    return min(most, client.keepalive * 750 - now)
+
+
+# --- connecting -----------------------------------------------------------------------------
+
+
+def _begin(client, clean, packet, stream):
+    # Open a stream, on which the packet CONNECT goes first.
+    client._rest()
+    client._is_clean = clean
+    client._error = client._is_present = None
+    try:
+        stream = stream or (client._opener or client._open)()
+    except _STREAM_ERRORS as error:
+        if isinstance(error, MQTTError):
+            raise
+        raise _error_of(client, error)
+    client._stream = _check_stream(stream)
+    client._first = packet
+    client._is_renewed = not clean
+    if clean and client._store:
+        client._store.renew(True)  # before CONNECT leaves
+    client._rx_at = client._tx_at = ticks_ms()
+
+
+def _advance(client):
+    # Go on with an open connection -> did the broker accept it?
+    now = ticks_ms()
+    _push(client, now)
+    if client._at and not client._is_renewed:
+        # CONNECT leaves, and with it the old session, even if no CONNACK comes.
+        client._is_renewed = client._was_clean = True
+        _renew(client)
+    heap_lock()
+    _step(client)
+    if client._error:
+        _tell(client)
+    if not client.is_connected and ticks_diff(now, client._rx_at) >= client._timeout_ms:
+        _fail(client, _TIMEOUT)  # 31-3.1-CONNACK
+    return client.is_connected
+
+
+def _renew(client):
+    # A new session: all in flight is sent again as new, no id is held, no filter known.
+    ring = client._ring
+    at = client._head
+    while at != client._tail:
+        state = ring[at] & 0xF0
+        ring[at] = _PUBREC if state > _PUBREC else state
+        at = _after(client, at)
+    client.queued += client.inflight
+    client.inflight = client._again = client._held_n = client._held_end = client._known = 0
+    client._is_starved = False
+
+
+class MQTTError(OSError):
+    """`code`: a number with a name in the package, or the broker's own, 1 to 255.  `errno`: the
+    system's number, if it was the system that failed, else None."""
+
+    def __init__(self, code, cause=None, place=None):
+        super().__init__(code)
+        self.errno = None
+        if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
+            self.errno = cause.args[0]
+        self.code = code
+        self._about = cause, place  # for `errors`, which makes the text when somebody reads it
+
+    def __str__(self):
+        from .errors import text_of
+
+        return text_of(self, *self._about)
+
+    __repr__ = __str__  # what MicroPython shows in a traceback
 
 
 def __getattr__(name):
-    """`Journal`, `FileBlockDevice`, the names of the error codes, and modules."""
-    # "from . import x" would ask here again.
-    if name == "Journal":
-        from .journal import Journal as found
-    elif name == "FileBlockDevice":
-        from .fileblockdevice import FileBlockDevice as found
-    else:
-        try:
-            return getattr(errors, name)
-        except AttributeError:
-            if name[0] == "_":
-                raise
-        # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
-        found = "umqtt31." + name
-        try:
-            __import__(found)
-        except ImportError:
+    # What is loaded when it is asked for: `Journal`, names of codes, modules.
+    from .errors import find
+
+    return find(name)
+
+
+def check_range(name, value, least, most):
+    """Raise TypeError unless `value` is an int, ValueError unless `least <= value <= most`."""
+    if not isinstance(value, int):
+        raise TypeError("%s must be an int, not %r" % (name, value))
+    if not least <= value <= most:
+        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
+
+
+def _complaint(what, value):
+    from .errors import complaint
+
+    return complaint(what, value)
+
+
+def as_bytes(name, value):
+    """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
+    if value.__class__ is bytes or value.__class__ is bytearray:
+        return value
+    if value.__class__ is _str:
+        return value.encode()
+    try:
+        return bytes(memoryview(value))  # an array, whatever its elements
+    except TypeError:
+        raise TypeError("%s must be bytes or str, not %r" % (name, value))
+
+
+def as_text(name, value):
+    """`as_bytes()` of what has to be a text: UTF-8 without NUL, or ValueError naming `name`."""
+    try:
+        value = bytes(as_bytes(name, value))
+        for char in _str(value, "utf-8"):
+            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates and C0 80 are UTF-8.
+            if char == "\0" or "\ud7ff" < char < "\ue000":
+                break
+        else:
+            return value
+    except UnicodeError:
+        pass
+    raise ValueError("%s must be UTF-8 without NUL" % name)
+
+
+def _as_filter(topic):
+    # `topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER
+    topic = as_text("topic", topic)
+    is_wrong = not topic or _len(topic) > 65535 or b"#/" in topic
+    for level in topic.split(b"/"):
+        if _len(level) > 1 and (35 in level or 43 in level):
+            is_wrong = True
+    if is_wrong:
+        raise _complaint("filter", topic)
+    return topic
+
+
+def string(value):
+    """Bytes behind their length."""
+    return _len(value).to_bytes(2, "big") + value
+
+
+def packet(first, body):
+    """A whole packet, as a new bytearray."""
+    head = bytearray((first,))
+    n = _len(body)
+    while n > 127:
+        head.append(n & 127 | 128)
+        n >>= 7
+    head.append(n)
+    return head + body
+
+
+class Stats:
+    """Counters since the client was made; also `stats["sent"]`.
+
+    `sent`: messages sent for the first time; `received`: handed over; `retried`: PUBLISH and
+    PUBREL sent again; `duplicates`: QoS 2 repetitions kept from the handler; `strays`:
+    acknowledgements of nothing in flight; `dropped`: given up, each told to on_drop; `oversize`:
+    larger than the buffer; `refused`: beyond max_awaiting_rel; `reconnects`; `pings`.
+    """
+
+    def __init__(self):
+        self.sent = self.received = self.retried = self.duplicates = self.strays = 0
+        self.dropped = self.oversize = self.refused = self.reconnects = self.pings = 0
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
+    def __repr__(self):
+        from .errors import show
+
+        return show(self)
+
+
+class Message:
+    """A received message, seen in place and valid until the handler returns: `qos`,
+    `packet_id` (0 at QoS 0), `retain`, `dup`, `topic_len`, `payload_len`; `message[i]` is byte
+    `i` of the payload.  Only `topic` and `payload` allocate."""
+
+    def __init__(self, buf):
+        self._buf = buf
+        self._copier = BytesIO(_len(buf))
+        self.topic_len = self.payload_len = self._topic = self._payload = 0
+        self.qos = self.packet_id = self.retain = self.dup = 0
+
+    __repr__ = Stats.__repr__
+
+    def read(self, first, at, n, is_whole):
+        """For the client: decode a PUBLISH whose body of `n` bytes begins at `at`; if not
+        `is_whole`, only its topic's length is here -> is it well formed?"""
+        rx = self._buf
+        self.retain = first & 1 > 0
+        self.dup = first & _AGAIN > 0
+        self.qos = first >> 1 & 3
+        packet_id = 0
+        self.topic_len = topic_len = rx[at] << 8 | rx[at + 1]
+        self._topic = at = at + 2
+        n -= topic_len + 2
+        if is_whole and n >= 0:
+            at += topic_len
+            # 31-4-WILD: no message has a name with wildcards.
+            if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
+                return False
+        if first & 6:
+            n -= 2
+            if is_whole and n >= 0:
+                packet_id = rx[at] << 8 | rx[at + 1]
+                at += 2
+        self.packet_id = packet_id
+        self._payload = at
+        self.payload_len = n
+        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
+        return n >= 0 and topic_len > 0 and first & 6 != 6 and first & 14 != 8
+
+    def read_id(self, byte):
+        """For the client: of a message that is not whole the next byte of its packet id came."""
+        self.packet_id = self.packet_id << 8 | byte
+
+    def __getattr__(self, name):
+        if name == "topic":
+            at = self._topic
+            n = self.topic_len
+        elif name == "payload":
+            at = self._payload
+            n = self.payload_len
+        else:
             raise AttributeError(name)
-        found = sys.modules[found]
-    return found
+        return bytes(self._buf[at : at + n])
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.payload_len:
+            raise IndexError("payload has %d bytes" % self.payload_len)
+        return self._buf[self._payload + index]
+
+    def topic_is(self, name):
+        """Is the topic just `name`, bytes or str?"""
+        buf = self._buf
+        if name.__class__ is _str:
+            name = name.encode()
+        if self.topic_len != _len(name):
+            return False
+        at = self._topic
+        for byte in name:
+            if buf[at] != byte:
+                return False
+            at += 1
+        return True
+
+    def matches(self, pattern):
+        """Does the topic match the filter `pattern`, bytes or str?"""
+        if pattern.__class__ is _str:
+            pattern = pattern.encode()
+        return matches(pattern, self._buf, self._topic, self.topic_len)
+
+    def topic_into(self, target):
+        """Copy the topic to the start of `target` -> bytes copied (what fits)."""
+        return self.copy(self._topic, self.topic_len, target)
+
+    def payload_into(self, target):
+        """Copy the payload to the start of `target` -> bytes copied (what fits)."""
+        return self.copy(self._payload, self.payload_len, target)
+
+    def copy(self, at, n, target):
+        """Copy `n` bytes of the buffer from `at` on, as topic_into()."""
+        # From the middle of a buffer only a stream copies without a slice.
+        copier = self._copier
+        copier.seek(0)
+        copier.write(self._buf, at, n)
+        copier.seek(0)
+        if n > _len(target):
+            n = _len(target)
+        return copier.readinto(target, n) if n else 0
+
+
+def matches(pattern, buf, at, n):
+    """Does the topic of `n` bytes at `at` of `buf` match the filter `pattern` (bytes)?"""
+    end = at + n
+    # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
+    if n and buf[at] == 36 and pattern[0] != 36:
+        return False
+    for char in pattern:
+        if char == 35:
+            return True
+        if char == 43:
+            while at < end and buf[at] != 47:
+                at += 1
+        elif at < end and buf[at] == char or at == end and char == 47:
+            at += 1  # behind the end only # may follow: a/# takes a itself
+        else:
+            return False
+    return at == end
+
+
+# --- hooks ----------------------------------------------------------------------------------
+#
+# What options use, and nothing else of the core.
+#
+# A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
+# state, size, packet id, packet.
+#
+#   open(client_id, level, buffer_size, most, hold) -> (entries, sent, packet_id, was_clean)
+#       Once, from the constructor.  `most`: messages that may be kept at once.  hold(packet_id) is
+#       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
+#       of these may have been sent, the packet id that was used last (0: none), and whether the
+#       session before ends with its connection.
+#   put(ring, at, n, is_online) -> is there room?
+#       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
+#       commit() with group commit.  `is_online`: its packet may go out before anything else is
+#       told.
+#   fetch(ring, at) -> n
+#       Write the oldest entry that was not fetched, nor put while it found room in the ring, to
+#       `at`.  Its state has _AGAIN if it may have been sent; it is 0 if it is no longer what was
+#       put.
+#   note(first, packet_id)
+#       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
+#       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every
+#       message may have been sent.
+#   renew(is_clean)
+#       A new session: no message was sent in it, none has seen PUBREC, no id is held.
+#   commit()
+#       Make all so far durable; a packet that must not overtake its record is written after it.
+#   sync()
+#       As commit(), and what may be written later, too: before a planned switch-off.
+#
+# All may raise MQTTError (JOURNAL); then nothing has changed.

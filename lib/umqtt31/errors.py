@@ -1,46 +1,146 @@
-"""MQTTError: one exception for everything that is not a caller's slip.
+"""What errors are called and what they say to a person: what happened, what to do.
 
-Bad arguments raise ValueError or TypeError before anything is sent or stored;
-all else is an MQTTError, which is an OSError, so that code written for other
-clients, which catches OSError to reconnect, goes on working.
+On a good day no board needs this module: it is loaded when an error is shown, when a program
+asks the package for a name, or when an argument is refused.
 """
 
+import sys
 
-class MQTTError(OSError):
-    """`code`: one of the numbers in `codes`, or the broker's return code 6 to 255.
-    `errno`: the system's number, if it was the system that failed, else None."""
+# 1 to 255 are the broker's own words: the return code of CONNACK (MQTT 3.1 §3.2).
+REFUSED_VERSION = 1
+REFUSED_CLIENT_ID = 2
+REFUSED_UNAVAILABLE = 3
+REFUSED_CREDENTIALS = 4
+REFUSED_NOT_AUTHORIZED = 5
 
-    def __init__(self, code, text=None, errno=None):
-        if not text:
-            try:
-                from .codes import text_of
+NETWORK = 256
+TIMEOUT = 257
+CLOSED = 258
+PROTOCOL = 259
+TOO_LARGE = 260
+FULL = 261
+JOURNAL = 262
+BUSY = 263
+AWAITING_REL = 264
+REFUSED_FILTER = 265
 
-                text = text_of(code)
-            except MemoryError:
-                text = "error %d" % code
-        if errno is None:
-            super().__init__(text)
-        else:
-            super().__init__(errno, text)
-        self.errno = errno
-        self.code = code
-
-    def __str__(self):
-        # Else MicroPython shows a broker's 5 as the system's EIO.
-        return str(self.args[-1])
-
-
-def number_of(error):
-    """-> the system's number of an OSError, None if there is none."""
-    args = error.args
-    return args[0] if args and isinstance(error, OSError) and isinstance(args[0], int) else None
+_TEXTS = {
+    1: "broker refused this version of MQTT: try another level",
+    2: "broker refused the client id: use another one of 1 to 23 characters",
+    3: "broker unavailable: try again later",
+    4: "broker refused user name or password: check both",
+    5: "broker says not authorized: check user name, password and the broker's access rules",
+    256: "no network connection to the broker: check address, port and link",
+    257: "no answer in time: reconnect()",
+    258: "no connection, or the broker closed it: connect() or reconnect()",
+    259: "broker broke the protocol: reconnect()",
+    260: "larger than buffer_size: send less or raise buffer_size",
+    261: "queue full: poll() until there is room",
+    262: "journal unusable: check the block device",
+    263: "already inside this client: call it from one task, not from a handler",
+    264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
+    265: "broker refused to subscribe: check its access rules",
+}
 
 
-def __getattr__(name):
-    """The codes by name: CLOSED, FULL …, see `codes`."""
-    # "from . import codes" would ask the package for the name, which asks here.
-    from .codes import NAMES
+def text_of(error, cause, place):
+    """-> the text of an MQTTError.  `cause`: what the stream raised, a text, or what the core
+    knows; `place`: ((server, port, SSLContext), level, was it still connecting), or None."""
+    code = error.code
+    if isinstance(cause, str):
+        return cause
+    if code == NETWORK and place:
+        return _lost(error, cause, *place)
+    if code == TOO_LARGE and cause:
+        return (
+            "a message of %d bytes came, larger than buffer_size: raise it or set on_oversize"
+            % cause
+        )
+    if code == REFUSED_FILTER and cause:
+        return "broker refused %r: %s" % (cause[0], text_of_code(cause[1] | 128))
+    text = text_of_code(code)
+    if not place:
+        return text
+    (server, port, _), level, _ = place
+    if code == REFUSED_VERSION or code == CLOSED:
+        text = "broker %s CONNECT of MQTT %s: if it does not speak that, try level=%d%s" % (
+            "refused the" if code == 1 else "closed the connection on the",
+            ("3.1", "3.1.1", "5")[level - 3],
+            3 if level == 4 else 4,
+            "" if code == 1 or place[0][2] else ", or ssl=True if this is a TLS port",
+        )
+    elif code == TIMEOUT:
+        text = "no answer in time: reconnect(), or is it no MQTT port, or one with TLS?"
+    return "%s (%s port %d)" % (text, server, port)
 
-    if name in NAMES:
-        return NAMES[name]
-    raise AttributeError(name)
+
+def text_of_code(code):
+    """-> the text of an error code."""
+    text = _TEXTS.get(code)
+    if not text and 127 < code < 256:
+        from .reasons import TEXTS
+
+        text = code in TEXTS and "%s (reason %d)" % (TEXTS[code], code)
+    return text or "broker refused: %d" % code
+
+
+def _lost(error, cause, address, level, is_new):
+    server, port, context = address
+    if context:
+        from .tls import text_of as text_of_tls
+
+        cause = text_of_tls(cause, server if is_new else None)
+    elif error.errno in (-2, -3, -5, 8):  # of getaddrinfo(): the unix port's, macOS's
+        cause = "name %s is not known" % server
+    text = "connection to the broker %s port %d lost: %s"
+    if is_new:
+        text = "cannot reach the broker %s port %d (check both): %s"
+    return text % (server, port, cause)
+
+
+def complaint(what, value):
+    """-> the exception for an argument that the core refuses."""
+    if what == "option":
+        name = sorted(value)[0]
+        module = "v5" if name == "properties" else "queueing"
+        if name in ("overflow", "mqueue_store_qos0", "ordered"):
+            return TypeError("%s needs MQTTClient of umqtt31.%s" % (name, module))
+        return TypeError("unexpected argument %s" % name)
+    shown = value if len(value) < 80 else value[:80] + b"..."
+    return ValueError("not a valid topic %s: %r" % ("name" if what == "topic" else what, shown))
+
+
+def show(value):
+    """-> what print() says of a Message or of Stats."""
+    if hasattr(value, "topic_len"):
+        return "%r: %r (QoS %d%s)" % (
+            value.topic, value.payload, value.qos, ", retained" if value.retain else ""
+        )  # fmt: skip
+    return ", ".join("%s %d" % (name, value[name]) for name in _COUNTERS)
+
+
+_COUNTERS = (
+    "sent", "received", "retried", "duplicates", "strays",
+    "dropped", "oversize", "refused", "reconnects", "pings",
+)  # fmt: skip
+
+
+def find(name):
+    """-> what the package has under this name: a class or a module of an option, a code."""
+    if name == "Journal":
+        from .journal import Journal as found
+    elif name == "FileBlockDevice":
+        from .fileblockdevice import FileBlockDevice as found
+    elif name[0] != "_" and name in globals() and name.upper() == name:
+        found = globals()[name]
+    else:
+        if name[0] == "_":
+            raise AttributeError(name)
+        # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
+        found = "umqtt31." + name
+        try:
+            __import__(found)
+        except ImportError:
+            raise AttributeError(name)
+        found = sys.modules[found]
+    return found
