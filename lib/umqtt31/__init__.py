@@ -159,10 +159,10 @@ class MQTTClient:
             ("client_id", _len(_str(client_id, "utf-8")), level == 3, longest),
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
-            ("buffer_size", buffer_size, 16, 65535),
+            ("buffer_size", buffer_size, 16, 16383),
             ("queue_bytes", queue_bytes, 0, 1 << 28),
-            ("max_inflight", max_inflight, 1, 65534),
-            ("max_mqueue_len", max_mqueue_len, 0, 65534 - max_inflight),
+            ("max_inflight", max_inflight, 1, 32767),
+            ("max_mqueue_len", max_mqueue_len, 0, 32767),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
             ("await_rel_timeout", await_rel_timeout, 1, 86400),
             ("retry_interval", retry_interval, 0, 3600),
@@ -202,7 +202,7 @@ class MQTTClient:
         self.inflight = self.queued = self._again = self._behind = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
-        self._valid = None  # the topic that was found valid last, and its length
+        self._valid = self  # the topic that was found valid last, and its length
         self._topic_len = 0
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
@@ -313,7 +313,7 @@ class MQTTClient:
         while True:
             heap_lock()
             handled = _step(self)
-            if not self.is_connected:
+            if not self.is_connected and (self._error or not handled):
                 _tell(self)
             if handled or timeout_ms <= 0:
                 return handled
@@ -337,12 +337,12 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
-        elif first > 0x8F and first < 0xC0 and n > 1:
+        elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
-        elif n != 2 or not number or first < _PUBACK or first > 0x7F:
+        elif n != 2 or not (number and _PUBACK <= first < 0x80):
             _fail(self, _PROTOCOL)
         elif first & 0xF0 == 0x60:
             _on_pubrel(self, number)
@@ -356,15 +356,14 @@ class MQTTClient:
 
         What arrives meanwhile waits.  At most a day.
         """
-        wake = self._wake
+        now = ticks_ms()
         if self.is_connected:
             if self._left or self._acks_n or self._first or _has_next(self):
                 return 0
-        elif self._stream or self._try_at is None:
+            return max(0, _due_in(self, now, _DAY_MS))
+        if self._stream or self._try_at is None:
             return 0
-        else:
-            wake = self._try_at
-        return max(0, ticks_diff(wake, ticks_ms()))
+        return max(0, ticks_diff(self._try_at, now))
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
@@ -624,11 +623,11 @@ class MQTTClient:
         if self._is_busy:
             raise MQTTError(_BUSY)
         request, alone = self._make_requests(first, topics)
-        if not self.is_connected:
-            raise MQTTError(_CLOSED)
         start = ticks_ms()
         is_asked = False
         while True:
+            if not self.is_connected:
+                _tell(self)
             if not self._request:
                 if is_asked:
                     return self._granted(request)
@@ -695,10 +694,10 @@ class MQTTClient:
 def _check(client, topic):
     # -> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD
     name = as_text("topic", topic)
-    if not 0 < _len(name) < 65536 or 35 in name or 43 in name:
+    if not 0 < _len(name) < 32768 or 35 in name or 43 in name:
         raise _complaint("topic", name)
     client._topic_len = _len(name)
-    client._valid = topic if topic.__class__ is bytes else None
+    client._valid = topic if topic.__class__ is bytes else client
     return name
 
 
@@ -719,10 +718,8 @@ def _accept(client, topic, msg, retain, qos):
     if n > 127:
         size += 1
         form = client._long
-        if n > 16383:
-            return -_TOO_LARGE
         n = (n & 127 | 128) << 8 | n >> 7
-    if size > client.buffer_size:
+    if size > client.buffer_size:  # which two bytes of length are enough for
         return -_TOO_LARGE
     if qos:
         if client.queued >= client._most_queued and (
@@ -787,7 +784,8 @@ def _send(client, at, after, packet_id):
         client.queued = 0
         client._next = after
         if not client.inflight:
-            client._moved_at = client._wake = ticks_ms()
+            client._moved_at = None  # timed from the next poll() on
+            client._wake = client._now
         client.inflight += 1
         if client._store:
             client._store.commit()
@@ -962,7 +960,7 @@ def _release(client):
     # 31-4.3-STAGE: PUBRELs leave in the order of the PUBLISHes, as far as there is room.
     ring = client._ring
     at = client._rec
-    while at != client._next and ring[at] != _PUBREC and client._acks_n < 128:
+    while at != client._next and ring[at] != _PUBREC and client._acks_n < 132:
         if ring[at] & 0xF0 == _OWED:
             _release_one(client, at)
         at = _after(client, at)
@@ -1177,8 +1175,9 @@ def _step(client):
     try:
         if client._start != client._end:
             handled = _take(client)
-        while not handled and _read(client):
-            handled = _take(client)
+        # Bounded, so that a flood cannot keep the program from its own work.
+        while handled < 64 and _read(client):
+            handled += _take(client)
         if client._acks_n or client._left or client._first or client._again or client.queued:
             _pump(client, now)
         if client._stream and ticks_diff(client._wake, now) <= 0:
@@ -1197,7 +1196,7 @@ def _step(client):
 
 def _read(client):
     # Read once, if something is here -> did anything come?
-    if not client._stream or client._acks_n > 128:
+    if not client._stream or client._acks_n > 131:
         return 0
     into = client._rx
     have = client._end - client._start
@@ -1501,6 +1500,8 @@ def _due_in(client, now, most):
 def _retry_in(client, now, most):
     # 31-4.2-RETRY: the time-out doubles with each try that brings nothing.
     if client._retry_ms and (client.inflight > client._again or client._request):
+        if client._moved_at is None:
+            client._moved_at = now
         return min(most, (client._retry_ms << client._tries) - ticks_diff(now, client._moved_at))
     return most
 
@@ -1633,7 +1634,7 @@ def as_text(name, value):
             return value
     except UnicodeError:
         pass
-    raise ValueError("%s must be UTF-8 without NUL" % name)
+    raise _complaint(name, value)
 
 
 def _as_filter(topic):

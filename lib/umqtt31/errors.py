@@ -106,8 +106,10 @@ def complaint(what, value):
         if name in ("overflow", "mqueue_store_qos0", "ordered"):
             return TypeError("%s needs MQTTClient of umqtt31.%s" % (name, module))
         return TypeError("unexpected argument %s" % name)
+    if what != "topic" and what != "filter":
+        return ValueError("%s must be UTF-8 without NUL" % what)
     shown = value if len(value) < 80 else value[:80] + b"..."
-    return ValueError("not a valid topic %s: %r" % ("name" if what == "topic" else what, shown))
+    return ValueError("not a valid %s: %r" % (what, shown))
 
 
 def show(value):

@@ -17,9 +17,9 @@ from struct import pack_into
 
 from micropython import const, heap_lock, heap_unlock
 
-from .errors import MQTTError
+from . import MQTTError
 from .ring import Ring
-from .runs import Runs
+Runs = None
 
 # An entry: kind with QoS and flags, number, packet id, length, packet.
 _ENTRY = const(0x80)

@@ -12,7 +12,7 @@ from struct import pack
 
 from micropython import const
 
-from .errors import MQTTError
+from . import MQTTError
 from .ring import FORMAT_VERSION
 
 _JOURNAL = const(262)

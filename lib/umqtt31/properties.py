@@ -10,8 +10,8 @@ reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2
 
 from micropython import const, heap_lock, heap_unlock
 
-from .packet import as_bytes, string
-from .topic import check as check_topic
+from . import as_bytes, string
+check_topic = None
 
 # How a value is written: a number in so many bytes, or one of these.
 _VARIABLE = const(3)

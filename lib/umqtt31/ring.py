@@ -14,7 +14,7 @@ from struct import pack_into
 
 from micropython import const, heap_lock, heap_unlock
 
-from .errors import MQTTError
+from . import MQTTError
 
 FORMAT_VERSION = 2
 
