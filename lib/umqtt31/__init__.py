@@ -122,7 +122,10 @@ class MQTTClient:
     on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
-    _section = b""  # properties of a PUBLISH, behind their length
+    # Properties behind their length, and what is added to CONNECT and said at the end.
+    _section = _request_section = _connect_section = _will_section = b""
+    _goodbye = b"\xe0\0"
+    _most_options = 2  # of a filter: its QoS
 
     def __init__(
         self,
@@ -148,7 +151,7 @@ class MQTTClient:
         **options
     ):
         if options:
-            raise _complaint("option", options)
+            raise _complaint("option", sorted(options)[0])
         check_range("level", level, 3, _len(LEVELS) + 2)
         begin, longest, retry = LEVELS[level]
         client_id = as_text("client_id", client_id)
@@ -211,7 +214,7 @@ class MQTTClient:
         # What comes.
         self._rx = bytearray(buffer_size + 5 + _PIECE)
         self._piece = bytearray(_PIECE)
-        self._message = self._new_message(self._rx)
+        self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
         self._lacks = 0  # bytes that the packet at its start lacks at least
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
@@ -230,17 +233,14 @@ class MQTTClient:
         self._fails = self._tries = 0
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
-        # Subscriptions as requests, see _make_request(); the broker knows so many of them.
-        self._filters = []
-        self._known = self._asked = self._asked_id = 0
-        self._request = None  # the one that waits for its answer
+        self._filters = []  # what is subscribed to: (filter, as it is sent)
+        self._is_told = False  # does the broker know them?
+        self._request = None  # the one that waits for its answer, see _make_request()
+        self._request_id = 0
         self._store = store
         self._old = 0  # entries of an earlier life in the store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
-
-    def _new_message(self, buf):
-        return Message(buf)
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
@@ -269,9 +269,8 @@ class MQTTClient:
         check_range("keepalive, as a will needs one,", self.keepalive, 1, 65535)
         check_range("qos", qos, 0, 2)
         msg = as_bytes("msg", msg)
-        if self.level < 4:
-            for byte in msg:
-                check_range("will message: byte", byte, 0, 127)
+        if self.level < 4 and msg:
+            check_range("will message: byte", max(msg), 0, 127)
         self._will = _check(self, topic), msg, 4 | qos << 3 | bool(retain) << 5
 
     # --- messages out -----------------------------------------------------------------------
@@ -360,7 +359,7 @@ class MQTTClient:
         if self.is_connected:
             if self._left or self._acks_n or self._first or _has_next(self):
                 return 0
-            return max(0, _due_in(self, now, _DAY_MS))
+            return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
             return 0
         return max(0, ticks_diff(self._try_at, now))
@@ -419,7 +418,15 @@ class MQTTClient:
                 if self._stream:
                     _advance(self)
                 else:
-                    pause_ms = self._pause()
+                    self._rest()
+                    now = ticks_ms()
+                    if self._try_at is None:
+                        # Full jitter: a fleet that lost its broker must not come back at once.
+                        pause_ms = min(1000 << self._fails, self._pause_ms) + 1
+                        self._try_at = ticks_add(now, random.getrandbits(24) % pause_ms)
+                        if self._fails < 12:
+                            self._fails += 1
+                    pause_ms = ticks_diff(self._try_at, now)
                     if pause_ms <= 0:
                         self._try_at = None
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
@@ -435,18 +442,6 @@ class MQTTClient:
             sleep_ms(min(max(pause_ms, 1), left_ms))
         return self.is_connected
 
-    def _pause(self):
-        # -> milliseconds until the next attempt to connect.
-        self._rest()
-        now = ticks_ms()
-        if self._try_at is None:
-            # Full jitter: a fleet that lost its broker must not come back at once.
-            most = min(1000 << self._fails, self._pause_ms)
-            self._try_at = ticks_add(now, random.getrandbits(24) % (most + 1))
-            if self._fails < 12:
-                self._fails += 1
-        return ticks_diff(self._try_at, now)
-
     def _rest(self):
         # All that there is to do without a connection.
         if self._store:
@@ -457,11 +452,11 @@ class MQTTClient:
         # -> CONNECT, 31-3.1; raises where it cannot be sent.
         begin, client_id, user, password = self._identity
         flags = clean << 1
-        body = self._connect_properties() + string(client_id)
+        body = self._connect_section + string(client_id)
         if not (client_id or clean or self.level > 4):
             raise ValueError("an empty client_id needs clean_session=True")
         if self._will:
-            body += self._will_section() + string(self._will[0]) + string(self._will[1])
+            body += self._will_section + string(self._will[0]) + string(self._will[1])
             flags |= self._will[2]
         if user is not None:
             body += string(as_text("user", user))
@@ -470,18 +465,19 @@ class MQTTClient:
             body += string(as_bytes("password", password))
             flags |= 0x40
         n = self.keepalive
-        return self._fit(packet(0x10, begin + bytes((flags, n >> 8, n & 255)) + body))
+        return self._packet(0x10, begin + bytes((flags, n >> 8, n & 255)) + body)
 
-    def _connect_properties(self):
-        return b""
-
-    _will_section = _connect_properties
-
-    def _fit(self, packet):
-        # May CONNECT, SUBSCRIBE or UNSUBSCRIBE be so large?
-        if _len(packet) > self.buffer_size:
+    def _packet(self, first, body):
+        # -> a whole packet, as new bytes; TOO_LARGE if it is larger than the buffer.
+        head = bytearray((first,))
+        n = _len(body)
+        while n > 127:
+            head.append(n & 127 | 128)
+            n >>= 7
+        head.append(n)
+        if _len(head) + _len(body) > self.buffer_size:
             raise MQTTError(_TOO_LARGE)
-        return packet
+        return head + body
 
     def _start_over(self):
         # 31-3.1-CLEAN: the session ends on this side, too.
@@ -565,9 +561,9 @@ class MQTTClient:
         if self._store:
             self._store.note(0x20, 0)
         if not is_present:
-            self._known = 0  # at level 3 the broker cannot say
-        self._asked = self._known
-        _ask_next(self)
+            self._is_told = False  # at level 3 the broker cannot say
+        if self._filters and not self._is_told:
+            _begin_request(self, self._all_filters(self._filters))
 
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""
@@ -587,7 +583,7 @@ class MQTTClient:
             if self.is_connected:
                 self.is_connected = False  # no message goes out any more
                 start = ticks_ms()
-                self._first = self._goodbye()
+                self._first = self._goodbye
                 while self._left or self._acks_n or self._first:
                     _push(self, self._now)
                     if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
@@ -599,9 +595,6 @@ class MQTTClient:
             self._error = None
             if self._store:
                 self._store.sync()
-
-    def _goodbye(self):
-        return b"\xe0\0"
 
     # --- subscriptions ----------------------------------------------------------------------
 
@@ -622,7 +615,9 @@ class MQTTClient:
         # Send a request, and wait for its answer.
         if self._is_busy:
             raise MQTTError(_BUSY)
-        request, alone = self._make_requests(first, topics)
+        request = self._make_request(first, topics)
+        if not self.is_connected:
+            raise MQTTError(_CLOSED)
         start = ticks_ms()
         is_asked = False
         while True:
@@ -632,60 +627,59 @@ class MQTTClient:
                 if is_asked:
                     return self._granted(request)
                 is_asked = True
-                self._send_request(request, alone)
+                self._send_request(request)
             if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 _fail(self, _TIMEOUT)
             self.poll(1)
 
-    def _make_requests(self, first, topics, section=b""):
-        # -> the request for all filters and, of SUBSCRIBE, one for each of them.
-        names = []
-        alone = []
-        body = section
+    def _make_request(self, first, topics):
+        # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
+        pairs = []
+        body = self._request_section
         for name in topics:
-            qos = b""
+            part = b""
             if first == _SUBSCRIBE:
                 try:
                     name, qos = name
                 except (TypeError, ValueError):
                     raise TypeError("topic must be a list of (filter, QoS)")
                 check_range("qos", qos, 0, self._most_options)
-                qos = bytes((qos,))
+                part = bytes((qos,))
             name = _as_filter(name)
-            part = string(name) + qos
-            if qos:
-                alone.append(self._make_request(first, [name], section + part))
-            names.append(name)
+            part = string(name) + part
+            pairs.append((name, part))
             body += part
-        if not names:
+        if not pairs:
             raise ValueError("topic: no filter given")
-        return self._make_request(first, names, body), alone
+        # UNSUBACK has codes at level 5 only.
+        codes = _len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
+        return self._packet(first, b"\0\0" + body), _len(body) + 2, bytearray(codes), pairs
 
-    _most_options = 2  # of a filter: its QoS
-
-    def _make_request(self, first, names, body):
-        # -> (filters, packet, where its id stands, room for the answer's codes)
-        whole = self._fit(packet(first, b"\0\0" + body))
-        codes = bytearray(_len(names) if first == _SUBSCRIBE or self.level > 4 else 0)
-        return names, whole, _len(whole) - _len(body) - 2, codes
-
-    def _send_request(self, request, alone):
-        # No other request waits.  What it subscribes to is remembered from now on.
-        kept = [one for one in self._filters if one[0][0] not in request[0]]
-        self._known = _len(kept)
-        self._filters = kept + alone
-        self._asked = _len(self._filters)
+    def _send_request(self, request):
+        # No other one waits.  What it subscribes to is remembered from now on.
+        names = [pair[0] for pair in request[3]]
+        pairs = [pair for pair in self._filters if pair[0] not in names]
+        if request[0][0] == _SUBSCRIBE:
+            pairs += request[3]
+            self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+        self._filters = pairs
         _begin_request(self, request)
+
+    def _all_filters(self, pairs):
+        # -> the request that subscribes to all of them.
+        body = self._request_section + b"".join([pair[1] for pair in pairs])
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), _len(body) + 2, bytearray(_len(pairs))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
-        names, whole, _, codes = request
-        refused = [names[k] for k in range(_len(codes)) if codes[k] > 2]
-        if refused:
-            self._filters = [one for one in self._filters if one[0][0] not in refused]
-            self._known = self._asked = _len(self._filters)
-            raise MQTTError(_REFUSED_FILTER, (refused, max(codes)))
-        return None if whole[0] & 0x20 else list(codes)
+        whole, _, codes, pairs = request
+        if whole[0] & 0x20:
+            return None
+        if max(codes) > 2:
+            names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
+            self._filters = [pair for pair in self._filters if pair[0] not in names]
+            raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
+        return list(codes)
 
 
 # What the methods of MQTTClient do.  A function is found in half of the time of a method.
@@ -1180,7 +1174,7 @@ def _step(client):
             handled += _take(client)
         if client._acks_n or client._left or client._first or client._again or client.queued:
             _pump(client, now)
-        if client._stream and ticks_diff(client._wake, now) <= 0:
+        if client.is_connected and ticks_diff(client._wake, now) <= 0:
             _tick(client, now)
     except BaseException as error:
         if client._is_busy:  # a handler's
@@ -1421,35 +1415,25 @@ def _expire_held(client, now):
 def _on_request_ack(client, first, number, at, n):
     # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
     request = client._request
-    if not request or number != client._asked_id:
+    if not request or number != client._request_id:
         return  # it answers no request of this connection
-    codes = request[3]
-    if (first ^ request[1][0]) & 0xF0 != 0x10 or n != _len(codes):
+    codes = request[2]
+    if (first ^ request[0][0]) & 0xF0 != 0x10 or n != _len(codes):
         _fail(client, _PROTOCOL)
     for n in range(_len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
+    client._is_told = True
     client._moved_at = client._now
     client._tries = 0
-    client._known = client._asked
-    _ask_next(client)
-
-
-def _ask_next(client):
-    # Filters that the broker may not know are sent, one by one.
-    if client._asked < _len(client._filters):
-        client._asked += 1
-        _begin_request(client, client._filters[client._asked - 1])
 
 
 def _begin_request(client, request):
-    whole = request[1]
-    client._id = client._asked_id = n = client._id % 65535 + 1
-    whole[0] &= 255 - _AGAIN  # of another connection
-    whole[request[2]] = n >> 8
-    whole[request[2] + 1] = n & 255
+    client._id = client._request_id = n = client._id % 65535 + 1
     client._request = request
-    client._first = whole
+    client._first = whole = request[0]
+    whole[-request[1]] = n >> 8
+    whole[1 - request[1]] = n & 255
     if client.inflight == client._again:
         client._moved_at = client._now
     client._wake = client._now
@@ -1460,61 +1444,58 @@ def _begin_request(client, request):
 
 def _tick(client, now):
     # Do what is due, and find out when something is again.
-    _expire_held(client, now)
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
-        if ticks_diff(now, client._tx_at) >= client._timeout_ms:
-            _fail(client, _TIMEOUT)  # the stream takes nothing
     elif client._is_starved and not (client._held_n or client._acks_n):
         client._is_starved = False
         _fail(client, _AWAITING_REL)
-    else:
-        if _retry_in(client, now, 1) <= 0:
+    due = _due_in(client, now)
+    while due < 4:
+        what = due & 3
+        if what == 3:
+            _expire_held(client, now)
+        elif what == 1:
             if client._tries < 6:
                 client._tries += 1
             client._moved_at = now
             _rewind(client)
             if client._request and not client._first:
-                client._first = client._request[1]
+                client._first = client._request[0]
                 if client.level < 4:
                     client._first[0] |= _AGAIN  # 31-2.1-DUP, RT-OBJECTS
-        if _ping_in(client, now, 1) <= 0:
-            if client._ping_at is not None:
-                _fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT
+        elif what == 2 and client._ping_at is None:
             client.ping()
+        else:
+            _fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT, or the stream takes nothing
+        due = _due_in(client, now)
+    if not client._left and (client._first or client._again):
         _pump(client, now)
     # None that begins to be timed later is due before this.
-    due = min(client._retry_ms or _DAY_MS, client._held_ms)
-    client._wake = ticks_add(now, max(0, _due_in(client, now, due)))
+    due = min(due >> 2, client._retry_ms or _DAY_MS, client._held_ms)
+    client._wake = ticks_add(now, 0 if client._is_starved else due)
 
 
-def _due_in(client, now, most):
-    # Milliseconds until _tick() has work, `most` at most.
+def _due_in(client, now):
+    # Milliseconds until _tick() has work, a day at most, * 4; + which of these four it is.
     if client._left:
-        return min(most, client._timeout_ms - ticks_diff(now, client._tx_at))
-    if client._held_n:
-        most = min(most, client._held_ms - ticks_diff(now, client._held[2]))
-    return _retry_in(client, now, _ping_in(client, now, most))
-
-
-def _retry_in(client, now, most):
-    # 31-4.2-RETRY: the time-out doubles with each try that brings nothing.
+        return client._timeout_ms - ticks_diff(now, client._tx_at) << 2
+    due = _DAY_MS << 2
     if client._retry_ms and (client.inflight > client._again or client._request):
+        # 31-4.2-RETRY: the time-out doubles with each try that brings nothing.
         if client._moved_at is None:
             client._moved_at = now
-        return min(most, (client._retry_ms << client._tries) - ticks_diff(now, client._moved_at))
-    return most
-
-
-def _ping_in(client, now, most):
-    # Until PINGREQ is due or, after one, its answer is overdue.
-    if not client.keepalive:
-        return most
-    if client._ping_at is not None:
-        return min(most, client.keepalive * 1000 - ticks_diff(now, client._ping_at))
-    # Silence counts in both directions: a link that only sends may be dead.
-    now = max(ticks_diff(now, client._tx_at), ticks_diff(now, client._rx_at))
-    return min(most, client.keepalive * 750 - now)
+        due = (client._retry_ms << client._tries) - ticks_diff(now, client._moved_at) << 2 | 1
+    if client.keepalive:
+        if client._ping_at is None:
+            # Silence counts in both directions: a link that only sends may be dead.
+            left = max(ticks_diff(now, client._tx_at), ticks_diff(now, client._rx_at))
+            left = client.keepalive * 750 - left
+        else:
+            left = client.keepalive * 1000 - ticks_diff(now, client._ping_at)
+        due = min(due, left << 2 | 2)
+    if client._held_n:
+        due = min(due, client._held_ms - ticks_diff(now, client._held[2]) << 2 | 3)
+    return due
 
 
 # --- connecting -----------------------------------------------------------------------------
@@ -1565,8 +1546,8 @@ def _renew(client):
         ring[at] = _PUBREC if state > _PUBREC else state
         at = _after(client, at)
     client.queued += client.inflight
-    client.inflight = client._again = client._held_n = client._held_end = client._known = 0
-    client._is_starved = False
+    client.inflight = client._again = client._held_n = client._held_end = 0
+    client._is_starved = client._is_told = False
 
 
 class MQTTError(OSError):
@@ -1598,16 +1579,14 @@ def __getattr__(name):
 
 def check_range(name, value, least, most):
     """Raise TypeError unless `value` is an int, ValueError unless `least <= value <= most`."""
-    if not isinstance(value, int):
-        raise TypeError("%s must be an int, not %r" % (name, value))
-    if not least <= value <= most:
-        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
+    if not (isinstance(value, int) and least <= value <= most):
+        raise _complaint(name, value, least, most)
 
 
-def _complaint(what, value):
+def _complaint(*about):
     from .errors import complaint
 
-    return complaint(what, value)
+    return complaint(*about)
 
 
 def as_bytes(name, value):
@@ -1619,7 +1598,7 @@ def as_bytes(name, value):
     try:
         return bytes(memoryview(value))  # an array, whatever its elements
     except TypeError:
-        raise TypeError("%s must be bytes or str, not %r" % (name, value))
+        raise _complaint(name, value)
 
 
 def as_text(name, value):
@@ -1651,18 +1630,8 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
+    check_range("length", _len(value), 0, 65535)
     return _len(value).to_bytes(2, "big") + value
-
-
-def packet(first, body):
-    """A whole packet, as a new bytearray."""
-    head = bytearray((first,))
-    n = _len(body)
-    while n > 127:
-        head.append(n & 127 | 128)
-        n >>= 7
-    head.append(n)
-    return head + body
 
 
 class Stats:
@@ -1750,8 +1719,7 @@ class Message:
     def topic_is(self, name):
         """Is the topic just `name`, bytes or str?"""
         buf = self._buf
-        if name.__class__ is _str:
-            name = name.encode()
+        name = as_bytes("topic", name)
         if self.topic_len != _len(name):
             return False
         at = self._topic
@@ -1763,9 +1731,24 @@ class Message:
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern`, bytes or str?"""
-        if pattern.__class__ is _str:
-            pattern = pattern.encode()
-        return matches(pattern, self._buf, self._topic, self.topic_len)
+        buf = self._buf
+        at = self._topic
+        end = at + self.topic_len
+        pattern = as_bytes("filter", pattern)
+        # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
+        if buf[at] == 36 and pattern[0] != 36:
+            return False
+        for char in pattern:
+            if char == 35:
+                return True
+            if char == 43:
+                while at < end and buf[at] != 47:
+                    at += 1
+            elif at < end and buf[at] == char or at == end and char == 47:
+                at += 1  # behind the end only # may follow: a/# takes a itself
+            else:
+                return False
+        return at == end
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
@@ -1785,25 +1768,6 @@ class Message:
         if n > _len(target):
             n = _len(target)
         return copier.readinto(target, n) if n else 0
-
-
-def matches(pattern, buf, at, n):
-    """Does the topic of `n` bytes at `at` of `buf` match the filter `pattern` (bytes)?"""
-    end = at + n
-    # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-    if n and buf[at] == 36 and pattern[0] != 36:
-        return False
-    for char in pattern:
-        if char == 35:
-            return True
-        if char == 43:
-            while at < end and buf[at] != 47:
-                at += 1
-        elif at < end and buf[at] == char or at == end and char == 47:
-            at += 1  # behind the end only # may follow: a/# takes a itself
-        else:
-            return False
-    return at == end
 
 
 # --- hooks ----------------------------------------------------------------------------------

@@ -98,14 +98,26 @@ def _lost(error, cause, address, level, is_new):
     return text % (server, port, cause)
 
 
-def complaint(what, value):
-    """-> the exception for an argument that the core refuses."""
+def complaint(what, value, least=None, most=None):
+    """-> the exception for an argument that the core refuses: not a number from `least` to
+    `most`, no bytes, no valid text, or an argument of an option."""
     if what == "option":
-        name = sorted(value)[0]
-        module = "v5" if name == "properties" else "queueing"
-        if name in ("overflow", "mqueue_store_qos0", "ordered"):
-            return TypeError("%s needs MQTTClient of umqtt31.%s" % (name, module))
-        return TypeError("unexpected argument %s" % name)
+        if value in ("overflow", "mqueue_store_qos0", "ordered", "max_age"):
+            return TypeError("%s: take MQTTClient from umqtt31.queueing" % value)
+        return TypeError("unexpected argument %s" % value)
+    if least is not None:
+        if not isinstance(value, int):
+            return TypeError("%s must be an int, not %r" % (what, value))
+        text = "%s must be %d to %d, not %r" % (what, least, most, value)
+        if what == "level" and value == 5:
+            text += ": take MQTTClient from umqtt31.v5"
+        if what == "client_id":
+            text = "client_id must have %d to %d characters, not %d" % (least, most, value)
+            if most == 23:
+                text += ": level=4 takes longer ones"
+        return ValueError(text)
+    if not isinstance(value, (bytes, bytearray, str)):
+        return TypeError("%s must be bytes or str, not %r" % (what, value))
     if what != "topic" and what != "filter":
         return ValueError("%s must be UTF-8 without NUL" % what)
     shown = value if len(value) < 80 else value[:80] + b"..."
