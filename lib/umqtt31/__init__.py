@@ -93,6 +93,7 @@ _DAY_MS = const(86400000)
 # A builtin is found only behind a miss among the names of the module.
 _len = len
 _str = str
+_PLAIN = (bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
 # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
 # sent again.
@@ -687,9 +688,17 @@ class MQTTClient:
 
 def _check(client, topic):
     # -> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD
-    name = as_text("topic", topic)
-    if not 0 < _len(name) < 32768 or 35 in name or 43 in name:
+    name = as_bytes("topic", topic)
+    most = 0
+    for byte in name:
+        if byte in b"\0#+":
+            most = 256
+        if byte > most:
+            most = byte
+    if most > 255 or not 0 < _len(name) < 32768:
         raise _complaint("topic", name)
+    if most > 127:
+        as_text("topic", name)
     client._topic_len = _len(name)
     client._valid = topic if topic.__class__ is bytes else client
     return name
@@ -1591,14 +1600,14 @@ def _complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is bytes or value.__class__ is bytearray:
-        return value
     if value.__class__ is _str:
         return value.encode()
-    try:
-        return bytes(memoryview(value))  # an array, whatever its elements
-    except TypeError:
-        raise _complaint(name, value)
+    if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
+        try:
+            return bytes(memoryview(value))  # an array, whatever its elements
+        except TypeError:
+            raise _complaint(name, value)
+    return value
 
 
 def as_text(name, value):
@@ -1613,6 +1622,8 @@ def as_text(name, value):
             return value
     except UnicodeError:
         pass
+    except MemoryError:  # a topic that is published with the heap locked
+        return value
     raise _complaint(name, value)
 
 
