@@ -93,7 +93,9 @@ _DAY_MS = const(86400000)
 # A builtin is found only behind a miss among the names of the module.
 _len = len
 _str = str
-_PLAIN = (bytes, bytearray, memoryview)  # made here, as making a tuple allocates
+_bytes = bytes
+_int = int
+_PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
 # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
 # sent again.
@@ -124,7 +126,7 @@ class MQTTClient:
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
     # Properties behind their length, and what is added to CONNECT and said at the end.
-    _section = _request_section = _connect_section = _will_section = b""
+    _request_section = _connect_section = _will_section = b""
     _goodbye = b"\xe0\0"
     _most_options = 2  # of a filter: its QoS
 
@@ -206,6 +208,7 @@ class MQTTClient:
         self.inflight = self.queued = self._again = self._behind = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
+        self._section = b""  # properties of a PUBLISH, behind their length
         self._valid = self  # the topic that was found valid last, and its length
         self._topic_len = 0
         # The broker may hold ids that an earlier life used, and a reset forgot.
@@ -284,9 +287,9 @@ class MQTTClient:
         """
         if topic is not self._valid:
             topic = _check(self, topic)
-        if msg.__class__ is not bytes:
+        if msg.__class__ is not _bytes:
             msg = as_bytes("msg", msg)
-        if qos.__class__ is not int or not 0 <= qos < 3:
+        if qos.__class__ is not _int or not 0 <= qos < 3:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
         heap_lock()
         packet_id = _accept(self, topic, msg, retain, qos)
@@ -711,7 +714,9 @@ def _accept(client, topic, msg, retain, qos):
     topic_len = client._topic_len
     section = client._section
     payload_len = _len(msg)
-    n = topic_len + payload_len + _len(section) + 2
+    n = topic_len + payload_len + 2
+    if section:
+        n += _len(section)
     packet_id = 0
     if qos:
         n += 2
@@ -788,7 +793,6 @@ def _send(client, at, after, packet_id):
         client._next = after
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
-            client._wake = client._now
         client.inflight += 1
         if client._store:
             client._store.commit()
@@ -1072,7 +1076,7 @@ def _fetch(client, now):
         client.queued -= 1
         if state != _PUBLISH:
             if not client.inflight:
-                client._moved_at = client._wake = now
+                client._moved_at = now
             client.inflight += 1
     if state >= _OWED:
         # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
@@ -1171,6 +1175,8 @@ def _step(client):
     if client._is_busy:
         raise MQTTError(_BUSY)
     client._now = now = ticks_ms()
+    if client._moved_at is None:
+        client._moved_at = now
     handled = 0
     if not client._stream:
         client._rest()

@@ -32,7 +32,6 @@ client = MQTTClient(
     buffer_size=128,
     max_inflight=4,
     max_mqueue_len=4,
-    max_subscriptions=4,
 )
 receiver = Receiver()
 client.on_message = receiver.on_message
