@@ -8,10 +8,6 @@ from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from umqtt31 import FULL
 
 
-def payloads(*numbers):
-    return [b"%d" % number for number in numbers]
-
-
 def test_latest_gives_nothing_up_where_that_makes_no_room():
     """RT-MQUEUE: on a connection the window takes more than the queue; offline one too many
     waits, and the place of one is none for another."""
