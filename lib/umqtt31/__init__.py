@@ -495,7 +495,7 @@ class MQTTClient:
     def give_up(self, at, reason):
         """The entry at `at`, which is to go out, is given up: count and tell it."""
         ring = self._ring
-        packet_id = ring[at + 3] << 8 | ring[at + 4]
+        packet_id = _id_of(self, at)
         ring[at] = 0
         if self._again:
             self._again -= 1
@@ -608,11 +608,15 @@ class MQTTClient:
         and sent again on every connection, but where the broker says that it kept them.  Raises
         ValueError, TypeError, MQTTError: CLOSED, TOO_LARGE, TIMEOUT, REFUSED_FILTER.
         """
-        return self._ask(_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),))
+        if not isinstance(topic, (list, tuple)):
+            topic = ((topic, qos),)
+        return self._ask(_SUBSCRIBE, topic)
 
     def unsubscribe(self, topic):
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
-        self._ask(_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
+        if not isinstance(topic, (list, tuple)):
+            topic = (topic,)
+        self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -776,16 +780,13 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client._left or client._acks_n:
-        if client.is_connected:
-            _pump(client, ticks_ms())
-    is_next = client.is_connected and not (client._left or client._first)
+    if client.is_connected and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first
+    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
-            if client.is_connected:
-                _pump(client, ticks_ms())
             return packet_id
         # The fast way of what _load() and _pump() do.
         client.queued = 0
@@ -946,7 +947,7 @@ def _find(client, first, packet_id):
     while at != client._tail:
         if at == client._next:
             went_out = 0x28  # only what is to go out again, or its PUBREL
-        if ring[at] and ring[at + 3] << 8 | ring[at + 4] == packet_id:
+        if ring[at] and _id_of(client, at) == packet_id:
             state = ring[at]
             if went_out and not state & went_out:
                 state = 0
@@ -983,7 +984,7 @@ def _release_one(client, at):
         client.stats.retried += 1
         if client.level > 3:
             again = 0  # 31-2.1-DUP
-    _owe(client, _PUBREL | again, ring[at + 3] << 8 | ring[at + 4])
+    _owe(client, _PUBREL | again, _id_of(client, at))
 
 
 def _owe(client, first, packet_id):
