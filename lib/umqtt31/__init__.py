@@ -255,7 +255,7 @@ class MQTTClient:
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most, hold
         )
-        self.inflight = self._again
+        self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
         if packet_id:
@@ -1800,9 +1800,8 @@ class Message:
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
 #       told.  `is_behind`: it found no room in the ring.
 #   fetch(ring, at) -> n
-#       Write the oldest entry that lies behind, and from now on does not, to
-#       `at`.  Its state has _AGAIN if it may have been sent; it is 0 if it is no longer what was
-#       put.
+#       Write the oldest entry that lies behind, and from now on does not, to `at`.  Its state
+#       has _AGAIN if an earlier life may have sent it; it is 0 if it is no longer what was put.
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every

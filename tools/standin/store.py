@@ -21,14 +21,15 @@ class KeepingStore:
         self.before_put = None  # called first thing in put()
         self.before_commit = None
         self._fetched = 0  # of the messages that are kept, how many the client has in RAM
+        self._again = ()  # ids of those that an earlier life may have sent
 
     def open(self, client_id, level, buffer_size, most, hold, held=None):
         self.slots = most
         self._fetched = 0
         for packet_id in self.held:
             hold(packet_id)
-        sent = sum([1 for entry in self.kept if entry[3]])
-        return len(self.kept), sent, self.last_id, self.is_clean
+        self._again = [entry[1] for entry in self.kept if entry[3]]
+        return len(self.kept), len(self._again), self.last_id, self.is_clean
 
     def put(self, ring, at, n, is_online, is_behind):
         if self.before_put:
@@ -42,10 +43,11 @@ class KeepingStore:
         return True
 
     def fetch(self, ring, at):
-        state, packet_id, packet, is_sent = self.kept[self._fetched]
+        state, packet_id, packet, _ = self.kept[self._fetched]
         self._fetched += 1
         n = len(packet)
-        head = (state | _AGAIN * is_sent, n >> 8, n & 255, packet_id >> 8, packet_id & 255)
+        state |= _AGAIN * (packet_id in self._again)
+        head = (state, n >> 8, n & 255, packet_id >> 8, packet_id & 255)
         for byte in bytes(head) + packet:
             ring[at] = byte
             at += 1
@@ -78,6 +80,7 @@ class KeepingStore:
     def renew(self, is_clean):
         self.is_clean = is_clean
         self.held = []
+        self._again = ()
         for entry in self.kept:
             entry[3] = False
             if entry[0] == _PUBCOMP:
