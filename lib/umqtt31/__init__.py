@@ -256,7 +256,7 @@ class MQTTClient:
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most, hold
         )
-        self.inflight = self._again
+        self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
         if packet_id:
@@ -762,7 +762,9 @@ def _accept(client, topic, msg, retain, qos):
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
-        if client._store and not client._store.put(ring, at, after - at, client.is_connected):
+        if client._store and not client._store.put(
+            ring, at, after - at, client.is_connected, at == client._size
+        ):
             return -_FULL
         client._id = packet_id
         if at == client._size:
@@ -1807,14 +1809,13 @@ class Message:
 #       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
 #       of these may have been sent, the packet id that was used last (0: none), and whether the
 #       session before ends with its connection.
-#   put(ring, at, n, is_online) -> is there room?
+#   put(ring, at, n, is_online, is_behind) -> is there room?
 #       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
-#       told.
+#       told.  `is_behind`: it found no room in the ring.
 #   fetch(ring, at) -> n
-#       Write the oldest entry that was not fetched, nor put while it found room in the ring, to
-#       `at`.  Its state has _AGAIN if it may have been sent; it is 0 if it is no longer what was
-#       put.
+#       Write the oldest entry that lies behind, and from now on does not, to `at`.  Its state
+#       has _AGAIN if an earlier life may have sent it; it is 0 if it is no longer what was put.
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every
