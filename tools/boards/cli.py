@@ -77,7 +77,7 @@ def build(board, is_plain):
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
     click.echo(f"{shown(tree)}: {total:,} bytes for {profile.arch}")
     if not is_plain:
-        click.echo(f"{shown(tree.with_name(MAP))}: for make traceback; keep it with a release")
+        click.echo(f"{shown(tree.with_name(MAP))}: for `tools boards traceback`; keep it")
 
 
 @cli.command()
