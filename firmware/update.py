@@ -66,13 +66,12 @@ def remove_folder(path):
 
 
 def _finish():
+    # After a cut in the middle of a move littlefs hides a file too many, `ready` perhaps,
+    # until something is written (seen with MicroPython 1.25 and 1.26).
+    if _is_there(FOLDER):
+        _try_to_write(FOLDER + "/written", "")
     if _is_there(PREVIOUS):
         _count_start()
-    if not _is_there(FOLDER):
-        return False
-    # After a cut in the middle of a move littlefs hides a file too many, until
-    # something is written (seen with MicroPython 1.25 and 1.26).
-    _try_to_write(FOLDER + "/written", "")
     if not _is_there(READY):
         return False
     for line in _text(READY).split("\n"):

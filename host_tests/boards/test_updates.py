@@ -1,12 +1,10 @@
 """Updates over the air: bundles, the rollout's bookkeeping, and real MicroPython.
 
-Two virtual boards with a real broker run an old firmware and get a new one; another
-loses its power at every flash operation of an update.
+Two virtual boards with a real broker run an old firmware and get a new one.  Power cuts:
+host_tests/firmware/test_update_cuts.py.
 """
 
-import contextlib
 import hashlib
-import re
 from types import SimpleNamespace
 
 import paho.mqtt.client as paho
@@ -14,7 +12,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from host_tests.boards.console import drained, read_until
+from host_tests.boards.console import drained
 from host_tests.patience import SECONDS
 from tools.boards import release, watch
 from tools.boards.compile import build_tree, tree_files
@@ -452,151 +450,3 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
 
 def hashes(files):
     return {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
-
-
-TAKE = b"""\
-import sys, update
-import a, b
-print("versions", a.V, b.V, "end")
-from ota import Updates
-said = []
-updates = Updates("%s", "desk", 999, lambda: None, print)
-updates.attach("t", said)
-if a.V == 1:
-    with open("offer", "rb") as file:
-        updates.take(file.read())
-    if updates.stage():
-        sys.exit()
-updates.told_at_start()
-print(said, "done")
-""" % KEY.hex().encode()
-
-
-def versions(number):
-    text = b"V = %d\n" % number
-    return {"a.py": text, "b.py": text + b"# " + b"x" * 600 + b"\n"}
-
-
-def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
-    make_board, desk, tmp_path
-):
-    """Staging, moving, confirming: each write and erase of the flash once.
-
-    A part of the update's files are never mixed with the other's, and after the next
-    start the board takes the update or goes on with it.
-    """
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
-    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
-    name = hashlib.sha256(bundle).digest()[:8]
-    offer = b"O" + name + len(bundle).to_bytes(4, "big")
-    files |= versions(1) | {"main.py": TAKE, "offer": offer, f"incoming/{name.hex()}": bundle}
-    outcomes = []
-    for operation in range(1, 300):
-        board = make_board(desk, files, cut_at_operation=operation)
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        shown = re.findall(r"versions (\d) (\d)", output)
-        assert all(one == other for one, other in shown), f"operation {operation}: {output}"
-        assert shown[-1] == ("2", "2"), f"operation {operation}: {output}"
-        outcomes.append(shown[0] == ("2", "2"))
-        if outcomes[-3:] == [True] * 3 and "running" not in output:
-            break
-    assert outcomes[0] is False
-    assert outcomes[-1] is True
-    assert len(outcomes) > 20
-
-
-RECEIVE = b"""\
-import os, update
-from ota import Updates
-said = []
-updates = Updates("%s", "desk", 400, lambda: None, print)
-updates.attach("t", said)
-def tell():
-    return said.pop()[1].decode().split(" ", 1)[1]
-# As the rollout does: an offer, then from where the board says that it has it.
-with open("offer", "rb") as file:
-    offer = file.read()
-with open("bundle", "rb") as file:
-    bundle = file.read()
-updates.take(offer)
-begin = at = tell()
-while at.startswith("have"):
-    have = int(at.split()[1])
-    if have:
-        with open(updates._path(), "rb") as file:
-            assert file.read() == bundle[:have], "another beginning"
-    if updates.is_complete:
-        break
-    updates.take(b"C" + offer[1:9] + have.to_bytes(4, "big") + bundle[have : have + 400])
-    at = tell()
-print("begins with", begin, "and ends with", at, sorted(os.listdir("incoming")), "done")
-""" % KEY.hex().encode()
-
-
-def test_reception_whose_power_goes_at_any_flash_operation_goes_on_with_what_is_there(
-    make_board, desk, tmp_path
-):
-    """The offer forgets another bundle, then a chunk at a time: each write and erase once.
-
-    What the board says that it has is the bundle's beginning, and it is never less than
-    the chunk before the one under way.
-    """
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
-    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
-    name = hashlib.sha256(bundle).digest()[:8]
-    offer = b"O" + name + len(bundle).to_bytes(4, "big")
-    files |= {"main.py": RECEIVE, "offer": offer, "bundle": bundle, "incoming/0011": b"another"}
-    complete = f"have {len(bundle)} of 400 ['{name.hex()}'] done"
-    begins = []
-    for operation in range(1, 300):
-        board = make_board(desk, files, cut_at_operation=operation)
-        output = ""
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            output = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        if complete in output:
-            break
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        assert complete in output, f"operation {operation}: {output}"
-        begins.append(int(re.search(r"begins with have (\d+)", output)[1]))
-    assert complete in output
-    # Later cuts never leave less, and no cut costs more than the chunk under way.
-    assert begins == sorted(begins)
-    assert set(begins) >= set(range(0, len(bundle) - 400, 400))
-
-
-SHOW = b'import a, b\nprint("versions", a.V, b.V, "done")\n'
-
-
-def test_way_back_whose_power_goes_at_any_flash_operation_ends_with_all_old_files(
-    make_board, desk, tmp_path
-):
-    """The fourth start without a confirmation, each write and erase of the flash once."""
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy")} | versions(2)
-    old = {f"previous/{number}": data for number, data in enumerate(versions(1).values())}
-    trial = {"previous/list": b"0 a.py\n1 b.py", "previous/trial": b"3", "previous/id": b"x"}
-    for operation in range(1, 200):
-        flash = files | old | trial | {"main.py": SHOW}
-        board = make_board(desk, flash, cut_at_operation=operation)
-        shown = ""
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            shown = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        assert "versions 1 1" in output, f"operation {operation}: {output}"
-        if "done" in shown:
-            break
-    assert "versions 1 1" in shown
-    assert operation > 10

@@ -1,7 +1,7 @@
 """Updates over the air under CPython: what is refused, resumed, staged and taken back.
 
 A folder is the board's filesystem; each start runs update.finish() as boot.py does.
-Real flash that loses its power at every operation: host_tests/boards/test_updates.py.
+Real littlefs that loses its power at every operation: test_update_cuts.py.
 """
 
 import hashlib
