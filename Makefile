@@ -105,8 +105,8 @@ clock: setup-boards ## tell boards without NTP the time, over their broker: SERV
 release: setup-boards ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
 	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
 
-rollout: setup-boards ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER=
-	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(ARGS)
+rollout: setup-boards ## bring a bundle to many devices: BUNDLE= FLEET= KEY= SERVER=
+	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,KEY,key) $(call opt,SERVER,server) $(ARGS)
 
 journal: setup-boards ## read a board's journal back and show it: PORT=
 	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)

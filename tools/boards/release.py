@@ -4,35 +4,15 @@ Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its 
 """
 
 import hashlib
-import hmac
-import secrets
+from hmac import compare_digest
 
 from .deploy import DEPLOYED, SETTINGS, list_of, numbered
 from .errors import BoardError
-from .places import shown, write_private
+from .fleetkey import signature
 
 MAGIC = b"u31b\x01"
 # What gets the old files back must not change over the air.
 KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
-
-
-def make_key(path):
-    """Write a new key, hex, into the file `path`, which must not exist, for its owner only."""
-
-    if path.exists():
-        raise BoardError(f"{shown(path)} is there already; a fleet that has it needs it")
-    write_private(path, f"{secrets.token_hex(32)}\n".encode())
-
-
-def read_key(path):
-    """The bytes of a key file.  BoardError."""
-    try:
-        key = bytes.fromhex(path.read_text().strip())
-    except ValueError:
-        key = b""
-    if not 16 <= len(key) <= 64:
-        raise BoardError(f"{shown(path)}: no key: 32 to 128 hex digits")
-    return key
 
 
 def make_bundle(board, files, key, release, base=None):
@@ -57,7 +37,14 @@ def make_bundle(board, files, key, release, base=None):
     lines += [f"- 0 {path}" for path in sorted(base.keys() - files.keys())]
     manifest = "\n".join(lines).encode()
     body = MAGIC + len(manifest).to_bytes(4, "big") + manifest + b"".join(bodies)
-    return body + hmac.new(key, body, hashlib.sha256).digest()
+    return body + signature(key, body)
+
+
+def check_key(bundle, where, key):
+    """Is `bundle` signed with `key`?  BoardError."""
+    size = hashlib.sha256().digest_size
+    if not compare_digest(signature(key, bundle[:-size]), bundle[-size:]):
+        raise BoardError(f"{where}: signed with another key than that of KEY=")
 
 
 def read_base(bundle, where):

@@ -160,16 +160,16 @@ class Sweep:
         """One life of the firmware after boot.py -> did it say how the update ended?"""
         said = []
         updates = Updates(self.key, "desk", CHUNK, int, lambda *words: None)
-        updates.attach("t", said)
+        updates.attach(b"t", said)
         if update.is_on_trial() and self.way != "good":
             if self.way == "back":
                 updates.takes_back()
             return False
         updates.told_at_start()
         if not said:
-            updates.take(b"O" + self.id + len(self.bundle).to_bytes(4, "big"))
+            updates.take(b"O" + self.id + len(self.bundle).to_bytes(4, "big") + b"8 bytes!")
         while said:
-            word = said.pop(0)[1].decode().split(" ", 1)[1]
+            word = said.pop(0)[1].decode().split(" ", 1)[1].rsplit(" ", 1)[0]
             if word == ("running" if self.way == "good" else "rolled back"):
                 return True
             if not word.startswith("have"):
