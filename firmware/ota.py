@@ -29,8 +29,7 @@ _MORE_BYTES = 13 - 7 - 33
 _MOST_ANSWERS = 64  # that wait for room, those of commands.py among them
 _QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
-# What gets the old files back must not change over the air.
-_KEPT = ("boot.py", "main.py", "update.mpy", "update.py", "settings.json")
+_STARTS = ("boot", "main", "update")
 _NO_NAMES = {"", ".", ".."}  # by them it would have another path
 
 
@@ -277,13 +276,24 @@ def _read_manifest(file, board):
             about, _, path = rest.partition(" ")
             if not _NO_NAMES.isdisjoint(path.split("/")):
                 raise Refused("no path: %s" % line)
-            if path in _KEPT and kind != "=":
+            if kind != "=" and _is_kept(path):
                 raise Refused("%s changes by cable only" % path)
             if kind == "=":
                 same.append((path, about))
             else:
                 new.append((path, int(about) if kind == "+" else None))
     return new, same
+
+
+def _is_kept(path):
+    # What gets the old files back must not change over the air, and nothing may be imported
+    # in place of what it imports.
+    names = path.split("/")
+    if names[0] == "lib":
+        names.pop(0)
+    name = names[0].split(".")[0] if names else ""
+    is_needed = type(getattr(update, name, None)) is type(os)
+    return is_needed or name in _STARTS or path == "settings.json"
 
 
 def _release():

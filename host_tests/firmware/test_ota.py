@@ -4,6 +4,7 @@ A folder is the board's filesystem; each start runs update.finish() as boot.py d
 Real littlefs that loses its power at every operation: test_update_cuts.py.
 """
 
+import ast
 import hashlib
 import hmac
 import os
@@ -17,6 +18,7 @@ import pytest
 import update
 from ota import Updates
 from tools.boards import release
+from tools.boards.errors import BoardError
 from tools.boards.fleetkey import ANSWER, proof
 from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
@@ -441,13 +443,46 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, bundle, 
     assert not update.finish()
 
 
-@pytest.mark.parametrize("path", ["boot.py", "update.mpy", "settings.json"])
+# What boot.py and main.py run before, and so without, any guard.
+NEEDED = sorted(
+    {
+        alias.name
+        for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text()))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+)
+SHADOWS = [text % name for name in NEEDED for text in ("%s.py", "%s/__init__.py", "lib/%s.mpy")]
+
+
+def test_boot_and_main_import_update_alone():
+    """What they import, an update must not bring: ota.py looks for it in update.py only."""
+    for name in ("boot.py", "main.py"):
+        body = ast.parse((FIRMWARE / name).read_text()).body
+        imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        assert [ast.unparse(node) for node in imports] == ["import update"]
+    assert {"machine", "micropython", "os", "sys", "time"} == set(NEEDED)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS],
+)
 def test_bundle_that_would_change_how_boards_start_is_refused(board, monkeypatch, path):
+    """With `os.py` or `update/__init__.py` neither file nor the way back came in again."""
+    monkeypatch.setattr(update, "machine", ast, raising=False)  # a module, as on a board
     monkeypatch.setattr(release, "KEPT", ())  # a tool that does not mind
+    monkeypatch.setattr(release, "_shadows", lambda path: False)
     node = Node()
     assert not node.receive(bundle_of(NEW | {path: b"another"}))
     assert node.said() == [f"refused: {path} changes by cable only"]
     assert files() == OLD
+
+
+@pytest.mark.parametrize("path", ["update/__init__.py", "main.mpy", *SHADOWS])
+def test_release_with_a_file_that_boards_would_refuse_is_told(path):
+    with pytest.raises(BoardError, match="in place of MicroPython's: rename it"):
+        bundle_of(NEW | {path: b"another"})
 
 
 def test_update_that_nobody_confirms_is_taken_back_after_three_starts(board):

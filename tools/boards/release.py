@@ -3,12 +3,14 @@
 Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its own.
 """
 
+import ast
 import hashlib
 from hmac import compare_digest
 
 from .deploy import DEPLOYED, SETTINGS, list_of, numbered
 from .errors import BoardError
 from .fleetkey import signature
+from .places import FIRMWARE
 
 MAGIC = b"u31b\x01"
 # What gets the old files back must not change over the air.
@@ -24,6 +26,10 @@ def make_bundle(board, files, key, release, base=None):
     files = numbered(files, release)
     files[DEPLOYED] = list_of(files)
     base = base or {}
+    if taken := [path for path in files if path not in KEPT and _shadows(path)]:
+        raise BoardError(
+            f"{taken[0]}: boot.py would import it in place of MicroPython's: rename it"
+        )
     if kept := [path for path in KEPT if path in base and _hash(files[path]) != base[path]]:
         raise BoardError(f"{', '.join(kept)} changed: only make deploy brings that")
     lines = [f"board {board}", f"release {release}"]
@@ -38,6 +44,16 @@ def make_bundle(board, files, key, release, base=None):
     manifest = "\n".join(lines).encode()
     body = MAGIC + len(manifest).to_bytes(4, "big") + manifest + b"".join(bodies)
     return body + signature(key, body)
+
+
+def _shadows(path):
+    # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
+    # refuses the same.
+    names = {path.partition(".")[0] for path in KEPT if path != SETTINGS}
+    for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in names
 
 
 def check_key(bundle, where, key):
