@@ -16,13 +16,13 @@ from types import SimpleNamespace
 import pytest
 
 import update
+from host_tests.standin.clock import Clock
 from ota import Updates
 from tools.boards import release
 from tools.boards.errors import BoardError
 from tools.boards.fleetkey import ANSWER, proof
 from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
-from tools.standin.clock import Clock
 
 KEY = bytes(range(32))
 NONCE = b"8 bytes!"
