@@ -9,6 +9,7 @@ import hashlib
 
 BUNDLE = b"u31b\x01"
 ANSWER = b"u31a\x01"
+COMMAND = b"u31c\x01"
 _PROOF_BYTES = 16
 
 

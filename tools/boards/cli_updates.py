@@ -1,4 +1,4 @@
-"""Commands for updates over the air: key, release, rollout."""
+"""What the fleet's key is for: key, release, rollout, and commands to a device."""
 
 import time
 from pathlib import Path
@@ -83,4 +83,27 @@ def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
         click.echo(f"{unproven} answers came without a proof by this key, and were ignored")
     click.echo(f"{len(devices) - failed} of {len(devices)} devices run it")
     if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("device")
+@click.argument("words", nargs=-1, required=True)
+@options.broker
+@click.option("--key", type=options.FILE, help="The fleet's key file: sign the command.")
+@options.prefix
+@click.option("--patience", default=30, type=_ONE, show_default=True, help="Seconds to wait.")
+def command(device, words, broker, key, prefix, patience):
+    """Send a command to DEVICE (with a site: SITE/DEVICE), e.g. `interval 60000`.
+
+    Exit status 1 unless it is done.
+    """
+    from .commanding import command as give
+    from .fleetkey import read_key
+
+    secret = read_key(key) if key else None
+    answer = give(broker(), f"{prefix}/{device}", " ".join(words), secret, patience)
+    proven = " with a proof by this key" if key else ""
+    click.echo(f"{device}: {answer or f'no answer{proven} in {patience} s'}")
+    if answer != "done":
         raise click.exceptions.Exit(1)

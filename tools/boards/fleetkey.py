@@ -11,6 +11,7 @@ from .errors import BoardError
 from .places import shown, write_private
 
 ANSWER = b"u31a\x01"
+COMMAND = b"u31c\x01"
 PROOF_LENGTH = 32  # hex digits
 
 

@@ -42,8 +42,8 @@ def line_of(topic, payload, arrived, as_json=False):
     text = payload.decode(errors="replace")
     if kind not in _WORDS or kind == _UPDATE and _CHUNK in text:
         return None
-    if kind == _UPDATE:
-        text = _PROOF.sub("", text)  # for the rollout alone
+    if kind in (_UPDATE, "answer"):
+        text = _PROOF.sub("", text)  # for who asked
     if as_json:
         word = kind.partition("/")[0]
         about = {"topic": topic, "device": device, word: text, "arrived": arrived.isoformat()}
@@ -91,12 +91,21 @@ def _json(topic, envelope):
     return json.dumps(about)
 
 
-def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None):
+def connect(
+    server,
+    user=None,
+    password=None,
+    ca=None,
+    cert=None,
+    key=None,
+    cleared=None,
+    protocol=paho.MQTTv311,
+):
     """A paho client that is connected to `server` (HOST, HOST:PORT or [IPv6]:PORT), with TLS if
     `ca` is named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained
     message the broker forgets when the connection is lost.  BoardError."""
     host, port = _host_and_port(server)
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=protocol)
     client.reconnect_delay_set(max_delay=_LONGEST_PAUSE_S)
     if user:
         client.username_pw_set(user, password)
