@@ -60,9 +60,9 @@ release: ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
 	$(call layer,boards)
 	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
 
-rollout: ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER=
+rollout: ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER= KEY=file
 	$(call layer,boards)
-	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(ARGS)
+	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(call opt,KEY,key) $(ARGS)
 
 journal: ## read a board's journal back and show it: PORT=
 	$(call layer,boards)

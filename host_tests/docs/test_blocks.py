@@ -28,6 +28,7 @@ from tools.project import ROOT
 # Which test reads this block from the page and runs it: it has to name the page.
 ELSEWHERE = {
     "README.md-python": "host_tests/test_readme.py",
+    "docs/guides/access.md-conf": "host_tests/boards/test_access.py",
     "docs/guides/fleet-kafka.md-python": "host_tests/docs/test_kafka.py",
     "docs/guides/new-board.md-python": "host_tests/boards/test_new_board.py",
     "docs/guides/new-board.md-toml": "host_tests/boards/test_new_board.py",
@@ -113,6 +114,7 @@ RUN = {
     "python -m tools boards key": "host_tests/boards/test_typed.py",
     "make release": "host_tests/boards/test_typed.py",
     "make rollout": "host_tests/boards/test_typed.py",
+    "python -m tools boards command": "host_tests/boards/test_typed.py",
     "python3 -m http.server": "host_tests/boards/test_dist.py",
     "mpremote mip install": "host_tests/boards/test_dist.py",
     "mpremote rm": "host_tests/boards/test_dist.py",
