@@ -201,9 +201,9 @@ class MQTTClient:
         self._width = "%ds" % buffer_size
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
-        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = 0
+        self._head = self._next = self._tail = self._limit = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
