@@ -782,12 +782,14 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client.is_connected and (client._acks_n or client._left or client._first):
-        _pump(client, ticks_ms())  # these come first
-    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
+    is_next = client.is_connected
+    if is_next and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first, and behind them what is new
+        is_next = not (packet_id or client._left)
+    if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
         # The fast way of what _load() and _pump() do.
