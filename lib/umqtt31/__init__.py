@@ -220,7 +220,7 @@ class MQTTClient:
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
@@ -362,6 +362,8 @@ class MQTTClient:
         if self.is_connected:
             if self._left or self._acks_n or self._first or _has_next(self):
                 return 0
+            if self._start != self._end and not self._lacks:
+                return 0  # a whole packet
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
             return 0
@@ -1267,10 +1269,12 @@ def _take(client):
             client._lacks = pos + size - client._end
             break
         client._start = pos + size
+        client._lacks = 0
         handled += 1
         if not client.is_connected:
             client._handle(rx[at], pos, size)
-            break  # connect() calls no handler
+            handled = 64  # connect() calls no handler
+            break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size, True):
                 _fail(client, _PROTOCOL)
