@@ -1144,7 +1144,7 @@ def _error_of(client, cause):
 def _close(client):
     # What was half read or half written is gone with the stream.
     stream = client._stream
-    client.is_connected = False
+    client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
     # PUBRELs that never went out are owed again.
     acks = client._acks
@@ -1478,7 +1478,6 @@ def _tick(client, now):
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        client._is_starved = False
         _fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
@@ -1578,7 +1577,7 @@ def _renew(client):
         at = _after(client, at)
     client.queued += client.inflight
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_starved = client._is_told = False
+    client._is_told = False
 
 
 class MQTTError(OSError):
