@@ -1155,7 +1155,7 @@ def _close(client):
             while at != client._next:
                 if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
-                        client._ring[at] = _OWED
+                        client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
     client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
