@@ -1349,12 +1349,13 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos and client._stream:
+    if qos:
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
-        _owe(client, qos + 3 << 4, packet_id)
+        if client._stream:  # else the handler closed it
+            _owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
