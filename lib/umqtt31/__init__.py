@@ -1534,6 +1534,7 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
+    _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
     client._error = client._is_present = None
