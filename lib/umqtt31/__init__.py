@@ -1023,9 +1023,9 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
+    if client._store:
+        client._store.commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
-        if client._store:
-            client._store.commit()  # no packet overtakes its record
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
             client._wake = now  # from now on it has to go on in time
