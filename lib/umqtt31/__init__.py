@@ -360,10 +360,12 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first or _has_next(self):
+            if self._left or self._acks_n or self._first:
                 return 0
             if self._start != self._end and not self._lacks:
                 return 0  # a whole packet
+            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
+                return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
             return 0
