@@ -201,9 +201,9 @@ class MQTTClient:
         self._width = "%ds" % buffer_size
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
-        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = 0
+        self._head = self._next = self._tail = self._limit = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
@@ -220,7 +220,7 @@ class MQTTClient:
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
@@ -360,7 +360,11 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first or _has_next(self):
+            if self._left or self._acks_n or self._first:
+                return 0
+            if self._start != self._end and not self._lacks:
+                return 0  # a whole packet
+            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -782,12 +786,14 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client.is_connected and (client._acks_n or client._left or client._first):
-        _pump(client, ticks_ms())  # these come first
-    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
+    is_next = client.is_connected
+    if is_next and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first, and behind them what is new
+        is_next = not (packet_id or client._left)
+    if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
         # The fast way of what _load() and _pump() do.
@@ -1019,9 +1025,9 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
+    if client._store:
+        client._store.commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
-        if client._store:
-            client._store.commit()  # no packet overtakes its record
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
             client._wake = now  # from now on it has to go on in time
@@ -1140,7 +1146,7 @@ def _error_of(client, cause):
 def _close(client):
     # What was half read or half written is gone with the stream.
     stream = client._stream
-    client.is_connected = False
+    client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
     # PUBRELs that never went out are owed again.
     acks = client._acks
@@ -1151,7 +1157,7 @@ def _close(client):
             while at != client._next:
                 if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
-                        client._ring[at] = _OWED
+                        client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
     client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
@@ -1265,10 +1271,12 @@ def _take(client):
             client._lacks = pos + size - client._end
             break
         client._start = pos + size
+        client._lacks = 0
         handled += 1
         if not client.is_connected:
             client._handle(rx[at], pos, size)
-            break  # connect() calls no handler
+            handled = 64  # connect() calls no handler
+            break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size, True):
                 _fail(client, _PROTOCOL)
@@ -1343,12 +1351,13 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos and client._stream:
+    if qos:
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
-        _owe(client, qos + 3 << 4, packet_id)
+        if client._stream:  # else the handler closed it
+            _owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
@@ -1472,7 +1481,6 @@ def _tick(client, now):
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        client._is_starved = False
         _fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
@@ -1528,6 +1536,7 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
+    _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
     client._error = client._is_present = None
@@ -1572,7 +1581,7 @@ def _renew(client):
         at = _after(client, at)
     client.queued += client.inflight
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_starved = client._is_told = False
+    client._is_told = False
 
 
 class MQTTError(OSError):
