@@ -169,13 +169,13 @@ def test_will_without_keepalive_is_refused():
 
 
 def test_max_age_of_1_and_of_a_day_are_taken():
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     for age in (1, 86400):
         assert d.publish(max_age=age)
 
 
 def test_max_age_out_of_range_is_refused():
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     for qos in (1, 2):
         for bad, kind in (
             (-1, ValueError),

@@ -132,7 +132,7 @@ def test_dropped_counts_each_message_that_grew_too_old():
 
     max_age 10, 5, 20, none behind a window of 1, all unanswered
     """
-    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
+    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0, retry_interval=0)
     d.publish(b"0")
     dropped = []
     d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
@@ -155,7 +155,7 @@ def test_ages_when_one_is_sent_then_the_other_still_grows_old():
 
     C: PUBLISH 1; 2 and 3 wait with an age; B: PUBACK 1, C: PUBLISH 2; (10 s) 3 is given up
     """
-    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
+    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0, retry_interval=0)
     d.publish(b"1")
     d.publish(b"2", max_age=10)
     d.publish(b"3", max_age=10)
@@ -183,7 +183,7 @@ def test_ages_when_one_is_given_up_for_room_then_the_other_still_grows_old():
 
 def test_ages_when_one_without_is_sent_then_the_other_still_grows_old():
     """RT-MQUEUE: C: PUBLISH 1; 2 waits, 3 with an age; B: PUBACK 1, C: PUBLISH 2; (10 s)"""
-    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
+    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0, retry_interval=0)
     d.publish(b"1")
     d.publish(b"2")
     d.publish(b"3", max_age=10)

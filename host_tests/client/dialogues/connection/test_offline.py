@@ -48,7 +48,7 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
 
 
 def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
-    d = Dialogue(is_connected=False)
+    d = Dialogue(overflow="refuse", is_connected=False)
     dropped = d.watch_drops()
     for _ in range(50):  # so that the next pauses are long
         d.client.reconnect(1000)
@@ -87,7 +87,7 @@ def test_b2c_held_id_when_offline_for_less_than_its_time_then_is_held():
 
 def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
     for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
-        d = Dialogue(is_connected=False)
+        d = Dialogue(overflow="refuse", is_connected=False)
         dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=3000)
         pass_offline(d, hours, hours % 4 == 0)
@@ -96,9 +96,23 @@ def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
         assert dropped == [(packet_id, TIMEOUT)], hours
 
 
+# The ticks' period is 12.4 days: after more than half of it they seem to have gone back.
+def test_c2b_max_age_when_nothing_is_called_for_days_then_is_never_sent():
+    for days in (1, 5, 6, 7, 9, 12):
+        for waits_ms in (0, 2500):  # from before the ticks wrap, and from behind that
+            d = Dialogue(overflow="refuse", is_connected=False)
+            dropped = d.watch_drops()
+            d.clock.sleep_ms(waits_ms)
+            packet_id = d.publish(b"old", max_age=86400)
+            d.clock.sleep_ms(days * 24 * HOUR * 1000)
+            d.connect(False)
+            d.c2b()
+            assert dropped == [(packet_id, TIMEOUT)], days
+
+
 # RT-MQUEUE: an age limit is its own message's, also of one that never waits.
 def test_c2b_max_age_of_a_message_that_goes_out_at_once_then_no_other_is_given_up():
-    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
+    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0, retry_interval=0)
     dropped = d.watch_drops()
     d.publish(b"in flight", 2)
     aged = d.publish(b"aged", 2, max_age=3)
@@ -139,7 +153,7 @@ def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
 
 
 def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
-    d = Dialogue(is_connected=False)
+    d = Dialogue(overflow="refuse", is_connected=False)
     d.publish(b"young", max_age=86400)
     pass_offline(d, 18)
     d.connect(False)
@@ -148,7 +162,7 @@ def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
 
 # RT-MQUEUE: expired messages make room.
 def test_publish_when_queue_is_full_of_expired_messages_then_they_leave():
-    d = Dialogue(is_connected=False, max_mqueue_len=3)
+    d = Dialogue(overflow="refuse", is_connected=False, max_mqueue_len=3)
     dropped = d.watch_drops()
     ids = [d.publish(b"%d" % k, max_age=10) for k in range(2)]
     kept = d.publish(b"kept")
@@ -178,7 +192,7 @@ def test_max_age_of_what_waits_for_its_record_is_looked_at_before_it_is_sent():
     """A program that rests without poll(): the message at QoS 0 takes the other not along."""
     for rest_ms, is_old in ((9999, False), (10000, True)):
         flash = FailingFlash()
-        d = Dialogue(store=flash.journal(group_commit=True))
+        d = Dialogue(overflow="refuse", store=flash.journal(group_commit=True))
         dropped = d.watch_drops()
         packet_id = d.publish(b"aged", max_age=10)
         d.clock.sleep_ms(rest_ms)
@@ -192,7 +206,7 @@ def test_max_age_of_what_waits_for_its_record_is_looked_at_before_it_is_sent():
 def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_sends_it():
     """The window has room again, and poll() comes to the ages behind the handler."""
     for rest_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(max_inflight=1)
+        d = Dialogue(overflow="refuse", max_inflight=1)
         dropped = d.watch_drops()
         first = d.publish(b"first")
         packet_id = d.publish(b"aged", max_age=10)
@@ -207,7 +221,7 @@ def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_send
 
 def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time():
     for handler_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(max_inflight=1)
+        d = Dialogue(overflow="refuse", max_inflight=1)
         dropped = d.watch_drops()
         first = d.publish(b"first")
         packet_id = d.publish(b"aged", max_age=10)
@@ -222,7 +236,7 @@ def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time
 
 def test_max_age_of_what_waits_is_looked_at_before_the_rest_of_a_packet_takes_it_along():
     for rest_ms, is_old in ((4999, False), (5000, True)):
-        d = Dialogue()
+        d = Dialogue(overflow="refuse")
         dropped = d.watch_drops()
         d.stream.write_most = 20
         d.publish(b"a" * 50)
@@ -238,7 +252,7 @@ def test_max_age_of_what_waits_is_looked_at_before_the_rest_of_a_packet_takes_it
 
 def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
     for is_poll in (False, True):
-        d = Dialogue(is_connected=False)
+        d = Dialogue(overflow="refuse", is_connected=False)
         dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=10)
         d.clock.sleep_ms(9999)

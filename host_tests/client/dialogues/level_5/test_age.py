@@ -12,7 +12,7 @@ LEVELS = (5,)
 
 def test_c2b_message_that_waited_says_what_is_left_and_too_old_is_not_sent():
     """MQTT-4.3.3-7."""
-    d = Dialogue(is_connected=False)
+    d = Dialogue(overflow="refuse", is_connected=False)
     dropped = d.watch_drops()
     d.publish(b"1", 1, max_age=10)
     d.publish(b"2", 2, max_age=100, properties=encode(content_type="c"))
@@ -25,7 +25,7 @@ def test_c2b_message_that_waited_says_what_is_left_and_too_old_is_not_sent():
 
 
 def test_c2b_message_that_goes_out_at_once_says_its_whole_age():
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     for qos in (0, 1, 2):
         d.publish(b"x", qos, max_age=86400)
     said = properties(message_expiry=86400)
@@ -34,7 +34,7 @@ def test_c2b_message_that_goes_out_at_once_says_its_whole_age():
 
 def test_c2b_message_behind_the_window_says_what_is_left():
     for store in (None, FailingFlash().journal()):
-        d = Dialogue(max_inflight=1, store=store)
+        d = Dialogue(overflow="refuse", max_inflight=1, store=store)
         d.publish(b"1", 1)
         d.publish(b"2", 1, max_age=60)
         d.work()
@@ -45,7 +45,7 @@ def test_c2b_message_behind_the_window_says_what_is_left():
 
 
 def test_c2b_message_behind_a_handler_that_takes_long_says_what_is_left_then():
-    d = Dialogue(max_inflight=1)
+    d = Dialogue(overflow="refuse", max_inflight=1)
     d.client.on_message = lambda message: d.clock.sleep_ms(20_000)
     d.publish(b"1", 1)
     d.publish(b"2", 1, max_age=60)
@@ -57,7 +57,7 @@ def test_c2b_message_behind_a_handler_that_takes_long_says_what_is_left_then():
 def test_c2b_age_is_counted_from_publish_whatever_the_clock_says_then():
     """And whatever message without an age was accepted behind it."""
     for since_start_ms in (0, 2500, 100_000, 500_000_000):
-        d = Dialogue(is_connected=False, max_mqueue_len=4)
+        d = Dialogue(overflow="refuse", is_connected=False, max_mqueue_len=4)
         d.clock.sleep_ms(since_start_ms)
         for age in (3, 86_400, 65_538):
             d.publish(b"%d" % age, 1, max_age=age)
@@ -92,7 +92,7 @@ def test_c2b_age_is_where_it_belongs_in_messages_of_any_length():
 
 
 def test_c2b_message_sent_again_when_its_age_is_over_says_1_second():
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     d.publish(b"1", 1, max_age=60)
     d.lose()
     d.clock.sleep_ms(100_000)
@@ -102,7 +102,7 @@ def test_c2b_message_sent_again_when_its_age_is_over_says_1_second():
 
 def test_c2b_message_sent_again_after_any_number_of_days_says_1_second():
     """MQTT-4.3.3-7: it was sent, so it is sent again, however old."""
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     d.publish(b"1", 2, max_age=60)
     d.lose()
     for _ in range(20):
@@ -115,11 +115,11 @@ def test_c2b_message_sent_again_after_any_number_of_days_says_1_second():
 def test_c2b_message_of_an_earlier_life_says_what_was_left_when_it_was_accepted():
     """MQTT-4.6.0-1: nobody knows for how long the power was off."""
     flash = FailingFlash()
-    d = Dialogue(is_connected=False, store=flash.journal())
+    d = Dialogue(overflow="refuse", is_connected=False, store=flash.journal())
     d.publish(b"1", 1, max_age=60, properties=encode(content_type="c"))
     d.publish(b"2", 1)
     d.client.disconnect()
-    again = Dialogue(is_connected=False, store=flash.journal())
+    again = Dialogue(overflow="refuse", is_connected=False, store=flash.journal())
     again.publish(b"3", 1, max_age=30)
     again.clock.sleep_ms(10000)
     again.connect(False)

@@ -3,8 +3,9 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import properties, puback, pubcomp, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-from umqtt31 import BUSY, FULL, MQTTClient, MQTTError
+from umqtt31 import BUSY, FULL, MQTTError
 from umqtt31.properties import encode
+from umqtt31.queueing import MQTTClient
 
 LEVEL_5 = ("test_c2b_ordered_message_takes_its_properties_along",)
 

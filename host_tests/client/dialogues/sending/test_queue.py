@@ -254,7 +254,7 @@ def test_c2b_message_too_old_is_given_up_only_while_it_waits():
        (20 s): C: PUBLISH 1 DUP
     B: PUBREC 1, C: PUBREL 1, B: PUBCOMP 1, C: PUBLISH 3
     """
-    d = Dialogue(max_inflight=1, keepalive=0)
+    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0)
     dropped = d.watch_drops()
     d.publish(b"1", 2, max_age=10)
     d.publish(b"2", 2, max_age=10)
@@ -280,7 +280,7 @@ def test_c2b_message_sent_before_it_is_too_old_is_kept_over_connections():
     publish() offline (max_age 10); (5 s); CONNECT, C: PUBLISH 1; lost; (20 s)
     C: CONNECT, PUBLISH 1 DUP
     """
-    d = Dialogue(is_connected=False)
+    d = Dialogue(overflow="refuse", is_connected=False)
     d.publish(b"1", 2, max_age=10)
     d.clock.sleep_ms(5000)
     d.connect(False)
@@ -297,7 +297,7 @@ def test_c2b_message_too_old_on_reconnect_is_not_sent():
 
     publish() offline (max_age 10); (11 s); CONNECT; C: nothing
     """
-    d = Dialogue(is_connected=False)
+    d = Dialogue(overflow="refuse", is_connected=False)
     d.publish(b"1", max_age=10)
     d.publish(b"2")
     d.clock.sleep_ms(11000)
