@@ -130,6 +130,7 @@ class MQTTClient:
     _goodbye = b"\xe0\0"
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
+    _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
     def __init__(
         self,
@@ -206,12 +207,11 @@ class MQTTClient:
         self._head = self._next = self._tail = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
-        self.inflight = self.queued = self._again = self._behind = 0
+        self.inflight = self.queued = self._again = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
         self._section = b""  # properties of a PUBLISH, behind their length
-        self._valid = self  # the topic that was found valid last, and its length
-        self._topic_len = 0
+        self._valid = self  # the topic that was found valid last
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
         self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
@@ -241,9 +241,7 @@ class MQTTClient:
         self._filters = []  # what is subscribed to: (filter, as it is sent)
         self._is_told = False  # does the broker know them?
         self._request = None  # the one that waits for its answer, see _make_request()
-        self._request_id = 0
         self._store = store
-        self._old = 0  # entries of an earlier life in the store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
             self._commit = store.commit
@@ -342,17 +340,18 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
+        elif n == 2 and number and _PUBACK <= first < 0x80:
+            if first & 0xF0 == 0x60:
+                _on_pubrel(self, number)
+            else:
+                _on_ack(self, first & 0xF0, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
-        elif n != 2 or not (number and _PUBACK <= first < 0x80):
-            _fail(self, _PROTOCOL)
-        elif first & 0xF0 == 0x60:
-            _on_pubrel(self, number)
         else:
-            _on_ack(self, first & 0xF0, number)
+            _fail(self, _PROTOCOL)
 
     # --- time -------------------------------------------------------------------------------
 
@@ -708,7 +707,6 @@ def _check(client, topic):
         raise _complaint("topic", name)
     if most > 127:
         as_text("topic", name)
-    client._topic_len = _len(name)
     client._valid = topic if topic.__class__ is bytes else client
     return name
 
@@ -717,7 +715,7 @@ def _accept(client, topic, msg, retain, qos):
     # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
     # error's code.
     heap_unlock()
-    topic_len = client._topic_len
+    topic_len = _len(topic)
     section = client._section
     payload_len = _len(msg)
     n = topic_len + payload_len + 2
@@ -744,8 +742,8 @@ def _accept(client, topic, msg, retain, qos):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
-    if client._behind or after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = _place(client, size + _ENTRY)
+    if after + client.buffer_size > client._limit:  # as pack_into() fills
+        at = -1 if client._behind else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -771,6 +769,7 @@ def _accept(client, topic, msg, retain, qos):
         client._id = packet_id
         if at == client._size:
             client._behind += 1
+            client._limit = 0  # nothing comes in between
             client.queued += 1
             return packet_id
     try:
@@ -895,6 +894,8 @@ def _bring(client):
     if at >= 0:
         client._tail = at + client._store.fetch(client._ring, at)
         client._behind -= 1
+        if client._behind:
+            client._limit = 0
         if client._old:
             client._old -= 1
     return at
@@ -1202,8 +1203,12 @@ def _step(client):
         if client._start != client._end:
             handled = _take(client)
         # Bounded, so that a flood cannot keep the program from its own work.
-        while handled < 64 and _read(client):
-            handled += _take(client)
+        while handled < 64:
+            is_more = _read(client)
+            if client._start != client._end:
+                handled += _take(client)
+            if is_more is None or handled and not is_more:
+                break
         if client._acks_n or client._left or client._first or client._again or client.queued:
             _pump(client, now)
         if client.is_connected and ticks_diff(client._wake, now) <= 0:
@@ -1221,9 +1226,9 @@ def _step(client):
 
 
 def _read(client):
-    # Read once, if something is here -> did anything come?
+    # Read once -> did anything come (else None), and may there be more?
     if not client._stream or client._acks_n > 131:
-        return 0
+        return None
     into = client._rx
     have = client._end - client._start
     n = client.buffer_size + 4
@@ -1237,16 +1242,16 @@ def _read(client):
             n = client._lacks
         if n > _PIECE:
             n = _PIECE
-    n = client._stream.readinto(into, n)
-    if n:
+    got = client._stream.readinto(into, n)
+    if got:
         if have:
             pack_into("64s", client._rx, have, into)
         else:
             client._start = 0
-        client._end = have + n
-    elif n == 0:
+        client._end = have + got
+    elif got == 0:
         _fail(client, _CLOSED)
-    return n
+    return got and got == n
 
 
 def _take(client):
@@ -1447,10 +1452,12 @@ def _expire_held(client, now):
 def _on_request_ack(client, first, number, at, n):
     # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
     request = client._request
-    if not request or number != client._request_id:
+    if not request:
+        return
+    whole, k, codes = request[:3]
+    if number != whole[-k] << 8 | whole[1 - k]:
         return  # it answers no request of this connection
-    codes = request[2]
-    if (first ^ request[0][0]) & 0xF0 != 0x10 or n != _len(codes):
+    if (first ^ whole[0]) & 0xF0 != 0x10 or n != _len(codes):
         _fail(client, _PROTOCOL)
     for n in range(_len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
@@ -1461,7 +1468,7 @@ def _on_request_ack(client, first, number, at, n):
 
 
 def _begin_request(client, request):
-    client._id = client._request_id = n = client._id % 65535 + 1
+    client._id = n = client._id % 65535 + 1
     client._request = request
     client._first = whole = request[0]
     whole[-request[1]] = n >> 8

@@ -168,12 +168,6 @@ def test_will_without_keepalive_is_refused():
     assert isinstance(error_of(d.client.set_last_will, "w", "gone"), ValueError)
 
 
-def test_max_age_of_1_and_of_a_day_are_taken():
-    d = Dialogue(overflow="refuse")
-    for age in (1, 86400):
-        assert d.publish(max_age=age)
-
-
 def test_max_age_out_of_range_is_refused():
     d = Dialogue(overflow="refuse")
     for qos in (1, 2):

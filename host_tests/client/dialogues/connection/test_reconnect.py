@@ -104,19 +104,6 @@ def test_reconnect_before_any_connect_asks_for_a_kept_session():
     assert stream.has_answered() and d.client.is_connected
 
 
-def test_reconnect_after_kept_connect_keeps_what_was_accepted():
-    """31-4.2-RECONNECT: nothing accepted is lost to a new connection.
-
-    CONNECT, session kept; C: PUBLISH 1; connection lost; reconnect()
-    C: CONNECT, session kept, PUBLISH 1 DUP
-    """
-    d = Dialogue(clean=False)
-    d.publish(b"1")
-    d.lose()
-    d.reconnect(clean=False)
-    d.c2b(publish(b"t", b"1", 1, 1, dup=1))
-
-
 def test_reconnect_says_why_it_failed_and_raises_only_for_good():
     """31-2.2-RC: "unavailable" passes, the other refusals do not.
 
