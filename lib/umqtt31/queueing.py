@@ -11,8 +11,8 @@ raises BUSY.
 # no room.  With a store, what waits in the store alone is brought into the ring to be given up
 # as the oldest; "latest" looks at the ring only.
 #
-# Ages are kept in RAM, so that a reset forgets them: _left has for each packet id (QoS 0 has one
-# inside the ring) the milliseconds that were left at _seen, 0 if none.  What is too old is not
+# Ages are kept in RAM, so that a reset forgets them: _ages has for each packet id (QoS 0 has one
+# inside the ring) the milliseconds that were left at _seen, 0 for none.  What is too old is not
 # sent, and given up by the next poll() or reconnect(), not in the middle of a write, since
 # on_drop may call anything.  Ticks that went backwards say that more than half of their period is
 # over, and no message may be so old.  Only a whole period without a call (12 days on boards) would
@@ -63,68 +63,68 @@ def extend(base):
         ):
             if ordered:
                 options["max_inflight"] = 1  # MQTT-4.6-RM1
+            policies = {"refuse": None, "drop_oldest": _is_any, "latest": _has_topic}
             # SIB-NOEXC: nothing is ever skipped.
-            if overflow not in ("refuse", "drop_oldest", "latest")[: 1 if ordered else 3]:
+            if overflow not in policies or ordered and policies[overflow]:
                 raise _complaint("overflow", overflow)
             super().__init__(*args, **options)
-            self._overflow = overflow
-            self._qos = 0  # of all messages, once it is known
-            self._is_ordered = ordered
+            self._is_victim = policies[overflow]
+            self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
             if ordered and self._store:
                 self._commit = self._store.sync  # MQTT-4.6-RM1: what is done stays so, too
             if mqueue_store_qos0:
                 self._keep = self._keep_qos0
             # A dictionary keeps the room that it once needed.
-            self._left_ms = {k: 0 for k in range(self._window + self._most_queued)}
-            while self._left_ms:
-                self._left_ms.popitem()
-            self._first_ms = _DAY_MS  # the least of these above 0
+            self._ages = ages = dict.fromkeys(range(self._window + self._most_queued))
+            while ages:
+                ages.popitem()
+            self._least = _DAY_MS  # of these above 0
             self._age = self._seen = 0
 
         def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=None):
             """As before; a message that still waits after `max_age` seconds, up to a day, is
             given up, 0 for never."""
-            was_busy = self._is_busy
-            if was_busy > 1:
-                raise MQTTError(_BUSY, self._is_ordered and _ONE_TASK)
+            busy = self._is_busy
+            if busy > 1:
+                raise MQTTError(_BUSY, self._order and _ONE_TASK)
+            if self._order:
+                self._check_order(qos, max_age)
+                self._is_busy = _ORDERED
             if max_age != 0:
                 check_range("max_age", max_age, 0, 86400)
                 self._expire()
-            if self._is_ordered:
-                self._check_order(qos, max_age)
-                self._is_busy = _ORDERED
-            elif self._keep and not qos and (self._left or self._acks_n):
+            if self._keep and not qos and (self._left or self._acks_n):
                 _push(self, ticks_ms())  # if it fails, this message is kept
             self._age = max_age
             try:
-                if properties is not None or self.level > 4:
+                if self.level > 4:
                     packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
                 else:
                     packet_id = super().publish(topic, msg, retain, qos)
             finally:
-                self._is_busy = was_busy
-            self._qos = qos
-            if max_age and self.queued and (qos or self._keep):
+                self._is_busy = busy
+            if self._order:
+                self._order = qos
+            elif max_age and self.queued and (qos or self._keep):
                 max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
-                self._left_ms[packet_id or self._id] = max_age
-                self._first_ms = min(self._first_ms, max_age)
+                self._ages[packet_id or self._id] = max_age
+                self._least = min(self._least, max_age)
             return packet_id
 
         def _check_order(self, qos, max_age):
-            ring = self._ring
-            if not self._qos:  # what did an earlier life leave?
+            if self._order > 2:  # what did an earlier life leave?
                 at = self._head
-                if at == self._tail or not ring[at]:
+                if at == self._tail or not self._ring[at]:
                     at = _next_entry(self)
                 if at >= 0:
-                    self._qos = 1 if ring[at] & 0xF0 == _PUBACK else 2
+                    self._order = 1 if self._ring[at] & 0xF0 == _PUBACK else 2
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
-            if not qos or max_age != 0 or 0 < self._qos != qos:
+            if not qos or max_age != 0 or qos != self._order < 3:
                 raise _complaint("ordered", None)
 
         def _keep_qos0(self, at, after):
             # A hook: QoS 0 that cannot go out now stands at `at`.
-            if self.queued >= self._most_waiting():
+            if self.queued >= self._most():
                 return -_FULL
             if self._age:
                 self._id = packet_id = self._id % 65535 + 1
@@ -137,7 +137,7 @@ def extend(base):
         # --- no room ------------------------------------------------------------------------
 
         def _refuse(self, code, topic, msg, retain, qos):
-            n = 0  # the room that it takes in the ring
+            n = 0  # the room that it needs in the ring
             if not (qos and self._store):
                 n = len(topic) + len(msg) + len(self._section) + self.buffer_size + 12
             while (
@@ -151,32 +151,24 @@ def extend(base):
                 super()._refuse(code, topic, msg, retain, qos)
             return -code
 
-        def _most_waiting(self):
+        def _most(self):
+            # -> how many messages may wait.
             if self.is_connected:
                 return max(self._most_queued, self._window - self.inflight)
             return self._most_queued
 
         def _make_room(self, topic, n):
-            # Close holes or give up one message -> may there be room now?
-            has_room = n <= self._room_at(self._tail)
-            if not has_room:
-                if self._left:  # it may be half of an entry that is written
-                    return False
-                if self._squeeze():
-                    return True
-            most = self._most_waiting()
-            is_latest = self._overflow == "latest"
-            if self._overflow == "refuse" or not most or is_latest and self.queued > most:
+            # Close holes, or give up one message -> may there be room now?
+            most = self._most()
+            # What is half written may stand in such a hole.
+            if n and self.queued < most and not self._left and self._squeeze():
+                return True
+            is_it = self._is_victim
+            if not (is_it and most) or is_it is _has_topic and self.queued > most:
                 return False
-            at = self._look_for(_has_topic if is_latest else None, topic)
-            if at < 0:
-                return False
+            at = self._look_for(is_it, topic)
             # Nothing is given up for a message that is refused all the same.
-            if not has_room and n > (
-                _after(self, at) - at + self.buffer_size
-                if is_latest
-                else n if at == self._head else self._room_at(at)
-            ):
+            if at < 0 or n > self._room_at(self._tail if self._left else at):
                 return False
             self.give_up(at, _FULL, True)
             return True
@@ -185,6 +177,8 @@ def extend(base):
             # -> so many bytes find room where the ring is free from `at` on, as in _place().
             _drop(self)
             head = self._head
+            if at == head:
+                return self._size
             return head - 1 - at if at < head else max(self._size - at, head - 1)
 
         def _squeeze(self):
@@ -196,7 +190,7 @@ def extend(base):
             while at != tail:
                 after = _after(self, at)
                 if ring[at]:
-                    n = (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
+                    n = (after or self._wrap) - at
                     if to > at and to + n > self._size:
                         wrap = to
                         to = 0
@@ -210,78 +204,73 @@ def extend(base):
             return to != tail
 
         def _look_for(self, is_it, topic):
-            # -> the oldest entry that waits and is it, or at all; -1 for none.
-            ring = self._ring
+            # -> the oldest entry that waits and is it, -1 for none.
             in_flight = self._again
             at = self._next
             while True:
                 if at == self._tail:
-                    if is_it or not self._behind:
-                        return -1
-                    at = _bring(self)
+                    at = _bring(self) if self._behind and is_it is _is_any else -1
                     if at < 0:
-                        return -1
-                if ring[at]:
+                        return at
+                if self._ring[at]:
                     if in_flight:
                         in_flight -= 1
-                    elif not is_it or is_it(self, at, topic):
+                    elif is_it(self, at, topic):
                         return at
                 at = _after(self, at)
 
         def _tell_drop(self, at, packet_id, reason):
             # Nothing else is published or given up meanwhile.
-            self._left_ms.pop(packet_id, 0)
+            self._ages.pop(packet_id, 0)
             if not self._ring[at + _ENTRY] & 6:
                 packet_id = 0
-            was_busy = self._is_busy
+            busy = self._is_busy
             self._is_busy = _DROPPING
             try:
                 super()._tell_drop(at, packet_id, reason)
             finally:
-                self._is_busy = was_busy
+                self._is_busy = busy
 
         # --- ages ---------------------------------------------------------------------------
 
         def _may_go(self, at):
             # A hook: is the entry there, whose turn it is, to go out?
             if not self._again:
-                left_ms = self._left_ms.get(_id_of(self, at), _DAY_MS)
-                if left_ms <= self._passed_ms():
-                    self._first_ms = 0
+                at = _id_of(self, at)
+                if self._ages.get(at, _DAY_MS + 1) <= self._passed():
+                    self._least = 0
                     return False
-                if base._may_go and not base._may_go(self, at):
-                    return False
-                self._left_ms.pop(_id_of(self, at), 0)
+                self._ages.pop(at, 0)
             return True
 
-        def _passed_ms(self):
-            passed_ms = ticks_diff(ticks_ms(), self._seen)
-            return _DAY_MS if passed_ms < 0 else passed_ms
+        def _passed(self):
+            # -> milliseconds since _seen, a day for all that is more than half of a period.
+            passed = ticks_diff(ticks_ms(), self._seen)
+            return _DAY_MS if passed < 0 else passed
 
         def _expire(self):
             # Give up what waits and is too old -> was there any?
-            passed_ms = self._passed_ms()
-            if passed_ms < self._first_ms or self._is_busy > 1:
+            passed = self._passed()
+            if passed < self._least or self._is_busy > 1:
                 return False
             self._seen = ticks_ms()
-            left = self._left_ms
-            self._first_ms = 0
-            first = _DAY_MS
-            for k in left:
-                left[k] = left_ms = max(0, left[k] - passed_ms)
-                if 0 < left_ms < first:
-                    first = left_ms
-            is_any = False
+            ages = self._ages
+            self._least = 0
+            least = _DAY_MS
+            for k in ages:
+                ages[k] = left = max(0, ages[k] - passed)
+                if left:
+                    least = min(least, left)
+            k = self.stats.dropped
             while True:
-                k = self._look_for(_is_old, None)
-                if k < 0:
-                    self._first_ms = first
-                    return is_any
-                is_any = True
-                self.give_up(k, _TIMEOUT, True)
+                at = self._look_for(_is_old, None)
+                if at < 0:
+                    self._least = least
+                    return self.stats.dropped != k
+                self.give_up(at, _TIMEOUT, True)
 
         def _age_in(self):
-            return max(0, self._first_ms - self._passed_ms())
+            return max(0, self._least - self._passed())
 
         def next_due_ms(self):
             """As before."""
@@ -306,17 +295,21 @@ def extend(base):
 _ONE_TASK = "ordered: publish() from one task at a time"
 
 
+def _is_any(client, at, topic):
+    return True
+
+
 def _has_topic(client, at, topic):
     ring = client._ring
     at += _ENTRY + 1
     while ring[at] & 128:
         at += 1
     n = ring[at + 1] << 8 | ring[at + 2]
-    return n == len(topic) and ring.find(topic, at + 3, at + 3 + n) == at + 3
+    return n == len(topic) and ring.find(topic, at + 3, at + 3 + n) > 0
 
 
 def _is_old(client, at, topic):
-    return not client._left_ms.get(_id_of(client, at), 1)
+    return not client._ages.get(_id_of(client, at), 1)
 
 
 MQTTClient = extend(_Client)
