@@ -258,7 +258,7 @@ class MQTTClient:
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most, hold
         )
-        self.inflight = self._again
+        self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
         if packet_id:
@@ -614,11 +614,15 @@ class MQTTClient:
         and sent again on every connection, but where the broker says that it kept them.  Raises
         ValueError, TypeError, MQTTError: CLOSED, TOO_LARGE, TIMEOUT, REFUSED_FILTER.
         """
-        return self._ask(_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),))
+        if not isinstance(topic, (list, tuple)):
+            topic = ((topic, qos),)
+        return self._ask(_SUBSCRIBE, topic)
 
     def unsubscribe(self, topic):
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
-        self._ask(_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
+        if not isinstance(topic, (list, tuple)):
+            topic = (topic,)
+        self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -764,7 +768,9 @@ def _accept(client, topic, msg, retain, qos):
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
-        if client._store and not client._store.put(ring, at, after - at, client.is_connected):
+        if client._store and not client._store.put(
+            ring, at, after - at, client.is_connected, at == client._size
+        ):
             return -_FULL
         client._id = packet_id
         if at == client._size:
@@ -782,16 +788,13 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client._left or client._acks_n:
-        if client.is_connected:
-            _pump(client, ticks_ms())
-    is_next = client.is_connected and not (client._left or client._first)
+    if client.is_connected and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first
+    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
-            if client.is_connected:
-                _pump(client, ticks_ms())
             return packet_id
         # The fast way of what _load() and _pump() do.
         client.queued = 0
@@ -963,7 +966,7 @@ def _find(client, first, packet_id):
     while at != client._tail:
         if at == client._next:
             went_out = 0x28  # only what is to go out again, or its PUBREL
-        if ring[at] and ring[at + 3] << 8 | ring[at + 4] == packet_id:
+        if ring[at] and _id_of(client, at) == packet_id:
             state = ring[at]
             if went_out and not state & went_out:
                 state = 0
@@ -1000,7 +1003,7 @@ def _release_one(client, at):
         client.stats.retried += 1
         if client.level > 3:
             again = 0  # 31-2.1-DUP
-    _owe(client, _PUBREL | again, ring[at + 3] << 8 | ring[at + 4])
+    _owe(client, _PUBREL | again, _id_of(client, at))
 
 
 def _owe(client, first, packet_id):
@@ -1823,14 +1826,13 @@ class Message:
 #       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
 #       of these may have been sent, the packet id that was used last (0: none), and whether the
 #       session before ends with its connection.
-#   put(ring, at, n, is_online) -> is there room?
+#   put(ring, at, n, is_online, is_behind) -> is there room?
 #       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
-#       told.
+#       told.  `is_behind`: it found no room in the ring.
 #   fetch(ring, at) -> n
-#       Write the oldest entry that was not fetched, nor put while it found room in the ring, to
-#       `at`.  Its state has _AGAIN if it may have been sent; it is 0 if it is no longer what was
-#       put.
+#       Write the oldest entry that lies behind, and from now on does not, to `at`.  Its state
+#       has _AGAIN if an earlier life may have sent it; it is 0 if it is no longer what was put.
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every

