@@ -261,6 +261,8 @@ class MQTTClient:
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
+        if self._old:
+            self._limit = 0  # nothing comes in between
         if packet_id:
             self._id = packet_id
 

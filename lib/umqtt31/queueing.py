@@ -160,8 +160,7 @@ def extend(base):
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
             most = self._most()
-            # What is half written may stand in such a hole.
-            if n and self.queued < most and not self._left and self._squeeze():
+            if n and self.queued < most and self._squeeze():
                 return True
             is_it = self._is_victim
             if not (is_it and most) or is_it is _has_topic and self.queued > most:
@@ -183,6 +182,8 @@ def extend(base):
 
         def _squeeze(self):
             # Close the holes between what waits -> were there any?
+            if self._left:  # it may stand in one of them
+                return False
             ring = self._ring
             at = to = self._next
             tail = self._tail
@@ -209,7 +210,11 @@ def extend(base):
             at = self._next
             while True:
                 if at == self._tail:
-                    at = _bring(self) if self._behind and is_it is _is_any else -1
+                    if is_it is _has_topic or not self._behind:
+                        return -1
+                    if self._squeeze():
+                        return self._look_for(is_it, topic)
+                    at = _bring(self)
                     if at < 0:
                         return at
                 if self._ring[at]:
