@@ -262,7 +262,7 @@ class MQTTClient:
         self.queued = self._old - self._again
         self._behind = self._old
         if self._old:
-            self._limit = 0  # nothing comes in between
+            self._limit = 0
         if packet_id:
             self._id = packet_id
 
@@ -749,7 +749,7 @@ def _accept(client, topic, msg, retain, qos):
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind else _place(client, size + _ENTRY)
+        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -843,7 +843,7 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = limit
+    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -899,8 +899,6 @@ def _bring(client):
     if at >= 0:
         client._tail = at + client._store.fetch(client._ring, at)
         client._behind -= 1
-        if client._behind:
-            client._limit = 0
         if client._old:
             client._old -= 1
     return at

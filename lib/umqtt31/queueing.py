@@ -182,12 +182,13 @@ def extend(base):
 
         def _squeeze(self):
             # Close the holes between what waits -> were there any?
+            _drop(self)
             if self._left:  # it may stand in one of them
                 return False
             ring = self._ring
             at = to = self._next
             tail = self._tail
-            wrap = -1
+            wrap = -1 if tail < at else self._wrap
             while at != tail:
                 after = _after(self, at)
                 if ring[at]:
@@ -195,12 +196,15 @@ def extend(base):
                     if to > at and to + n > self._size:
                         wrap = to
                         to = 0
+                        if self._rec == wrap:
+                            self._rec = 0
+                        if self._next == wrap:
+                            self._next = 0
                     for k in range(n):
                         ring[to + k] = ring[at + k]
                     to += n
                 at = after
-            if tail < self._next:
-                self._wrap = wrap
+            self._wrap = wrap
             self._tail = to
             return to != tail
 
