@@ -58,6 +58,10 @@ def extend(base):
         which gives up one that waits with the same topic.  `mqueue_store_qos0`: QoS 0 waits,
         too.  `ordered`: one message at a time, all of one QoS above 0, none is given up."""
 
+        # A method that says super() takes its arguments from the heap if they are more than four.
+        _publish = base.publish
+        _refuse_last = base._refuse
+
         def __init__(
             self, *args, overflow="refuse", mqueue_store_qos0=False, ordered=False, **options
         ):
@@ -72,6 +76,7 @@ def extend(base):
             self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
             if ordered and self._store:
                 self._commit = self._store.sync  # MQTT-4.6-RM1: what is done stays so, too
+            self._may_go = self._check_age
             if mqueue_store_qos0:
                 self._keep = self._keep_qos0
             # A dictionary keeps the room that it once needed.
@@ -98,9 +103,9 @@ def extend(base):
             self._age = max_age
             try:
                 if self.level > 4:
-                    packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
+                    packet_id = self._publish(topic, msg, retain, qos, max_age, properties)
                 else:
-                    packet_id = super().publish(topic, msg, retain, qos)
+                    packet_id = self._publish(topic, msg, retain, qos)
             finally:
                 self._is_busy = busy
             if self._order:
@@ -148,7 +153,7 @@ def extend(base):
                 heap_lock()
                 code = -_accept(self, topic, msg, retain, qos)
             if code > 0:
-                super()._refuse(code, topic, msg, retain, qos)
+                self._refuse_last(code, topic, msg, retain, qos)
             return -code
 
         def _most(self):
@@ -242,7 +247,7 @@ def extend(base):
 
         # --- ages ---------------------------------------------------------------------------
 
-        def _may_go(self, at):
+        def _check_age(self, at):
             # A hook: is the entry there, whose turn it is, to go out?
             if not self._again:
                 at = _id_of(self, at)
