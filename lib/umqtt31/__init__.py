@@ -128,6 +128,7 @@ class MQTTClient:
     # Properties behind their length, and what is added to CONNECT and said at the end.
     _request_section = _connect_section = _will_section = b""
     _goodbye = b"\xe0\0"
+    _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
@@ -243,6 +244,7 @@ class MQTTClient:
         self._store = store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
+            self._commit = store.commit
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
@@ -259,6 +261,8 @@ class MQTTClient:
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
+        if self._old:
+            self._limit = 0
         if packet_id:
             self._id = packet_id
 
@@ -451,8 +455,8 @@ class MQTTClient:
 
     def _rest(self):
         # All that there is to do without a connection.
-        if self._store:
-            self._store.commit()
+        if self._commit:
+            self._commit()
         _expire_held(self, ticks_ms())
 
     def _make_connect(self, clean):
@@ -496,19 +500,23 @@ class MQTTClient:
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
 
-    def give_up(self, at, reason):
-        """The entry at `at`, which is to go out, is given up: count and tell it."""
+    def give_up(self, at, reason, is_waiting=False):
+        """The entry at `at` is given up, the next that is to go out or one that waits: count and
+        tell it."""
         ring = self._ring
         packet_id = _id_of(self, at)
-        ring[at] = 0
-        if self._again:
+        if self._store and ring[at] != _PUBLISH:
+            self._store.note(_PUBACK, packet_id)
+        if is_waiting or not self._again:
+            self.queued -= 1
+        else:
             self._again -= 1
             self.inflight -= 1
-        else:
-            self.queued -= 1
-        if self._store:
-            self._store.note(_PUBACK, packet_id)
+        ring[at] = 0
         self.stats.dropped += 1
+        self._tell_drop(at, packet_id, reason)
+
+    def _tell_drop(self, at, packet_id, reason):
         if self.on_drop:
             self.on_drop(packet_id, reason)
 
@@ -740,12 +748,12 @@ def _accept(client, topic, msg, retain, qos):
             not client.is_connected or client.queued + client.inflight >= client._window
         ):
             return -_FULL
-    elif not client.is_connected:
+    elif not (client.is_connected or client._keep):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind else _place(client, size + _ENTRY)
+        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -802,8 +810,10 @@ def _send(client, at, after, packet_id):
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
         client.inflight += 1
-        if client._store:
-            client._store.commit()
+        if client._commit:
+            client._commit()
+    elif client._keep and (client._again or client.queued or not is_next):
+        return client._keep(at, after)
     elif not is_next:
         return -_FULL
     client.stats.sent += 1
@@ -839,7 +849,7 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = limit
+    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -855,8 +865,11 @@ def _drop(client):
     if client._left:
         return  # one of them may be half written
     at = client._head
-    while at != client._next and not client._ring[at]:
-        at = _after(client, at)
+    while at != client._tail and not client._ring[at]:
+        after = _after(client, at)
+        if at == client._next:
+            client._next = after
+        at = after
         if not at:
             client._wrap = -1
     if at == client._tail:
@@ -876,21 +889,25 @@ def _next_entry(client):
         at = _after(client, at)
     client._next = at
     while client._behind:
-        at = _place(client, client.buffer_size + _ENTRY)
+        at = _bring(client)
         if at < 0:
             break
-        n = client._store.fetch(ring, at)
-        client._behind -= 1
-        if client._behind:
-            client._limit = 0
-        if client._old:
-            client._old -= 1
-        client._tail = at + n
         if ring[at]:
             return at
         client._next = client._tail
         client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
+
+
+def _bring(client):
+    # The oldest entry behind the tail comes into the ring -> where, -1 for nowhere.
+    at = _place(client, client.buffer_size + _ENTRY)
+    if at >= 0:
+        client._tail = at + client._store.fetch(client._ring, at)
+        client._behind -= 1
+        if client._old:
+            client._old -= 1
+    return at
 
 
 def _rewind(client):
@@ -1025,8 +1042,8 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
-    if client._store:
-        client._store.commit()  # no packet overtakes its record, and publish() may have left one
+    if client._commit:
+        client._commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
@@ -1075,7 +1092,7 @@ def _has_next(client):
 def _fetch(client, now):
     # It is the next entry's turn.
     at = _next_entry(client)
-    if at < 0:
+    if at < 0 or client._may_go and not client._may_go(at):
         return
     ring = client._ring
     client._next = _after(client, at)
