@@ -123,7 +123,7 @@ class Journal:
         self._told = self._listed = self._cursor = self._oldest
         self._good = self._newest  # the last block with a title
         self._cursor_at = self._taken = self._failures = 0
-        self._is_new = self._is_set = self._is_busy = False
+        self._is_new = self._is_set = self._is_busy = self._is_due = False
         self._has_held = True  # does the core's list count?
         self._first = self._fill = self._start + _HEAD
         self._full = self._start + self._most * self._cell - _CRC
@@ -165,7 +165,9 @@ class Journal:
         if is_behind and self._next == self._end and self._taken == self._rows:
             self._cursor_at = -1  # where it comes to lie
         self._fill = fill + n
-        if not self._is_deferred:
+        if self._is_deferred:
+            self._is_due = True
+        else:
             try:
                 self._program()
             except BaseException:
@@ -188,7 +190,7 @@ class Journal:
 
     def fetch(self, ring, at):
         """As the core has it."""
-        self.commit()
+        self._empty()
         if self._taken == self._rows == len(self._ids):
             self.sync()
         k = self._taken
@@ -242,6 +244,9 @@ class Journal:
             else:
                 self._states[k] = 0
                 self._used -= self._costs[k]
+                if self._fill + _NOTE <= self._full:
+                    self._append(_DONE, self._numbers[k])
+                    self._states[k] = 1
 
     def renew(self, is_clean):
         """As the core has it."""
@@ -260,23 +265,20 @@ class Journal:
 
     def commit(self):
         """As the core has it."""
-        if self._fill != self._first:
+        if self._is_due:
             self._program()
 
     def sync(self):
         """As the core has it."""
-        self.commit()
-        k = 0
-        while k < self._taken:
-            if self._states[k]:
-                k += 1
-            else:
-                self._program()
+        self._make_room(0)
+        if self._fill != self._first:
+            self._program()
 
     def tidy(self):
         """As the core has it: one block is erased or reclaimed at most."""
         self.commit()
         if not self._is_set:
+            self._empty()
             try:
                 self._prepare()
             except MQTTError:
@@ -362,40 +364,52 @@ class Journal:
     # --- groups -------------------------------------------------------------------------------
 
     def _make_room(self, n):
-        # For `n` more bytes, in a group that is sure to find its place.
+        # For `n` more bytes, in a group that is sure to find its place, and behind the notes of
+        # what is done.
         if self._fill + n > self._full:
             self._program()
-        if self._fill == self._first and not self._is_busy:
-            for _ in range(self._blocks):
-                if self._at + self._most < self._cells or self._spare() > 1:
-                    break
-                self._reclaim()
+        for _ in range(self._blocks):
+            if (
+                self._is_busy
+                or self._is_due
+                or self._at + self._most + self._page_cells <= self._cells
+                or self._spare() > 1
+            ):
+                break
+            self._empty()
+            self._reclaim()
+        for k in range(self._taken):
+            if not self._states[k]:
+                if self._fill + _NOTE + n > self._full:
+                    self._program()
+                    return self._make_room(n)
+                self._append(_DONE, self._numbers[k])
+                self._states[k] = 1
+
+    def _empty(self):
+        # _buf is needed for what is read.
+        self.commit()
+        self._fill = self._first
+        for k in range(self._taken):
+            if self._states[k] == 1:
+                self._states[k] = 0
 
     def _write(self, kind, number):
         # A note that commit() has to program.
         self._make_room(_NOTE)
         self._append(kind, number)
+        self._is_due = True
 
     def _append(self, kind, number):
         pack_into("<BI", self._buf, self._fill, kind, number)
         self._fill += _NOTE
 
-    def _append_done(self):
-        # What goes along with the next group.
-        if self._told != self._oldest:
-            self._append(_OLDEST, self._oldest)
-        if not self._is_busy:
-            for k in range(self._taken):
-                if not self._states[k] and self._fill + _NOTE <= self._full:
-                    self._append(_DONE, self._numbers[k])
-                    self._states[k] = 1
-
     def _program(self, number=-1, kept=1):
         # Make the group durable; if it raises, it is as it was.  `number`: of the first message
         # of a copy; `kept`: cells that stay free at the end of a block.
         fill = self._fill
-        if number < 0:
-            self._append_done()
+        if number < 0 and self._told != self._oldest and fill + _NOTE <= self._full:
+            self._append(_OLDEST, self._oldest)
         tries = _MOST_TRIES
         try:
             while not self._is_written(self._base if number < 0 else number, kept):
@@ -404,14 +418,13 @@ class Journal:
                     raise MQTTError(_JOURNAL)
         except BaseException:
             self._fill = fill
-            for k in range(self._rows):
-                if self._states[k] == 1:
-                    self._states[k] = 0
             raise
+        if self._fill != fill:
+            self._told = self._oldest
         self._fill = self._first
         self._failures = 0
+        self._is_due = False
         if number < 0:
-            self._told = self._oldest
             self._base = self._end
             self._drop()
         self._keep_state()
@@ -555,6 +568,7 @@ class Journal:
                     self._make_room(2 * _NOTE)
                     self._append(_SET, held[k])
                     self._append(_BITS, held[k + 1])
+                    self._is_due = True
         self.commit()
         self._listed = block
 

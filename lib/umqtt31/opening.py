@@ -375,7 +375,7 @@ class _Log:
         before = max(self.page_cells - 1, self.title_cells)
         start = max(before, self.count(buffer_size + 5)) * cell
         size = (self.most + self.page_cells) * cell
-        buf = bytearray(start + size + buffer_size + 5)
+        buf = bytearray(start + size + buffer_size + 32)
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []
