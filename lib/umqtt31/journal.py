@@ -369,12 +369,11 @@ class Journal:
         if self._fill + n > self._full:
             self._program()
         for _ in range(self._blocks):
-            if (
-                self._is_busy
-                or self._is_due
-                or self._at + self._most + self._page_cells <= self._cells
-                or self._spare() > 1
-            ):
+            if self._is_busy or self._is_due:
+                break
+            if self._newest - self._listed >= self._blocks - 3:
+                self._list_held()
+            if self._at + self._most + self._page_cells <= self._cells or self._spare() > 1:
                 break
             self._empty()
             self._reclaim()
@@ -561,16 +560,19 @@ class Journal:
     def _list_held(self):
         # All held ids, so that those noted before need not be kept.
         held = self._held
-        block = self._newest
-        if self._has_held:
+        listed = self._listed
+        self._listed = self._newest
+        try:
             for k in range(0, len(held), 3):
-                if held[k + 1]:
+                if self._has_held and held[k + 1]:
                     self._make_room(2 * _NOTE)
                     self._append(_SET, held[k])
                     self._append(_BITS, held[k + 1])
                     self._is_due = True
-        self.commit()
-        self._listed = block
+            self.commit()
+        except BaseException:
+            self._listed = listed
+            raise
 
     def _reclaim(self):
         # Give up the oldest block; what counts in it is copied to the end of the log.  A cut
@@ -580,14 +582,13 @@ class Journal:
             raise MQTTError(_JOURNAL, "journal has no spare block left")
         self._is_busy = True
         try:
-            at = self._at
             if self._listed <= block:
                 self._list_held()
             if self._rows or self._next != self._end:
                 self._copy_block(block)
             self._oldest = block + 1
-            if self._at != at:
-                try:
+            if self._newest + 1 >= self._told + self._blocks:
+                try:  # nobody can erase the block before this is said
                     self._program(-1, 0)
                 except BaseException:
                     self._oldest = block
