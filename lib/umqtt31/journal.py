@@ -223,6 +223,7 @@ class Journal:
         if first == 0x30:
             self._write(_HOLD, packet_id)
             self._is_new = False
+            self._has_held = True
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:

@@ -103,8 +103,8 @@ class _Log:
         """Set what depends on the largest packet; raise ValueError where it does not fit."""
         n = self.count(_HEAD + 5 + buffer_size + _CRC)
         self.most = (n + self.page_cells - 1) // self.page_cells * self.page_cells
-        # Of each block the title, what a group leaves at its end, and a cell for reclaiming.
-        self.room = self.cells - self.title_cells - self.most
+        # Of each block the title, what a group leaves at its end, and two cells for reclaiming.
+        self.room = self.cells - self.title_cells - self.most - 1
         if self.room < self.most:
             raise ValueError("packets of %d bytes need larger erase_bytes" % buffer_size)
         if not 4 <= self.blocks <= 255:

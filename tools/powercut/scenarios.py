@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from .life import Call, Setting
 
 _SMALL = Setting()
-_ONCE = replace(_SMALL, page_bytes=64, cell_bytes=64, blocks=6)
+_ONCE = replace(_SMALL, block_bytes=512, page_bytes=64, cell_bytes=64, blocks=6)
 _LONG = replace(_SMALL, block_bytes=512, slot_bytes=90, blocks=5)  # packets over pages
 _FEW = replace(_SMALL, blocks=4, slots=2, held_slots=1)
 _BOARD = Setting(4, 4096, 256, 64, slots=6, slot_bytes=256)
