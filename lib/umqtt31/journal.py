@@ -372,12 +372,13 @@ class Journal:
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
-            if self._newest - self._listed >= self._blocks - 3:
+            if self._at + self._most + self._page_cells > self._cells and self._is_short():
+                self._empty()
+                self._reclaim()
+            elif self._newest - self._listed >= self._blocks - 3:
                 self._list_held()
-            if self._at + self._most + self._page_cells <= self._cells or self._spare() > 1:
+            else:
                 break
-            self._empty()
-            self._reclaim()
         for k in range(self._taken):
             if not self._states[k]:
                 if self._fill + _NOTE + n > self._full:
@@ -544,13 +545,19 @@ class Journal:
             n -= self._bad[block % self._blocks]
         return n
 
+    def _is_short(self):
+        # Two for copies, and as long as there is room one for the next that goes bad; one where
+        # more is kept than bad blocks leave room for.
+        left = self._capacity() - self._used
+        spare = self._spare() - 2 - (left >= self._room) + (left < 0)
+        return spare < 0 and self._oldest < self._good
+
     def _prepare(self):
         # Bring the room for what comes, step by step.
-        left = self._capacity() - self._used
-        if self._newest - self._listed >= self._blocks - 3:
-            self._list_held()
-        elif self._oldest < self._good and self._spare() < 2 + (left >= self._room) - (left < 0):
+        if self._is_short():
             self._reclaim()
+        elif self._newest - self._listed >= self._blocks - 3:
+            self._list_held()
         elif self._ready < self._newest + 2 and self._ready + 1 < self._told + self._blocks:
             if not self._erase(self._ready + 1):
                 raise MQTTError(_JOURNAL)
