@@ -1,0 +1,317 @@
+"""Script: a small program with its settings, as one line of text.
+
+`up=212 down=1 window=2` publishes three messages at QoS 2, 1, 2 while the broker
+sends one at QoS 1.  It is what the exhaustive and the random campaigns run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+from .broker import Terms
+from .device import Device
+from .faults import Fault
+from .network import DeviceReset
+from .world import World
+
+from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError  # isort: skip
+
+_PAUSE_MS = 200
+_SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
+
+
+BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
+
+
+class HandlerError(Exception):
+    """What the program's handler raises where a fault says so."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the program does, and what device and broker are like."""
+
+    up: str = ""  # QoS of each message that it publishes
+    down: str = ""  # and of each that the broker sends
+    window: int = 4
+    queue: int = 8
+    start: str = "online"  # or "offline": publishes before it connects
+    pace: int = 0  # messages published per turn, 0: as many as fit
+    hasty: bool = False  # publishes when it has waited, before it polls
+    spread_ms: int = 0  # between the broker's messages
+    size: int = 1  # bytes of payload, at least
+    grow: int = 0  # by so many each message of the program is longer than the one before
+    buffer: int = 64
+    keepalive: int = 60
+    retry: int = 30
+    held: int = 0  # max_awaiting_rel, 0: not given
+    await_rel: int = 86400
+    serve: int = 4
+    latency_ms: int = 1
+    level: int = 3
+    receive: int = 0  # of the broker at level 5, as what follows: see Terms
+    most: int = 0
+    aliases: int = 0  # and the client asks for as many
+    expiry: int = 0
+    alive: int = 0
+    talk: bool = False
+    sessions: str = "k"  # connections in turn, the last for ever: see Program
+    age: int = 0  # seconds that every other message may wait, 0: for ever
+    ping_ms: int = 0  # between pings that the program asks for itself, 0: none
+    inside: str = ""  # what the program calls in each of its hooks
+    narrow: int = 0  # bytes that a write takes at most, 0: any number
+    reboot: bool = False  # a reset behind the first poll() offline
+    pressure: int = 0  # bytes the broker lets wait before it reads no more, 0: any
+    reuse: bool = False  # the broker's lowest free packet id comes first
+    ordered: bool = False
+    store: str = "log"  # or "journal", or "ram"
+    blocks: int = 8  # of the journal's flash
+    deferred: bool = False
+    late: bool = False
+    subscribe: bool = False
+    keep_qos0: bool = False
+    overflow: str = "refuse"
+    seed: int = 0
+
+    def __str__(self) -> str:
+        words = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value != item.default:
+                words.append(f"{item.name}={int(value) if item.type is bool else value}")
+        return " ".join(words)
+
+
+def parse(text: str) -> Script:
+    """The reverse of `str(script)`; raises ValueError."""
+    known = {item.name: item for item in fields(Script)}
+    values: dict[str, Any] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        if name not in known:
+            raise ValueError(f"no setting {name!r} of a script: use one of {', '.join(known)}")
+        kind = known[name].type
+        values[name] = value if kind is str else kind(int(value))  # type: ignore[operator]
+    return Script(**values)
+
+
+# What a program may call in its hooks, by name; each is called a few times at most.
+INSIDE: dict[str, Callable[[Any], Any]] = {
+    "publish": lambda client: None,  # see Program._call_inside()
+    "poll": lambda client: client.poll(),
+    "flush": lambda client: client.flush(5),
+    "ping": lambda client: client.ping(),
+    "connect": lambda client: client.connect(False),
+    "reconnect": lambda client: client.reconnect(),
+    "disconnect": lambda client: client.disconnect(),
+    "subscribe": lambda client: client.subscribe(b"d", 2),
+}
+_MOST_INSIDE = 4
+
+
+class Program:
+    """The program of a script; `published` outlives resets, as a sensor's counter does.
+
+    Its connections are made in turn as `sessions` says: "k" connect(False), "c"
+    connect(True), "r" reconnect(), "m" reconnect() and, if it has to wait,
+    connect(False); the last one for ever.
+    """
+
+    def __init__(self, script: Script, world: World):
+        self._script = script
+        self._world = world
+        self._was_online = False
+        self._published = 0
+        self._connections = 0
+        self._pinged_ms = 0
+        self._inside = 0
+        self._is_to_reboot = script.reboot
+
+    def __call__(self, device: Device) -> None:
+        """One boot."""
+        client = self._client(device)
+        client.on_message = self._handle
+        if self._script.inside:
+            client.on_drop = self._call_inside
+            client.on_oversize = self._call_inside  # type: ignore[assignment]
+        self._client_of_hooks = client
+        self._publish(client)
+        if self._is_to_reboot:
+            self._is_to_reboot = False
+            self._try(client, client.poll)
+            raise DeviceReset
+        while not self._is_done(client):
+            if client.is_connected:
+                self._was_online = True
+                self._try(client, client.poll)
+                self._ping(device, client)
+            elif self._connect(device, client):
+                self._connections += 1
+                self._was_online = True
+                self._subscribe(client)
+            else:
+                device.nap(_PAUSE_MS)
+            if not self._script.hasty:
+                self._publish(client)
+            device.wait(client, self._script.ping_ms)
+            if self._script.hasty:
+                self._publish(client)
+
+    def _client(self, device: Device) -> Any:
+        s = self._script
+        options: dict[str, Any] = {
+            "max_awaiting_rel": s.held,
+            "mqueue_store_qos0": s.keep_qos0,
+            "overflow": s.overflow != "refuse" and s.overflow,
+            "ordered": s.ordered,
+        }
+        # A client without options is the core's.
+        options = {name: value for name, value in options.items() if value}
+        while True:
+            try:
+                client = device.client(
+                    "c",
+                    level=s.level,
+                    keepalive=s.keepalive,
+                    buffer_size=s.buffer,
+                    max_inflight=s.window,
+                    max_mqueue_len=s.queue,
+                    await_rel_timeout=s.await_rel,
+                    retry_interval=s.retry if s.level < 5 else 0,
+                    **options,
+                )
+                if s.aliases:
+                    client.v5.topic_aliases = s.aliases
+                return client
+            except OSError as error:
+                if getattr(error, "code", JOURNAL) != JOURNAL:
+                    raise
+                device.sleep_ms(_PAUSE_MS)  # the flash fails for a while
+
+    def _connect(self, device: Device, client: Any) -> bool:
+        sessions = self._script.sessions
+        kind = sessions[min(self._connections, len(sessions) - 1)]
+        if kind in "rm":
+            self._try(client, client.reconnect)
+        if kind == "r" or client.is_connected:
+            return client.is_connected
+        return device.connect(client, kind == "c")
+
+    def _is_done(self, client: Any) -> bool:
+        if self._published < len(self._script.up) or not self._world.broker.is_done:
+            return False
+        if len(self._world.rules.incoming.messages) < len(self._script.down):
+            return False
+        return client.is_connected and not client.inflight and not client.queued
+
+    def _publish(self, client: Any) -> None:
+        script = self._script
+        if script.start == "online" and not self._was_online:
+            return
+        end = self._published + (script.pace or len(script.up))
+        for number in range(self._published, min(end, len(script.up))):
+            size = script.size + number * script.grow
+            payload = payload_of(number, min(size, script.buffer - 16))
+            self._published = number + 1  # a reset inside publish() does not repeat it
+            age = script.age if number % 2 else 0
+            qos = int(script.up[number])
+            try:
+                client.publish(b"u", payload, False, qos, age)
+            except MQTTError as error:
+                if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
+                    if not self._world.rules.outgoing.may_come_back(b"u\0" + payload):
+                        self._published = number
+                elif error.code in BROKER_LIMITS:  # the broker takes no such message
+                    continue
+                elif qos:
+                    raise
+                return
+
+    def _ping(self, device: Device, client: Any) -> None:
+        ping_ms = self._script.ping_ms
+        if ping_ms and client.is_connected and device.now_ms - self._pinged_ms >= ping_ms:
+            self._pinged_ms = device.now_ms
+            self._try(client, client.ping)
+
+    def _subscribe(self, client: Any) -> None:
+        if self._script.subscribe:
+            self._try(client, lambda: client.subscribe(b"d", 2))
+
+    def _try(self, client: Any, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except MQTTError as error:
+            self._world.note(f"client: {error}")
+        except HandlerError:
+            # Only a new connection makes the broker send the message again.
+            self._try(client, client.disconnect)
+
+    def _handle(self, message: Any) -> None:
+        struck = self._world.handler.step()
+        if struck:
+            self._world.strike(struck, None)
+            raise HandlerError
+        if self._script.inside:
+            self._call_inside()
+
+    def _call_inside(self, *_: Any) -> None:
+        # Refused or done, it must do no harm; anything but an MQTTError reaches the program.
+        self._inside += 1
+        if self._inside > _MOST_INSIDE:
+            return
+        client = self._client_of_hooks
+        self._world.note(f"program calls {self._script.inside}() in its hook")
+        try:
+            if self._script.inside == "publish":
+                qos = int(max(self._script.up[:1], "1"))
+                client.publish(b"u", b"inside %d" % self._inside, False, qos)
+            else:
+                INSIDE[self._script.inside](client)
+        except MQTTError as error:
+            self._world.note(f"client: {error}")
+
+
+def payload_of(number: int, size: int) -> bytes:
+    """The payload of a script's message: its number, filled up to `size` bytes."""
+    return b"%d" % number + b"." * (size - len(str(number)))
+
+
+def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False) -> World:
+    """The world in which `script` runs."""
+    world = World(
+        seed=script.seed,
+        faults=faults,
+        latency_ms=script.latency_ms,
+        serve=script.serve,
+        is_late=script.late,
+        needs_subscription=script.subscribe,
+        pressure=script.pressure,
+        reuses_ids=script.reuse,
+        narrow=script.narrow,
+        terms=Terms(
+            receive=script.receive,
+            most_bytes=script.most,
+            aliases=script.aliases,
+            expiry_s=script.expiry,
+            keepalive=script.alive,
+            is_talkative=script.talk,
+        ),
+        settle_ms=_SETTLE_MS + 2000 * script.keepalive,
+        lasts_ms=max(0, len(script.down) - 1) * script.spread_ms,
+        is_traced=is_traced,
+    )
+    world.device.store_kind = script.store
+    world.device.blocks = script.blocks
+    world.device.is_deferred = script.deferred
+    for number, qos in enumerate(script.down):
+        payload = payload_of(number, script.size)
+        world.call(number * script.spread_ms, partial(world.send, b"d", payload, int(qos)))
+    return world
+
+
+def run(script: Script, faults: tuple[Fault, ...] = (), is_traced: bool = False) -> World:
+    """Run once; raises Violation."""
+    world = world_of(script, faults, is_traced)
+    world.run(Program(script, world))
+    return world

@@ -1,0 +1,132 @@
+"""A store that survives resets, for runs without a flash: what is durable, and no more.
+
+It keeps an ordered log of its calls, as a journal does; what they add up to says
+`host_tests.standin.store`.  A reset loses the newest of the calls that nothing made durable,
+all of them or as many as the fault says; that a message is done makes nothing durable, not
+even at `commit()`.  So it shows which barriers the client really relies on.
+"""
+
+import copy
+from typing import Any
+
+from host_tests.standin import packets as p
+from host_tests.standin.store import KeepingStore
+
+from .network import DeviceReset
+
+_ANY_NUMBER = 1 << 30
+_DONE = (p.PUBACK << 4, p.PUBCOMP << 4)
+
+
+class _Durable(KeepingStore):
+    """What calls add up to that nobody fetches from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open(b"", 3, 0, _ANY_NUMBER, None)
+
+    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
+        return bool(super().put(ring, at, n, is_online, False))
+
+    def copied(self) -> KeepingStore:
+        """-> what the next life begins with."""
+        store = KeepingStore()
+        store.kept = copy.deepcopy(self.kept)
+        store.held = list(self.held)
+        store.last_id = self.last_id
+        store.is_clean = self.is_clean
+        return store
+
+
+class Medium:
+    """What of a device outlives its resets: what is durable, and the calls since."""
+
+    def __init__(self) -> None:
+        self.durable = _Durable()
+        self.calls: list[tuple] = []
+
+    def cut(self, survivors: int) -> None:
+        """A reset; `survivors`: how many calls that were not durable are there all the same."""
+        for name, *args in self.calls[:survivors]:
+            getattr(self.durable, name)(*args)
+        self.calls.clear()
+
+
+class SurvivingStore:
+    """The store of one boot over the `Medium` of its device.
+
+    `is_deferred`: `put()` is durable only after `commit()`, as with a journal that
+    shares pages.
+    """
+
+    def __init__(self, world: Any, medium: Medium, is_deferred: bool):
+        self._world = world
+        self._medium = medium
+        self.is_deferred = is_deferred
+
+    def open(
+        self, client_id: bytes, level: int, buffer_size: int, most: int, *hold: Any
+    ) -> tuple[int, int, int, bool]:
+        self._most = most
+        self._is_due = False
+        self._now = self._medium.durable.copied()
+        self._on_flash = len(self._now.kept)
+        said: tuple[int, int, int, bool] = self._now.open(
+            client_id, level, buffer_size, most, *hold
+        )
+        return said
+
+    def _step(self) -> None:
+        world = self._world
+        if world.is_dead:
+            raise DeviceReset
+        struck = world.store.step()
+        if struck:
+            world.strike(struck, None)
+            raise DeviceReset
+
+    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
+        self._step()
+        if self._on_flash >= self._most:
+            self.sync()  # no room but by forgetting what is done
+        if not self._now.put(ring, at, n, is_online, is_behind):
+            return False
+        self._on_flash += 1
+        self._medium.calls.append(("put", bytes(ring[at : at + n]), 0, n, is_online, is_behind))
+        self._is_due = True
+        if not self.is_deferred:
+            self._force()
+        return True
+
+    def fetch(self, ring: bytearray, at: int) -> int:
+        n: int = self._now.fetch(ring, at)
+        return n
+
+    def note(self, first: int, packet_id: int) -> None:
+        was_due = self._is_due
+        self._record("note", first, packet_id)
+        if first in _DONE:
+            self._is_due = was_due
+
+    def renew(self, is_clean: bool) -> None:
+        self._record("renew", is_clean)
+
+    def _record(self, name: str, *args: Any) -> None:
+        self._step()
+        getattr(self._now, name)(*args)
+        self._medium.calls.append((name, *args))
+        self._is_due = True
+
+    def _force(self) -> None:
+        self._medium.cut(_ANY_NUMBER)
+        self._on_flash = len(self._now.kept)
+        self._is_due = False
+
+    def commit(self) -> None:
+        self._step()
+        if self._is_due:
+            self._force()
+
+    def sync(self) -> None:
+        self._step()
+        self._force()
