@@ -97,10 +97,6 @@ _bytes = bytes
 _int = int
 _PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
-# By level: how CONNECT begins, the longest client id, seconds until what is not answered is
-# sent again.
-LEVELS = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
-
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
 _CONNECTING = b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80"
@@ -125,8 +121,14 @@ class MQTTClient:
     on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
-    # Properties behind their length, and what is added to CONNECT and said at the end.
+    # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
+    # sent again.
+    _levels = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
+    # Of level 5: properties behind their length; bytes of those of a PUBLISH; is _pick() to be
+    # asked before an entry goes out?
     _request_section = _connect_section = _will_section = b""
+    _extra = 0
+    _picks = False
     _goodbye = b"\xe0\0"
     _most_options = 2  # of a filter: its QoS
 
@@ -155,8 +157,9 @@ class MQTTClient:
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
-        check_range("level", level, 3, _len(LEVELS) + 2)
-        begin, longest, retry = LEVELS[level]
+        levels = self._levels
+        check_range("level", level, min(levels), max(levels))
+        begin, longest, retry = levels[level]
         client_id = as_text("client_id", client_id)
         if retry_interval is None:
             retry_interval = retry
@@ -208,12 +211,11 @@ class MQTTClient:
         self.inflight = self.queued = self._again = self._behind = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
-        self._section = b""  # properties of a PUBLISH, behind their length
         self._valid = self  # the topic that was found valid last, and its length
         self._topic_len = 0
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
-        self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
+        self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
         # What comes.
         self._rx = bytearray(buffer_size + 5 + _PIECE)
@@ -677,13 +679,11 @@ class MQTTClient:
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
         whole, _, codes, pairs = request
-        if whole[0] & 0x20:
-            return None
-        if max(codes) > 2:
+        if codes and max(codes) > 2:
             names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
-        return list(codes)
+        return None if whole[0] & 0x20 else list(codes)
 
 
 # What the methods of MQTTClient do.  A function is found in half of the time of a method.
@@ -712,11 +712,9 @@ def _accept(client, topic, msg, retain, qos):
     # error's code.
     heap_unlock()
     topic_len = client._topic_len
-    section = client._section
+    extra = client._extra
     payload_len = _len(msg)
-    n = topic_len + payload_len + 2
-    if section:
-        n += _len(section)
+    n = topic_len + payload_len + extra + 2
     packet_id = 0
     if qos:
         n += 2
@@ -751,12 +749,9 @@ def _accept(client, topic, msg, retain, qos):
     pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
     pack_into(client._width, ring, after - payload_len, msg)
     n = after - payload_len
-    if section:
-        n -= _len(section)
-        for state in section:
-            ring[n] = state
-            n += 1
-        n -= _len(section)
+    if extra:
+        n -= extra
+        client._add(at, n)
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
@@ -864,8 +859,13 @@ def _next_entry(client):
     at = client._next
     while at != client._tail:
         if ring[at]:
-            return at
-        at = _after(client, at)
+            if not client._picks or client._pick(at):
+                return at
+            if client._left:
+                return -1  # on_drop() published
+            at = client._next
+        else:
+            at = _after(client, at)
     client._next = at
     while client._behind:
         at = _place(client, client.buffer_size + _ENTRY)
@@ -986,11 +986,12 @@ def _release_one(client, at):
 
 
 def _owe(client, first, packet_id):
-    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP; that 2 bytes follow stands there already.
+    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP.
     # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
     acks = client._acks
     n = client._acks_n
     acks[n] = first
+    acks[n + 1] = 2
     acks[n + 2] = packet_id >> 8
     acks[n + 3] = packet_id & 255
     client._acks_n = n + 4
@@ -1057,8 +1058,10 @@ def _load(client, now):
 
 def _has_next(client):
     # Is it the turn of an entry?
-    return client.is_connected and (
-        client._again or client.queued and client.inflight < client._window
+    return (
+        client.is_connected
+        and (client._again or client.queued)
+        and client.inflight - client._again < client._window
     )
 
 
@@ -1115,6 +1118,8 @@ def _lose(client, error):
 
 def _fail(client, code):
     # After an error the stream is always closed.
+    if client.level > 4:
+        client._farewell(code)
     client._error = code  # with the heap locked there is no room, and poll() tells later
     _close(client)
     _tell(client)
@@ -1335,7 +1340,7 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos and client._stream:
+    if message.qos and client._stream:  # 0 if the handler refused it
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:

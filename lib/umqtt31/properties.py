@@ -4,14 +4,13 @@
 
     JSON = encode(content_type="application/json", user_property=(("unit", "C"),))
 
-Names are the standard's, in lower case with underscores.  Checking allocates nothing,
-reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2.
+Names are the standard's, in lower case with underscores.  Checking allocates nothing, reading
+only what it returns.  MQTT 5 §1.5 and §2.2.2.
 """
 
-from micropython import const, heap_lock, heap_unlock
+from micropython import const
 
-from . import as_bytes, string
-check_topic = None
+from . import as_bytes, check_range, string
 
 # How a value is written: a number in so many bytes, or one of these.
 _VARIABLE = const(3)
@@ -25,12 +24,8 @@ _PROTOCOL_ERROR = const(0x82)
 _ALIAS_INVALID = const(0x94)
 
 _SUBSCRIPTION_IDENTIFIER = const(11)
-_RECEIVE_MAXIMUM = const(33)
 _TOPIC_ALIAS = const(35)
 _USER_PROPERTY = const(38)
-_MAXIMUM_PACKET_SIZE = const(39)
-_RESPONSE_TOPIC = const(8)
-_IN_PUBLISH = const(0x10)
 
 # By identifier: the form, and the packets that may bring it: 0x08 CONNACK, 0x10 PUBLISH,
 # 0x20 PUBACK and the like, 0x40 DISCONNECT.
@@ -81,8 +76,7 @@ _NAMES = {
 # --- writing -------------------------------------------------------------------------
 
 
-def number_of(name):
-    """-> the identifier of a property.  Raises ValueError."""
+def _number_of(name):
     number = _NAMES.get(name)
     if not number:
         raise ValueError("no such property: %s" % name)
@@ -96,8 +90,8 @@ def encode(**values):
     `user_property`: pairs of texts, which may repeat.  Raises ValueError, TypeError.
     """
     out = b""
-    for name in sorted(values, key=number_of):
-        number = number_of(name)
+    for name in sorted(values, key=_number_of):
+        number = _NAMES[name]
         value = values[name]
         for one in value if number == _USER_PROPERTY else (value,):
             out += bytes((number,)) + _value(name, RECEIVED[number] & _FORM, one)
@@ -105,22 +99,21 @@ def encode(**values):
 
 
 def _value(name, form, value):
-    if form == _PAIR and isinstance(value, (tuple, list)) and len(value) == 2:
-        return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
-    if form == _BINARY or form == _TEXT:
-        value = bytes(as_bytes(name, value))
-        if len(value) > 65535 or form == _TEXT and not is_text(value, 0, len(value)):
-            raise ValueError("%s: not valid" % name)
-        if name == "response_topic":
-            check_topic(value)  # MQTT-3.3.2-14
-        return string(value)
-    if form == _PAIR or not isinstance(value, int):
-        raise TypeError("%s cannot be %r" % (name, value))
-    most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
-    least = name == "subscription_identifier"
-    if not least <= value <= most:
-        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
-    return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
+    if form == _PAIR:
+        if isinstance(value, (tuple, list)) and len(value) == 2:
+            return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
+        raise TypeError("%s must be pairs, not %r" % (name, value))
+    if form < _BINARY:
+        most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
+        check_range(name, value, form == _VARIABLE, most)
+        return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
+    value = bytes(as_bytes(name, value))
+    # MQTT-3.3.2-14: a topic to answer to has no wildcards.
+    if form == _TEXT and not is_text(value, 0, len(value)) or (
+        name == "response_topic" and (not value or 35 in value or 43 in value)
+    ):
+        raise ValueError("%s: not valid" % name)
+    return string(value)
 
 
 def variable(number):
@@ -133,12 +126,10 @@ def variable(number):
 
 
 def given(properties, kind):
-    """`properties` if a program may give them to such a packet, see SENT.  Raises
+    """`properties` as bytes, if a program may give them to such a packet, see SENT.  Raises
     ValueError, TypeError."""
-    properties = bytes(as_bytes("properties", properties))  # a number would be so many zeros
-    heap_lock()
-    fault = fault_of(SENT, properties, 0, len(properties), kind)
-    if fault:
+    properties = bytes(as_bytes("properties", properties or b""))
+    if fault_of(SENT, properties, 0, len(properties), kind):
         raise ValueError("properties not valid here: %r" % properties)
     return properties
 
@@ -155,20 +146,15 @@ def number_at(buf, at, form):
     """-> the number there; -1 for a Variable Byte Integer that is malformed."""
     number = 0
     if form != _VARIABLE:
-        form += at
-        while at < form:
+        for at in range(at, at + form):
             number = number << 8 | buf[at]
-            at += 1
         return number
-    form = at
-    while True:
-        number |= (buf[at] & 127) << 7 * (at - form)
-        at += 1
-        if buf[at - 1] < 128:
+    for k in range(min(4, len(buf) - at)):
+        number |= (buf[at + k] & 127) << 7 * k
+        if buf[at + k] < 128:
             # MQTT-1.5.5-1: the shortest form.
-            return number if width(number) == at - form else -1
-        if at - form > 3:
-            return -1
+            return number if width(number) == k + 1 else -1
+    return -1
 
 
 def take(buf, at, end, kind):
@@ -178,70 +164,50 @@ def take(buf, at, end, kind):
     at += width(n)
     if n < 0 or at + n > end:
         return -_MALFORMED
-    end = at + n
-    heap_lock()
-    n = fault_of(RECEIVED, buf, at, end, kind)
-    return -n if n else end
+    return -fault_of(RECEIVED, buf, at, at + n, kind) or at + n
 
 
 def fault_of(table, buf, at, end, kind):
-    """-> 0 if just these properties may be in such a packet, else the reason code.  Entered
-    with the heap locked, which it unlocks: see `client` on frames."""
-    heap_unlock()
-    seen = more = 0
+    """-> 0 if just these properties may be in such a packet, else the reason code."""
+    start = at
     while at < end:
         number = buf[at]
         form = table[number] if number < 43 else 0
         if not form & kind:
             return _ALIAS_INVALID if number == _TOPIC_ALIAS else _MALFORMED
         form &= _FORM
-        begin = at + 1
-        heap_lock()
-        at = _end_of(buf, begin, end, form)
-        if at < 0:
+        after = _end_of(buf, at + 1, end, form)
+        if after < 0:
             return _MALFORMED
-        # Numbers that must not be 0, and those that are 0 or 1.
+        if form < _BINARY:
+            bits = 0
+            for k in range(at + 1, after):
+                bits |= buf[k]
+            # Some are 0 or 1, others must not be 0.
+            if form == 1 and bits > 1 or not bits and number in b"\x0b\x21\x27":
+                return _PROTOCOL_ERROR
         if (
-            form == _VARIABLE or number == _RECEIVE_MAXIMUM or number == _MAXIMUM_PACKET_SIZE
-        ) and not _has_bits(buf, begin, at):
-            return _PROTOCOL_ERROR
-        if form == 1 and buf[begin] > 1:
-            return _PROTOCOL_ERROR
-        if number == _USER_PROPERTY or number == _SUBSCRIPTION_IDENTIFIER and kind == _IN_PUBLISH:
-            continue
-        # No number of more than 30 bits: on some ports it would be a big one.
-        if number < 30:
-            if seen >> number & 1:
-                return _PROTOCOL_ERROR
-            seen |= 1 << number
-        else:
-            if more >> number - 30 & 1:
-                return _PROTOCOL_ERROR
-            more |= 1 << number - 30
+            number != _USER_PROPERTY
+            and (number != _SUBSCRIPTION_IDENTIFIER or table is SENT)
+            and find(buf, start, at, number) >= 0
+        ):
+            return _PROTOCOL_ERROR  # there twice
+        at = after
     return 0
-
-
-def _has_bits(buf, at, end):
-    while at < end:
-        if buf[at]:
-            return True
-        at += 1
-    return False
 
 
 def _end_of(buf, at, end, form):
     # -> where the value at `at` ends, -1 if that is behind `end` or it is not valid.
-    # Entered with the heap locked.
-    heap_unlock()
     if form == _VARIABLE:
-        if at >= end:
+        # What stands behind `end` is no part of it, but there is room for it.
+        number = number_at(buf, at, _VARIABLE) if at < end else -1
+        at += width(number)
+        if number < 0:
             return -1
-        number = number_at(buf, at, _VARIABLE)
-        at = -1 if number < 0 else at + width(number)
     elif form < _BINARY:
         at += form
     else:
-        for _ in range(2 if form == _PAIR else 1):
+        for _ in range(1 + (form == _PAIR)):
             if at + 2 > end:
                 return -1
             number = at + 2
@@ -253,25 +219,25 @@ def _end_of(buf, at, end, form):
 
 def is_text(buf, at, end):
     """Is buf[at:end] well-formed UTF-8 without NUL?  MQTT-1.5.4-1, -2."""
-    while at < end:
+    more = 0
+    for at in range(at, end):
         c = buf[at]
-        at += 1
-        if 0 < c < 128:
-            continue
-        more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
-        if not 0xC2 <= c < 0xF5 or at + more > end:
-            return False
-        # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
-        least = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
-        most = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
-        while more:
-            if not least <= buf[at] <= most:
+        if more:
+            if not least <= c <= most:
                 return False
             least = 0x80
             most = 0xBF
-            at += 1
             more -= 1
-    return True
+        elif c > 127:
+            if not 0xC2 <= c < 0xF5:
+                return False
+            # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
+            more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
+            least = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
+            most = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
+        elif not c:
+            return False
+    return not more
 
 
 # --- reading -------------------------------------------------------------------------
@@ -283,7 +249,6 @@ def find(buf, at, end, number):
     while at < end:
         if buf[at] == number:
             return at + 1
-        heap_lock()
         at = _end_of(buf, at + 1, end, RECEIVED[buf[at]] & _FORM)
     return -1
 
@@ -307,15 +272,12 @@ def get(buf, at, end, name):
         else:
             name = _bytes_at(buf, at)
             found.append((name, _bytes_at(buf, at + 2 + len(name))))
-        heap_lock()
-        at = _end_of(buf, at, end, form)
-        at = find(buf, at, end, number)
+        at = find(buf, _end_of(buf, at, end, form), end, number)
     return found
 
 
 def _bytes_at(buf, at):
-    n = at + 2 + (buf[at] << 8 | buf[at + 1])
-    return bytes(memoryview(buf)[at + 2 : n])
+    return bytes(buf[at + 2 : at + 2 + number_at(buf, at, 2)])
 
 
 class Properties:
