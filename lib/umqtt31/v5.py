@@ -13,7 +13,7 @@ from micropython import const
 
 from . import MQTTClient as _Client
 from . import Message, MQTTError, as_text, check_range, string
-from . import _after, _begin_request, _fail, _id_of, _next_entry, _on_ack, _on_request_ack
+from . import _after, _begin_request, _fail, _id_of, _next_entry, _on_ack, _on_request_ack, _release_one
 from .properties import Properties, encode, find, get, given, number_at, take, variable, width
 
 # Options of a subscription, to be added to its QoS.
@@ -284,6 +284,10 @@ class MQTTClient(_Client):
         self._head = self._next = self._rec = 0
         self._wrap = -1
         self._limit = self._size
+        while self._next < len(released) and self._acks_n < 132:
+            _release_one(self, self._next)
+            self._next = _after(self, self._next)
+            self._again -= 1
 
     @property
     def _goodbye(self):
