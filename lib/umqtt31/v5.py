@@ -13,7 +13,7 @@ from micropython import const
 
 from . import MQTTClient as _Client
 from . import Message, MQTTError, as_text, check_range, string
-from . import _after, _begin_request, _fail, _id_of, _next_entry, _on_ack, _on_request_ack, _release_one
+from . import _after, _begin_request, _fail, _id_of, _next_entry, _on_ack, _on_request_ack, _push, _release_one
 from .properties import Properties, encode, find, get, given, number_at, take, variable, width
 
 # Options of a subscription, to be added to its QoS.
@@ -166,8 +166,8 @@ class MQTTClient(_Client):
     _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
     _most_options = 47
     _request_section = b"\0"
-    _picks = True
     _extra = 1
+    _is_unfit = False  # is the next entry to be given up?
     _age = 0  # seconds, of the message that is published
     _properties = b""  # the same
     _fault = _MALFORMED
@@ -187,6 +187,7 @@ class MQTTClient(_Client):
         self._most_unreleased = 0  # our receive maximum
         self._unreleased = 0  # QoS 2 messages of this connection that were not released
         self._unasked = ()
+        self._may_go = self._fits  # made here, as making it allocates
 
     # --- connecting ----------------------------------------------------------------------
 
@@ -355,10 +356,9 @@ class MQTTClient(_Client):
                 _on_ack(self, _PUBACK, packet_id)
                 self.v5.note(reason)
                 self.stats.dropped += 1
-                if self.on_drop:
-                    self._is_busy = True
-                    self.on_drop(packet_id, reason)
-                    self._is_busy = False
+                self._is_busy = True
+                self._tell_drop(at, packet_id, reason)
+                self._is_busy = False
                 return
             at = _after(self, at)
         self.stats.strays += 1
@@ -419,11 +419,15 @@ class MQTTClient(_Client):
 
     # --- messages out --------------------------------------------------------------------
 
-    def publish(self, topic, msg, retain=False, qos=0, properties=b""):
-        """As the core's; `properties`: what `properties.encode()` made."""
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=b""):
+        """As the core's; `properties`: what `properties.encode()` made.  `max_age`: the seconds
+        after which the broker drops it, 0 for never; with `queueing` this client does so, too."""
+        if max_age:
+            check_range("max_age", max_age, 0, 86400)
+        self._age = max_age
         if properties is not self._properties:
             self._properties = given(properties, _IN_PUBLISH)
-        n = len(self._properties) + (5 if self._age else 0)
+        n = len(self._properties) + (5 if max_age else 0)
         self._extra = n + width(n)
         try:
             return super().publish(topic, msg, retain, qos)
@@ -470,29 +474,35 @@ class MQTTClient(_Client):
             return 0x9B
         return 0x9A if first & 1 > self._may_retain else 0  # MQTT-3.2.2-14
 
-    def _pick(self, at):
-        # May the entry there, whose turn it is, go out?  What was accepted before, and this
-        # broker does not take, is given up.
-        if self._ring[at] < _OWED:
-            code = self._refusal(at)
-            if code:
-                self.give_up(at, code)
+    def _fits(self, at, left_ms=0):
+        # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
+        ring = self._ring
+        if ring[at] < _OWED:
+            # What was accepted before, and this broker does not take, is given up by poll().
+            self._is_unfit = self._refusal(at) > 0
+            if self._is_unfit:
                 return False
+            if left_ms:
+                at += _ENTRY
+                first = ring[at]
+                at += 2 + (ring[at + 1] > 127)
+                at += 2 + number_at(ring, at, 2) + (2 if first & 6 else 0)
+                at += width(number_at(ring, at, _VARIABLE))
+                pack_into(">BI", ring, at, _EXPIRY, max(1, (left_ms + 999) // 1000))
         return True
 
-    def say_age(self, at, seconds):
-        """For a subclass: what goes out next is the entry at `at`; so many seconds are left."""
-        ring = self._ring
-        at += _ENTRY
-        first = ring[at]
-        at += 2 + (ring[at + 1] > 127)
-        at += 2 + number_at(ring, at, 2)
-        if first & 6:
-            at += 2
-        n = number_at(ring, at, _VARIABLE)
-        at += width(n)
-        if n and ring[at] == _EXPIRY:
-            pack_into(">BI", ring, at, _EXPIRY, max(seconds, 1))
+    def poll(self, timeout_ms=0):
+        """As the core's."""
+        handled = super().poll(timeout_ms)
+        while self._is_unfit:
+            self._is_unfit = False
+            at = _next_entry(self)
+            if at >= 0 and self._refusal(at):
+                self.give_up(at, self._refusal(at))
+                _push(self, self._now)
+        return handled
+
+    check_msg = poll
 
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""

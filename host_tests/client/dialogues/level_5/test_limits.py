@@ -122,8 +122,8 @@ def test_b2c_more_than_the_receive_maximum_ends_the_connection_with_its_reason()
     assert code_of(d.work) == PROTOCOL
     d.c2b(disconnect(0x93))
     d.connect(False)
-    d.b2c(publish(b"t", b"3", 2, 9), pubrel(1), pubrel(5))
-    d.c2b(pubrec(9), pubcomp(1), pubcomp(5))
+    d.b2c(pubrel(1), pubrel(5), publish(b"t", b"3", 2, 9))
+    d.c2b(pubcomp(1), pubcomp(5), pubrec(9))
     assert [message[1] for message in d.messages] == [b"1", b"2", b"3"]
 
 
