@@ -646,7 +646,7 @@ class MQTTClient:
     def _make_request(self, first, topics):
         # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
         pairs = []
-        body = self._request_section
+        section = body = self._request_section
         for name in topics:
             part = b""
             if first == _SUBSCRIBE:
@@ -658,7 +658,7 @@ class MQTTClient:
                 part = bytes((qos,))
             name = _as_filter(name)
             part = string(name) + part
-            pairs.append((name, part))
+            pairs.append((name, part, section))
             body += part
         if not pairs:
             raise ValueError("topic: no filter given")
@@ -862,7 +862,7 @@ def _next_entry(client):
     ring = client._ring
     at = client._next
     while at != client._tail:
-        if ring[at]:
+        if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
             return at
         at = _after(client, at)
     client._next = at

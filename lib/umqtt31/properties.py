@@ -10,7 +10,7 @@ only what it returns.  MQTT 5 §1.5 and §2.2.2.
 
 from micropython import const
 
-from . import as_bytes, check_range, string
+import umqtt31 as core
 
 # How a value is written: a number in so many bytes, or one of these.
 _VARIABLE = const(3)
@@ -45,42 +45,29 @@ SENT = (
     b"\x00\x00\x00\x00\x00\x00\xff\x00\x00\x00\x00"
 )
 
-_NAMES = {
-    "payload_format_indicator": 1,
-    "message_expiry_interval": 2,
-    "content_type": 3,
-    "response_topic": 8,
-    "correlation_data": 9,
-    "subscription_identifier": 11,
-    "session_expiry_interval": 17,
-    "assigned_client_identifier": 18,
-    "server_keep_alive": 19,
-    "request_problem_information": 23,
-    "will_delay_interval": 24,
-    "request_response_information": 25,
-    "response_information": 26,
-    "server_reference": 28,
-    "reason_string": 31,
-    "receive_maximum": 33,
-    "topic_alias_maximum": 34,
-    "maximum_qos": 36,
-    "retain_available": 37,
-    "user_property": 38,
-    "maximum_packet_size": 39,
-    "wildcard_subscription_available": 40,
-    "subscription_identifier_available": 41,
-    "shared_subscription_available": 42,
-}
+# Each name stands behind its identifier; one that is a part of another one, before that.
+_NAMES = (
+    "\x01payload_format_indicator\x02message_expiry_interval\x03content_type\x08response_topic"
+    "\x09correlation_data\x0bsubscription_identifier\x11session_expiry_interval"
+    "\x12assigned_client_identifier\x13server_keep_alive\x17request_problem_information"
+    "\x18will_delay_interval\x1aresponse_information\x19request_response_information"
+    "\x1cserver_reference\x1freason_string\x21receive_maximum\x22topic_alias_maximum"
+    "\x24maximum_qos\x25retain_available\x26user_property\x27maximum_packet_size"
+    "\x28wildcard_subscription_available\x29subscription_identifier_available"
+    "\x2ashared_subscription_available\0"
+)
+_CODES = _NAMES.encode()  # a character of a text would be a new object
+
+
+def number_of(name):
+    """-> the identifier of a property, 0 for none."""
+    at = _NAMES.find(name)
+    if at > 0 and _CODES[at - 1] < 43 > _CODES[at + len(name)]:
+        return _CODES[at - 1]
+    return 0
 
 
 # --- writing -------------------------------------------------------------------------
-
-
-def _number_of(name):
-    number = _NAMES.get(name)
-    if not number:
-        raise ValueError("no such property: %s" % name)
-    return number
 
 
 def encode(**values):
@@ -90,8 +77,10 @@ def encode(**values):
     `user_property`: pairs of texts, which may repeat.  Raises ValueError, TypeError.
     """
     out = b""
-    for name in sorted(values, key=_number_of):
-        number = _NAMES[name]
+    for name in sorted(values, key=number_of):
+        number = number_of(name)
+        if not number:
+            raise ValueError("no such property: " + name)
         value = values[name]
         for one in value if number == _USER_PROPERTY else (value,):
             out += bytes((number,)) + _value(name, RECEIVED[number] & _FORM, one)
@@ -100,35 +89,33 @@ def encode(**values):
 
 def _value(name, form, value):
     if form == _PAIR:
-        if isinstance(value, (tuple, list)) and len(value) == 2:
-            return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
-        raise TypeError("%s must be pairs, not %r" % (name, value))
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise TypeError(name + ": no pair of texts")
+        return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
     if form < _BINARY:
         most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
-        check_range(name, value, form == _VARIABLE, most)
+        core.check_range(name, value, form == _VARIABLE, most)
         return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
-    value = bytes(as_bytes(name, value))
+    value = bytes(core.as_bytes(name, value))
     # MQTT-3.3.2-14: a topic to answer to has no wildcards.
     if form == _TEXT and not is_text(value, 0, len(value)) or (
         name == "response_topic" and (not value or 35 in value or 43 in value)
     ):
-        raise ValueError("%s: not valid" % name)
-    return string(value)
+        raise ValueError(name + ": not valid")
+    return core.string(value)
 
 
 def variable(number):
     """-> a number as a Variable Byte Integer (§1.5.5)."""
-    out = b""
-    while number > 127:
-        out += bytes((number & 127 | 128,))
-        number >>= 7
-    return out + bytes((number,))
+    if number < 128:
+        return bytes((number,))
+    return bytes((number & 127 | 128,)) + variable(number >> 7)
 
 
 def given(properties, kind):
     """`properties` as bytes, if a program may give them to such a packet, see SENT.  Raises
     ValueError, TypeError."""
-    properties = bytes(as_bytes("properties", properties or b""))
+    properties = bytes(core.as_bytes("properties", properties or b""))
     if fault_of(SENT, properties, 0, len(properties), kind):
         raise ValueError("properties not valid here: %r" % properties)
     return properties
@@ -139,16 +126,24 @@ def given(properties, kind):
 
 def width(number):
     """-> bytes of a number as a Variable Byte Integer."""
-    return 1 if number < 128 else 2 if number < 16384 else 3 if number < 2097152 else 4
+    n = 1
+    while number > 127:
+        number >>= 7
+        n += 1
+    return n
 
 
-def number_at(buf, at, form):
-    """-> the number there; -1 for a Variable Byte Integer that is malformed."""
+def number_at(buf, at, n):
+    """-> the number of `n` bytes there."""
     number = 0
-    if form != _VARIABLE:
-        for at in range(at, at + form):
-            number = number << 8 | buf[at]
-        return number
+    for k in range(at, at + n):
+        number = number << 8 | buf[k]
+    return number
+
+
+def variable_at(buf, at):
+    """-> the Variable Byte Integer there, -1 if it is malformed."""
+    number = 0
     for k in range(min(4, len(buf) - at)):
         number |= (buf[at + k] & 127) << 7 * k
         if buf[at + k] < 128:
@@ -160,7 +155,7 @@ def number_at(buf, at, form):
 def take(buf, at, end, kind):
     """Check the properties whose length stands at `at` of a packet that ends at `end`
     -> where they end, or the negative of a reason code."""
-    n = number_at(buf, at, _VARIABLE)
+    n = variable_at(buf, at)
     at += width(n)
     if n < 0 or at + n > end:
         return -_MALFORMED
@@ -199,8 +194,7 @@ def fault_of(table, buf, at, end, kind):
 def _end_of(buf, at, end, form):
     # -> where the value at `at` ends, -1 if that is behind `end` or it is not valid.
     if form == _VARIABLE:
-        # What stands behind `end` is no part of it, but there is room for it.
-        number = number_at(buf, at, _VARIABLE) if at < end else -1
+        number = variable_at(buf, at)
         at += width(number)
         if number < 0:
             return -1
@@ -208,10 +202,10 @@ def _end_of(buf, at, end, form):
         at += form
     else:
         for _ in range(1 + (form == _PAIR)):
-            if at + 2 > end:
-                return -1
             number = at + 2
-            at = number + (buf[at] << 8 | buf[at + 1])
+            if number > end:
+                return -1
+            at = number + number_at(buf, at, 2)
             if at > end or form != _BINARY and not is_text(buf, number, at):
                 return -1
     return at if at <= end else -1
@@ -220,8 +214,8 @@ def _end_of(buf, at, end, form):
 def is_text(buf, at, end):
     """Is buf[at:end] well-formed UTF-8 without NUL?  MQTT-1.5.4-1, -2."""
     more = 0
-    for at in range(at, end):
-        c = buf[at]
+    for k in range(at, end):
+        c = buf[k]
         if more:
             if not least <= c <= most:
                 return False
@@ -253,27 +247,25 @@ def find(buf, at, end, number):
     return -1
 
 
-def get(buf, at, end, name):
-    """-> a property by its name, None if it is not there: a number, bytes; `user_property`
-    is a list of pairs of bytes, `subscription_identifier` a list of numbers."""
-    number = _NAMES.get(name)
-    if not number:
-        raise AttributeError(name)
+def get(buf, at, end, number):
+    """-> a property by its identifier, None if it is not there: a number, bytes; user
+    properties are a list of pairs of bytes, subscription identifiers a list of numbers."""
     form = RECEIVED[number] & _FORM
-    at = find(buf, at, end, number)
-    if form != _PAIR and form != _VARIABLE:
+    found = [] if form == _PAIR or form == _VARIABLE else None
+    while True:
+        at = find(buf, at, end, number)
         if at < 0:
-            return None
-        return number_at(buf, at, form) if form < _BINARY else _bytes_at(buf, at)
-    found = []
-    while at >= 0:
+            return found
         if form == _VARIABLE:
-            found.append(number_at(buf, at, form))
+            found.append(variable_at(buf, at))
+        elif form < _BINARY:
+            return number_at(buf, at, form)
         else:
-            name = _bytes_at(buf, at)
-            found.append((name, _bytes_at(buf, at + 2 + len(name))))
-        at = find(buf, _end_of(buf, at, end, form), end, number)
-    return found
+            value = _bytes_at(buf, at)
+            if form != _PAIR:
+                return value
+            found.append((value, _bytes_at(buf, at + 2 + len(value))))
+        at = _end_of(buf, at, end, form)
 
 
 def _bytes_at(buf, at):
@@ -287,5 +279,12 @@ class Properties:
     def __init__(self, data=b""):
         self._data = data
 
+    def value(self, number):
+        """-> the property with this identifier."""
+        return get(self._data, 0, len(self._data), number)
+
     def __getattr__(self, name):
-        return get(self._data, 0, len(self._data), name)
+        number = number_of(name)
+        if not number:
+            raise AttributeError(name)
+        return self.value(number)

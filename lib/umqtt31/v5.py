@@ -7,14 +7,12 @@ its properties, but for topic aliases, which mean nothing on the next connection
 refused.  MQTT 5 §2.2.2, §3, §4.3, §4.9 and §4.13.
 """
 
-from struct import pack_into
+from micropython import const  # isort: skip
 
-from micropython import const
+from struct import pack, pack_into
 
-from . import MQTTClient as _Client
-from . import Message, MQTTError, as_text, check_range, string
-from . import _after, _begin_request, _fail, _id_of, _next_entry, _on_ack, _on_request_ack, _push, _release_one
-from .properties import Properties, encode, find, get, given, number_at, take, variable, width
+import umqtt31 as core
+import umqtt31.properties as codec
 
 # Options of a subscription, to be added to its QoS.
 NO_LOCAL = const(0x04)  # not what this client published
@@ -32,69 +30,64 @@ _TO_WILL = const(0x20)
 _TO_DISCONNECT = const(0x40)
 _TO_SUBSCRIBE = const(0x80)
 
-_VARIABLE = const(3)
-_EXPIRY = const(2)
+_SESSION_EXPIRY = const(17)
+_SERVER_KEEP_ALIVE = const(19)
+_RECEIVE_MAXIMUM = const(33)
+_TOPIC_ALIAS_MAXIMUM = const(34)
 _TOPIC_ALIAS = const(35)
+_MAXIMUM_QOS = const(36)
+_RETAIN_AVAILABLE = const(37)
+_MAXIMUM_PACKET_SIZE = const(39)
 
 # As in the core.
 _PUBACK = const(0x40)
 _OWED = const(0x60)
-_SUBSCRIBE = const(0x82)
+_PUBCOMP = const(0x70)
+_AGAIN = const(8)
 _ENTRY = const(5)
-_ACKS_BYTES = const(148)  # of a refusal there are 12 bytes more than of another answer
 
 _CLOSED = const(258)
 _PROTOCOL = const(259)
 _AWAITING_REL = const(264)
-_REFUSED_FILTER = const(265)
 
 _MALFORMED = const(0x81)
 _PROTOCOL_ERROR = const(0x82)
-_RECEIVE_MAXIMUM = const(0x93)
+_TOO_MANY = const(0x93)
 _PACKET_TOO_LARGE = const(0x95)
-
-_FOR_EVER = const(0xFFFFFFFF)
-
-# Reason codes of CONNACK that levels 3 and 4 have a return code for, and that code; what may
-# heal by itself is "unavailable".
-_REASONS = b"\x84\x85\x88\x89\x97\x9f\x86\x87"
-_CODES = b"\x01\x02\x03\x03\x03\x03\x04\x05"
+_NO_RETAIN = const(0x9A)
+_NO_QOS = const(0x9B)
 
 
-class Message5(Message):
+class Message5(core.Message):
     """A message with its properties, by their names in the standard; `properties`: a copy of
     all of them."""
 
     def __init__(self, client, buf):
         super().__init__(buf)
         self._client = client
-        self._properties = 0
+        self._start = 0  # of its properties, which end where the payload begins
 
     def read(self, first, at, n, is_whole):
         """As Message."""
         is_right = super().read(first, at, n, is_whole)
-        if is_whole and self.payload_len > 0:
+        if is_whole:
             at = self._payload
-            if self._buf[at]:
-                end = self._client.take(at, at + self.payload_len, _IN_PUBLISH)
-                at += width(end - at - 1)
-            else:
-                end = at = at + 1
-            self._properties = at
-            self.payload_len += self._payload - end
-            self._payload = end
-        elif is_whole:
-            return False
+            n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
+            self._start = at + codec.width(codec.variable_at(self._buf, at))
+            self._payload = n
+            self.payload_len += at - n
         if is_right and first & 6:
-            self._client.count(first & 4)
+            self._client.count(first >> 2 & 1)
         return is_right
 
     def __getattr__(self, name):
-        if name == "topic" or name == "payload":
-            return super().__getattr__(name)
+        buf = self._buf
         if name == "properties":
-            return Properties(bytes(self._buf[self._properties : self._payload]))
-        return get(self._buf, self._properties, self._payload, name)
+            return codec.Properties(bytes(buf[self._start : self._payload]))
+        number = codec.number_of(name)
+        if number:
+            return codec.get(buf, self._start, self._payload, number)
+        return super().__getattr__(name)
 
     def refuse(self, reason):
         """Have it answered with this reason code, 0x80 or more: the broker gives it up.  At
@@ -108,8 +101,8 @@ class Message5(Message):
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
         `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
-        at = find(self._buf, self._properties, self._payload, number)
-        return at if at < 0 else self.copy(at + 2, number_at(self._buf, at, 2), target)
+        at = codec.find(self._buf, self._start, self._payload, number)
+        return at if at < 0 else self.copy(at + 2, codec.number_at(self._buf, at, 2), target)
 
 
 class Options:
@@ -133,30 +126,35 @@ class Options:
     session_expiry = maximum_packet_size = None
     receive_maximum = topic_aliases = leave_reason = 0
     properties = will_properties = leave_properties = assigned_client_id = b""
-    connack = disconnect = Properties()
+    connack = disconnect = codec.Properties()
 
     def __init__(self):
         self.reason = 0  # a new attribute would allocate
 
-    def number(self, name, most):
+    def number(self, name, most, default=None):
         """For the client: -> the option of that name.  Raises TypeError, ValueError."""
-        check_range("v5." + name, getattr(self, name), 0, most)
-        return getattr(self, name)
+        number = getattr(self, name)
+        if number is None:
+            return default
+        core.check_range("v5." + name, number, 0, most)
+        return number
 
     def note(self, reason, connack=None, disconnect=None):
         """For the client: what the broker said."""
         self.reason = reason
         if connack:
             self.connack = connack
-            self.assigned_client_id = connack.assigned_client_identifier or self.assigned_client_id
+            self.assigned_client_id = connack.value(18) or self.assigned_client_id
         self.disconnect = disconnect or self.disconnect
 
 
-def _block(properties):
-    return variable(len(properties)) + properties
+def _block(properties, kind, head=b""):
+    # -> what a program gives, behind the length of all.
+    properties = head + codec.given(properties, kind)
+    return codec.variable(len(properties)) + properties
 
 
-class MQTTClient(_Client):
+class MQTTClient(core.MQTTClient):
     """As the core's, at level 5; `v5` has its Options.
 
     `subscribe()` takes options added to a QoS.  `on_drop(packet_id, reason)` is told the
@@ -167,26 +165,26 @@ class MQTTClient(_Client):
     _most_options = 47
     _request_section = b"\0"
     _extra = 1
-    _is_unfit = False  # is the next entry to be given up?
-    _age = 0  # seconds, of the message that is published
-    _properties = b""  # the same
+    _age = 0  # seconds, of the message that is published; its properties
+    _more = b""
+    _ages = {}  # of a subclass: by packet id
+    _unfit = 0  # why the next entry is to be given up
     _fault = _MALFORMED
-    _topics = ()
 
-    def __init__(self, *args, level=5, retry_interval=0, **options):
-        check_range("retry_interval", retry_interval, 0, 0)  # MQTT-4.4.0-1
-        super().__init__(*args, level=level, retry_interval=0, **options)
+    def __init__(self, *args, **options):
+        options.setdefault("level", 5)
+        super().__init__(*args, **options)
+        core.check_range("retry_interval", self._retry_ms, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
         self._message = Message5(self, self._rx)
-        self._acks = self._out = bytearray(_ACKS_BYTES)
+        # A refusal has 12 bytes more than another answer.
+        self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
         self._most_bytes = 65535
-        self._most_qos = 4
-        self._may_retain = 1
+        self._denied = 0  # bits of PUBLISH that the broker does not take
+        self._topics = self._unasked = ()  # that have an alias; filters that it does not know
+        self._most_in = self._in = 0  # messages, of this connection, that may be, are unanswered
         self._expiry = 0  # seconds of the session, as CONNECT said
-        self._most_unreleased = 0  # our receive maximum
-        self._unreleased = 0  # QoS 2 messages of this connection that were not released
-        self._unasked = ()
         self._may_go = self._fits  # made here, as making it allocates
 
     # --- connecting ----------------------------------------------------------------------
@@ -195,112 +193,105 @@ class MQTTClient(_Client):
         v5 = self.v5
         (begin, client_id, user, password), self.keepalive, self._window = self._asked
         if not client_id:
-            client_id = as_text("assigned_client_id", v5.assigned_client_id)
+            client_id = core.as_text("assigned_client_id", v5.assigned_client_id)
         self._identity = begin, client_id, user, password
         v5.number("topic_aliases", 65535)  # what they are good for comes later
         v5.number("leave_reason", 255)
-        values = {}
-        if v5.session_expiry is None:
-            expiry = 0 if clean else _FOR_EVER
-        else:
-            expiry = v5.number("session_expiry", _FOR_EVER)
-        self._expiry = expiry
-        self._most_unreleased = v5.number("receive_maximum", 65535) or len(self._held) // 3
-        self._unreleased = 0
-        size = v5.maximum_packet_size
-        if size is None and not self.on_oversize:
-            size = self.buffer_size
-        if size:
-            values["maximum_packet_size"] = size
-        self._connect_section = _block(
-            encode(
-                session_expiry_interval=expiry,
-                receive_maximum=self._most_unreleased,
-                **values
-            ) + given(v5.properties, _TO_CONNECT)
-        )
-        self._will_section = _block(given(v5.will_properties, _TO_WILL))
+        most = 0xFFFFFFFF
+        self._expiry = v5.number("session_expiry", most, 0 if clean else most)
+        self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
+        self._in = 0
+        size = v5.number("maximum_packet_size", most, 0 if self.on_oversize else self.buffer_size)
+        said = pack(
+            ">BIBHBI",
+            _SESSION_EXPIRY, self._expiry,
+            _RECEIVE_MAXIMUM, self._most_in,
+            _MAXIMUM_PACKET_SIZE, size,
+        )  # fmt: skip
+        self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
+        self._will_section = _block(v5.will_properties, _TO_WILL)
+        # PUBRELs that went out before their turn, see _on_accept().
+        at = self._head
+        while at != self._tail:
+            if self._ring[at] == _PUBCOMP:
+                self._ring[at] |= _AGAIN
+            at = core._after(self, at)
         return super()._make_connect(clean)
 
     def _on_accept(self, first, at, n):
         # CONNACK, or what came in place of it.
-        rx = self._rx
-        code = rx[at + 1]
+        code = self._rx[at + 1]
+        flags = self._rx[at]
         self._fault = _PROTOCOL_ERROR
         if first != 0x20 or n < 3:
             # A broker of another level refuses by two bytes.
-            _fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
+            core._fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
+        v5 = self.v5
         said = self._read(at + 2, at + n, _IN_CONNACK)
-        self.v5.note(code or self.v5.reason, said)
+        v5.note(code or v5.reason, said)
+        said = said.value
         if code:
-            n = _REASONS.find(bytes((code,)))
-            _fail(self, code if n < 0 else _CODES[n])
-        self._window = min(self._window, said.receive_maximum or 65535)
-        self._most_bytes = min(65535, said.maximum_packet_size or 65535)
-        self._most_qos = 2 if said.maximum_qos else 4 if said.maximum_qos is None else 0
-        self._may_retain = 1 if said.retain_available is None else said.retain_available
-        if said.server_keep_alive is not None:
-            self.keepalive = said.server_keep_alive
-        n = min(self.v5.topic_aliases, said.topic_alias_maximum or 0)
+            # What levels 3 and 4 have a return code for; what may heal is "unavailable".
+            n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
+            core._fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
+        self._window = min(self._window, said(_RECEIVE_MAXIMUM) or 65535)
+        self._most_bytes = min(65535, said(_MAXIMUM_PACKET_SIZE) or 65535)
+        n = said(_MAXIMUM_QOS)
+        self._denied = (0 if n is None else 6 - 2 * n) | (said(_RETAIN_AVAILABLE) == 0)
+        n = said(_SERVER_KEEP_ALIVE)
+        if n is not None:
+            self.keepalive = n
+        n = min(v5.topic_aliases, said(_TOPIC_ALIAS_MAXIMUM) or 0)
         self._topics = [None] * n
         if n:
-            self._aliased = bytearray(self.buffer_size + 5)
+            self._aliased = bytearray(2 * self.buffer_size + 9)
+        if flags and self._window < self.inflight:
+            self._release_early()
         self._was_clean = False  # that the session is present is what counts
-        if rx[at] and self._window < self.inflight:
-            self._order_releases()
-        filters = self._filters
+        self._unasked = self._filters
         self._filters = ()
-        super()._on_connack(rx[at] << 8)
-        self._filters = filters
+        super()._on_connack(flags << 8)
+        self._filters = self._unasked
         self._fault = _MALFORMED
-        if not self._is_told:
-            self._unasked = filters
-            self._ask_next()
+        if self._is_told:
+            self._unasked = ()
+        self._ask_next()
 
     def _read(self, at, end, kind):
         # -> the properties there, copied.
-        if self.take(at, end, kind) != end:
+        if self.check(at, end, kind) != end:
             self._break(_MALFORMED)
-        return Properties(bytes(self._rx[at + width(number_at(self._rx, at, _VARIABLE)) : end]))
+        rx = self._rx
+        return codec.Properties(bytes(rx[at + codec.width(codec.variable_at(rx, at)) : end]))
 
-    def _order_releases(self):
-        # MQTT-3.3.4-8: no PUBREL waits for the window, so they come before what does.
+    def _release_early(self):
+        # MQTT-3.3.4-8: no PUBREL waits for the window.
+        core._drop(self)
+        first = self._head
         for _ in range(self.inflight):
-            at = _next_entry(self)
+            at = core._next_entry(self)
             if at < 0:
                 break
-            self._next = _after(self, at)
-        ring = self._ring
-        released = others = b""
-        at = self._head
-        while at != self._tail:
-            one = ring[at : at + (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY]
-            if ring[at] >= _OWED:
-                released += one
-            else:
-                others += one
-            at = _after(self, at)
-        self._tail = at = len(released + others)
-        ring[:at] = released + others
-        self._head = self._next = self._rec = 0
-        self._wrap = -1
-        self._limit = self._size
-        while self._next < len(released) and self._acks_n < 132:
-            _release_one(self, self._next)
-            self._next = _after(self, self._next)
-            self._again -= 1
+            self._next = after = core._after(self, at)
+            if self._ring[at] >= _OWED and self._acks_n < 132:
+                self._again -= 1
+                core._release_one(self, at)
+                if at == first:
+                    first = after
+        self._next = first
 
     @property
     def _goodbye(self):
         # DISCONNECT as the program wants it.
-        reason = self.v5.number("leave_reason", 255)
-        said = given(self.v5.leave_properties, _TO_DISCONNECT)
+        v5 = self.v5
+        reason = v5.number("leave_reason", 255)
+        said = _block(v5.leave_properties, _TO_DISCONNECT)
         # §3.14.2.2.2: a protocol error, for which brokers publish the will.
-        if Properties(said).session_expiry_interval and not self._expiry:
+        if codec.Properties(said[1:]).value(_SESSION_EXPIRY) and not self._expiry:
             raise ValueError("v5.leave_properties: the session has no expiry")
-        if reason or said:
-            return b"\xe0" + _block(bytes((reason,)) + _block(said))
-        return b"\xe0\0"
+        if reason or said[0]:
+            return self._packet(0xE0, bytes((reason,)) + said)
+        return super()._goodbye
 
     # --- what comes ----------------------------------------------------------------------
 
@@ -310,32 +301,34 @@ class MQTTClient(_Client):
         rx = self._rx
         kind = first >> 4
         end = at + n
-        if first & 15 != (2 if kind == 6 else 0):  # MQTT-2.1.3-1
+        code = rx[at + 2]
+        if first & 15 != (kind == 6) * 2:  # MQTT-2.1.3-1
             self._break(_MALFORMED)
-        if kind == 14:
-            self._on_disconnect(at, n)
         if kind == 13:
             return super()._handle(first, at, n)
+        if kind == 14:
+            code = rx[at] if n else 0
+            self.v5.note(code, None, self._read(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
+            core._fail(self, code if code > 127 else _CLOSED)
         if kind >> 2 != 1 and kind & 13 != 9:
             self._break(_PROTOCOL_ERROR)
-        if n < 2:
+        if n < 2 or n > 3 and kind < 8 and self.check(at + 3, end, _IN_ANSWER) != end:
             self._break(_MALFORMED)
         number = rx[at] << 8 | rx[at + 1]
         if kind > 7:
-            self._on_codes(first, number, self.take(at + 2, end, _IN_ANSWER), end)
-            return
-        if n > 3 and self.take(at + 3, end, _IN_ANSWER) != end:
-            self._break(_MALFORMED)
-        if n > 2 and rx[at + 2] > 127 and kind < 6:
-            self._on_refusal(first, number, rx[at + 2])
-            return
-        if kind == 6 and self._unreleased:
-            self._unreleased -= 1
-        super()._handle(first, at, 2)
+            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER), end)
+        elif n > 2 and code > 127 and kind < 6:
+            self._on_refusal(first, number, code)
+        else:
+            super()._handle(first, at, 2)
+            if kind == 6 and self._in:
+                self._in -= 1
+            elif kind != 5:
+                self._ages.pop(number, 0)
 
     def _on_codes(self, first, number, at, end):
         request = self._request
-        _on_request_ack(self, first, number, at, end - at)
+        core._on_request_ack(self, first, number, at, end - at)
         if request and not self._request:
             codes = request[2]
             for k in range(len(codes)):
@@ -351,28 +344,23 @@ class MQTTClient(_Client):
         ring = self._ring
         at = self._head
         while at != self._next:
-            if ring[at] == first and _id_of(self, at) == packet_id:
+            if ring[at] == first and core._id_of(self, at) == packet_id:
                 ring[at] = _PUBACK
-                _on_ack(self, _PUBACK, packet_id)
+                core._on_ack(self, _PUBACK, packet_id)
                 self.v5.note(reason)
                 self.stats.dropped += 1
                 self._is_busy = True
                 self._tell_drop(at, packet_id, reason)
                 self._is_busy = False
                 return
-            at = _after(self, at)
+            at = core._after(self, at)
         self.stats.strays += 1
-
-    def _on_disconnect(self, at, n):
-        reason = self._rx[at] if n else 0
-        self.v5.note(reason, None, self._read(at + 1, at + n, _IN_DISCONNECT) if n > 1 else None)
-        _fail(self, reason if reason > 127 else _CLOSED)
 
     # --- what ends the connection --------------------------------------------------------
 
-    def take(self, at, end, kind):
+    def check(self, at, end, kind):
         """For the message: check the properties there -> where they end."""
-        at = take(self._rx, at, end, kind)
+        at = codec.take(self._rx, at, end, kind)
         if at < 0:
             self._break(-at)
         return at
@@ -380,13 +368,17 @@ class MQTTClient(_Client):
     def _break(self, reason):
         # The broker broke the protocol.
         self._fault = reason
-        _fail(self, _PROTOCOL)
+        core._fail(self, _PROTOCOL)
 
     def _farewell(self, code):
         # Before an error closes the connection: DISCONNECT with a reason, if that helps.
-        reason = _RECEIVE_MAXIMUM if code == _AWAITING_REL else self._fault
+        reason = self._fault
         self._fault = _MALFORMED
-        if code in (_PROTOCOL, _AWAITING_REL) and not self._left:
+        if code == _AWAITING_REL:
+            reason = _TOO_MANY
+        elif code != _PROTOCOL:
+            return
+        if not self._left:
             pack_into("BBB", self._piece, 0, 0xE0, 1, reason)
             try:
                 self._stream.write(self._piece, 0, 3)
@@ -395,16 +387,18 @@ class MQTTClient(_Client):
 
     # --- messages in ---------------------------------------------------------------------
 
-    def count(self, is_exact):
-        """For the message: one of QoS 1, or of QoS 2, came.  MQTT-3.3.4-9"""
-        self._unreleased += is_exact > 0
-        n = self._unreleased + (not is_exact)
+    def count(self, n):
+        """For the message: one of QoS 1 (`n` is 0), or of QoS 2 (1), came.  MQTT-3.3.4-9"""
+        self._in += n
+        n = self._in + 1 - n
+        # At QoS 1 those are unanswered whose PUBACK is not out.
         acks = self._acks
-        for at in range(self._at if self._out is acks else 0, self._acks_n):
-            if not at & 3 and acks[at] == _PUBACK:
-                n += 1
-        if n > self._most_unreleased:
-            self._break(_RECEIVE_MAXIMUM)
+        at = self._at if self._out is acks else 0
+        while at < self._acks_n:
+            n += not at & 3 and acks[at] == _PUBACK
+            at += 1
+        if n > self._most_in:
+            self._break(_TOO_MANY)
 
     def refuse(self, qos, packet_id, reason):
         """For the message: answer it with this reason, as long as four answers are."""
@@ -414,26 +408,30 @@ class MQTTClient(_Client):
             ">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, b"\x0a\x1f\0\7refused"
         )
         self._acks_n = n + 16
-        if qos == 2 and self._unreleased:
-            self._unreleased -= 1
+        self._in -= qos > 1
 
     # --- messages out --------------------------------------------------------------------
 
     def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=b""):
         """As the core's; `properties`: what `properties.encode()` made.  `max_age`: the seconds
         after which the broker drops it, 0 for never; with `queueing` this client does so, too."""
-        if max_age:
-            check_range("max_age", max_age, 0, 86400)
+        core.check_range("max_age", max_age, 0, 86400)
         self._age = max_age
-        if properties is not self._properties:
-            self._properties = given(properties, _IN_PUBLISH)
-        n = len(self._properties) + (5 if max_age else 0)
-        self._extra = n + width(n)
+        if properties is not self._more:
+            self._more = codec.given(properties, _IN_PUBLISH)
+        self._extra = self._length(0)
+        if self._topics:
+            self._msg = msg = core.as_bytes("msg", msg)
         try:
             return super().publish(topic, msg, retain, qos)
         finally:
             if self._stream is self:
                 self._stream = self._socket
+
+    def _length(self, alias):
+        # -> bytes of the properties of the message that is published, their length included.
+        n = len(self._more) + (5 if self._age else 0) + (3 if alias else 0)
+        return n + codec.width(n)
 
     def _add(self, at, n):
         # To the entry that publish() makes there its properties, from `n` on.
@@ -441,68 +439,32 @@ class MQTTClient(_Client):
         if self.is_connected:
             code = self._refusal(at)
             if code:
-                raise MQTTError(code)
+                raise core.MQTTError(code)
             if self._topics and self._valid is not self and not (
                 self._left or self._acks_n or self._first or self._again or self.queued
                 or ring[at] > 0x30 and self.inflight >= self._window
             ):  # fmt: skip
                 self._socket = self._stream
                 self._stream = self  # for the one write() that follows
-        more = self._extra - 1
-        if more:
-            if more > 128:
-                more -= 1
-                ring[n] = more & 127 | 128
-                more >>= 7
-                n += 1
-            ring[n] = more
-            n += 1
-            if self._age:
-                pack_into(">BI", ring, n, _EXPIRY, self._age)
-                n += 5
-            for more in self._properties:
-                ring[n] = more
-                n += 1
+        self._put(ring, n, self._extra, 0)
 
-    def _refusal(self, at):
-        # -> the reason why the broker does not take the entry there, 0 if it does.
-        ring = self._ring
-        first = ring[at + _ENTRY]
-        if ring[at + 1] << 8 | ring[at + 2] > self._most_bytes:  # MQTT-3.2.2-15
-            return _PACKET_TOO_LARGE
-        if first & 6 > self._most_qos:  # MQTT-3.2.2-11
-            return 0x9B
-        return 0x9A if first & 1 > self._may_retain else 0  # MQTT-3.2.2-14
-
-    def _fits(self, at, left_ms=0):
-        # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
-        ring = self._ring
-        if ring[at] < _OWED:
-            # What was accepted before, and this broker does not take, is given up by poll().
-            self._is_unfit = self._refusal(at) > 0
-            if self._is_unfit:
-                return False
-            if left_ms:
-                at += _ENTRY
-                first = ring[at]
-                at += 2 + (ring[at + 1] > 127)
-                at += 2 + number_at(ring, at, 2) + (2 if first & 6 else 0)
-                at += width(number_at(ring, at, _VARIABLE))
-                pack_into(">BI", ring, at, _EXPIRY, max(1, (left_ms + 999) // 1000))
-        return True
-
-    def poll(self, timeout_ms=0):
-        """As the core's."""
-        handled = super().poll(timeout_ms)
-        while self._is_unfit:
-            self._is_unfit = False
-            at = _next_entry(self)
-            if at >= 0 and self._refusal(at):
-                self.give_up(at, self._refusal(at))
-                _push(self, self._now)
-        return handled
-
-    check_msg = poll
+    def _put(self, buf, at, n, alias):
+        if n > 128:
+            n -= 1
+            buf[at] = n - 1 & 127 | 128
+            n = (n - 1 >> 7) + 1
+            at += 1
+        buf[at] = n - 1
+        at += 1
+        if self._age:
+            pack_into(">BI", buf, at, 2, self._age)
+            at += 5
+        if alias:
+            pack_into(">BH", buf, at, _TOPIC_ALIAS, alias)
+            at += 3
+        for n in self._more:
+            buf[at] = n
+            at += 1
 
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""
@@ -513,100 +475,126 @@ class MQTTClient(_Client):
         while k < len(topics) and topics[k] and topics[k] != topic:
             k += 1
         # MQTT-3.3.2-9, MQTT-3.2.2-17: 1 up to what both sides want.
-        known = len(topic) if k < len(topics) and topics[k] else 0
-        if k == len(topics) or min(self._most_bytes, self.buffer_size) - size + known < 5:
-            return stream.write(ring, at, size)
-        topics[k] = topic
-        short = self._aliased
-        end = at + size
+        if k < len(topics):
+            name = b"" if topics[k] else topic
+            if min(self._most_bytes, self.buffer_size) - size + len(topic) - len(name) > 4:
+                topics[k] = topic
+                return self._shorten(stream, ring, at, size, name, k + 1)
+        return stream.write(ring, at, size)
+
+    def _shorten(self, stream, ring, at, size, name, alias):
+        buf = self._aliased
+        msg = self._msg
+        extra = self._length(alias)
         first = ring[at]
-        at += 1 + (ring[at + 1] > 127)
-        middle = at + len(topic) + (5 if first & 6 else 3)
-        n = 3
-        if known:
-            at += len(topic) + 2
-            short[3] = short[4] = 0
-            n = 5
-        for at in range(at + 1, middle):
-            short[n] = ring[at]
-            n += 1
-        more = number_at(ring, middle, _VARIABLE)
-        middle += width(more)
-        more += 3
-        if more > 127:
-            short[n] = more & 127 | 128
-            more >>= 7
-            n += 1
-        pack_into(">BBH", short, n, more, _TOPIC_ALIAS, k + 1)
-        n += 4
-        for at in range(middle, end):
-            short[n] = ring[at]
-            n += 1
-        more = n - 3
-        at = more < 128
-        if at:
-            pack_into("BB", short, 1, first, more)
-        else:
-            pack_into("BBB", short, 0, first, more & 127 | 128, more >> 7)
-        n -= at
-        more = stream.write(short, at, n) or 0
-        if more < n:
-            self._out = short
-            self._at = at + more
-            self._left = n - more
+        n = len(name) + len(msg) + extra + (4 if first & 6 else 2)
+        end = n + 7
+        form = self._short
+        if n > 127:
+            end += 1
+            form = self._long
+            n = (n & 127 | 128) << 8 | n >> 7
+        pack_into(form, buf, 0, 0, 0, 0, first, n, len(name), name)
+        n = end - len(msg)
+        pack_into(self._width, buf, n, msg)
+        n -= extra
+        self._put(buf, n, extra, alias)
+        if first & 6:
+            buf[n - 2] = ring[at - 2]
+            buf[n - 1] = ring[at - 1]
+        n = 5 + (stream.write(buf, 5, end - 5) or 0)
+        if n < end:
+            self._out = buf
+            self._at = n
+            self._left = end - n
             self._wake = self._now
         return size
+
+    def _refusal(self, at):
+        # -> the reason why the broker does not take the entry there, 0 if it does.
+        ring = self._ring
+        if ring[at] >= _OWED:
+            return 0
+        if ring[at + 1] << 8 | ring[at + 2] > self._most_bytes:  # MQTT-3.2.2-15
+            return _PACKET_TOO_LARGE
+        at = ring[at + _ENTRY] & self._denied  # MQTT-3.2.2-11, MQTT-3.2.2-14
+        return _NO_QOS if at > 1 else _NO_RETAIN if at else 0
+
+    def _fits(self, at, left_ms=0):
+        # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
+        # What was accepted before, and this broker does not take, is given up by poll().
+        self._unfit = self._refusal(at)
+        ring = self._ring
+        if left_ms and ring[at] < _OWED:
+            at += _ENTRY
+            first = ring[at]
+            at += 2 + (ring[at + 1] > 127)
+            at += 2 + codec.number_at(ring, at, 2) + (2 if first & 6 else 0)
+            at += codec.width(codec.variable_at(ring, at))
+            pack_into(">BI", ring, at, 2, max(1, (left_ms + 999) // 1000))
+        return not self._unfit
+
+    def poll(self, timeout_ms=0):
+        """As the core's."""
+        handled = super().poll(timeout_ms)
+        while self._unfit:
+            at = core._next_entry(self)
+            self._unfit = at >= 0 and self._refusal(at)
+            if self._unfit:
+                self.give_up(at, self._unfit)
+                core._push(self, self._now)
+        return handled
+
+    check_msg = poll
 
     # --- subscriptions -------------------------------------------------------------------
 
     def subscribe(self, topic, qos=0, properties=b""):
         """As the core's; the properties hold for all filters of this call."""
-        self._request_section = _block(given(properties, _TO_SUBSCRIBE))
+        self._request_section = _block(properties, _TO_SUBSCRIBE)
         try:
             return super().subscribe(topic, qos)
         finally:
             self._request_section = b"\0"
 
     def _make_request(self, first, topics):
-        whole, n, codes, pairs = super()._make_request(first, topics)
-        if len(whole) > self._most_bytes:
-            raise MQTTError(_PACKET_TOO_LARGE)
-        if first == _SUBSCRIBE:
-            for name, part in pairs:
+        request = super()._make_request(first, topics)
+        if len(request[0]) > self._most_bytes:
+            raise core.MQTTError(_PACKET_TOO_LARGE)
+        if first < 0x90:
+            for name, part, _ in request[3]:
+                options = part[-1]
                 # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
                 # those who share.
-                options = part[-1]
-                parts = name.split(b"/", 2)
-                if options & 3 == 3 or (
-                    parts[0] == b"$share"
-                    and len(parts) > 1
-                    and (options & 4 or len(parts) < 3 or parts[1] in (b"", b"+") or not parts[2])
-                ):
-                    raise ValueError("not valid as filter and options: %r" % ((name, options),))
-        section = self._request_section
-        return whole, n, codes, [(name, part, section) for name, part in pairs]
+                if options & 3 == 3 or name[:7] == b"$share/" and (
+                    options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
+                ):  # fmt: skip
+                    raise ValueError("not valid as filter and options: %r, %d" % (name, options))
+        return request
 
     def _all_filters(self, pairs):
         pass  # they go out in as many packets as they need
 
     def _ask_next(self):
         # Subscribe to what the broker does not know, as far as it fits into one packet.
-        body = b""
-        section = None
+        body = section = b""
         n = 0
         later = []
         for one in self._unasked:
-            if section in (None, one[2]):
-                longer = (body or b"\0\0" + one[2]) + one[1]
-                if len(longer) + 1 + width(len(longer)) <= min(self._most_bytes, self.buffer_size):
-                    body = longer
-                    section = one[2]
-                    n += 1
-                    continue
-                if section is None:  # MQTT-3.2.2-15: this broker took it once, or another one
-                    self.v5.note(_PACKET_TOO_LARGE)
-                    continue
-            later.append(one)
+            _, part, its_section = one
+            if not n:
+                section = its_section
+                body = b"\0\0" + section
+            size = len(body) + len(part)
+            if section == its_section and size + 1 + codec.width(size) <= min(
+                self._most_bytes, self.buffer_size
+            ):
+                body += part
+                n += 1
+            elif n:
+                later.append(one)
+            else:  # MQTT-3.2.2-15: this broker took it once, or another one
+                self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
-        if body:
-            _begin_request(self, (self._packet(_SUBSCRIBE, body), len(body), bytearray(n)))
+        if n:
+            core._begin_request(self, (self._packet(0x82, body), len(body), bytearray(n)))
