@@ -93,6 +93,9 @@ _DAY_MS = const(86400000)
 # A builtin is found only behind a miss among the names of the module.
 _len = len
 _str = str
+_bytes = bytes
+_int = int
+_PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
 # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
 # sent again.
@@ -123,7 +126,7 @@ class MQTTClient:
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
     # Properties behind their length, and what is added to CONNECT and said at the end.
-    _section = _request_section = _connect_section = _will_section = b""
+    _request_section = _connect_section = _will_section = b""
     _goodbye = b"\xe0\0"
     _most_options = 2  # of a filter: its QoS
 
@@ -205,6 +208,7 @@ class MQTTClient:
         self.inflight = self.queued = self._again = self._behind = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
+        self._section = b""  # properties of a PUBLISH, behind their length
         self._valid = self  # the topic that was found valid last, and its length
         self._topic_len = 0
         # The broker may hold ids that an earlier life used, and a reset forgot.
@@ -283,9 +287,9 @@ class MQTTClient:
         """
         if topic is not self._valid:
             topic = _check(self, topic)
-        if msg.__class__ is not bytes:
+        if msg.__class__ is not _bytes:
             msg = as_bytes("msg", msg)
-        if qos.__class__ is not int or not 0 <= qos < 3:
+        if qos.__class__ is not _int or not 0 <= qos < 3:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
         heap_lock()
         packet_id = _accept(self, topic, msg, retain, qos)
@@ -687,9 +691,17 @@ class MQTTClient:
 
 def _check(client, topic):
     # -> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD
-    name = as_text("topic", topic)
-    if not 0 < _len(name) < 32768 or 35 in name or 43 in name:
+    name = as_bytes("topic", topic)
+    most = 0
+    for byte in name:
+        if byte in b"\0#+":
+            most = 256
+        if byte > most:
+            most = byte
+    if most > 255 or not 0 < _len(name) < 32768:
         raise _complaint("topic", name)
+    if most > 127:
+        as_text("topic", name)
     client._topic_len = _len(name)
     client._valid = topic if topic.__class__ is bytes else client
     return name
@@ -702,7 +714,9 @@ def _accept(client, topic, msg, retain, qos):
     topic_len = client._topic_len
     section = client._section
     payload_len = _len(msg)
-    n = topic_len + payload_len + _len(section) + 2
+    n = topic_len + payload_len + 2
+    if section:
+        n += _len(section)
     packet_id = 0
     if qos:
         n += 2
@@ -779,7 +793,6 @@ def _send(client, at, after, packet_id):
         client._next = after
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
-            client._wake = client._now
         client.inflight += 1
         if client._store:
             client._store.commit()
@@ -1063,7 +1076,7 @@ def _fetch(client, now):
         client.queued -= 1
         if state != _PUBLISH:
             if not client.inflight:
-                client._moved_at = client._wake = now
+                client._moved_at = now
             client.inflight += 1
     if state >= _OWED:
         # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
@@ -1162,6 +1175,8 @@ def _step(client):
     if client._is_busy:
         raise MQTTError(_BUSY)
     client._now = now = ticks_ms()
+    if client._moved_at is None:
+        client._moved_at = now
     handled = 0
     if not client._stream:
         client._rest()
@@ -1591,14 +1606,14 @@ def _complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is bytes or value.__class__ is bytearray:
-        return value
     if value.__class__ is _str:
         return value.encode()
-    try:
-        return bytes(memoryview(value))  # an array, whatever its elements
-    except TypeError:
-        raise _complaint(name, value)
+    if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
+        try:
+            return bytes(memoryview(value))  # an array, whatever its elements
+        except TypeError:
+            raise _complaint(name, value)
+    return value
 
 
 def as_text(name, value):
@@ -1613,6 +1628,8 @@ def as_text(name, value):
             return value
     except UnicodeError:
         pass
+    except MemoryError:  # a topic that is published with the heap locked
+        return value
     raise _complaint(name, value)
 
 

@@ -4,10 +4,9 @@ MicroPython.
 """
 
 from host_tests.client import dialogue, wire
-from host_tests.client.dialogue import clocked_modules, with_ids_from_1
-from tools.standin.clock import Clock
-from tools.standin.stream import FixedStream
-from umqtt31 import MQTTClient
+from host_tests.client.dialogue import class_for, turn, with_ids_from_1
+from host_tests.standin.clock import Clock
+from host_tests.standin.stream import FixedStream
 
 TOPIC = b"home/room 1/temp"
 PAYLOAD = b"21.5 C"
@@ -47,11 +46,11 @@ class Handler:
 class Bench:
     """A client just connected over a FixedStream, its clock and its handler."""
 
-    def __init__(self, make=MQTTClient, **options):
+    def __init__(self, make=None, **options):
         self.clock = Clock()
-        for module in clocked_modules():
-            module.time = self.clock
         options.setdefault("level", dialogue.default_level)
+        make = make or class_for(options["level"], options)
+        turn(self.clock)
         self.client = with_ids_from_1(make, b"dev", "broker", **options)
         self.handler = Handler()
         self.client.on_message = self.handler.on_message
