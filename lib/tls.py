@@ -14,9 +14,10 @@ import weakref
 PROTOCOL_TLS_CLIENT = ssl.PROTOCOL_TLS_CLIENT
 CERT_NONE = ssl.CERT_NONE
 
-# Of Mbed TLS: the peer sent an alert; end of stream.
+# Of Mbed TLS: the peer sent an alert; end of stream; one of many others.
 _ALERT = -0x7780
 _ENDED = -0x7280
+_OTHER = -0x7200
 
 _WAITS = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # Debian 12's 3.11.2 takes a stream that ends where TLS goes on for an orderly end.
@@ -79,6 +80,15 @@ def _write(path, data):
         file.write(data)
 
 
+class _TLSError(OSError):
+    """Its number is none of the system's."""
+
+    errno = None
+
+    def __str__(self):
+        return self.args[1]
+
+
 class TLSStream:
     """TLS over a socket that may still be connecting; resumes the last session."""
 
@@ -92,7 +102,7 @@ class TLSStream:
         """As MicroPython's; the handshake goes on here."""
         n = self._try("recv_into", memoryview(buf)[:n])
         if n == 0 and not (self._has_read or self.raw.version()):
-            raise OSError(_ENDED, "end of stream")
+            raise _TLSError(_ENDED, "end of stream")
         self._has_read = self._has_read or bool(n)
         return n
 
@@ -106,14 +116,13 @@ class TLSStream:
         except _WAITS:
             return None
         except _ENDS as error:
-            raise OSError(_ENDED, str(error)) from error
+            raise _TLSError(_ENDED, str(error)) from error
         except ssl.SSLCertVerificationError as error:
             words = [ours for theirs, ours in _WORDS if theirs in str(error)]
             raise ValueError(words[0]) from error
         except ssl.SSLError as error:
-            # OpenSSL's numbers would be taken for the system's.
-            number = _ALERT if "ALERT" in str(error) else -0x7F00 + 0x100
-            raise OSError(number, str(error)) from error
+            number = _ALERT if "ALERT" in str(error) else _OTHER
+            raise _TLSError(number, str(error)) from error
 
     def close(self):
         """Close the socket and keep the session."""

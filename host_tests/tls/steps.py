@@ -235,8 +235,8 @@ def text_of_loss(number):
 
 
 def text_of_number(number):
-    """What is said of the OSError with this number."""
-    return text_of(OSError(number), "localhost")
+    """What is said of the OSError with this number behind the handshake."""
+    return text_of(OSError(number), None)
 
 
 def closes_after(port, server, ssl):

@@ -94,6 +94,8 @@ def text_of(error, server):
     number = error.args[0] if error.args else 0
     if isinstance(number, int):
         number = abs(number)  # MicroPython up to 1.27 has either sign
+        if text[0] == "-" and number < 256:
+            text = str(OSError(number))
     # The system's number, and that of a bignum, which MicroPython puts in errno's range, too.
     if number in (12, 16) or "ALLOC" in text or "emory" in repr(error):
         return "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
@@ -115,6 +117,6 @@ def text_of(error, server):
             reasons.append("for another host")
         if reasons:
             return "certificate of %s: %s" % (server, ", ".join(reasons))
-    if not isinstance(error, OSError) or isinstance(number, int) and number >= 256:
-        return "TLS: " + text
-    return str(OSError(number)) if text[0] == "-" else text
+    if not isinstance(error, OSError) or isinstance(number, int) and number > 255:
+        text = "TLS: " + text
+    return text
