@@ -1,7 +1,7 @@
 """docs/reasons/conformance.md: each statement of docs/requirements.tsv and the tests that show it.
 
 A test shows a statement by naming its id in its docstring or in the comment right
-above it.
+above it; a script of the client's dialogues, in a comment of its own.
 """
 
 import ast
@@ -46,7 +46,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Test:
-    """One test function: its file, relative to host_tests/, and its name."""
+    """One test function or script: its file, relative to host_tests/, and its name."""
 
     file: str
     name: str
@@ -68,10 +68,12 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:
     """The tests below `folder` that name each id, known or not."""
     found: defaultdict[str, list[Test]] = defaultdict(list)
-    for path in sorted(folder.rglob("test_*.py")):
+    scripts = folder.glob("client/dialogues/**/*.txt")
+    for path in sorted([*folder.rglob("test_*.py"), *scripts]):
         source = path.read_text(encoding="utf-8")
         file = path.relative_to(folder).as_posix()
-        for name, text in _named_texts(source):
+        texts = _scripts(source) if path.suffix == ".txt" else _named_texts(source)
+        for name, text in texts:
             for requirement_id in dict.fromkeys(_ID.findall(text)):
                 found[requirement_id].append(Test(file, name))
     return dict(found)
@@ -87,6 +89,11 @@ def _named_texts(source: str) -> Iterator[tuple[str, str]]:
                 first -= 1
                 comment.append(lines[first])
             yield node.name, "\n".join([ast.get_docstring(node) or "", *comment])
+
+
+def _scripts(source: str) -> Iterator[tuple[str, str]]:
+    for name, steps in re.findall(r"^(\w+).*\n((?: .*\n)+)", source, re.MULTILINE):
+        yield name, "\n".join(line for line in steps.splitlines() if "#" in line[:5])
 
 
 def find_faults(requirements: list[Requirement], tests: dict[str, list[Test]]) -> list[str]:

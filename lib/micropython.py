@@ -7,6 +7,7 @@ copied to a board: there the port's own is found before it.  It adds the `ticks`
 
 import io
 import socket
+import struct
 import sys
 import time
 
@@ -14,11 +15,19 @@ _PERIOD = 1 << 30  # as on 32-bit boards: ticks wrap after 12.4 days
 
 
 def const(value):
-    """As MicroPython's; and the module that calls it gets MicroPython's BytesIO."""
+    """As MicroPython's; and the module that calls it gets MicroPython's BytesIO, pack_into()."""
     names = sys._getframe(1).f_globals
     if names.get("BytesIO") is io.BytesIO:
         names["BytesIO"] = BytesIO
+    if names.get("pack_into") is struct.pack_into:
+        names["pack_into"] = pack_into
     return value
+
+
+def pack_into(form, buf, at, *values):
+    """As MicroPython's, which packs any buffer as "s"."""
+    values = [bytes(one) if isinstance(one, memoryview) else one for one in values]
+    struct.pack_into(form, buf, at, *values)
 
 
 def heap_lock():

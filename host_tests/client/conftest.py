@@ -20,7 +20,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def level(request):
     """What a Dialogue speaks that is not told."""
-    dialogue.speak(getattr(request, "param", 3))
+    spoken = getattr(request, "param", 3)
+    dialogue.speak(spoken)
+    return spoken
 
 
 @pytest.fixture(autouse=True)

@@ -77,9 +77,9 @@ def class_for(level, options):
 _QUEUEING = ("overflow", "mqueue_store_qos0", "ordered", "max_age", "watch")
 
 
-def with_ids_from_1(make, *args, **options):
-    """-> the client `make(*args, **options)`; in RAM its packet ids begin at 1."""
-    with Thrown(modules_with("random")):
+def with_ids_from_1(make, *args, first_id=1, **options):
+    """-> the client `make(*args, **options)`; in RAM its packet ids begin at `first_id`."""
+    with Thrown(modules_with("random"), first_id - 1):
         return make(*args, **options)
 
 
@@ -103,8 +103,8 @@ def code_of(function, *args, **options):
 class Dialogue:
     """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
-    Packet ids begin at 1, unless `is_random`.  The broker keeps the session from one
-    connection to the next if both were opened with `clean` False.
+    Packet ids begin at 1 or at `first_id`, unless `is_random`.  The broker keeps the session
+    from one connection to the next if both were opened with `clean` False.
     """
 
     def __init__(self, clean=False, is_connected=True, is_random=False, **options):

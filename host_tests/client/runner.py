@@ -1,4 +1,4 @@
-"""Starts test modules under real MicroPython and reads what came out."""
+"""Starts test modules and scripts under real MicroPython and reads what came out."""
 
 import ast
 import re
@@ -6,13 +6,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from host_tests.client.dialogue import levels_of
+from host_tests.client.player import read_scripts
 from tools.project import ROOT
 
 FOLDER = Path(__file__).parent
 
 
 def functions_of(path, levels=(3, 4, 5)):
-    """-> the test functions in the file with the levels that they are for: test_a[3]."""
+    """-> the tests in the file with the levels that they are for: test_a[3]."""
+    if path.suffix == ".txt":
+        scripts = read_scripts(path)
+        return sorted(f"{one.name}[{n}]" for one in scripts for n in levels if n in one.levels)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     lists = {"LEVELS": (3, 4, 5), "LEVEL_3": (), "BELOW_5": (), "LEVEL_5": ()}
     names = []
@@ -31,14 +35,15 @@ def functions_of(path, levels=(3, 4, 5)):
 
 
 def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4, 5), library=ROOT / "lib"):
-    """Run the module at `path` -> {name[level]: what was printed for it, "" if fine}.
+    """Run the tests in `path` -> {name[level]: what was printed for it, "" if fine}.
 
     `library`: the folder that umqtt31 comes from.
     """
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    what = str(path) if path.suffix == ".txt" else module
     done = interpreter.run(
         FOLDER / "on_board.py",
-        args=[module, *levels],
+        args=[what, *levels],
         micropypath=[ROOT, library],
         heap_bytes=heap_bytes,
     )

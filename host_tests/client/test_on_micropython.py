@@ -1,7 +1,7 @@
 """The wire dialogues again, under every real MicroPython.
 
-pytest runs the functions of `dialogues/` under CPython by itself; here each of
-its modules runs whole, and each of its functions must have been run and be fine.
+Under CPython pytest runs the functions of `dialogues/`, and `test_scripts.py` its scripts; here
+each file runs whole, and each of its tests must have been run and be fine.
 Under one of them they run with the library as `make build` makes it for boards, too.
 """
 
@@ -12,7 +12,7 @@ from tools.boards.compile import compile_library
 from tools.micropython import choose
 
 DIALOGUES = FOLDER / "dialogues"
-MODULES = sorted(DIALOGUES.rglob("test_*.py"))
+FILES = sorted([*DIALOGUES.rglob("test_*.py"), *DIALOGUES.rglob("*.txt")])
 # These look at what the library keeps to itself, which has other names on a board.
 INSIDE = {"test_codec", "test_matching", "test_properties"}
 MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[4]"}
@@ -23,8 +23,8 @@ def name_of(path):
     return path.relative_to(DIALOGUES).with_suffix("").as_posix()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_dialogues_of_a_module_hold_on_micropython(micropython, path):
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_dialogues_of_a_file_hold_on_micropython(micropython, path):
     results = run_module(micropython, path)
     failures = {name: text for name, text in results.items() if text}
     assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
@@ -40,9 +40,9 @@ def built(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if name_of(path) not in INSIDE], ids=name_of
+    "path", [path for path in FILES if name_of(path) not in INSIDE], ids=name_of
 )
-def test_dialogues_of_a_module_hold_with_the_library_as_boards_get_it(built, path):
+def test_dialogues_of_a_file_hold_with_the_library_of_boards(built, path):
     results = run_module(choose(bits=32), path, library=built)
     failures = {name: text for name, text in results.items() if text and name not in MAY_FAIL}
     assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())

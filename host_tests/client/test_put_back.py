@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 from host_tests.client import dialogue
-from host_tests.client.dialogues.connection import test_errors
 from host_tests.client.dialogues.sending import test_ids, test_payload_types
+from host_tests.client.player import read_scripts
+from host_tests.client.runner import FOLDER
 from tools.project import ROOT
 from umqtt31 import FULL, protocol
 from umqtt31.client import MQTTClient
@@ -51,6 +52,13 @@ def _as_if_granted(granted):
     return wrong
 
 
+def _play_refused_subscribe():
+    for script in read_scripts(FOLDER / "dialogues" / "connection" / "errors.txt"):
+        if script.name == "subscribe_that_is_refused_raises_and_is_not_remembered":
+            return script.play(4)
+    raise LookupError("no such script")
+
+
 MISTAKES = {
     "id given twice": (
         Protocol, "_accept_slowly", _ids_in_a_row_after_a_refusal,
@@ -66,7 +74,7 @@ MISTAKES = {
     ),
     "refused and as if granted": (
         MQTTClient, "_granted", _as_if_granted,
-        test_errors.test_subscribe_when_broker_refuses_then_raises_and_is_not_remembered,
+        _play_refused_subscribe,
     ),
 }  # fmt: skip
 

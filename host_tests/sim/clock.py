@@ -56,34 +56,37 @@ class Dice(random.Random):
         return super().getrandbits(bits)
 
 
-_NAMES = ("time", "random", "socket")
+_TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms", "sleep")
+_MISSING = object()
 
 
 @contextmanager
 def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
-    """Replace `time`, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
-    stand_ins = {
-        "time": world.clock,
-        "random": Dice(world.seed),
-        "socket": Sockets(world.open_link),
-    }
-    changed = []
-    for module in _simulated() + modules:
-        for name in _NAMES:
-            if name in module.__dict__:
-                changed.append((module, name, module.__dict__[name]))
-                setattr(module, name, stand_ins[name])
+    """Replace time, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
+    clock = world.clock
+    stand_ins = {name: getattr(clock, name) for name in _TIMES}
+    stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
+    changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
+    for module in _simulated(len(sys.modules)) + modules:
+        names = vars(module)
+        changed += [(names, name, names[name]) for name in stand_ins if name in names]
+    for names, name, _ in changed:
+        names[name] = stand_ins[name]
     try:
         yield
     finally:
-        for module, name, original in changed:
-            setattr(module, name, original)
+        for names, name, original in changed:
+            if original is _MISSING:
+                del names[name]
+            else:
+                names[name] = original
 
 
 @cache
-def _simulated() -> tuple[ModuleType, ...]:
+def _simulated(_: int) -> tuple[ModuleType, ...]:
+    # Of the library what is loaded, which may become more.
     return tuple(
         module
         for name, module in sys.modules.items()
-        if name.startswith("umqtt31.") and name != "umqtt31.cpython"
+        if name.partition(".")[0] == "umqtt31" and name != "umqtt31.cpython"
     )

@@ -1,13 +1,15 @@
 """Device: what a simulated program finds at each boot, and the client it works with.
 
-The client is the real `umqtt31.MQTTClient`; the subclass here only tells the rules
-what the program asks for and is handed.
+The client is the real one, of the core or of the options that it needs; what is put before
+it here only tells the rules what the program asks for and is handed.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
+from host_tests.client.dialogue import class_for
 from host_tests.standin.nor import MODES, Flash, cut
 
 from .network import DeviceReset
@@ -20,7 +22,6 @@ from umqtt31 import (  # isort: skip
     FULL,
     JOURNAL,
     TIMEOUT,
-    Journal,
     MQTTClient,
     MQTTError,
 )
@@ -34,43 +35,61 @@ _STUCK_MS = 200
 _LONGEST_NAP_MS = 6 * 3_600_000
 
 
-class Client(MQTTClient):
-    """A watched MQTTClient."""
+class Taking:
+    """Tells the link when the client takes a packet from its buffer, which reads many at once."""
+
+    world: Any
+    __at = 0
+
+    @property
+    def _start(self) -> int:
+        return self.__at
+
+    @_start.setter
+    def _start(self, at: int) -> None:
+        n = at - self.__at
+        self.__at = at
+        if n > 0:
+            self.world.link.take(n)
+
+
+class Watched(Taking):
+    """What stands before the client's own class; its private names are no attributes of that."""
 
     def __init__(self, world: Any, *args: Any, **options: Any):
-        self._world = world
-        self._rules = world.rules
-        self._window = options.get("max_inflight", _WINDOW)
-        self._queue = options.get("max_mqueue_len", _QUEUE)
-        self._most = self._window + self._queue
-        self._store = options["store"]
-        self._is_starvable = "max_awaiting_rel" in options
-        self._overflow = options.get("overflow")
-        self._is_in_publish = False
-        self._drops_for_room = 0  # in the publish() that goes on
-        self._handler: Callable | None = None
-        self._drop_handler: Callable | None = None
-        self._revived = self._rules.outgoing.revived()
+        self.world = self.__world = world
+        self.__rules = world.rules
+        self.__window = options.get("max_inflight", _WINDOW)
+        self.__queue = options.get("max_mqueue_len", _QUEUE)
+        self.__most = self.__window + self.__queue
+        self.__store = options["store"]
+        self.__is_starvable = "max_awaiting_rel" in options
+        self.__overflow = options.get("overflow")
+        self.__is_in_publish = False
+        self.__drops_for_room = 0  # in the publish() that goes on
+        self.__handler: Callable | None = None
+        self.__drop_handler: Callable | None = None
+        self.__revived = self.__rules.outgoing.revived()
         super().__init__(*args, **options)
 
     # --- what the program is told -----------------------------------------------------
 
     @property
     def on_message(self) -> Callable | None:
-        return self._hand_over if self._handler or self._handler is None else None
+        return self.__hand_over if self.__handler or self.__handler is None else None
 
     @on_message.setter
     def on_message(self, handler: Callable | None) -> None:
-        self._handler = handler
+        self.__handler = handler
 
-    def _hand_over(self, message: Any) -> None:
-        incoming = self._rules.incoming
+    def __hand_over(self, message: Any) -> None:
+        incoming = self.__rules.incoming
         key = message.topic + b"\0" + message.payload
-        self._world.note(f"program is handed {message.payload[-24:]!r}")
+        self.__world.note(f"program is handed {message.payload[-24:]!r}")
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         try:
-            if self._handler:
-                self._as_program(self._handler, message)
+            if self.__handler:
+                self.__as_program(self.__handler, message)
         except Exception:
             incoming.on_raised()
             raise
@@ -81,32 +100,32 @@ class Client(MQTTClient):
 
     @property  # type: ignore[override]
     def on_drop(self) -> Callable:
-        return self._give_away
+        return self.__give_away
 
     @on_drop.setter
     def on_drop(self, handler: Callable | None) -> None:
-        self._drop_handler = handler
+        self.__drop_handler = handler
 
-    def _give_away(self, packet_id: int, reason: int) -> None:
-        self._world.note(f"client gives up id {packet_id} ({reason})")
+    def __give_away(self, packet_id: int, reason: int) -> None:
+        self.__world.note(f"client gives up id {packet_id} ({reason})")
         if reason == JOURNAL:
-            self._rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
-        if reason == FULL and self._overflow in (None, "refuse"):
-            self._rules.fail("overflow", f"id {packet_id} is given up, and that was not asked for")
-        self._drops_for_room += reason == FULL
+            self.__rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
+        if reason == FULL and self.__overflow in (None, "refuse"):
+            self.__rules.fail("overflow", f"id {packet_id} is given up, and that was not asked for")
+        self.__drops_for_room += reason == FULL
         is_clean, is_old = reason == CLOSED, reason == TIMEOUT
-        self._rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
-        if self._drop_handler:
-            self._as_program(self._drop_handler, packet_id, reason)
+        self.__rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
+        if self.__drop_handler:
+            self.__as_program(self.__drop_handler, packet_id, reason)
 
-    def _as_program(self, hook: Callable, *args: Any) -> None:
+    def __as_program(self, hook: Callable, *args: Any) -> None:
         # What a hook calls are calls of the program, wherever it is called from.
-        was_in_publish = self._is_in_publish
-        self._is_in_publish = False
+        was_in_publish = self.__is_in_publish
+        self.__is_in_publish = False
         try:
             hook(*args)
         finally:
-            self._is_in_publish = was_in_publish
+            self.__is_in_publish = was_in_publish
 
     # --- what the program does ----------------------------------------------------------
 
@@ -119,40 +138,43 @@ class Client(MQTTClient):
         max_age: Any = 0,
         properties: Any = None,
     ) -> int:
-        if self._is_in_publish:  # it calls itself in ordered mode
-            return super().publish(topic, msg, retain, qos, max_age, properties)
+        more = {"max_age": max_age} if max_age else {}
+        if properties is not None:
+            more["properties"] = properties
+        if self.__is_in_publish:  # it calls itself
+            return super().publish(topic, msg, retain, qos, **more)
         key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
-        outgoing = self._rules.outgoing
+        outgoing = self.__rules.outgoing
         was_connected = self.is_connected
         flow = outgoing.on_accepting(key, qos, was_connected, max_age)
-        self._is_in_publish = True
-        self._drops_for_room = 0
-        failed_loads = self._world.device.failed_loads
+        self.__is_in_publish = True
+        self.__drops_for_room = 0
+        failed_loads = self.__world.device.failed_loads
         try:
-            packet_id = super().publish(topic, msg, retain, qos, max_age, properties)
+            packet_id = super().publish(topic, msg, retain, qos, **more)
         except Exception as error:
-            may_be_kept = self._world.device.failed_loads > failed_loads
+            may_be_kept = self.__world.device.failed_loads > failed_loads
             outgoing.on_refused(flow, getattr(error, "code", 0) in (FULL, JOURNAL), may_be_kept)
             if self.is_connected == was_connected:  # no hook changed that
-                self._check_refusal(error, qos)
+                self.__check_refusal(error, qos)
             raise
         finally:
-            self._is_in_publish = False
-        is_deferred = getattr(self._store, "is_deferred", False)
+            self.__is_in_publish = False
+        is_deferred = getattr(self.__store, "is_deferred", False)
         outgoing.on_accepted(flow, packet_id, is_deferred)
-        self._check_bounds()
+        self.__check_bounds()
         return packet_id
 
-    def _check_refusal(self, error: Exception, qos: int) -> None:
+    def __check_refusal(self, error: Exception, qos: int) -> None:
         if getattr(error, "code", 0) == FULL:
-            has_bad_blocks = isinstance(self._store, Journal) and self._store.bad_blocks()
-            if self._drops_for_room and not has_bad_blocks:
-                self._rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
+            has_bad_blocks = getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
+            if self.__drops_for_room and not has_bad_blocks:
+                self.__rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
             # Offline and without a queue there is no place, whatever is given up.
-            has_places = self._queue or self.is_connected
-            if self._overflow == "drop_oldest" and self.queued and qos and has_places:
-                self._rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
-            self._rules.outgoing.check_expired("is refused for want of room")
+            has_places = self.__queue or self.is_connected
+            if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
+                self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
+            self.__rules.outgoing.check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
         was_connected = self.is_connected
@@ -160,68 +182,73 @@ class Client(MQTTClient):
             handled = super().poll(timeout_ms)
         except MQTTError as error:
             if error.code == JOURNAL:
-                self._rules.outgoing.on_unrecorded()
+                self.__rules.outgoing.on_unrecorded()
             # A call that the connection ended is not done.
             if not was_connected or error.code == AWAITING_REL:
-                self._on_called(error)
+                self.__on_called(error)
             raise
-        self._on_called(None)
-        link = self._world.link
+        self.__on_called(None)
+        link = self.__world.link
         if link and not link.is_closed and not link.is_stuck():
-            self._rules.on_poll(link)
-        self._check_bounds()
+            self.__rules.on_poll(link)
+        self.__check_bounds()
         return handled
 
     def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
         try:
-            is_present = self._closing(super().connect, clean_session, stream)
+            is_present = self.__closing(super().connect, clean_session, stream)
         except MQTTError as error:
             if error.code != BUSY and self.is_connected:
-                self._rules.fail("connection", f"connect() raised {error!r} and is connected")
-            self._on_called(error)
+                self.__rules.fail("connection", f"connect() raised {error!r} and is connected")
+            self.__on_called(error)
             raise
-        self._on_called(None)
+        self.__on_called(None)
         return bool(is_present)
 
     def reconnect(self, timeout_ms: int = 0) -> bool:
         if self.is_connected:
             return bool(super().reconnect(timeout_ms))  # which does nothing
         try:
-            is_connected = self._closing(super().reconnect, timeout_ms)
+            is_connected = self.__closing(super().reconnect, timeout_ms)
         except MQTTError as error:
-            self._on_called(error)
+            self.__on_called(error)
             raise
-        self._on_called(None)
+        self.__on_called(None)
         return bool(is_connected)
 
     def disconnect(self) -> None:
-        self._closing(super().disconnect)
+        self.__closing(super().disconnect)
 
-    def _closing(self, call: Callable, *args: Any) -> Any:
+    def __closing(self, call: Callable, *args: Any) -> Any:
         # Inside these the client may close a connection.
-        self._rules.closers += 1
+        self.__rules.closers += 1
         try:
             return call(*args)
         finally:
-            self._rules.closers -= 1
+            self.__rules.closers -= 1
 
-    def _on_called(self, error: MQTTError | None) -> None:
+    def __on_called(self, error: MQTTError | None) -> None:
         # poll(), connect() or reconnect() is over, and the device still lives.
         code = error.code if error else 0
-        if code == AWAITING_REL and not self._is_starvable:
-            self._rules.fail("31-4.1-Q2", "QoS 2 messages found no room")
+        if code == AWAITING_REL and not self.__is_starvable:
+            self.__rules.fail("31-4.1-Q2", "QoS 2 messages found no room")
         if code in (BUSY, JOURNAL):
             return
-        self._rules.outgoing.on_kept()
+        self.__rules.outgoing.on_kept()
         if code in (0, CLOSED):
-            self._rules.outgoing.check_expired("still waits")
+            self.__rules.outgoing.check_expired("still waits")
 
-    def _check_bounds(self) -> None:
+    def __check_bounds(self) -> None:
         inflight = self.inflight
-        most = self._window + self._revived
-        if inflight > most or inflight + self.queued > self._most:
-            text = f"{inflight} in flight and {self.queued} queued, {self._most} at most"
-            self._rules.fail("RT-MQUEUE", text)
+        most = self.__window + self.__revived
+        if inflight > most or inflight + self.queued > self.__most:
+            text = f"{inflight} in flight and {self.queued} queued, {self.__most} at most"
+            self.__rules.fail("RT-MQUEUE", text)
+
+
+@cache
+def _watched(base: type) -> type:
+    return type("Client", (Watched, base), {})
 
 
 class Device:
@@ -251,6 +278,8 @@ class Device:
             self.flash = Flash(self.blocks, _BLOCK_BYTES, _PROGRAM_BYTES)
             self.flash.watch = self._on_flash
             self.flash.watch_read = self._on_load
+        from umqtt31 import Journal
+
         return Journal(
             self.flash,
             program_bytes=_PROGRAM_BYTES,
@@ -288,7 +317,7 @@ class Device:
             self.failed_loads += 1
             raise OSError(_EIO, "flash cannot be read")
 
-    def client(self, client_id: str = "device", **options: Any) -> Client:
+    def client(self, client_id: str = "device", **options: Any) -> Any:
         """A client for this boot with MQTTClient's options."""
         options.setdefault("store", self.store())
         rules = self._world.rules
@@ -301,7 +330,8 @@ class Device:
         rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
         rules.record.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
-        return Client(self._world, client_id, "broker", **options)
+        base = class_for(options.get("level", 3), options)
+        return _watched(base)(self._world, client_id, "broker", **options)
 
     def connect(self, client: MQTTClient, clean_session: bool = False) -> bool:
         """Connect through the simulated network -> connected?"""

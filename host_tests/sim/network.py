@@ -25,7 +25,7 @@ class Link:
         "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
         "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
         "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at", "took_at",
-        "in_transit", "is_distrusted", "level", "aliases",
+        "in_transit", "is_distrusted", "level", "aliases", "taken_bytes",
     )  # fmt: skip
 
     def __init__(self, world: Any, number: int):
@@ -52,7 +52,7 @@ class Link:
         self.heard = bytearray()  # the same at the broker
         self.to_skip = 0  # bytes of the next write that were shown to the rules before
         self.ends: deque[tuple[int, bytes]] = deque()  # where each packet down ends
-        self.read_bytes = self.pushed_bytes = self.last_up = self.last_down = 0
+        self.taken_bytes = self.read_bytes = self.pushed_bytes = self.last_up = self.last_down = 0
         self.level = 3  # for the broker, since CONNECT
         self.aliases: dict[int, bytes] = {}  # topics by number, as the broker knows them
         self.notes: Any = None  # what the rules keep about this connection
@@ -85,13 +85,17 @@ class Link:
         buf[:n] = ready[:n]
         del ready[:n]
         self.read_bytes += n
-        ends = self.ends
-        while ends and ends[0][0] <= self.read_bytes:
-            world.rules.on_read(self, ends.popleft()[1])
         if self.is_paused and self.unread_bytes() <= world.pressure:
             self.is_paused = False
             world.schedule(world.now, self, b"")
         return n
+
+    def take(self, n: int) -> None:
+        """The client handles so many more of the bytes that it has read."""
+        self.taken_bytes += n
+        ends = self.ends
+        while ends and ends[0][0] <= self.taken_bytes:
+            self.world.rules.on_read(self, ends.popleft()[1])
 
     def arrived(self) -> int:
         """Bytes that can be read now."""

@@ -135,7 +135,7 @@ class Rules:
             self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
 
     def on_read(self, link: Link, packet: bytes) -> None:
-        """The client has read this packet whole."""
+        """The client begins to handle this packet."""
         world = self._world
         if world.trace is not None:
             world.note(f"client < {p.describe(packet, self.record.level)}")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from .broker import Terms
-from .device import Client, Device
+from .device import Device
 from .faults import Fault
 from .network import DeviceReset
 from .world import World
@@ -97,7 +97,7 @@ def parse(text: str) -> Script:
 
 
 # What a program may call in its hooks, by name; each is called a few times at most.
-INSIDE: dict[str, Callable[[Client], Any]] = {
+INSIDE: dict[str, Callable[[Any], Any]] = {
     "publish": lambda client: None,  # see Program._call_inside()
     "poll": lambda client: client.poll(),
     "flush": lambda client: client.flush(5),
@@ -158,9 +158,16 @@ class Program:
             if self._script.hasty:
                 self._publish(client)
 
-    def _client(self, device: Device) -> Client:
+    def _client(self, device: Device) -> Any:
         s = self._script
-        options: dict[str, Any] = {"max_awaiting_rel": s.held} if s.held else {}
+        options: dict[str, Any] = {
+            "max_awaiting_rel": s.held,
+            "mqueue_store_qos0": s.keep_qos0,
+            "overflow": s.overflow != "refuse" and s.overflow,
+            "ordered": s.ordered,
+        }
+        # A client without options is the core's.
+        options = {name: value for name, value in options.items() if value}
         while True:
             try:
                 client = device.client(
@@ -170,11 +177,8 @@ class Program:
                     buffer_size=s.buffer,
                     max_inflight=s.window,
                     max_mqueue_len=s.queue,
-                    mqueue_store_qos0=s.keep_qos0,
-                    overflow=s.overflow,
                     await_rel_timeout=s.await_rel,
                     retry_interval=s.retry if s.level < 5 else 0,
-                    ordered=s.ordered,
                     **options,
                 )
                 if s.aliases:
@@ -185,7 +189,7 @@ class Program:
                     raise
                 device.sleep_ms(_PAUSE_MS)  # the flash fails for a while
 
-    def _connect(self, device: Device, client: Client) -> bool:
+    def _connect(self, device: Device, client: Any) -> bool:
         sessions = self._script.sessions
         kind = sessions[min(self._connections, len(sessions) - 1)]
         if kind in "rm":
@@ -194,14 +198,14 @@ class Program:
             return client.is_connected
         return device.connect(client, kind == "c")
 
-    def _is_done(self, client: Client) -> bool:
+    def _is_done(self, client: Any) -> bool:
         if self._published < len(self._script.up) or not self._world.broker.is_done:
             return False
         if len(self._world.rules.incoming.messages) < len(self._script.down):
             return False
         return client.is_connected and not client.inflight and not client.queued
 
-    def _publish(self, client: Client) -> None:
+    def _publish(self, client: Any) -> None:
         script = self._script
         if script.start == "online" and not self._was_online:
             return
@@ -224,17 +228,17 @@ class Program:
                     raise
                 return
 
-    def _ping(self, device: Device, client: Client) -> None:
+    def _ping(self, device: Device, client: Any) -> None:
         ping_ms = self._script.ping_ms
         if ping_ms and client.is_connected and device.now_ms - self._pinged_ms >= ping_ms:
             self._pinged_ms = device.now_ms
             self._try(client, client.ping)
 
-    def _subscribe(self, client: Client) -> None:
+    def _subscribe(self, client: Any) -> None:
         if self._script.subscribe:
             self._try(client, lambda: client.subscribe(b"d", 2))
 
-    def _try(self, client: Client, action: Callable[[], Any]) -> None:
+    def _try(self, client: Any, action: Callable[[], Any]) -> None:
         try:
             action()
         except MQTTError as error:

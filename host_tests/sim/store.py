@@ -1,31 +1,55 @@
 """A store that survives resets, for runs without a flash: what is durable, and no more.
 
-It has the face of `umqtt31.ram.RamStore` and keeps an ordered log of its calls, as a
-journal does; what they add up to says `host_tests.standin.store`.
-A reset loses the newest records of the log that nothing made durable, all of them or
-as many as the fault says; `remove` alone makes nothing durable, not even at `commit()`.
-So it shows which barriers the client really relies on.
+It keeps an ordered log of its calls, as a journal does; what they add up to says
+`host_tests.standin.store`.  A reset loses the newest of the calls that nothing made durable,
+all of them or as many as the fault says; that a message is done makes nothing durable, not
+even at `commit()`.  So it shows which barriers the client really relies on.
 """
 
+import copy
 from typing import Any
 
+from host_tests.standin import packets as p
 from host_tests.standin.store import KeepingStore
 
 from .network import DeviceReset
 
 _ANY_NUMBER = 1 << 30
+_DONE = (p.PUBACK << 4, p.PUBCOMP << 4)
+
+
+class _Durable(KeepingStore):
+    """What calls add up to that nobody fetches from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open(b"", 3, 0, _ANY_NUMBER, None)
+
+    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
+        return bool(super().put(ring, at, n, is_online, False))
+
+    def copied(self) -> KeepingStore:
+        """-> what the next life begins with."""
+        store = KeepingStore()
+        store.kept = copy.deepcopy(self.kept)
+        store.held = list(self.held)
+        store.last_id = self.last_id
+        store.is_clean = self.is_clean
+        return store
 
 
 class Medium:
-    """What of a device outlives its resets: a log of records and how much is durable."""
+    """What of a device outlives its resets: what is durable, and the calls since."""
 
     def __init__(self) -> None:
-        self.log: list[tuple] = []
-        self.durable = 0
+        self.durable = _Durable()
+        self.calls: list[tuple] = []
 
     def cut(self, survivors: int) -> None:
-        """A reset; `survivors`: how many records that were not durable are there all the same."""
-        del self.log[self.durable + survivors :]
+        """A reset; `survivors`: how many calls that were not durable are there all the same."""
+        for name, *args in self.calls[:survivors]:
+            getattr(self.durable, name)(*args)
+        self.calls.clear()
 
 
 class SurvivingStore:
@@ -40,41 +64,17 @@ class SurvivingStore:
         self._medium = medium
         self.is_deferred = is_deferred
 
-    def open(self, client_id: bytes, slots: int, slot_bytes: int, held_slots: int) -> None:
-        self._slots = slots
-        self._packets: dict[int, bytes] = {}
+    def open(
+        self, client_id: bytes, level: int, buffer_size: int, most: int, *hold: Any
+    ) -> tuple[int, int, int, bool]:
+        self._most = most
         self._is_due = False
-
-    def recover(self, session: Any) -> None:
-        kept, last_id = self._replay()
-        kept.renumber()
-        # All of it is there before anything is handed over, which may write.
-        log: list[tuple] = [("renew", kept.is_clean)]
-        log += [("hold", packet_id) for packet_id in kept.held]
-        for slot, packet_id, qos, packet, has_pubrec, maybe_sent in kept.kept:
-            self._packets[slot] = packet
-            log.append(("put", slot, packet_id, qos, packet, len(packet), maybe_sent))
-            if has_pubrec:
-                log.append(("pubrec", slot))
-        log.append(("last", last_id))
-        self._medium.log = log
-        self._medium.durable = len(log)
-        self._on_flash = len(kept.kept)
-        kept.last_id = last_id
-        kept.recover(session)
-
-    def _replay(self) -> tuple[KeepingStore, int]:
-        kept = KeepingStore()
-        kept.open(b"", _ANY_NUMBER, 0, 0)
-        last_id = 0
-        for name, *fields in self._medium.log:
-            if name == "last":
-                last_id = fields[0]
-                continue
-            getattr(kept, name)(*fields)
-            if name == "put":
-                last_id = fields[1] or last_id
-        return kept, last_id
+        self._now = self._medium.durable.copied()
+        self._on_flash = len(self._now.kept)
+        said: tuple[int, int, int, bool] = self._now.open(
+            client_id, level, buffer_size, most, *hold
+        )
+        return said
 
     def _step(self) -> None:
         world = self._world
@@ -85,59 +85,41 @@ class SurvivingStore:
             world.strike(struck, None)
             raise DeviceReset
 
-    def put(
-        self, slot: int, packet_id: int, qos: int, buf: bytearray, n: int, maybe_sent: bool
-    ) -> bool:
+    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
         self._step()
-        if self._on_flash == self._slots:
+        if self._on_flash >= self._most:
             self.sync()  # no room but by forgetting what is done
+        if not self._now.put(ring, at, n, is_online, is_behind):
+            return False
         self._on_flash += 1
-        packet = bytes(buf[:n])
-        self._packets[slot] = packet
-        self._medium.log.append(("put", slot, packet_id, qos, packet, n, maybe_sent))
+        self._medium.calls.append(("put", bytes(ring[at : at + n]), 0, n, is_online, is_behind))
         self._is_due = True
         if not self.is_deferred:
             self._force()
         return True
 
-    def get(self, slot: int, buf: bytearray) -> int:
-        packet = self._packets[slot]
-        buf[: len(packet)] = packet
-        return len(packet)
+    def fetch(self, ring: bytearray, at: int) -> int:
+        n: int = self._now.fetch(ring, at)
+        return n
 
-    def pubrec(self, slot: int) -> None:
-        self._record("pubrec", slot)
-
-    def remove(self, slot: int) -> None:
+    def note(self, first: int, packet_id: int) -> None:
         was_due = self._is_due
-        self._record("remove", slot)
-        self._is_due = was_due
-        del self._packets[slot]
-
-    def hold(self, packet_id: int) -> None:
-        self._record("hold", packet_id)
-
-    def release(self, packet_id: int) -> None:
-        self._record("release", packet_id)
-
-    def online(self) -> None:
-        self._record("online")
+        self._record("note", first, packet_id)
+        if first in _DONE:
+            self._is_due = was_due
 
     def renew(self, is_clean: bool) -> None:
         self._record("renew", is_clean)
 
-    def clear(self) -> None:
-        self._record("clear")
-        self.sync()
-
-    def _record(self, name: str, *fields: int) -> None:
+    def _record(self, name: str, *args: Any) -> None:
         self._step()
-        self._medium.log.append((name, *fields))
+        getattr(self._now, name)(*args)
+        self._medium.calls.append((name, *args))
         self._is_due = True
 
     def _force(self) -> None:
-        self._medium.durable = len(self._medium.log)
-        self._on_flash = len(self._packets)
+        self._medium.cut(_ANY_NUMBER)
+        self._on_flash = len(self._now.kept)
         self._is_due = False
 
     def commit(self) -> None:

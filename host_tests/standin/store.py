@@ -1,77 +1,90 @@
 """A store that outlives its client: a reset without flash.
 
-It has the face of the library's stores and is written apart from them, so that
-recovery is tested without a journal.  Runs under CPython and MicroPython.
+It has the methods that the core asks of a store, and is written apart from the journal, so
+that recovery is tested without one.  Runs under CPython and MicroPython.
 """
+
+_PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
+_CONNACK, _PUBLISH = 0x20, 0x30
+_AGAIN = 8
 
 
 class KeepingStore:
     """Hand it to the next client to give it what the one before left."""
 
-    is_deferred = False
-
     def __init__(self):
-        self.kept = []  # [slot, packet id, qos, packet, has PUBREC, maybe sent]
+        self.kept = []  # [what it waits for, packet id, packet, maybe sent], in order
         self.held = []
         self.last_id = 0  # where the packet ids go on
         self.is_clean = False  # does the session end with its connection?
+        self.slots = 0  # messages that find room
         self.before_put = None  # called first thing in put()
         self.before_commit = None
+        self._fetched = 0  # of the messages that are kept, how many the client has in RAM
+        self._again = ()  # ids of those that an earlier life may have sent
 
-    def open(self, client_id, slots, slot_bytes, held_slots):
-        self.slots = slots
-
-    def recover(self, session):
-        session.restore_last_id(self.last_id)
-        self.renumber()
-        for slot, entry in enumerate(self.kept):
-            session.restore(slot, entry[1], entry[2], entry[4], entry[5])
+    def open(self, client_id, level, buffer_size, most, hold, held=None):
+        self.slots = most
+        self._fetched = 0
         for packet_id in self.held:
-            session.restore_held(packet_id)
-        session.restore_clean(self.is_clean)
+            hold(packet_id)
+        self._again = [entry[1] for entry in self.kept if entry[3]]
+        return len(self.kept), len(self._again), self.last_id, self.is_clean
 
-    def renumber(self):
-        """Let the slots be those of the order in which the messages came."""
-        for slot, entry in enumerate(self.kept):
-            entry[0] = slot
-
-    def put(self, slot, packet_id, qos, buf, n, maybe_sent):
+    def put(self, ring, at, n, is_online, is_behind):
         if self.before_put:
             self.before_put()
-        if len(self.kept) == self.slots:
+        if len(self.kept) >= self.slots:
             return False
-        self.kept.append([slot, packet_id, qos, bytes(buf[:n]), False, maybe_sent])
+        self.last_id = ring[at + 3] << 8 | ring[at + 4]
+        self.kept.append([ring[at], self.last_id, bytes(ring[at + 5 : at + n]), is_online])
+        if not is_behind:
+            self._fetched = len(self.kept)
         return True
 
-    def get(self, slot, buf):
-        packet = self._entry(slot)[3]
-        for i in range(len(packet)):
-            buf[i] = packet[i]
-        return len(packet)
+    def fetch(self, ring, at):
+        state, packet_id, packet, _ = self.kept[self._fetched]
+        self._fetched += 1
+        n = len(packet)
+        state |= _AGAIN * (packet_id in self._again)
+        head = (state, n >> 8, n & 255, packet_id >> 8, packet_id & 255)
+        for byte in bytes(head) + packet:
+            ring[at] = byte
+            at += 1
+        return n + 5
 
-    def pubrec(self, slot):
-        self._entry(slot)[4] = True
+    def note(self, first, packet_id):
+        if first == _PUBLISH:
+            if packet_id not in self.held:
+                self.held.append(packet_id)
+        elif first == _PUBREL:
+            if packet_id in self.held:
+                self.held.remove(packet_id)
+        elif first == _CONNACK:
+            for entry in self.kept:
+                entry[3] = True
+        else:
+            self._answer(first, packet_id)
 
-    def remove(self, slot):
-        self.kept.remove(self._entry(slot))
-
-    def hold(self, packet_id):
-        if packet_id not in self.held:
-            self.held.append(packet_id)
-
-    def release(self, packet_id):
-        if packet_id in self.held:
-            self.held.remove(packet_id)
-
-    def online(self):
-        for entry in self.kept:
-            entry[5] = True
+    def _answer(self, first, packet_id):
+        for k in range(self._fetched):
+            entry = self.kept[k]
+            if entry[1] == packet_id:
+                if first == _PUBREC:
+                    entry[0] = _PUBCOMP
+                else:
+                    del self.kept[k]
+                    self._fetched -= 1
+                break
 
     def renew(self, is_clean):
         self.is_clean = is_clean
         self.held = []
+        self._again = ()
         for entry in self.kept:
-            entry[4] = entry[5] = False
+            entry[3] = False
+            if entry[0] == _PUBCOMP:
+                entry[0] = _PUBREC
 
     def commit(self):
         if self.before_commit:
@@ -79,13 +92,3 @@ class KeepingStore:
 
     def sync(self):
         pass
-
-    def clear(self):
-        self.kept = []
-        self.held = []
-
-    def _entry(self, slot):
-        for entry in self.kept:
-            if entry[0] == slot:
-                return entry
-        raise ValueError("slot %d is empty" % slot)

@@ -61,6 +61,11 @@ class ScriptedStream:
             return None
         if isinstance(piece, OSError):
             raise piece
+        # What came in several pieces is read at once, as from TCP.
+        while piece and len(self._pieces) > 1 and isinstance(self._pieces[1], bytes):
+            if not self._pieces[1]:
+                break
+            piece += self._pieces.pop(1)
         n = min(len(buf) if n is None else n, len(piece), self.read_most or len(piece))
         for i in range(n):
             buf[i] = piece[i]

@@ -129,6 +129,7 @@ class MQTTClient:
     _request_section = _connect_section = _will_section = b""
     _goodbye = b"\xe0\0"
     _most_options = 2  # of a filter: its QoS
+    _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
     def __init__(
         self,
@@ -205,12 +206,11 @@ class MQTTClient:
         self._head = self._next = self._tail = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
-        self.inflight = self.queued = self._again = self._behind = 0
+        self.inflight = self.queued = self._again = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
         self._section = b""  # properties of a PUBLISH, behind their length
-        self._valid = self  # the topic that was found valid last, and its length
-        self._topic_len = 0
+        self._valid = self  # the topic that was found valid last
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
         self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
@@ -240,9 +240,7 @@ class MQTTClient:
         self._filters = []  # what is subscribed to: (filter, as it is sent)
         self._is_told = False  # does the broker know them?
         self._request = None  # the one that waits for its answer, see _make_request()
-        self._request_id = 0
         self._store = store
-        self._old = 0  # entries of an earlier life in the store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
 
@@ -258,7 +256,7 @@ class MQTTClient:
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most, hold
         )
-        self.inflight = self._again
+        self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
         if packet_id:
@@ -340,17 +338,18 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
+        elif n == 2 and number and _PUBACK <= first < 0x80:
+            if first & 0xF0 == 0x60:
+                _on_pubrel(self, number)
+            else:
+                _on_ack(self, first & 0xF0, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
-        elif n != 2 or not (number and _PUBACK <= first < 0x80):
-            _fail(self, _PROTOCOL)
-        elif first & 0xF0 == 0x60:
-            _on_pubrel(self, number)
         else:
-            _on_ack(self, first & 0xF0, number)
+            _fail(self, _PROTOCOL)
 
     # --- time -------------------------------------------------------------------------------
 
@@ -496,7 +495,7 @@ class MQTTClient:
     def give_up(self, at, reason):
         """The entry at `at`, which is to go out, is given up: count and tell it."""
         ring = self._ring
-        packet_id = ring[at + 3] << 8 | ring[at + 4]
+        packet_id = _id_of(self, at)
         ring[at] = 0
         if self._again:
             self._again -= 1
@@ -609,11 +608,15 @@ class MQTTClient:
         and sent again on every connection, but where the broker says that it kept them.  Raises
         ValueError, TypeError, MQTTError: CLOSED, TOO_LARGE, TIMEOUT, REFUSED_FILTER.
         """
-        return self._ask(_SUBSCRIBE, topic if isinstance(topic, (list, tuple)) else ((topic, qos),))
+        if not isinstance(topic, (list, tuple)):
+            topic = ((topic, qos),)
+        return self._ask(_SUBSCRIBE, topic)
 
     def unsubscribe(self, topic):
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
-        self._ask(_UNSUBSCRIBE, topic if isinstance(topic, (list, tuple)) else (topic,))
+        if not isinstance(topic, (list, tuple)):
+            topic = (topic,)
+        self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -702,7 +705,6 @@ def _check(client, topic):
         raise _complaint("topic", name)
     if most > 127:
         as_text("topic", name)
-    client._topic_len = _len(name)
     client._valid = topic if topic.__class__ is bytes else client
     return name
 
@@ -711,7 +713,7 @@ def _accept(client, topic, msg, retain, qos):
     # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
     # error's code.
     heap_unlock()
-    topic_len = client._topic_len
+    topic_len = _len(topic)
     section = client._section
     payload_len = _len(msg)
     n = topic_len + payload_len + 2
@@ -738,8 +740,8 @@ def _accept(client, topic, msg, retain, qos):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
-    if client._behind or after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = _place(client, size + _ENTRY)
+    if after + client.buffer_size > client._limit:  # as pack_into() fills
+        at = -1 if client._behind else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -760,11 +762,14 @@ def _accept(client, topic, msg, retain, qos):
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
-        if client._store and not client._store.put(ring, at, after - at, client.is_connected):
+        if client._store and not client._store.put(
+            ring, at, after - at, client.is_connected, at == client._size
+        ):
             return -_FULL
         client._id = packet_id
         if at == client._size:
             client._behind += 1
+            client._limit = 0  # nothing comes in between
             client.queued += 1
             return packet_id
     try:
@@ -777,16 +782,13 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client._left or client._acks_n:
-        if client.is_connected:
-            _pump(client, ticks_ms())
-    is_next = client.is_connected and not (client._left or client._first)
+    if client.is_connected and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first
+    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
-            if client.is_connected:
-                _pump(client, ticks_ms())
             return packet_id
         # The fast way of what _load() and _pump() do.
         client.queued = 0
@@ -873,6 +875,8 @@ def _next_entry(client):
             break
         n = client._store.fetch(ring, at)
         client._behind -= 1
+        if client._behind:
+            client._limit = 0
         if client._old:
             client._old -= 1
         client._tail = at + n
@@ -945,7 +949,7 @@ def _find(client, first, packet_id):
     while at != client._tail:
         if at == client._next:
             went_out = 0x28  # only what is to go out again, or its PUBREL
-        if ring[at] and ring[at + 3] << 8 | ring[at + 4] == packet_id:
+        if ring[at] and _id_of(client, at) == packet_id:
             state = ring[at]
             if went_out and not state & went_out:
                 state = 0
@@ -982,7 +986,7 @@ def _release_one(client, at):
         client.stats.retried += 1
         if client.level > 3:
             again = 0  # 31-2.1-DUP
-    _owe(client, _PUBREL | again, ring[at + 3] << 8 | ring[at + 4])
+    _owe(client, _PUBREL | again, _id_of(client, at))
 
 
 def _owe(client, first, packet_id):
@@ -1185,8 +1189,12 @@ def _step(client):
         if client._start != client._end:
             handled = _take(client)
         # Bounded, so that a flood cannot keep the program from its own work.
-        while handled < 64 and _read(client):
-            handled += _take(client)
+        while handled < 64:
+            is_more = _read(client)
+            if client._start != client._end:
+                handled += _take(client)
+            if is_more is None or handled and not is_more:
+                break
         if client._acks_n or client._left or client._first or client._again or client.queued:
             _pump(client, now)
         if client.is_connected and ticks_diff(client._wake, now) <= 0:
@@ -1204,9 +1212,9 @@ def _step(client):
 
 
 def _read(client):
-    # Read once, if something is here -> did anything come?
+    # Read once -> did anything come (else None), and may there be more?
     if not client._stream or client._acks_n > 131:
-        return 0
+        return None
     into = client._rx
     have = client._end - client._start
     n = client.buffer_size + 4
@@ -1220,16 +1228,16 @@ def _read(client):
             n = client._lacks
         if n > _PIECE:
             n = _PIECE
-    n = client._stream.readinto(into, n)
-    if n:
+    got = client._stream.readinto(into, n)
+    if got:
         if have:
             pack_into("64s", client._rx, have, into)
         else:
             client._start = 0
-        client._end = have + n
-    elif n == 0:
+        client._end = have + got
+    elif got == 0:
         _fail(client, _CLOSED)
-    return n
+    return got and got == n
 
 
 def _take(client):
@@ -1430,10 +1438,12 @@ def _expire_held(client, now):
 def _on_request_ack(client, first, number, at, n):
     # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
     request = client._request
-    if not request or number != client._request_id:
+    if not request:
+        return
+    whole, k, codes = request[:3]
+    if number != whole[-k] << 8 | whole[1 - k]:
         return  # it answers no request of this connection
-    codes = request[2]
-    if (first ^ request[0][0]) & 0xF0 != 0x10 or n != _len(codes):
+    if (first ^ whole[0]) & 0xF0 != 0x10 or n != _len(codes):
         _fail(client, _PROTOCOL)
     for n in range(_len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
@@ -1444,7 +1454,7 @@ def _on_request_ack(client, first, number, at, n):
 
 
 def _begin_request(client, request):
-    client._id = client._request_id = n = client._id % 65535 + 1
+    client._id = n = client._id % 65535 + 1
     client._request = request
     client._first = whole = request[0]
     whole[-request[1]] = n >> 8
@@ -1799,14 +1809,13 @@ class Message:
 #       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
 #       of these may have been sent, the packet id that was used last (0: none), and whether the
 #       session before ends with its connection.
-#   put(ring, at, n, is_online) -> is there room?
+#   put(ring, at, n, is_online, is_behind) -> is there room?
 #       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
-#       told.
+#       told.  `is_behind`: it found no room in the ring.
 #   fetch(ring, at) -> n
-#       Write the oldest entry that was not fetched, nor put while it found room in the ring, to
-#       `at`.  Its state has _AGAIN if it may have been sent; it is 0 if it is no longer what was
-#       put.
+#       Write the oldest entry that lies behind, and from now on does not, to `at`.  Its state
+#       has _AGAIN if an earlier life may have sent it; it is 0 if it is no longer what was put.
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every

@@ -30,7 +30,6 @@ BAD_OPTIONS = [
     ("keepalive", 65536),
     ("port", -1),
     ("port", 65536),
-    ("max_subscriptions", -1),
 ]
 NUMBERS = {name for name, _ in BAD_OPTIONS if name != "overflow"}
 
@@ -70,7 +69,7 @@ def test_options_at_their_limits_are_taken():
         {"await_rel_timeout": 1, "connect_timeout": 1, "max_awaiting_rel": 1},
         {"keepalive": 0},
         {"keepalive": 65535},
-        {"max_subscriptions": 0},
+        {"max_pause": 1},
     ):
         MQTTClient("dev", "broker", **options)
 
@@ -166,12 +165,6 @@ def test_will_without_keepalive_is_refused():
     """31-3.1-WILL: the broker may never notice a loss, so no will would ever come."""
     d = Dialogue(is_connected=False, keepalive=0)
     assert isinstance(error_of(d.client.set_last_will, "w", "gone"), ValueError)
-
-
-def test_max_age_of_1_and_of_a_day_are_taken():
-    d = Dialogue()
-    for age in (1, 86400):
-        assert d.publish(max_age=age)
 
 
 def test_max_age_out_of_range_is_refused():

@@ -2,7 +2,7 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import connack, connect, disconnect, puback, publish
+from host_tests.client.wire import connack, connect, puback, publish
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
@@ -179,18 +179,6 @@ def test_b2c_anything_but_connack_first_is_a_protocol_error():
         d.connect()
 
 
-def test_b2c_connack_again_later_is_a_protocol_error():
-    """31-3.2-CONNACK.
-
-    C: CONNECT
-    B: CONNACK 0, CONNACK 0
-    """
-    d = Dialogue()
-    d.stream.feed(connack())
-    assert code_of(d.client.poll) == PROTOCOL
-    assert d.stream.is_closed
-
-
 def test_b2c_connack_reserved_byte_is_ignored_at_level_3():
     """31-3.2-CONNACK: the first byte is reserved in MQTT 3.1; no session is claimed."""
     d = Dialogue(is_connected=False)
@@ -236,48 +224,6 @@ def test_c2b_connect_of_which_the_stream_takes_a_part_and_breaks_says_why():
     assert stream.is_closed
 
 
-# 311-3.14.4-1, 311-3.14.4-2.
-def test_c2b_disconnect_says_goodbye_and_closes():
-    """31-3.14-DISC.
-
-    C: CONNECT, B: CONNACK
-    C: DISCONNECT, closes
-    """
-    d = Dialogue()
-    d.client.disconnect()
-    d.c2b(disconnect())
-    assert d.stream.is_closed and not d.client.is_connected
-    assert code_of(d.client.poll) == CLOSED
-    d.client.disconnect()  # again: nothing to do
-    d.c2b()
-
-
-def test_c2b_disconnect_after_half_a_packet_sends_the_other_half_first():
-    """31-3.14-DISC: what is half written is finished, so DISCONNECT is understood.
-
-    C: half of PUBLISH … the other half, DISCONNECT
-    """
-    d = Dialogue()
-    d.stream.write_most = 5
-    d.client.publish(b"t", b"0123456789")
-    d.client.disconnect()
-    d.c2b(publish(b"t", b"0123456789"), disconnect())
-
-
-def test_c2b_disconnect_after_half_a_packet_sends_nothing_that_waits_behind_it():
-    """It waits for the next connection.
-
-    C: half of PUBLISH 1 … the other half, DISCONNECT
-    """
-    d = Dialogue()
-    d.stream.write_most = 5
-    d.publish(b"first")
-    d.publish(b"second")
-    d.client.disconnect()
-    d.c2b(publish(b"t", b"first", 1, 1), disconnect())
-    assert d.client.queued == 1
-
-
 def test_c2b_disconnect_on_a_blocked_stream_gives_up_in_time():
     """Every wait has a deadline: a stream that takes nothing is closed."""
     d = Dialogue(connect_timeout=2)
@@ -303,12 +249,6 @@ def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened
         d = Dialogue(is_connected=False, buffer_size=32, user="u", password="p" * length)
         assert code_of(d.client.connect) == umqtt31.TOO_LARGE
         assert d.opened == 0
-
-
-def test_poll_before_connect_says_closed():
-    d = Dialogue(is_connected=False)
-    assert code_of(d.client.poll) == CLOSED
-    assert code_of(d.client.ping) == CLOSED
 
 
 def test_connect_with_what_is_no_stream_changes_nothing():

@@ -3,57 +3,17 @@
 import errno
 
 from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import connack, read_id, suback, subscribe
+from host_tests.client.wire import connack
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import (
     FULL,
     NETWORK,
-    PROTOCOL,
     REFUSED_CREDENTIALS,
     REFUSED_NOT_AUTHORIZED,
     TIMEOUT,
-    MQTTError,
 )
 
 NAMES_OF_NUMBERS = ("Errno", "EIO", "EPERM", "EINTR", "ENOENT", "ESRCH")
-
-
-# 31-3.9-SUBACK: what is not granted is not there, and nobody has to look at a list for it.
-def test_subscribe_when_broker_refuses_then_raises_and_is_not_remembered():
-    d = Dialogue()
-    d.stream.answer(subscribe(1, (b"secret/#", 1)), suback(1, 0x80))
-    error = error_of(d.client.subscribe, b"secret/#", 1)
-    assert isinstance(error, MQTTError) and error.code != PROTOCOL
-    assert d.client.is_connected
-    d.connect(True)
-    d.c2b()
-    d.subscribe(subscribe(2, (b"a", 0)), suback(2, 0), b"a")
-
-
-# 31-3.9-SUBACK: what was granted beside it stays.
-def test_subscribe_when_one_of_several_is_refused_then_the_others_are_remembered():
-    d = Dialogue()
-    pairs = [(b"a", 1), (b"secret", 1), (b"b", 2)]
-    d.stream.answer(subscribe(1, *pairs), suback(1, 1, 0x80, 2))
-    assert isinstance(error_of(d.client.subscribe, pairs), MQTTError)
-    d.connect(True)
-    sent = b""
-    for _ in range(3):
-        for packet in d.take_packets():
-            sent += packet
-            d.b2c(suback(read_id(packet), *([1] * (packet[1] // 5))))
-    assert b"secret" not in sent
-    assert b"\x00\x01a\x01" in sent and b"\x00\x01b\x02" in sent
-
-
-# A filter that was granted before and is refused now is no longer there.
-def test_subscribe_again_when_refused_then_is_forgotten():
-    d = Dialogue()
-    d.subscribe(subscribe(1, (b"a", 0)), suback(1, 0), b"a")
-    d.stream.answer(subscribe(2, (b"a", 2)), suback(2, 0x80))
-    assert isinstance(error_of(d.client.subscribe, b"a", 2), MQTTError)
-    d.connect(True)
-    d.c2b()
 
 
 # 31-2.2-RC: return code 5 is not the system's error 5.

@@ -50,36 +50,6 @@ def test_c2b_sending_alone_puts_off_no_ping_for_ever():
     assert d.stream.is_closed
 
 
-def test_link_that_is_lost_as_its_ping_is_due_leaves_nothing_to_write():
-    """31-2.2-KA: the next publish() wrote that PINGREQ to no stream, an AttributeError.
-
-    C: silence until the ping is due; the stream: ECONNRESET at that very poll()
-    C: PUBLISH QoS 1, accepted; it goes out on the next connection
-    """
-    d = Dialogue(keepalive=60)
-    d.clock.now_ms += 45000
-    d.lose()
-    assert d.client.stats.pings == 0
-    d.publish(b"x", 1)
-    assert (d.client.inflight, d.client.queued) == (0, 1)
-    d.connect(False)
-    d.work()
-    d.c2b(publish(b"t", b"x", 1, 1))
-
-
-def test_b2c_receiving_alone_puts_off_no_ping():
-    """31-2.2-KA: the broker counts what the client sends, so receiving does not help.
-
-    B: PUBLISH QoS 0 every 10 s
-    C: PINGREQ within 60 s
-    """
-    d = Dialogue(keepalive=60)
-    for _ in range(6):
-        d.wait(10)
-        d.b2c(publish(b"t", b"x"))
-    d.c2b(pingreq())
-
-
 def test_b2c_answer_puts_off_no_ping():
     """31-2.2-KA: nor is it a packet of the client.
 
@@ -112,15 +82,6 @@ def test_c2b_traffic_both_ways_needs_no_ping():
     assert d.stream.take() == publish(b"t", b"x") * 30
 
 
-def test_c2b_keepalive_0_sends_no_ping():
-    """31-2.2-KA: K = 0 sends none."""
-    d = Dialogue(keepalive=0)
-    for _ in range(10):
-        d.wait(7200)
-    d.c2b()
-    assert d.client.is_connected
-
-
 def test_b2c_no_pingresp_in_time_closes_the_connection():
     """31-2.2-KATIMEOUT.
 
@@ -141,48 +102,6 @@ def test_b2c_no_pingresp_in_time_closes_the_connection():
     d.c2b()
 
 
-def test_b2c_other_packets_do_not_stand_in_for_pingresp():
-    """31-2.2-KATIMEOUT: as said, no PINGRESP within K seconds.
-
-    C: PINGREQ
-    B: PUBLISH QoS 0 every 10 s, no PINGRESP
-    C: closes after 60 s
-    """
-    d = Dialogue(keepalive=60)
-    d.wait(60)
-    d.c2b(pingreq())
-    for _ in range(5):
-        d.wait(10)
-        d.b2c(publish(b"t", b"x"))
-    d.clock.sleep_ms(10000)
-    assert code_of(d.client.poll) == TIMEOUT
-
-
-def test_b2c_pingresp_with_a_body_is_a_protocol_error():
-    """31-3.12-PING: PINGRESP has no body."""
-    d = Dialogue()
-    d.client.ping()
-    d.c2b(pingreq())
-    d.stream.feed(b"\xd0\x01\x00")
-    assert code_of(d.client.poll) == 259
-
-
-def test_c2b_ping_by_hand_is_answered_or_the_connection_ends():
-    """31-3.12-PING, 31-2.2-KATIMEOUT.
-
-    C: PINGREQ (ping()), B: PINGRESP
-    C: PINGREQ (ping()), B: nothing; closes
-    """
-    d = Dialogue(keepalive=10)
-    d.client.ping()
-    d.c2b(pingreq())
-    d.b2c(pingresp())
-    d.client.ping()
-    d.c2b(pingreq())
-    d.clock.sleep_ms(10000)
-    assert code_of(d.client.poll) == TIMEOUT
-
-
 def test_next_due_ms_never_sleeps_past_what_is_due():
     """31-2.2-KA, RT-INTERVAL: sleeping just so long meets every deadline, none too early."""
     d = Dialogue(keepalive=100, retry_interval=20)
@@ -197,39 +116,6 @@ def test_next_due_ms_never_sleeps_past_what_is_due():
     assert 0 < due <= 100000
     d.wait(due / 1000)
     d.c2b(pingreq())
-
-
-def test_next_due_ms_is_0_while_something_waits_to_be_written():
-    d = Dialogue()
-    d.stream.is_blocked = True
-    d.publish()
-    assert d.client.next_due_ms() == 0
-
-
-# 31-2.2-KATIMEOUT: the one that is out is still unanswered, however often another is asked for.
-def test_c2b_ping_by_hand_more_often_than_keepalive_then_a_dead_peer_is_noticed():
-    d = Dialogue(keepalive=10)
-    d.client.ping()
-    for _ in range(4):
-        d.clock.sleep_ms(2400)
-        d.client.poll()
-        d.client.ping()
-    assert pingreq() in d.stream.take()
-    d.clock.sleep_ms(400)
-    assert code_of(d.client.poll) == TIMEOUT
-    assert d.stream.is_closed
-
-
-# 31-2.2-KATIMEOUT: and one that was sent by itself has no other deadline.
-def test_c2b_ping_by_hand_behind_one_sent_by_itself_then_its_deadline_stays():
-    d = Dialogue(keepalive=60)
-    d.wait(60)
-    d.c2b(pingreq())
-    for _ in range(5):
-        d.wait(10)
-        d.client.ping()
-    d.clock.sleep_ms(10000)
-    assert code_of(d.client.poll) == TIMEOUT
 
 
 # 31-3.12-PING: while the peer answers all is well.
@@ -247,15 +133,9 @@ def test_c2b_ping_by_hand_behind_a_packet_that_is_stuck_is_not_sent():
     d = Dialogue(connect_timeout=5)
     d.stream.is_blocked = True
     d.publish()
-    before = d.clock.now_ms
+    d.wait(0)
     d.client.ping()
-    assert d.clock.now_ms - before >= 5000 and d.client.stats.pings == 0
+    d.wait(4.999)
+    d.clock.now_ms += 1
     assert code_of(d.client.poll) == TIMEOUT
     assert d.stream.take() == b""
-
-
-def test_keepalive_is_that_of_the_argument_before_any_connection_too():
-    d = Dialogue(is_connected=False, keepalive=42)
-    assert d.client.keepalive == 42
-    d.connect()
-    assert d.client.keepalive == 42

@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import CLOSED, FULL, NETWORK, TIMEOUT
+from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 HOUR = 3600
 
@@ -96,20 +96,6 @@ def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
         assert dropped == [(packet_id, TIMEOUT)], hours
 
 
-# RT-MQUEUE: an age limit is its own message's, also of one that never waits.
-def test_c2b_max_age_of_a_message_that_goes_out_at_once_then_no_other_is_given_up():
-    d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0)
-    dropped = d.watch_drops()
-    d.publish(b"in flight", 2)
-    aged = d.publish(b"aged", 2, max_age=3)
-    d.publish(b"kept", 1)
-    d.publish(b"at once", 0, max_age=3)
-    for _ in range(10):
-        d.wait(1)
-    assert dropped == [(aged, TIMEOUT)]
-    assert (d.client.inflight, d.client.queued) == (1, 1)
-
-
 # RT-MQUEUE: the same for the others behind one that is given up.
 def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
     for qos0 in (False, True):
@@ -144,34 +130,6 @@ def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
     pass_offline(d, 18)
     d.connect(False)
     assert [one[0] for one in d.take_publishes()] == [b"young"]
-
-
-# RT-MQUEUE: expired messages make room.
-def test_publish_when_queue_is_full_of_expired_messages_then_they_leave():
-    d = Dialogue(is_connected=False, max_mqueue_len=3)
-    dropped = d.watch_drops()
-    ids = [d.publish(b"%d" % k, max_age=10) for k in range(2)]
-    kept = d.publish(b"kept")
-    assert code_of(d.publish, b"refused") == FULL and not dropped
-    d.clock.sleep_ms(10000)
-    new = d.publish(b"new")
-    assert dropped == [(packet_id, TIMEOUT) for packet_id in ids]
-    assert d.client.queued == 2 and d.client.stats.dropped == 2
-    d.connect(False)
-    assert d.take_publishes() == [(b"kept", 1, kept, 0), (b"new", 1, new, 0)]
-
-
-# RT-MQUEUE: what is too old goes first, what the policy would give up stays.
-def test_publish_when_queue_is_full_then_policy_gives_up_nothing_while_there_are_expired():
-    d = Dialogue(is_connected=False, max_mqueue_len=2, overflow="drop_oldest")
-    dropped = d.watch_drops()
-    oldest = d.publish(b"oldest")
-    aged = d.publish(b"aged", max_age=10)
-    d.clock.sleep_ms(10000)
-    d.publish(b"new")
-    assert dropped == [(aged, TIMEOUT)]
-    d.publish(b"newer")
-    assert dropped == [(aged, TIMEOUT), (oldest, FULL)]
 
 
 def test_max_age_of_what_waits_for_its_record_is_looked_at_before_it_is_sent():
@@ -218,22 +176,6 @@ def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time
         assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
         left = publish(b"t", b"aged", 1, packet_id, properties=d.left(1))
         assert d.stream.take() == puback(7) + (b"" if is_old else left)
-
-
-def test_max_age_of_what_waits_is_looked_at_before_the_rest_of_a_packet_takes_it_along():
-    for rest_ms, is_old in ((4999, False), (5000, True)):
-        d = Dialogue()
-        dropped = d.watch_drops()
-        d.stream.write_most = 20
-        d.publish(b"a" * 50)
-        packet_id = d.publish(b"aged", max_age=5)
-        d.stream.write_most = 0
-        d.clock.sleep_ms(rest_ms)
-        d.publish(b"new")
-        d.work()
-        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
-        sent = [one[0] for one in d.take_publishes()]
-        assert sent == [b"a" * 50] + [b"aged"] * (not is_old) + [b"new"]
 
 
 def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():

@@ -214,21 +214,6 @@ def test_b2c_connack_that_is_malformed_closes_with_its_reason():
         assert d.stream.take() == disconnect(reason), bad
 
 
-def test_b2c_session_that_is_present_goes_on_and_another_begins_anew():
-    """MQTT-3.2.2-3, MQTT-3.2.2-5, MQTT-4.4.0-1, MQTT-3.3.1-1."""
-    for is_present in (True, False):
-        d = Dialogue()
-        d.publish(b"1", 1)
-        d.publish(b"2", 2)
-        d.b2c(publish(b"t", b"old", 2, 9))
-        d.lose()
-        d.connect(False, is_present)
-        dup = int(is_present)
-        d.c2b(publish(b"t", b"1", 1, 1, dup), publish(b"t", b"2", 2, 2, dup))
-        d.b2c(publish(b"t", b"old", 2, 9))
-        assert len(d.messages) == 2 - dup
-
-
 # At levels 3 and 4 a clean session ends with its connection; here it ends when it expires.
 def test_session_that_began_clean_goes_on_while_it_has_not_expired():
     d = Dialogue(is_connected=False)

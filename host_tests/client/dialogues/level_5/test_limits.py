@@ -7,7 +7,6 @@ from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     connack,
     connect,
-    disconnect,
     pingreq,
     properties,
     puback,
@@ -19,7 +18,7 @@ from host_tests.client.wire import (
     subscribe,
 )
 from host_tests.standin.store import KeepingStore
-from umqtt31 import AWAITING_REL, TOO_LARGE
+from umqtt31 import TOO_LARGE
 
 LEVELS = (5,)
 
@@ -111,16 +110,6 @@ def test_c2b_receive_maximum_as_set():
     opened(d, connect(b"dev", 2, 60, level=5, properties=said))
     d.client.v5.receive_maximum = 65536
     assert isinstance(error_of(opened, d, b""), ValueError)
-
-
-def test_b2c_more_than_the_receive_maximum_ends_the_connection_with_its_reason():
-    """MQTT-3.3.4-9."""
-    d = Dialogue(max_awaiting_rel=2)
-    d.b2c(*[publish(b"t", b"x", 2, k) for k in (1, 5, 9)])
-    d.c2b(pubrec(1), pubrec(5))
-    d.stream.feed(pubrel(1), pubrel(5))
-    assert code_of(d.work) == AWAITING_REL
-    d.c2b(pubcomp(1), pubcomp(5), disconnect(0x93))
 
 
 def test_c2b_packet_larger_than_the_broker_takes_is_not_sent():

@@ -1,8 +1,8 @@
 """Properties of messages, both ways.  MQTT 5 §2.2.2, §3.3.2.3."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import disconnect, packet, properties, puback, publish, pubrec
-from umqtt31 import NETWORK, PROTOCOL, TOO_LARGE
+from host_tests.client.wire import properties, puback, publish, pubrec
+from umqtt31 import TOO_LARGE
 from umqtt31.properties import encode
 
 LEVELS = (5,)
@@ -69,41 +69,6 @@ def test_b2c_message_with_many_properties_is_read_in_any_pieces():
             d.client.poll()
         assert [message[1] for message in d.messages] == [b"x" * 100, b"y"]
         d.c2b(pubrec(7))
-
-
-def test_b2c_publish_that_is_malformed_ends_the_connection_with_its_reason():
-    """MQTT-3.3.2-8, MQTT-3.1.2-27, MQTT-4.13.1-1."""
-    for body, reason in (
-        (b"\x00\x01t", 0x81),
-        (b"\x00\x01t\x01", 0x81),
-        (b"\x00\x01t\x02\x01\x00\x00", 0x00),
-        (b"\x00\x01t\x03\x23\x00\x01", 0x94),
-        (b"\x00\x00\x03\x23\x00\x01x", 0x94),
-        (b"\x00\x00\x00x", 0x81),
-        (b"\x00\x01t\x04\x01\x00\x01\x00", 0x82),
-        (b"\x00\x01t\x02\x01\x02", 0x82),
-        (b"\x00\x01t\x05\x03\x00\x02\xc3\x28", 0x81),
-        (b"\xff\xfft", 0x81),
-    ):
-        d = Dialogue()
-        d.stream.feed(packet(0x30, body))
-        if not reason:
-            d.work()
-            assert [message[1] for message in d.messages] == [b"\x00"]
-            continue
-        assert code_of(d.work) == PROTOCOL, body
-        d.c2b(disconnect(reason))
-        assert not d.messages
-
-
-def test_b2c_publish_whose_properties_end_behind_it_is_malformed_whatever_came_before():
-    """MQTT-4.13.1-1: the message before left valid ones in the buffer."""
-    d = Dialogue()
-    d.b2c(packet(0x30, b"\x00\x01t\x06\x26\x00\x01k\x00\x00x"))
-    d.stream.feed(packet(0x30, b"\x00\x01t\x06\x26\x00"))
-    assert code_of(d.work) == PROTOCOL
-    d.c2b(disconnect(0x81))
-    assert len(d.messages) == 1
 
 
 def test_c2b_message_takes_its_properties_along():
@@ -178,12 +143,6 @@ def test_c2b_properties_that_a_message_cannot_have_are_refused():
             assert isinstance(error, TypeError) and "properties" in str(error), (bad, error)
     d.c2b()
     assert d.client.inflight == 0
-
-
-def test_c2b_qos0_with_properties_when_the_link_is_dead_says_so():
-    d = Dialogue(level=5)
-    d.stream.write_error = OSError(104)
-    assert code_of(d.publish, b"lost", 0, properties=encode(content_type="text")) == NETWORK
 
 
 def test_b2c_message_has_no_property_of_another_name():

@@ -78,17 +78,6 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
         assert d.client.inflight == 0 and len(dropped) == 1
 
 
-def test_b2c_refusal_of_nothing_that_waits_for_it_changes_nothing():
-    d = Dialogue()
-    dropped = d.watch_drops()
-    d.publish(b"1", 2)
-    d.publish(b"2", 1)
-    d.b2c(puback(1, 0x80), pubrec(2, 0x80), puback(7, 0x80), pubrec(7, 0x80))
-    assert d.client.inflight == 2 and d.client.stats.strays == 4 and not dropped
-    d.b2c(pubrec(1), pubrec(1, 0x80), puback(2), pubcomp(1))
-    assert d.client.inflight == 0 and not dropped
-
-
 def test_b2c_refused_while_the_window_is_full_then_the_next_one_goes():
     """MQTT-4.9.0-2: a refused message takes no place any more."""
     d = allowed(receive_maximum=1)
@@ -233,13 +222,6 @@ def test_b2c_disconnect_with_properties_of_any_length_is_read():
         assert d.client.v5.disconnect.reason_string == b"r" * n
 
 
-def test_b2c_disconnect_without_a_reason_has_none_of_the_packet_before():
-    d = Dialogue()
-    d.stream.feed(pubrel(0x8700), b"\xe0\x00")
-    assert code_of(d.work) == CLOSED
-    assert d.client.v5.reason == 0
-
-
 def test_b2c_auth_is_refused():
     """MQTT-4.12.0-6, MQTT-4.12.0-7."""
     for packet in (b"\xf0\x02\x18\x00", b"\xf0\x00", b"\xf0\x01\x18"):
@@ -305,14 +287,3 @@ def test_c2b_disconnect_gives_no_expiry_to_a_session_that_has_none():
             d.client.disconnect()
             d.c2b(disconnect(0, properties(session_expiry=given)))
         assert d.stream.is_closed
-
-
-def test_c2b_half_a_packet_is_followed_by_no_disconnect():
-    for is_blocked in (True, False):
-        d = Dialogue()
-        d.stream.write_most = 3
-        d.publish(b"x" * 20)
-        d.stream.feed(b"\xf0\x00")
-        d.stream.is_blocked = is_blocked
-        assert code_of(d.work) == PROTOCOL
-        assert len(d.stream.take()) == 3

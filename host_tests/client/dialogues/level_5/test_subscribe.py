@@ -31,28 +31,6 @@ def test_c2b_subscribe_with_options_and_identifier():
     d.c2b(subscribe(5, (b"c", 0x22)))
 
 
-def test_c2b_subscribe_with_options_that_are_none_is_refused():
-    """MQTT-3.8.3-4, MQTT-3.8.3-5."""
-    d = Dialogue()
-    for name, options in ((b"a", 3), (b"a", 0x30), (b"a", 0x40), (b"$share/g/a", 4), (b"a", -1)):
-        assert isinstance(error_of(d.client.subscribe, name, options), ValueError), options
-    for bad in (encode(content_type="x"), encode(receive_maximum=3)):
-        assert isinstance(error_of(d.client.subscribe, b"a", 1, bad), ValueError)
-    d.c2b()
-    assert d.subscribe(subscribe(1, (b"$share/g/a", 9)), suback(1, 1), b"$share/g/a", 9) == [1]
-
-
-def test_c2b_subscribe_to_a_share_without_name_or_filter_is_refused():
-    """MQTT-4.8.2-1, MQTT-4.8.2-2."""
-    d = Dialogue()
-    for name in (b"$share/", b"$share/g", b"$share/g/", b"$share//a", b"$share/+/a", b"$share/#"):
-        assert isinstance(error_of(d.client.subscribe, name, 1), ValueError), name
-    assert isinstance(error_of(d.client.subscribe, [(b"a", 1), (b"$share/g", 1)]), ValueError)
-    d.c2b()
-    for number, name in enumerate((b"$share", b"$shared//a", b"$share/g//", b"$share/g/+/#"), 1):
-        d.subscribe(subscribe(number, (name, 1)), suback(number, 1), name, 1)
-
-
 def test_b2c_suback_with_reasons_refuses_filters_by_their_place():
     """MQTT-3.9.3-1, MQTT-3.8.4-7."""
     d = Dialogue()
@@ -64,22 +42,6 @@ def test_b2c_suback_with_reasons_refuses_filters_by_their_place():
     d.lose()
     d.connect(False, is_present=False)
     d.c2b(subscribe(2, (b"a", 1)))
-
-
-def test_b2c_suback_of_0x80_is_a_reason_and_of_a_qos_none():
-    d = Dialogue()
-    d.subscribe(subscribe(1, (b"a", 2)), suback(1, 2), b"a", 2)
-    assert d.client.v5.reason == 0
-    d.stream.answer(subscribe(2, (b"b", 1)), suback(2, 0x80))
-    assert code_of(d.client.subscribe, b"b", 1) == REFUSED_FILTER
-    assert d.client.v5.reason == 0x80
-
-
-def test_b2c_suback_with_a_reason_is_told_in_words():
-    d = Dialogue()
-    d.stream.answer(subscribe(1, (b"#", 1), (b"a", 1)), suback(1, 0xA2, 0))
-    text = str(error_of(d.client.subscribe, [(b"#", 1), (b"a", 1)]))
-    assert text == "broker refused [b'#']: broker has no wildcards in filters (reason 162)"
 
 
 def test_b2c_unsuback_with_reasons():

@@ -4,10 +4,10 @@ A broker sends nothing again within a connection, so whatever is not taken is lo
 the next one.  mosquitto 2.0.11 sends 20 and, with the first answer, up to 280 more.
 """
 
-from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import pubcomp, publish, pubrec, pubrel, read_id
-from umqtt31 import AWAITING_REL, FULL, MQTTError
+from host_tests.client.wire import publish, pubrel, read_id
+from umqtt31 import FULL, MQTTError
 
 
 class Broker:
@@ -89,19 +89,6 @@ def test_b2c_qos2_bursts_one_after_the_other_then_all_are_handed_over():
         del d.messages[:]
 
 
-# MQTT-4.3.3-10: a burst that is cut is completed by the next connection, each once.
-def test_b2c_qos2_burst_when_link_is_lost_then_the_rest_comes_on_the_next():
-    d = Dialogue(clean=False)
-    packets = [publish(b"t", b"%d" % k, 2, k) for k in range(1, 101)]
-    d.b2c(*packets[:50])
-    d.lose()
-    d.connect(False)
-    again = [bytes((0x3C,)) + packet[1:] for packet in packets[:50]]
-    d.b2c(*again, *packets[50:])
-    assert [message[1] for message in d.messages] == [b"%d" % k for k in range(1, 101)]
-    assert [read_id(packet) for packet in d.take_packets()] == list(range(1, 101))
-
-
 # MQTT-4.3.3-10: whatever was held at the reset, the journal opens and knows it.
 def test_b2c_qos2_burst_with_a_journal_when_reset_then_each_is_handed_over_once():
     for count in (3, 5, 30, 120):
@@ -120,26 +107,6 @@ def test_b2c_qos2_burst_with_a_journal_when_reset_then_each_is_handed_over_once(
         assert [message[1] for message in third.messages] == [b"new"]
 
 
-# MQTT-4.3.3-11, MQTT-4.3.3-12: a PUBREL that finds no place for what is left is not answered.
-def test_b2c_pubrels_from_the_middle_of_runs_when_no_place_is_left_then_nothing_is_lost():
-    d = Dialogue(store=FailingFlash(64).journal())
-    ids = [10 * run + k for run in range(1, 8) for k in range(3)]
-    d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in ids])
-    assert len(d.messages) == len(ids)
-    d.take_packets()
-    d.b2c(pubrel(11))
-    d.c2b(pubcomp(11))
-    d.stream.feed(pubrel(21))
-    assert code_of(d.work) == AWAITING_REL
-    d.connect(False)
-    d.b2c(publish(b"t", b"again", 2, 21, 1))
-    d.c2b(pubrec(21))
-    rest = [k for k in ids if k != 11]
-    d.b2c(*[pubrel(k) for k in rest])
-    d.c2b(*[pubcomp(k) for k in rest])
-    assert len(d.messages) == len(ids) and d.client.stats.duplicates == 1
-
-
 # 31-4.1-Q1: ids that a burst left behind take no room from messages for ever.
 def test_c2b_journal_after_a_burst_takes_messages_as_before():
     flash = FailingFlash(16)
@@ -154,19 +121,6 @@ def test_c2b_journal_after_a_burst_takes_messages_as_before():
     d.b2c(*[pubrel(k) for k in range(1, 31)])
     for _ in range(count):
         assert code_or_none(d) is None
-
-
-# RT-AWAITREL: what was not taken comes on the next connection, so that one is due at once.
-def test_b2c_qos2_that_was_not_taken_when_the_places_are_free_then_poll_is_due():
-    d = Dialogue(max_awaiting_rel=2, keepalive=0)
-    d.b2c(*[publish(b"t", b"%d" % k, 2, k) for k in (1, 2, 3)])
-    d.c2b(pubrec(1), pubrec(2))
-    assert d.client.next_due_ms() > 0
-    d.stream.feed(pubrel(1), pubrel(2))
-    assert d.client.poll() == 2
-    d.c2b(pubcomp(1), pubcomp(2))
-    assert d.client.next_due_ms() == 0
-    assert code_of(d.client.poll) == AWAITING_REL
 
 
 def code_or_none(d):

@@ -221,16 +221,6 @@ def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_ro
         d.c2b(publish(b"t", b"2", 1, 2, properties=said))
 
 
-# SIB-RELIABILITY, SIB-NOEXC: no value of max_age opens a way past the rules.
-def test_ordered_publish_with_max_age_none_keeps_to_the_rules():
-    d = Dialogue(ordered=True)
-    d.publish(b"1", 1)
-    for qos in (0, 2):
-        assert isinstance(error_of(d.publish, b"x", qos, max_age=None), (ValueError, TypeError))
-    d.c2b(publish(b"t", b"1", 1, 1))
-    assert d.client.inflight + d.client.queued == 1
-
-
 # A disconnect() in the hook or none: the message that came in is not lost.
 def test_on_drop_that_disconnects_then_the_new_message_is_accepted():
     d = Dialogue(max_inflight=1, max_mqueue_len=1, overflow="drop_oldest")

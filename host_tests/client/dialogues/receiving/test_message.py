@@ -30,14 +30,17 @@ def test_message_topic_is_compares_the_whole_topic():
         assert handled(lambda m, name=name: m.topic_is(name)) is False
 
 
-def test_text_in_place_of_bytes_is_a_type_error():
+def test_text_is_taken_as_bytes_are():
     for call in (
         lambda m: m.topic_is("home/room 1/temp"),
         lambda m: m.matches("home/#"),
         lambda m: m.matches("#"),
         lambda m: m.matches("+/room 1/temp"),
     ):
-        assert isinstance(error_of(handled, call), TypeError)
+        assert handled(call) is True
+    assert handled(lambda m: m.topic_is("home/room 2/temp")) is False
+    for bad in (None, 5):
+        assert isinstance(error_of(handled, lambda m, bad=bad: m.topic_is(bad)), TypeError)
 
 
 def test_message_matches_filters_in_place():

@@ -2,7 +2,6 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import suback, subscribe, unsuback, unsubscribe
 from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL, TOO_LARGE
 
@@ -30,22 +29,6 @@ def test_first_id_with_a_journal_when_opened_again_then_follows_the_last():
     last = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
     again = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
     assert again == last % 65535 + 1
-
-
-# 31-2.4-ID, MQTT-4.3.3-1: 2 is in use ahead of the counter when a publish() is refused.
-# 31-2.4-ID, 311-2.3.1-1, MQTT-2.2.1-3.
-def test_ids_of_requests_when_they_wrap_then_0_is_none_of_them():
-    store = KeepingStore()
-    store.last_id = 65534
-    d = Dialogue(store=store)
-    d.subscribe(subscribe(65535, (b"a", 1)), suback(65535, 1), b"a", 1)
-    d.stream.answer(unsubscribe(1, b"a"), unsuback(1))
-    d.client.unsubscribe(b"a")
-    store.last_id = 65534
-    d = Dialogue(store=store)
-    d.stream.answer(unsubscribe(65535, b"a"), unsuback(65535))
-    d.client.unsubscribe(b"a")
-    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
 
 
 def test_id_after_a_refused_publish_is_not_one_in_use():

@@ -4,10 +4,7 @@ from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-from umqtt31 import AWAITING_REL, FULL, NETWORK
-
-# Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
-LEVEL_3 = ("test_c2b_pubrec_that_comes_twice_before_the_pubrel_leaves_is_one_step",)
+from umqtt31 import FULL, NETWORK
 
 
 def test_c2b_full_store_refuses_the_new_message_and_changes_nothing():
@@ -40,23 +37,6 @@ def test_c2b_qos0_that_may_have_been_sent_before_a_reset_is_not_sent_again():
     again = Dialogue(store=store, clean=False, mqueue_store_qos0=True)
     again.c2b()
     assert again.client.queued == 0 and not store.kept
-
-
-def test_c2b_queued_messages_of_an_earlier_life_follow_in_order():
-    """MQTT-4.6.0-1, 31-2.1-DUP: what never was in flight has DUP 0 unless it may have been.
-
-    publish 1 to 5 offline; reset; CONNECT with max_inflight 2
-    C: PUBLISH 1, 2; B: PUBACK 1, C: PUBLISH 3, …
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, is_connected=False, max_inflight=2)
-    for k in range(1, 6):
-        d.publish(b"%d" % k)
-    again = Dialogue(store=store, clean=False, max_inflight=2)
-    again.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"2", 1, 2))
-    for k in range(1, 4):
-        again.b2c(puback(k))
-        again.c2b(publish(b"t", b"%d" % (k + 2), 1, k + 2))
 
 
 def test_c2b_clean_session_after_a_reset_gives_up_the_earlier_life():
@@ -98,49 +78,6 @@ def test_b2c_held_ids_are_released_in_any_order():
     d.c2b(pubrec(5), pubrec(6), pubrec(7), pubcomp(6), pubcomp(7), pubrec(6), pubrec(5))
     assert [message[1] for message in d.messages] == [b"5", b"6", b"7", b"6 again"]
     assert sorted(store.held) == [5, 6]
-
-
-def test_b2c_held_ids_of_an_earlier_life_bound_what_is_taken():
-    """RT-AWAITREL: places that an earlier life took count; on the last PUBREL the
-    refused message is fetched by a new connection."""
-    store = KeepingStore()
-    d = Dialogue(store=store, clean=False, max_awaiting_rel=2)
-    d.b2c(publish(b"t", b"5", 2, 5), publish(b"t", b"6", 2, 6))
-    again = Dialogue(store=store, clean=False, max_awaiting_rel=2)
-    again.b2c(publish(b"t", b"7", 2, 7))
-    assert not again.messages
-    again.stream.feed(pubrel(5), pubrel(6))
-    assert code_of(again.work) == AWAITING_REL
-    again.connect(False)
-    again.b2c(publish(b"t", b"7", 2, 7, dup=1))
-    assert [message[1] for message in again.messages] == [b"7"]
-
-
-def test_c2b_pubrec_that_comes_twice_before_the_pubrel_leaves_is_one_step():
-    """31-3.5-PUBREC: while PUBREL waits for its turn, PUBREC again changes nothing.
-
-    C: PUBLISH 1, 2; B: PUBREC 2, PUBREC 2 (1 is still unanswered); PUBREC 1
-    C: PUBREL 1, PUBREL 2
-    """
-    d = Dialogue()
-    d.publish(b"1", 2)
-    d.publish(b"2", 2)
-    d.stream.take()
-    d.b2c(pubrec(2), pubrec(2))
-    d.c2b()
-    d.b2c(pubrec(1))
-    d.c2b(pubrel(1), pubrel(2))
-    d.b2c(pubcomp(2), pubcomp(1))
-    assert d.client.inflight == 0
-
-
-def test_c2b_disconnect_into_a_dead_connection_is_quiet():
-    """31-3.14-DISC: the connection is gone either way."""
-    d = Dialogue()
-    d.publish()
-    d.stream.write_error = OSError(32)
-    d.client.disconnect()
-    assert d.stream.is_closed and not d.client.is_connected and d.client.inflight == 1
 
 
 def test_close_that_fails_is_quiet():

@@ -1,0 +1,425 @@
+"""Plays dialogues that are written as scripts: who says what, and when.
+
+`dialogues/README.md` describes the notation.  A step that does not happen as it is
+written is an AssertionError that names its script and its line; so is a packet that
+the client sent and no step names.  Scripts use the client's public names and its
+stream.  Runs under CPython and MicroPython.
+"""
+
+import umqtt31
+from host_tests.client import wire
+from host_tests.client.dialogue import Dialogue, error_of, speak
+from host_tests.client.flash import FailingFlash
+
+_LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
+_ANSWERS = ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "DISCONNECT")
+# What the broker's side of a stream does besides packets.
+_EVENTS = {"end": b"", "failure": OSError(104), "pause": None}
+
+
+class Script:
+    """`name`, `levels` it is for, `note` with its ids, and its numbered `lines` of steps."""
+
+    def __init__(self, title):
+        self.name, _, levels = title.partition(" level ")
+        self.levels = tuple(int(one) for one in levels.split()) or (3, 4, 5)
+        self.note = ""
+        self.lines = []
+
+    def play(self, level):
+        """Play it at this level, once for each row of its `for`."""
+        speak(level)
+        lines = self.lines
+        rows = [{}]
+        if lines[0][1].startswith("for "):
+            rows = _rows(lines[0][1])
+            lines = lines[1:]
+        hears_drops = any(" dropped " in " " + line for _, line in lines)
+        for row in rows:
+            player = Player(level, hears_drops)
+            for number, line in lines:
+                for step in _filled(line, row).split(" / "):
+                    self._play_step(player, number, step.strip())
+            self._play_step(player, lines[-1][0], "end")
+
+    def _play_step(self, player, number, step):
+        try:
+            player.play(step)
+        except Exception as error:
+            where = "%s, line %d: %s" % (self.name, number, step)
+            raise AssertionError("%s\n%r" % (where, error))
+
+
+def read_scripts(path):
+    """-> the scripts of a file: a title at the margin, its notes and its steps indented."""
+    scripts = []
+    with open(path) as file:
+        for number, line in enumerate(file.read().split("\n"), 1):
+            text = line.strip()
+            if text and not line.startswith((" ", "#")):
+                scripts.append(Script(text))
+            elif text.startswith("#") and scripts:
+                scripts[-1].note += text[1:].strip() + "\n"
+            elif text and not text.startswith("#"):
+                lines = scripts[-1].lines
+                if lines and lines[-1][1].endswith(","):
+                    lines[-1] = lines[-1][0], lines[-1][1] + " " + text
+                else:
+                    lines.append((number, text))
+    return scripts
+
+
+def _rows(line):
+    names, _, rows = line[4:].partition(": ")
+    names = names.split()
+    return [dict(zip(names, row.split())) for row in rows.split(", ")]
+
+
+def _filled(line, row):
+    for name, text in row.items():
+        line = line.replace("{%s}" % name, text)
+    return line
+
+
+def _value(word):
+    """-> the number, bytes or name that a word says."""
+    if word[0] == '"':
+        return eval("b" + word)
+    if word in ("True", "False", "None"):
+        return eval(word)
+    try:
+        return int(word, 0)
+    except ValueError:
+        return word
+
+
+def _bytes(word):
+    value = _value(word)
+    return value if isinstance(value, bytes) else word.encode()
+
+
+def _items(text, level):
+    """-> the words of each item of a list, what is for other levels left out."""
+    found = []
+    for item in text.split(", "):
+        for one in _counted(item):
+            words = [_at_level(word, level) for word in one.split()]
+            if None not in words:  # an @5 by itself is for the whole item
+                found.append([word for word in words if word])
+    return found
+
+
+def _at_level(word, level):
+    """-> the word; "" if it is for other levels, None if the item is."""
+    text, _, levels = word.partition("@")
+    if not levels or '"' in word:
+        return word
+    if str(level) in levels:
+        return text
+    return "" if text else None
+
+
+def _counted(item):
+    """-> the item; each of many of them if it counts with "1..3" or ends with "x3"."""
+    before, _, count = item.rpartition(" x")
+    if before and count.isdigit():
+        return [before] * int(count)
+    before, dots, after = item.partition("..")
+    if not dots:
+        return [item]
+    at = len(before)
+    while at and before[at - 1].isdigit():
+        at -= 1
+    size = 0
+    while size < len(after) and after[size].isdigit():
+        size += 1
+    numbers = range(int(before[at:]), int(after[:size]) + 1)
+    rest = _counted(after[size:])
+    return [before[:at] + str(number) + rest[k % len(rest)] for k, number in enumerate(numbers)]
+
+
+def _arguments(words):
+    """-> what stands by itself, and what has a name."""
+    alone, named = [], {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word[0] == '"' or not (equals or name in ("dup", "retain", "q0", "q1", "q2")):
+            alone.append(_value(word))
+        elif equals:
+            named[name] = _value(value)
+        elif name[0] == "q":
+            named["qos"] = int(name[1])
+        else:
+            named[name] = True
+    return alone, named
+
+
+def _packet(words):
+    """-> the bytes of one packet, or what else a stream may give."""
+    name = words[0]
+    if name in _EVENTS:
+        return _EVENTS[name]
+    if name[0] == '"':
+        return _value(name)
+    make = getattr(wire, name.lower())
+    if name in ("SUBSCRIBE", "UNSUBSCRIBE"):
+        pairs = [word.rsplit(":", 1) for word in words[2:] if word != "dup"]
+        pairs = [(_bytes(one[0]), int(one[1])) if one[1:] else _bytes(one[0]) for one in pairs]
+        return make(int(words[1]), *pairs, dup=int("dup" in words))
+    alone, named = _arguments(words[1:])
+    if name == "PUBLISH":
+        return _publish(alone, named)
+    dup = {"dup": 1} if named.pop("dup", False) else {}
+    if named:  # properties: a reason stands before them
+        return make(*alone, properties=wire.properties(**named), **dup)
+    if name in _ANSWERS and len(alone) + (name == "DISCONNECT") > 1:
+        reason = {"reason": alone.pop()}
+        return make(*alone, **dup, **reason)
+    return make(*alone, **dup)
+
+
+def _publish(alone, named):
+    packet_id, payload = 0, b"x"
+    for value in alone:
+        if isinstance(value, int):
+            packet_id = value
+        else:
+            payload = value
+    qos = named.pop("qos", 1 if packet_id else 0)
+    topic = named.pop("topic", "t")
+    head = [int(named.pop(name, 0)) for name in ("dup", "retain")]
+    properties = wire.properties(**named) if named and wire.level == 5 else b""
+    topic = topic if isinstance(topic, bytes) else topic.encode()
+    return wire.publish(topic, payload, qos, packet_id, *head, properties=properties)
+
+
+class Player:
+    """The client of a script that is being played, and what of it no step named yet."""
+
+    def __init__(self, level, hears_drops):
+        self.level = level
+        self.hears_drops = hears_drops
+        self.flash = FailingFlash()
+        self.options = {}
+        self.d = None
+        self.dropped = []
+        self.hears = False  # does the script say what the application gets?
+
+    def play(self, step):
+        """One step; see `dialogues/README.md`."""
+        if step.startswith("@"):
+            levels, _, step = step.partition(" ")
+            if str(self.level) not in levels:
+                return
+        if step.startswith("with") or self.d is None:
+            self._begin(step)
+            if step.startswith("with"):
+                return
+        action, _, wanted = step.partition(" -> ")
+        times = 1
+        before, _, count = action.rpartition(" x")
+        if count.isdigit() and action.split()[0] not in _LISTS:
+            action, times = before, int(count)
+        for _ in range(times):
+            if wanted:
+                self._expect(lambda: self._do(action), wanted)
+            else:
+                self._do(action)
+
+    def _begin(self, step):
+        if self.d:
+            self._all_said()
+        words = step.split()[1:] if step.startswith("with") else []
+        alone, self.options = _arguments(words)
+        self.flash = FailingFlash()
+        assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
+        self.has_journal = "journal" in alone
+        self._client("clean" in alone, "offline" not in alone)
+
+    def _client(self, clean=False, is_connected=False):
+        if self.has_journal:
+            self.options["store"] = self.flash.journal()
+        self.d = Dialogue(clean, is_connected, **self.options)
+        self.dropped = self.d.watch_drops() if self.hears_drops else []
+
+    def _expect(self, call, wanted):
+        name, _, text = wanted.partition(" ")
+        if name.isupper() or name.endswith("Error"):
+            error = error_of(call)
+            if name.isupper():
+                assert isinstance(error, umqtt31.MQTTError), error
+                assert error.code == getattr(umqtt31, name), error
+            else:
+                assert isinstance(error, eval(name)), error
+            assert text.strip('"') in str(error), error
+        else:
+            result = call()
+            values = [_value(word) for word in wanted.split()]
+            if isinstance(result, list):
+                assert result == values, result
+            else:
+                assert [result] == values, result
+
+    def _do(self, action):
+        """-> what the client's method returned, if it is a step that calls one."""
+        if action[0] == "(":
+            return self._wait(action.strip("()").split())
+        name, _, rest = action.partition(" ")
+        method = getattr(self, "do_" + name.rstrip(":").lower(), None)
+        if method:
+            return method(rest)
+        return self._ask(name, rest)
+
+    def _wait(self, words):
+        seconds = float(words[0])
+        if words[-1] == "asleep":
+            self.d.clock.sleep_ms(int(seconds * 1000 + 0.5))
+        else:
+            self.d.wait(seconds)
+
+    def _ask(self, name, rest):
+        """Call what the client has under this name, or compare it."""
+        value = self.d.client
+        for part in name.split("."):
+            value = getattr(value, part)
+        alone, named = _arguments(rest.split())
+        if callable(value):
+            return value(*alone, **named)
+        assert [value] == alone, value
+
+    def _packets(self, text):
+        if text == "nothing":
+            return []
+        return [_packet(words) for words in _items(text, self.level)]
+
+    def do_c(self, text):
+        """The client sent just this since the last look."""
+        if text == "anything":
+            return self.d.stream.take()
+        is_free = text.startswith("in any order ")
+        if is_free:
+            text = text[13:]
+        sent = self.d.take_packets()
+        wanted = []
+        for words in _items(text, self.level) if text != "nothing" else ():
+            one = _packet([word for word in words if word != "dup?"])
+            # "dup?": the standard leaves it to the client.
+            marked = bytes((one[0] | 8,)) + one[1:]
+            wanted.append(marked if "dup?" in words and marked in sent else one)
+        if is_free:
+            sent, wanted = sorted(sent), sorted(wanted)
+        assert b"".join(sent) == b"".join(wanted), "sent %r\nexpected %r" % (sent, wanted)
+
+    def do_b(self, text):
+        """The broker sends, now or as the answer to what the client will send."""
+        reply, _, request = text.partition(" to ")
+        if request:
+            self.d.stream.answer(b"".join(self._packets(request)), b"".join(self._packets(reply)))
+        else:
+            self.d.b2c(*self._packets(text))
+
+    def do_feed(self, text):
+        """It came, and the client was not polled since."""
+        self.d.stream.feed(*self._packets(text))
+
+    def do_a(self, text):
+        """The application got just these messages since the last look."""
+        self.hears = True
+        wanted = []
+        for words in _items(text, self.level) if text != "nothing" else ():
+            alone, named = _arguments(words)
+            payload = alone[0] if alone else b"x"
+            topic = _bytes(str(named["topic"])) if "topic" in named else b"t"
+            flags = [named.get(one, 0) for one in ("qos", "retain", "dup")]
+            wanted.append(tuple([topic, payload] + flags))
+        got = self.d.take_messages()
+        assert got == wanted, "got %r\nexpected %r" % (got, wanted)
+
+    def do_dropped(self, text):
+        """on_drop was told just this since the last look."""
+        wanted = []
+        for words in _items(text, self.level) if text != "nothing" else ():
+            wanted.append((int(words[0]), getattr(umqtt31, words[1])))
+        assert self.dropped == wanted, self.dropped
+        self.dropped[:] = []
+
+    def do_publish(self, text):
+        """One message, or several; -> the id of each."""
+        ids = []
+        for words in _items(text, self.level):
+            alone, named = _arguments(words)
+            ids.append(self.d.publish(*alone, **named))
+        return ids if len(ids) > 1 else ids[0]
+
+    def do_subscribe(self, text):
+        """To one filter, or to a list of "filter:QoS" -> granted QoS."""
+        alone, named = _arguments(text.split())
+        if isinstance(alone[0], str) and ":" in alone[0]:
+            pairs = [word.rsplit(":", 1) for word in text.split() if "=" not in word]
+            alone = [[(_bytes(name), int(qos)) for name, qos in pairs]]
+        return self.d.client.subscribe(*alone, **named)
+
+    def do_unsubscribe(self, text):
+        """From one filter, or from a list of them."""
+        names = [_bytes(word) for word in text.split()]
+        return self.d.client.unsubscribe(names if names[1:] else names[0])
+
+    def do_lost(self, _):
+        """The network takes the connection away; poll() raises NETWORK."""
+        self.d.lose()
+
+    def do_connect(self, text):
+        """On a new stream; the session is kept unless it is said to be clean."""
+        self._all_said()
+        words = text.split()
+        present = {"present": True, "absent": False}
+        is_present = [present[word] for word in words if word in present]
+        self.d.connect("clean" in words, *is_present, **_arguments(words)[1])
+
+    def do_reconnect(self, text):
+        """reconnect(), where it succeeds."""
+        self._all_said()
+        words = text.split()
+        present = {"present": True, "absent": False}
+        self.d.reconnect("clean" in words, *[present[word] for word in words if word in present])
+
+    def do_reset(self, text):
+        """The board begins anew, not connected; what its journal has is all that it knows."""
+        self._all_said()
+        self.options.update(_arguments(text.split())[1])
+        self._client()
+
+    def do_blocked(self, _):
+        """The stream takes nothing."""
+        self.d.stream.is_blocked = True
+
+    def do_free(self, _):
+        """It takes what comes again."""
+        self.d.stream.is_blocked = False
+
+    def do_write_most(self, text):
+        """So many bytes at a time, and every second time none."""
+        self.d.stream.write_most = int(text)
+
+    def do_read_most(self, text):
+        """So many bytes at a time."""
+        self.d.stream.read_most = int(text)
+
+    def do_broken(self, text):
+        """Who writes to the stream gets an error."""
+        self.d.stream.write_error = eval(text)() if text else OSError(104)
+
+    def do_closed(self, _):
+        """The client has closed the stream."""
+        assert self.d.stream.is_closed
+
+    def do_end(self, _):
+        """Of the script."""
+        self._all_said()
+        if self.hears:
+            self.do_a("nothing")
+
+    def _all_said(self):
+        if self.d.stream:
+            assert self.d.stream.has_answered(), "an answer was not asked for"
+            self.do_c("nothing")

@@ -1,0 +1,92 @@
+"""The scripts of `dialogues/`, each at its levels, and that the player notices a wrong one."""
+
+import pytest
+
+from host_tests.client.player import Script, read_scripts
+from host_tests.client.runner import FOLDER
+
+DIALOGUES = FOLDER / "dialogues"
+SCRIPTS = [
+    pytest.param(
+        script, level, id=f"{path.relative_to(DIALOGUES).with_suffix('')}-{script.name}-{level}"
+    )
+    for path in sorted(DIALOGUES.rglob("*.txt"))
+    for script in read_scripts(path)
+    for level in script.levels
+]
+
+
+@pytest.mark.parametrize(("script", "level"), SCRIPTS, indirect=["level"])
+def test_script(script, level):
+    script.play(level)
+
+
+# What happens: each row below says it with one mistake.
+RIGHT = """
+with keepalive=0 retry_interval=10
+publish "a" q2 -> 1 / (0 s) / C: PUBLISH 1 "a" q2
+(9.999 s) / C: nothing / (0.001 s) / C: PUBLISH 1 "a" q2 dup
+B: PUBREC 1, PUBLISH 7 "b" / C: PUBREL 1, PUBACK 7 / A: "b" q1
+lost / connect / C: PUBREL 1 dup@3 / B: PUBCOMP 1 / inflight 0
+publish "c" q1, q1 x2 / C: PUBLISH 2 "c", PUBLISH 3..4
+B: SUBACK 5 1 to SUBSCRIBE 5 a:1 / subscribe a 1 -> 1
+publish qos=3 -> ValueError / lost / publish q0 -> CLOSED
+"""
+
+
+def play(text, level=3):
+    script = Script("script level %d" % level)
+    script.lines = list(enumerate(text.strip().split("\n"), 1))
+    script.play(level)
+
+
+@pytest.mark.parametrize("level", [3, 4], indirect=True)
+def test_right_script_plays(level):
+    play(RIGHT, level)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('C: PUBLISH 1 "a" q2 dup', 'C: PUBLISH 1 "a" q2'),
+        ('C: PUBLISH 1 "a" q2 dup', 'C: PUBLISH 1 "a" dup'),
+        ('C: PUBLISH 1 "a" q2 dup', 'C: PUBLISH 1 "A" q2 dup'),
+        ('C: PUBLISH 1 "a" q2 dup', "C: nothing"),
+        ("(9.999 s)", "(9.998 s)"),
+        ("(9.999 s)", "(10 s)"),
+        ("C: PUBREL 1, PUBACK 7", "C: PUBREL 1"),
+        ("C: PUBREL 1, PUBACK 7", "C: PUBACK 7, PUBREL 1"),
+        ("C: PUBREL 1, PUBACK 7", "C: PUBREL 1, PUBACK 7, PINGREQ"),
+        ("C: PUBREL 1, PUBACK 7 / ", ""),
+        ("PUBREL 1 dup@3", "PUBREL 1"),
+        ("PUBREL 1 dup@3", "PUBREL 1 dup@4"),
+        ('A: "b" q1', 'A: "b"'),
+        ('A: "b" q1', "A: nothing"),
+        ("inflight 0", "inflight 1"),
+        ("B: PUBCOMP 1 / ", ""),
+        ("C: PUBLISH 2", "C: PUBLISH 3"),
+        ("PUBLISH 3..4", "PUBLISH 3..5"),
+        ("-> 1", "-> 2"),
+        ("a:1", "a:2"),
+        ("subscribe a 1 -> 1", "subscribe a 1 -> 0"),
+        ("subscribe a 1 -> 1", "poll"),
+        ("ValueError", "TypeError"),
+        ("-> CLOSED", "-> NETWORK"),
+        ("-> CLOSED", ""),
+        ("-> CLOSED", '-> CLOSED "no such words"'),
+        ("qos=3", "qos=1"),
+        (" / connect / ", " / "),
+        ("keepalive=0 ", "keepalive=5 "),
+        ("with ", "with more "),
+        ("lost / connect", "lots / connect"),
+    ],
+)
+def test_wrong_script_fails(right, wrong):
+    assert right in RIGHT
+    with pytest.raises(AssertionError):
+        play(RIGHT.replace(right, wrong, 1))
+
+
+def test_step_that_fails_is_named_with_its_line():
+    with pytest.raises(AssertionError, match=r"script, line 2: C: PUBACK 1"):
+        play("publish\nC: PUBACK 1")
