@@ -1612,7 +1612,7 @@ class MQTTError(OSError):
         super().__init__(code)
         self.errno = None
         if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0]
+            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
