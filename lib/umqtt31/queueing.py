@@ -144,7 +144,7 @@ def extend(base):
         def _refuse(self, code, topic, msg, retain, qos):
             n = 0  # the room that it needs in the ring
             if not (qos and self._store):
-                n = len(topic) + len(msg) + len(self._section) + self.buffer_size + 12
+                n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
             while (
                 code == _FULL
                 and (qos or self._keep)
