@@ -1163,6 +1163,8 @@ def _close(client):
     stream = client._stream
     client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
+    if client._at and client._is_present is None:
+        client._is_told = False  # there may be a new session, and its CONNACK is lost
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1686,7 +1688,8 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
-    check_range("length", _len(value), 0, 65535)
+    if _len(value) > 65535:
+        raise MQTTError(_TOO_LARGE)
     return _len(value).to_bytes(2, "big") + value
 
 

@@ -132,21 +132,6 @@ def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
     assert [one[0] for one in d.take_publishes()] == [b"young"]
 
 
-def test_max_age_of_what_waits_for_its_record_is_looked_at_before_it_is_sent():
-    """A program that rests without poll(): the message at QoS 0 takes the other not along."""
-    for rest_ms, is_old in ((9999, False), (10000, True)):
-        flash = FailingFlash()
-        d = Dialogue(overflow="refuse", store=flash.journal(group_commit=True))
-        dropped = d.watch_drops()
-        packet_id = d.publish(b"aged", max_age=10)
-        d.clock.sleep_ms(rest_ms)
-        d.publish(b"now", 0)
-        assert [one[0] for one in d.take_publishes()] == [b"now"]
-        d.work()
-        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
-        assert [one[0] for one in d.take_publishes()] == [b"aged"] * (not is_old)
-
-
 def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_sends_it():
     """The window has room again, and poll() comes to the ages behind the handler."""
     for rest_ms, is_old in ((9999, False), (10000, True)):
