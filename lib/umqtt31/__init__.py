@@ -380,7 +380,7 @@ class MQTTClient:
         if not self.is_connected:
             raise MQTTError(_CLOSED)
         _push(self, ticks_ms())
-        if not self._first:
+        if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
