@@ -380,7 +380,7 @@ class MQTTClient:
         if not self.is_connected:
             raise MQTTError(_CLOSED)
         _push(self, ticks_ms())
-        if not self._first:
+        if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
@@ -439,7 +439,6 @@ class MQTTClient:
                             self._fails += 1
                     pause_ms = ticks_diff(self._try_at, now)
                     if pause_ms <= 0:
-                        self._try_at = None
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
@@ -1559,7 +1558,7 @@ def _begin(client, clean, packet, stream):
     _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
-    client._error = client._is_present = None
+    client._error = client._is_present = client._try_at = None
     try:
         stream = stream or (client._opener or client._open)()
     except _STREAM_ERRORS as error:

@@ -47,6 +47,15 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
         assert d.clock.now_ms - start <= 130000, days
 
 
+def test_next_due_ms_behind_a_connect_forgets_when_reconnect_wanted_to_try():
+    """31-4.2-RECONNECT: after half of the ticks' period that time seems to come for days."""
+    d = Dialogue(is_connected=False)
+    assert d.client.reconnect() is False
+    for _ in range(30):
+        pass_offline(d, 24, by_connect=True)
+        assert d.client.next_due_ms() == 0
+
+
 def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
     d = Dialogue(overflow="refuse", is_connected=False)
     dropped = d.watch_drops()
