@@ -36,8 +36,8 @@ from . import (
     check_range,
 )
 
+_PUBLISH = const(0x30)
 _PUBACK = const(0x40)
-_ENTRY = const(5)
 _TIMEOUT = const(257)
 _FULL = const(261)
 _BUSY = const(263)
@@ -233,17 +233,20 @@ def extend(base):
                         return at
                 at = _after(self, at)
 
-        def _tell_drop(self, at, packet_id, reason):
-            # Nothing else is published or given up meanwhile.
-            self._ages.pop(packet_id, 0)
-            if not self._ring[at + _ENTRY] & 6:
-                packet_id = 0
+        def give_up(self, at, reason, is_waiting=False):
+            """As before; nothing else is published or given up meanwhile."""
+            packet_id = _id_of(self, at)
+            if self._ring[at] == _PUBLISH:
+                self._ring[at + 3] = self._ring[at + 4] = 0
+            dropped = self.stats.dropped
             busy = self._is_busy
             self._is_busy = _DROPPING
             try:
-                super()._tell_drop(at, packet_id, reason)
+                super().give_up(at, reason, is_waiting)
             finally:
                 self._is_busy = busy
+                if self.stats.dropped != dropped:
+                    self._ages.pop(packet_id, 0)
 
         # --- ages ---------------------------------------------------------------------------
 
@@ -264,9 +267,11 @@ def extend(base):
 
         def _expire(self):
             # Give up what waits and is too old -> was there any?
-            passed = self._passed()
-            if passed < self._least or self._is_busy > 1:
+            if self._passed() < self._least or self._is_busy > 1:
                 return False
+            return self._give_up_old(self._passed())
+
+        def _give_up_old(self, passed):
             self._seen = ticks_ms()
             ages = self._ages
             self._least = 0
@@ -315,11 +320,9 @@ def _is_any(client, at, topic):
 
 def _has_topic(client, at, topic):
     ring = client._ring
-    at += _ENTRY + 1
-    while ring[at] & 128:
-        at += 1
-    n = ring[at + 1] << 8 | ring[at + 2]
-    return n == len(topic) and ring.find(topic, at + 3, at + 3 + n) > 0
+    at += 9 + (ring[at + 6] >> 7)  # behind one or two bytes of length
+    n = ring[at - 2] << 8 | ring[at - 1]
+    return n == len(topic) and ring.find(topic, at, at + n) > 0
 
 
 def _is_old(client, at, topic):
