@@ -202,9 +202,9 @@ class MQTTClient:
         self._width = "%ds" % buffer_size
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
-        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = 0
+        self._head = self._next = self._tail = self._limit = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
@@ -221,7 +221,7 @@ class MQTTClient:
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
@@ -256,7 +256,7 @@ class MQTTClient:
 
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
-            self._identity[1], self.level, self.buffer_size, most, hold
+            self._identity[1], self.level, self.buffer_size, most, hold, self._held, self._size
         )
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
@@ -364,7 +364,11 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first or _has_next(self):
+            if self._left or self._acks_n or self._first:
+                return 0
+            if self._start != self._end and not self._lacks:
+                return 0  # a whole packet
+            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -451,8 +455,8 @@ class MQTTClient:
 
     def _rest(self):
         # All that there is to do without a connection.
-        if self._commit:
-            self._commit()
+        if self._store:
+            self._store.tidy()
         _expire_held(self, ticks_ms())
 
     def _make_connect(self, clean):
@@ -787,12 +791,14 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client.is_connected and (client._acks_n or client._left or client._first):
-        _pump(client, ticks_ms())  # these come first
-    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
+    is_next = client.is_connected
+    if is_next and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first, and behind them what is new
+        is_next = not (packet_id or client._left)
+    if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
         # The fast way of what _load() and _pump() do.
@@ -1033,9 +1039,9 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
+    if client._commit:
+        client._commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
-        if client._commit:
-            client._commit()  # no packet overtakes its record
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
             client._wake = now  # from now on it has to go on in time
@@ -1154,7 +1160,7 @@ def _error_of(client, cause):
 def _close(client):
     # What was half read or half written is gone with the stream.
     stream = client._stream
-    client.is_connected = False
+    client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
     # PUBRELs that never went out are owed again.
     acks = client._acks
@@ -1165,7 +1171,7 @@ def _close(client):
             while at != client._next:
                 if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
-                        client._ring[at] = _OWED
+                        client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
     client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
@@ -1213,6 +1219,8 @@ def _step(client):
             _pump(client, now)
         if client.is_connected and ticks_diff(client._wake, now) <= 0:
             _tick(client, now)
+        if client._store:
+            client._store.tidy()
     except BaseException as error:
         if client._is_busy:  # a handler's
             client._is_busy = False
@@ -1279,10 +1287,12 @@ def _take(client):
             client._lacks = pos + size - client._end
             break
         client._start = pos + size
+        client._lacks = 0
         handled += 1
         if not client.is_connected:
             client._handle(rx[at], pos, size)
-            break  # connect() calls no handler
+            handled = 64  # connect() calls no handler
+            break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size, True):
                 _fail(client, _PROTOCOL)
@@ -1357,12 +1367,13 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos and client._stream:
+    if qos:
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
-        _owe(client, qos + 3 << 4, packet_id)
+        if client._stream:  # else the handler closed it
+            _owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
@@ -1432,6 +1443,7 @@ def _unhold(client, packet_id):
         while k < client._held_end:
             held[k] = held[k + 3]
             k += 1
+        held[client._held_end + 1] = 0  # the store looks there, too
 
 
 def _on_pubrel(client, packet_id):
@@ -1486,7 +1498,6 @@ def _tick(client, now):
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        client._is_starved = False
         _fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
@@ -1542,6 +1553,7 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
+    _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
     client._error = client._is_present = None
@@ -1585,8 +1597,10 @@ def _renew(client):
         ring[at] = _PUBREC if state > _PUBREC else state
         at = _after(client, at)
     client.queued += client.inflight
+    for k in range(1, client._held_end, 3):
+        client._held[k] = 0  # the store looks there, too
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_starved = client._is_told = False
+    client._is_told = False
 
 
 class MQTTError(OSError):
@@ -1828,11 +1842,14 @@ class Message:
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
 # state, size, packet id, packet.
 #
-#   open(client_id, level, buffer_size, most, hold) -> (entries, sent, packet_id, was_clean)
-#       Once, from the constructor.  `most`: messages that may be kept at once.  hold(packet_id) is
-#       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
-#       of these may have been sent, the packet id that was used last (0: none), and whether the
-#       session before ends with its connection.
+#   open(client_id, level, buffer_size, most, hold, held, ring_bytes)
+#           -> (entries, sent, packet_id, was_clean)
+#       Once, from the constructor.  `most`: messages that may be kept at once, as far as
+#       `ring_bytes` hold them in RAM.  hold(packet_id) is called for each received QoS 2 id.
+#       `held`: the core's list of these ids, to be read at any time: number of a set of 30
+#       ids, a bit for each id, ticks; sets without a bit do not count.  -> how many messages are
+#       here, how many of them may have been sent, the packet id that was used last (0: none),
+#       and whether the session before ends with its connection.
 #   put(ring, at, n, is_online, is_behind) -> is there room?
 #       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
@@ -1848,6 +1865,8 @@ class Message:
 #       A new session: no message was sent in it, none has seen PUBREC, no id is held.
 #   commit()
 #       Make all so far durable; a packet that must not overtake its record is written after it.
+#   tidy()
+#       As commit(), from poll() and reconnect(): the time for what takes long.
 #   sync()
 #       As commit(), and what may be written later, too: before a planned switch-off.
 #

@@ -268,6 +268,22 @@ def test_b2c_handler_that_disconnects_ends_the_poll():
     assert code_of(d.client.poll) == CLOSED
 
 
+def test_b2c_qos2_whose_handler_disconnects_is_handed_over_once():
+    """MQTT-4.3.3-10: the handler returned.
+
+    B: PUBLISH QoS 2 id 5; C: DISCONNECT; on the next connection B: PUBLISH 5 DUP; C: PUBREC 5
+    """
+    d = Dialogue()
+    d.client.on_message = lambda message: (d.keep(message), d.client.disconnect())
+    d.stream.feed(publish(b"t", b"x", 2, 5))
+    d.client.poll()
+    d.client.on_message = d.keep
+    d.connect(False)
+    d.b2c(publish(b"t", b"x", 2, 5, dup=1))
+    d.c2b(pubrec(5))
+    assert len(d.messages) == 1
+
+
 def test_b2c_handler_that_disconnects_and_raises_is_heard():
     """B: PUBLISH QoS 1 id 5; the handler disconnects and raises.  C: DISCONNECT alone."""
     d = Dialogue()

@@ -125,6 +125,24 @@ def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
         assert_goes_on(d, is_present=False)  # no clean session is there any more
 
 
+def test_on_drop_of_a_clean_session_that_connects_is_followed_by_that_session():
+    """31-3.2-CONNACK: what it opened is closed, and nothing goes out before CONNACK."""
+    d = Dialogue()
+    d.publish(b"in flight")
+    d.lose()
+    hooked = []
+
+    def on_drop(*_):
+        d.connect(False)
+        hooked.append(d.stream)
+        d.publish(b"new", 2)
+
+    d.client.on_drop = on_drop
+    d.connect(True)
+    assert hooked[0].is_closed and d.client.is_connected
+    d.c2b(publish(b"t", b"new", 2, 2))
+
+
 def test_on_oversize_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
         d = Dialogue(buffer_size=64)
