@@ -97,10 +97,6 @@ _bytes = bytes
 _int = int
 _PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
-# By level: how CONNECT begins, the longest client id, seconds until what is not answered is
-# sent again.
-LEVELS = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
-
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
 _CONNECTING = b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80"
@@ -125,8 +121,12 @@ class MQTTClient:
     on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
-    # Properties behind their length, and what is added to CONNECT and said at the end.
+    # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
+    # sent again.
+    _levels = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
+    # Of level 5: properties behind their length; bytes of those of a PUBLISH.
     _request_section = _connect_section = _will_section = b""
+    _extra = 0
     _goodbye = b"\xe0\0"
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
@@ -157,8 +157,9 @@ class MQTTClient:
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
-        check_range("level", level, 3, _len(LEVELS) + 2)
-        begin, longest, retry = LEVELS[level]
+        levels = self._levels
+        check_range("level", level, min(levels), max(levels))
+        begin, longest, retry = levels[level]
         client_id = as_text("client_id", client_id)
         if retry_interval is None:
             retry_interval = retry
@@ -210,11 +211,10 @@ class MQTTClient:
         self.inflight = self.queued = self._again = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
-        self._section = b""  # properties of a PUBLISH, behind their length
         self._valid = self  # the topic that was found valid last
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
-        self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
+        self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
         # What comes.
         self._rx = bytearray(buffer_size + 5 + _PIECE)
@@ -651,7 +651,7 @@ class MQTTClient:
     def _make_request(self, first, topics):
         # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
         pairs = []
-        body = self._request_section
+        section = body = self._request_section
         for name in topics:
             part = b""
             if first == _SUBSCRIBE:
@@ -663,7 +663,7 @@ class MQTTClient:
                 part = bytes((qos,))
             name = _as_filter(name)
             part = string(name) + part
-            pairs.append((name, part))
+            pairs.append((name, part, section))
             body += part
         if not pairs:
             raise ValueError("topic: no filter given")
@@ -689,13 +689,11 @@ class MQTTClient:
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
         whole, _, codes, pairs = request
-        if whole[0] & 0x20:
-            return None
-        if max(codes) > 2:
+        if codes and max(codes) > 2:
             names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
-        return list(codes)
+        return None if whole[0] & 0x20 else list(codes)
 
 
 # What the methods of MQTTClient do.  A function is found in half of the time of a method.
@@ -723,11 +721,9 @@ def _accept(client, topic, msg, retain, qos):
     # error's code.
     heap_unlock()
     topic_len = _len(topic)
-    section = client._section
+    extra = client._extra
     payload_len = _len(msg)
-    n = topic_len + payload_len + 2
-    if section:
-        n += _len(section)
+    n = topic_len + payload_len + extra + 2
     packet_id = 0
     if qos:
         n += 2
@@ -762,12 +758,9 @@ def _accept(client, topic, msg, retain, qos):
     pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
     pack_into(client._width, ring, after - payload_len, msg)
     n = after - payload_len
-    if section:
-        n -= _len(section)
-        for state in section:
-            ring[n] = state
-            n += 1
-        n -= _len(section)
+    if extra:
+        n -= extra
+        client._add(at, n)
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
@@ -881,7 +874,7 @@ def _next_entry(client):
     ring = client._ring
     at = client._next
     while at != client._tail:
-        if ring[at]:
+        if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
             return at
         at = _after(client, at)
     client._next = at
@@ -1010,11 +1003,12 @@ def _release_one(client, at):
 
 
 def _owe(client, first, packet_id):
-    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP; that 2 bytes follow stands there already.
+    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP.
     # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
     acks = client._acks
     n = client._acks_n
     acks[n] = first
+    acks[n + 1] = 2
     acks[n + 2] = packet_id >> 8
     acks[n + 3] = packet_id & 255
     client._acks_n = n + 4
@@ -1081,8 +1075,10 @@ def _load(client, now):
 
 def _has_next(client):
     # Is it the turn of an entry?
-    return client.is_connected and (
-        client._again or client.queued and client.inflight < client._window
+    return (
+        client.is_connected
+        and (client._again or client.queued)
+        and client.inflight - client._again < client._window
     )
 
 
@@ -1139,6 +1135,8 @@ def _lose(client, error):
 
 def _fail(client, code):
     # After an error the stream is always closed.
+    if client.level > 4:
+        client._farewell(code)
     client._error = code  # with the heap locked there is no room, and poll() tells later
     _close(client)
     _tell(client)
@@ -1367,7 +1365,7 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos:
+    if message.qos:  # 0 if the handler refused it
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
@@ -1611,7 +1609,7 @@ class MQTTError(OSError):
         super().__init__(code)
         self.errno = None
         if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0]
+            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 

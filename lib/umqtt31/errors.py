@@ -113,8 +113,8 @@ def complaint(what, value, least=None, most=None):
         if not isinstance(value, int):
             return TypeError("%s must be an int, not %r" % (what, value))
         text = "%s must be %d to %d, not %r" % (what, least, most, value)
-        if what == "level" and value == 5:
-            text += ": take MQTTClient from umqtt31.v5"
+        if what == "level" and 2 < value < 6:
+            text += ": take MQTTClient from umqtt31" + (".v5" if value == 5 else "")
         if what == "client_id":
             text = "client_id must have %d to %d characters, not %d" % (least, most, value)
             if most == 23:
