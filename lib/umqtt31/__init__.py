@@ -127,8 +127,8 @@ class MQTTClient:
     # Of level 5: properties behind their length; bytes of those of a PUBLISH.
     _request_section = _connect_section = _will_section = b""
     _extra = 0
-    _may_go = None  # may_go(at) -> may the entry there, whose turn it is, go out?
     _goodbye = b"\xe0\0"
+    _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
@@ -203,9 +203,9 @@ class MQTTClient:
         self._width = "%ds" % buffer_size
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
-        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = 0
+        self._head = self._next = self._tail = self._limit = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
@@ -221,7 +221,7 @@ class MQTTClient:
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
@@ -244,6 +244,7 @@ class MQTTClient:
         self._store = store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
+            self._commit = store.commit
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
@@ -260,6 +261,8 @@ class MQTTClient:
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
+        if self._old:
+            self._limit = 0
         if packet_id:
             self._id = packet_id
 
@@ -361,7 +364,11 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first or _has_next(self):
+            if self._left or self._acks_n or self._first:
+                return 0
+            if self._start != self._end and not self._lacks:
+                return 0  # a whole packet
+            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -448,8 +455,8 @@ class MQTTClient:
 
     def _rest(self):
         # All that there is to do without a connection.
-        if self._store:
-            self._store.commit()
+        if self._commit:
+            self._commit()
         _expire_held(self, ticks_ms())
 
     def _make_connect(self, clean):
@@ -493,18 +500,19 @@ class MQTTClient:
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
 
-    def give_up(self, at, reason):
-        """The entry at `at`, which is to go out, is given up: count and tell it."""
+    def give_up(self, at, reason, is_waiting=False):
+        """The entry at `at` is given up, the next that is to go out or one that waits: count and
+        tell it."""
         ring = self._ring
         packet_id = _id_of(self, at)
-        ring[at] = 0
-        if self._again:
+        if self._store and ring[at] != _PUBLISH:
+            self._store.note(_PUBACK, packet_id)
+        if is_waiting or not self._again:
+            self.queued -= 1
+        else:
             self._again -= 1
             self.inflight -= 1
-        else:
-            self.queued -= 1
-        if self._store:
-            self._store.note(_PUBACK, packet_id)
+        ring[at] = 0
         self.stats.dropped += 1
         self._tell_drop(at, packet_id, reason)
 
@@ -736,12 +744,12 @@ def _accept(client, topic, msg, retain, qos):
             not client.is_connected or client.queued + client.inflight >= client._window
         ):
             return -_FULL
-    elif not client.is_connected:
+    elif not (client.is_connected or client._keep):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind else _place(client, size + _ENTRY)
+        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -779,12 +787,14 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client.is_connected and (client._acks_n or client._left or client._first):
-        _pump(client, ticks_ms())  # these come first
-    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
+    is_next = client.is_connected
+    if is_next and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first, and behind them what is new
+        is_next = not (packet_id or client._left)
+    if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
         # The fast way of what _load() and _pump() do.
@@ -793,8 +803,10 @@ def _send(client, at, after, packet_id):
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
         client.inflight += 1
-        if client._store:
-            client._store.commit()
+        if client._commit:
+            client._commit()
+    elif client._keep and (client._again or client.queued or not is_next):
+        return client._keep(at, after)
     elif not is_next:
         return -_FULL
     client.stats.sent += 1
@@ -830,7 +842,7 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = limit
+    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -846,8 +858,11 @@ def _drop(client):
     if client._left:
         return  # one of them may be half written
     at = client._head
-    while at != client._next and not client._ring[at]:
-        at = _after(client, at)
+    while at != client._tail and not client._ring[at]:
+        after = _after(client, at)
+        if at == client._next:
+            client._next = after
+        at = after
         if not at:
             client._wrap = -1
     if at == client._tail:
@@ -867,21 +882,25 @@ def _next_entry(client):
         at = _after(client, at)
     client._next = at
     while client._behind:
-        at = _place(client, client.buffer_size + _ENTRY)
+        at = _bring(client)
         if at < 0:
             break
-        n = client._store.fetch(ring, at)
-        client._behind -= 1
-        if client._behind:
-            client._limit = 0
-        if client._old:
-            client._old -= 1
-        client._tail = at + n
         if ring[at]:
             return at
         client._next = client._tail
         client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
+
+
+def _bring(client):
+    # The oldest entry behind the tail comes into the ring -> where, -1 for nowhere.
+    at = _place(client, client.buffer_size + _ENTRY)
+    if at >= 0:
+        client._tail = at + client._store.fetch(client._ring, at)
+        client._behind -= 1
+        if client._old:
+            client._old -= 1
+    return at
 
 
 def _rewind(client):
@@ -1017,9 +1036,9 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
+    if client._commit:
+        client._commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
-        if client._store:
-            client._store.commit()  # no packet overtakes its record
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
             client._wake = now  # from now on it has to go on in time
@@ -1142,7 +1161,7 @@ def _error_of(client, cause):
 def _close(client):
     # What was half read or half written is gone with the stream.
     stream = client._stream
-    client.is_connected = False
+    client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
     # PUBRELs that never went out are owed again.
     acks = client._acks
@@ -1153,7 +1172,7 @@ def _close(client):
             while at != client._next:
                 if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
-                        client._ring[at] = _OWED
+                        client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
     client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
@@ -1267,10 +1286,12 @@ def _take(client):
             client._lacks = pos + size - client._end
             break
         client._start = pos + size
+        client._lacks = 0
         handled += 1
         if not client.is_connected:
             client._handle(rx[at], pos, size)
-            break  # connect() calls no handler
+            handled = 64  # connect() calls no handler
+            break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size, True):
                 _fail(client, _PROTOCOL)
@@ -1345,12 +1366,13 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if message.qos and client._stream:  # 0 if the handler refused it
+    if message.qos:  # 0 if the handler refused it
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
-        _owe(client, qos + 3 << 4, packet_id)
+        if client._stream:  # else the handler closed it
+            _owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
@@ -1474,7 +1496,6 @@ def _tick(client, now):
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        client._is_starved = False
         _fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
@@ -1530,6 +1551,7 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
+    _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
     client._error = client._is_present = None
@@ -1574,7 +1596,7 @@ def _renew(client):
         at = _after(client, at)
     client.queued += client.inflight
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_starved = client._is_told = False
+    client._is_told = False
 
 
 class MQTTError(OSError):

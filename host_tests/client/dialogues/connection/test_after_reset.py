@@ -62,6 +62,21 @@ def test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup():
     assert again.client.inflight == 0 and not store.kept
 
 
+def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
+    """MQTT-4.6.0-1: what lies in the store alone is older.
+
+    publish 1, 2; reset; publish 3; CONNECT; C: PUBLISH 1, 2, 3
+    """
+    store = KeepingStore()
+    d = Dialogue(store=store, is_connected=False)
+    d.publish(b"1")
+    d.publish(b"2")
+    again = Dialogue(store=store, is_connected=False)
+    again.publish(b"3")
+    again.connect(False)
+    again.c2b(*[publish(b"t", b"%d" % number, 1, number) for number in (1, 2, 3)])
+
+
 def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
     """31-2.4-ID: 65535 is followed by 1, and only ids in use are passed over."""
     store = KeepingStore()
