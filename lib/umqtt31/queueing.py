@@ -110,7 +110,9 @@ def extend(base):
                 self._is_busy = busy
             if self._order:
                 self._order = qos
-            elif max_age and self.queued and (qos or self._keep):
+            elif max_age and (
+                qos and self.level > 4 or self.queued and (qos or self._keep)
+            ):  # fmt: skip
                 max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
                 self._ages[packet_id or self._id] = max_age
                 self._least = min(self._least, max_age)
@@ -144,7 +146,7 @@ def extend(base):
         def _refuse(self, code, topic, msg, retain, qos):
             n = 0  # the room that it needs in the ring
             if not (qos and self._store):
-                n = len(topic) + len(msg) + len(self._section) + self.buffer_size + 12
+                n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
             while (
                 code == _FULL
                 and (qos or self._keep)
@@ -252,13 +254,18 @@ def extend(base):
 
         def _check_age(self, at):
             # A hook: is the entry there, whose turn it is, to go out?
-            if not self._again:
-                at = _id_of(self, at)
-                if self._ages.get(at, _DAY_MS + 1) <= self._passed():
+            left = 0
+            packet_id = _id_of(self, at)
+            if packet_id in self._ages:
+                left = self._ages[packet_id] - self._passed()
+                if left <= 0 and not self._again:
                     self._least = 0
                     return False
-                self._ages.pop(at, 0)
-            return True
+                left = max(1, left)
+                # At level 5 it is said again with each repetition, until the answer has come.
+                if self.level < 5 or self._ring[at] == _PUBLISH:
+                    del self._ages[packet_id]
+            return self.level < 5 or self._fits(at, left)
 
         def _passed(self):
             # -> milliseconds since _seen, a day for all that is more than half of a period.
