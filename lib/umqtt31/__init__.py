@@ -514,6 +514,9 @@ class MQTTClient:
             self.inflight -= 1
         ring[at] = 0
         self.stats.dropped += 1
+        self._tell_drop(at, packet_id, reason)
+
+    def _tell_drop(self, at, packet_id, reason):
         if self.on_drop:
             self.on_drop(packet_id, reason)
 
@@ -1828,7 +1831,8 @@ class Message:
 # What options use, and nothing else of the core.
 #
 # queueing: with a method _refuse() it makes room; with give_up(..., is_waiting) it gives up what
-# stands behind what is to go out again; _bring() and _drop() it calls for that.  Attributes:
+# stands behind what is to go out again; _bring() and _drop() it calls for that.  _tell_drop()
+# tells on_drop.  Attributes:
 #
 #   _keep(at, after) -> 0, or below 0 a code
 #       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.

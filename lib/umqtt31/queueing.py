@@ -38,8 +38,10 @@ from . import (
 
 _PUBLISH = const(0x30)
 _PUBACK = const(0x40)
+_ENTRY = const(5)
 _TIMEOUT = const(257)
 _FULL = const(261)
+_JOURNAL = const(262)
 _BUSY = const(263)
 _DROPPING = const(2)  # busy inside on_drop
 _ORDERED = const(3)  # busy inside publish()
@@ -235,20 +237,17 @@ def extend(base):
                         return at
                 at = _after(self, at)
 
-        def give_up(self, at, reason, is_waiting=False):
-            """As before; nothing else is published or given up meanwhile."""
-            packet_id = _id_of(self, at)
-            if self._ring[at] == _PUBLISH:
-                self._ring[at + 3] = self._ring[at + 4] = 0
-            dropped = self.stats.dropped
+        def _tell_drop(self, at, packet_id, reason):
+            # Nothing else is published or given up meanwhile.
+            self._ages.pop(packet_id, 0)
+            if reason != _JOURNAL and not self._ring[at + _ENTRY] & 6:
+                packet_id = 0
             busy = self._is_busy
             self._is_busy = _DROPPING
             try:
-                super().give_up(at, reason, is_waiting)
+                super()._tell_drop(at, packet_id, reason)
             finally:
                 self._is_busy = busy
-                if self.stats.dropped != dropped:
-                    self._ages.pop(packet_id, 0)
 
         # --- ages ---------------------------------------------------------------------------
 
