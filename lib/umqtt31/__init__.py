@@ -169,7 +169,7 @@ class MQTTClient:
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
-            ("queue_bytes", queue_bytes, 0, 1 << 28),
+            ("queue_bytes", queue_bytes, 0, 1 << 18),
             ("max_inflight", max_inflight, 1, 32767),
             ("max_mqueue_len", max_mqueue_len, 0, 32767),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
