@@ -1832,6 +1832,17 @@ class Message:
 #
 # What options use, and nothing else of the core.
 #
+# queueing: with a method _refuse() it makes room; with give_up(..., is_waiting) it gives up what
+# stands behind what is to go out again; _bring() and _drop() it calls for that.  _tell_drop()
+# tells on_drop.  Attributes:
+#
+#   _keep(at, after) -> 0, or below 0 a code
+#       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
+#   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
+#   _commit(): the store's commit(), or its sync().
+#
+# Those two are attributes, not methods: to look whether a method is there makes an object of it.
+#
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
 # state, size, packet id, packet.
 #

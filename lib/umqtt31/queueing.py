@@ -36,10 +36,12 @@ from . import (
     check_range,
 )
 
+_PUBLISH = const(0x30)
 _PUBACK = const(0x40)
 _ENTRY = const(5)
 _TIMEOUT = const(257)
 _FULL = const(261)
+_JOURNAL = const(262)
 _BUSY = const(263)
 _DROPPING = const(2)  # busy inside on_drop
 _ORDERED = const(3)  # busy inside publish()
@@ -110,7 +112,9 @@ def extend(base):
                 self._is_busy = busy
             if self._order:
                 self._order = qos
-            elif max_age and self.queued and (qos or self._keep):
+            elif max_age and (
+                qos and self.level > 4 or self.queued and (qos or self._keep)
+            ):  # fmt: skip
                 max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
                 self._ages[packet_id or self._id] = max_age
                 self._least = min(self._least, max_age)
@@ -236,7 +240,7 @@ def extend(base):
         def _tell_drop(self, at, packet_id, reason):
             # Nothing else is published or given up meanwhile.
             self._ages.pop(packet_id, 0)
-            if not self._ring[at + _ENTRY] & 6:
+            if reason != _JOURNAL and not self._ring[at + _ENTRY] & 6:
                 packet_id = 0
             busy = self._is_busy
             self._is_busy = _DROPPING
@@ -249,13 +253,18 @@ def extend(base):
 
         def _check_age(self, at):
             # A hook: is the entry there, whose turn it is, to go out?
-            if not self._again:
-                at = _id_of(self, at)
-                if self._ages.get(at, _DAY_MS + 1) <= self._passed():
+            left = 0
+            packet_id = _id_of(self, at)
+            if packet_id in self._ages:
+                left = self._ages[packet_id] - self._passed()
+                if left <= 0 and not self._again:
                     self._least = 0
                     return False
-                self._ages.pop(at, 0)
-            return True
+                left = max(1, left)
+                # At level 5 it is said again with each repetition, until the answer has come.
+                if self.level < 5 or self._ring[at] == _PUBLISH:
+                    del self._ages[packet_id]
+            return self.level < 5 or self._fits(at, left)
 
         def _passed(self):
             # -> milliseconds since _seen, a day for all that is more than half of a period.
@@ -264,9 +273,11 @@ def extend(base):
 
         def _expire(self):
             # Give up what waits and is too old -> was there any?
-            passed = self._passed()
-            if passed < self._least or self._is_busy > 1:
+            if self._passed() < self._least or self._is_busy > 1:
                 return False
+            return self._give_up_old(self._passed())
+
+        def _give_up_old(self, passed):
             self._seen = ticks_ms()
             ages = self._ages
             self._least = 0
@@ -315,11 +326,9 @@ def _is_any(client, at, topic):
 
 def _has_topic(client, at, topic):
     ring = client._ring
-    at += _ENTRY + 1
-    while ring[at] & 128:
-        at += 1
-    n = ring[at + 1] << 8 | ring[at + 2]
-    return n == len(topic) and ring.find(topic, at + 3, at + 3 + n) > 0
+    at += 9 + (ring[at + 6] >> 7)  # behind one or two bytes of length
+    n = ring[at - 2] << 8 | ring[at - 1]
+    return n == len(topic) and ring.find(topic, at, at + n) > 0
 
 
 def _is_old(client, at, topic):

@@ -69,7 +69,8 @@ class Message5(core.Message):
 
     def read(self, first, at, n, is_whole):
         """As Message."""
-        is_right = super().read(first, at, n, is_whole)
+        # Not by super(), which takes so many arguments from the heap.
+        is_right = core.Message.read(self, first, at, n, is_whole)
         if is_whole:
             at = self._payload
             n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
@@ -423,7 +424,7 @@ class MQTTClient(core.MQTTClient):
         if self._topics:
             self._msg = msg = core.as_bytes("msg", msg)
         try:
-            return super().publish(topic, msg, retain, qos)
+            return core.MQTTClient.publish(self, topic, msg, retain, qos)
         finally:
             if self._stream is self:
                 self._stream = self._socket

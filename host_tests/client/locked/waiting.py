@@ -3,10 +3,9 @@
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from micropython import heap_lock, heap_unlock
 from umqtt31 import FULL, TIMEOUT
 
 
