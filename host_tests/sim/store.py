@@ -23,7 +23,7 @@ class _Durable(KeepingStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.open(b"", 3, 0, _ANY_NUMBER, None)
+        self.open(b"", 3, 0, _ANY_NUMBER, None, (), 0)
 
     def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
         return bool(super().put(ring, at, n, is_online, False))
@@ -126,6 +126,10 @@ class SurvivingStore:
         self._step()
         if self._is_due:
             self._force()
+
+    def tidy(self) -> None:
+        if self._is_due:
+            self.commit()
 
     def sync(self) -> None:
         self._step()
