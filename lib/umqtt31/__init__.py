@@ -1204,8 +1204,11 @@ def _step(client):
     except BaseException as error:
         if client._is_busy:  # a handler's
             client._is_busy = False
-            if client._stream:
-                _push(client, now)  # the answers to what came before it
+            try:
+                if client._stream:
+                    _push(client, now)  # the answers to what came before it
+            except MQTTError:  # the store's
+                pass
             raise error
         if not client._stream:
             raise error
