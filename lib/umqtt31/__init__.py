@@ -342,11 +342,10 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
-        elif n == 2 and number and _PUBACK <= first < 0x80:
-            if first & 0xF0 == 0x60:
-                _on_pubrel(self, number)
-            else:
-                _on_ack(self, first & 0xF0, number)
+        elif n == 2 and number and first in b"\x40\x50\x70":
+            _on_ack(self, first, number)
+        elif n == 2 and number and first & 0xF0 == 0x60:
+            _on_pubrel(self, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
@@ -1226,8 +1225,11 @@ def _step(client):
     except BaseException as error:
         if client._is_busy:  # a handler's
             client._is_busy = False
-            if client._stream:
-                _push(client, now)  # the answers to what came before it
+            try:
+                if client._stream:
+                    _push(client, now)  # the answers to what came before it
+            except MQTTError:  # the store's
+                pass
             raise error
         if not client._stream:
             raise error
