@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from host_tests.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, Flash, cut
 
-from .life import Call, Life, Setting
+from .life import Call, Life, Setting, found_on
 from .model import State
 from .scenarios import Scenario
 
@@ -88,8 +88,8 @@ class Checker:
         state = self._recovered.get(image)
         if state is None:
             try:
-                state = Life(setting, setting.flash(image)).state
-            except (OSError, IndexError, ValueError) as error:
+                state = found_on(setting, image)
+            except (OSError, IndexError, ValueError, KeyError) as error:
                 raise Broken(f"recovery failed: {error}") from error
             self._recovered[image] = state
         return state

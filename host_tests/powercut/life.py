@@ -1,5 +1,6 @@
 """One life of a journal, from opening to the next cut, beside the reference model."""
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,9 @@ class Setting:
     cell_bytes: int = 32
     slots: int = 6
     slot_bytes: int = 20
-    held_slots: int = 2
+    held_slots: int = 2  # sets of received ids
+    in_ram: int = 3  # messages that the core has room for
+    level: int = 3
     group_commit: bool = False
     client_id: bytes = b"c"
     worn: tuple[int, ...] = ()  # blocks that keep nothing, in silence
@@ -35,98 +38,177 @@ class Setting:
         flash.worn = dict.fromkeys(self.worn, False)
         return flash
 
-    def open(self, flash: Flash) -> Any:
-        """A journal on it, recovered but not yet handed over."""
-        journal = self.journal(
+    def open(self, flash: Flash) -> "Opened":
+        """A journal on it, and what it said of an earlier life."""
+        return Opened(self, flash)
+
+
+class Opened:
+    """A journal, and the core's part in using it."""
+
+    def __init__(self, setting: Setting, flash: Flash) -> None:
+        self.journal = setting.journal(
             flash,
-            program_bytes=self.page_bytes,
-            erase_bytes=self.block_bytes,
-            cell_bytes=self.cell_bytes,
-            group_commit=self.group_commit,
+            program_bytes=setting.page_bytes,
+            erase_bytes=setting.block_bytes,
+            cell_bytes=setting.cell_bytes,
+            group_commit=setting.group_commit,
         )
-        journal.open(self.client_id, self.slots, self.slot_bytes, self.held_slots)
-        return journal
+        # Received QoS 2 ids as the core keeps them: set of 30, a bit for each id, ticks.
+        self.held = [0] * (3 * setting.held_slots)
+        self.behind, self.sent, self.last_id, self.is_clean = self.journal.open(
+            setting.client_id,
+            setting.level,
+            setting.slot_bytes,
+            setting.slots,
+            self.hold,
+            self.held,
+            12 * setting.slots,
+        )
+        self._buf = bytearray(setting.slot_bytes + 5)
+
+    def hold(self, packet_id: int) -> None:
+        """The core holds this id from now on."""
+        number, bit = divmod(packet_id, 30)
+        free = None
+        for k in range(0, len(self.held), 3):
+            if self.held[k + 1] and self.held[k] == number:
+                self.held[k + 1] |= 1 << bit
+                return
+            if not self.held[k + 1] and free is None:
+                free = k
+        if free is None:
+            raise IndexError
+        self.held[free : free + 2] = [number, 1 << bit]
+
+    def release(self, packet_id: int) -> None:
+        """And no more."""
+        number, bit = divmod(packet_id, 30)
+        for k in range(0, len(self.held), 3):
+            if self.held[k] == number:
+                self.held[k + 1] &= ~(1 << bit)
+
+    def held_ids(self) -> tuple[int, ...]:
+        """The ids that are held, by number."""
+        return tuple(
+            sorted(
+                self.held[k] * 30 + bit
+                for k in range(0, len(self.held), 3)
+                for bit in range(30)
+                if self.held[k + 1] >> bit & 1
+            )
+        )
+
+    def renew(self, is_clean: bool) -> None:
+        """A new session: a clean one is recorded before the core forgets the old one."""
+        if not is_clean:
+            self.held[:] = [0] * len(self.held)
+        self.journal.renew(is_clean)
+        self.held[:] = [0] * len(self.held)
+
+    def put(self, packet_id: int, qos: int, packet: bytes, is_online: bool, most: int) -> bool:
+        """Accept a message; with `most` in RAM it lies behind -> was there room?"""
+        entry = struct.pack(">BHH", 0x30 + (qos << 4), len(packet), packet_id) + packet
+        is_behind = self.behind > 0 or most == 0
+        if not self.journal.put(entry, 0, len(entry), is_online, is_behind):
+            return False
+        self.behind += is_behind
+        return True
+
+    def fetch(self) -> Message | None:
+        """The next message, None if it is lost."""
+        n = self.journal.fetch(self._buf, 0)
+        self.behind -= 1
+        state, _, packet_id = struct.unpack_from(">BHH", self._buf)
+        if not state:
+            return None
+        return Message(
+            packet_id,
+            1 if state & 0xF0 == 0x40 else 2,
+            bytes(self._buf[5:n]),
+            state & 0xF0 == 0x70,
+            state & 8 > 0,
+        )
 
 
-class Collector:
-    """Stands where the session does while the journal hands over."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[int, int, int, bool, bool]] = []
-        self.held: list[int] = []
-        self.last_id = 0
-        self.is_clean = False
-
-    def restore(self, slot: int, packet_id: int, qos: int, has_pubrec: bool, sent: bool) -> None:
-        """One message, oldest first."""
-        self.messages.append((slot, packet_id, qos, has_pubrec, sent))
-
-    def restore_run(self, first: int, last: int) -> None:
-        """Received ids in a row, oldest run first."""
-        self.held.extend(range(first, last + 1))
-
-    def restore_last_id(self, packet_id: int) -> None:
-        """The newest packet id."""
-        self.last_id = packet_id
-
-    def restore_clean(self, is_clean: bool) -> None:
-        """Did the session end with its connection?"""
-        self.is_clean = is_clean
+def found_on(setting: Setting, image: bytes) -> State:
+    """What a journal on this image hands over."""
+    opened = setting.open(setting.flash(image))
+    messages = [opened.fetch() for _ in range(opened.behind)]
+    if None in messages:
+        raise ValueError("a message is lost")
+    if opened.sent != sum(message.maybe_sent for message in messages):
+        raise ValueError(f"{opened.sent} messages should have been sent")
+    return State(tuple(messages), opened.held_ids(), opened.last_id, opened.is_clean)
 
 
 class Life:
     """A journal on `flash`, its recovered `state`, and the model from there on."""
 
     def __init__(self, setting: Setting, flash: Flash) -> None:
-        self._slots: dict[int, int] = {}  # packet id -> slot
-        self._buf = bytearray(setting.slot_bytes)
         self.refused = 0
-        self.journal = setting.open(flash)
-        found = Collector()
-        self.journal.recover(found)
-        messages = []
-        for slot, packet_id, qos, has_pubrec, sent in found.messages:
-            self._slots[packet_id] = slot
-            messages.append(Message(packet_id, qos, self._read(slot), has_pubrec, sent))
         self._setting = setting
-        held = tuple(sorted(found.held))
-        self.state = State(tuple(messages), held, found.last_id, found.is_clean)
+        self.state = found_on(setting, bytes(flash.data))
+        self.opened = setting.open(flash)
+        self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)
-
-    def _read(self, slot: int) -> bytes:
-        n = self.journal.get(slot, self._buf)
-        return bytes(self._buf[:n])
+        for _ in range(3):
+            self.journal.tidy()
 
     def do(self, call: Call) -> None:
         """Make one call on the journal and tell the model.
 
         ("put", packet id, QoS, packet, maybe sent), ("pubrec" or "remove", packet id),
-        ("check",) reads all packets back, and the rest as in the store's face.
+        ("fetch",) and ("check",) read one message that lies behind, or all, and the rest as the
+        core calls them.
         """
         name, *args = call
-        if name == "check":
-            for message in self.model.state.messages:
-                assert self._read(self._slots[message.packet_id]) == message.packet
+        if name in ("fetch", "check"):
+            self._fetch(self.opened.behind if name == "check" else 1)
             return
         if name == "put":
             if not self._put(*args):
                 self.refused += 1
                 return
         elif name in ("pubrec", "remove"):
-            if not any(m.packet_id == args[0] for m in self.model.state.messages):
+            if not self._answer(name, *args):
                 return  # it was refused
-            getattr(self.journal, name)(self._slots[args[0]])
+        elif name == "hold":
+            if args[0] not in self.model.state.held:
+                self.opened.hold(args[0])
+            self.journal.note(0x30, args[0])
+        elif name == "release":
+            if args[0] in self.model.state.held:
+                self.journal.note(0x62, args[0])
+                self.opened.release(args[0])
+        elif name == "renew":
+            self.opened.renew(*args)
+        elif name == "online":
+            self.journal.note(0x20, 0)
         else:
-            getattr(self.journal, name)(*args)
+            getattr(self.journal, name)()
         getattr(self.model, name)(*args)
 
-    def _put(self, packet_id: int, qos: int, packet: bytes, sent: bool) -> bool:
-        used = {self._slots[m.packet_id] for m in self.model.state.messages}
-        slot = next((i for i in range(self._setting.slots) if i not in used), None)
-        if slot is None:
+    def _fetch(self, count: int) -> None:
+        for _ in range(min(count, self.opened.behind)):
+            messages = self.model.state.messages
+            at = len(messages) - self.opened.behind
+            message = self.opened.fetch()
+            assert message is not None
+            expected = messages[at]
+            assert message[:4] == expected[:4], (message, expected)
+
+    def _answer(self, name: str, packet_id: int) -> bool:
+        ids = [message.packet_id for message in self.model.state.messages]
+        if packet_id not in ids:
             return False
-        self._buf[: len(packet)] = packet
-        if not self.journal.put(slot, packet_id, qos, self._buf, len(packet), sent):
-            return False
-        self._slots[packet_id] = slot
+        self._fetch(ids.index(packet_id) + 1 + self.opened.behind - len(ids))
+        self.journal.note(0x50 if name == "pubrec" else 0x40, packet_id)
         return True
+
+    def _put(self, packet_id: int, qos: int, packet: bytes, sent: bool) -> bool:
+        count = len(self.model.state.messages)
+        if count >= self._setting.slots:
+            return False
+        in_ram = max(0, self._setting.in_ram - (count - self.opened.behind))
+        return self.opened.put(packet_id, qos, packet, sent, in_ram)

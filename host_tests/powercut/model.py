@@ -55,8 +55,10 @@ class Model:
     def put(self, packet_id: int, qos: int, packet: bytes, maybe_sent: bool) -> None:
         """A message was accepted."""
         message = Message(packet_id, qos, packet, False, maybe_sent)
-        last_id = packet_id or self.state.last_id
-        self._change(messages=(*self.state.messages, message), last_id=last_id)
+        before = self.state.messages
+        if maybe_sent:  # there is a connection, so those before it may have been, too
+            before = tuple(m._replace(maybe_sent=True) for m in before)
+        self._change(messages=(*before, message), last_id=packet_id)
         if not self._is_deferred:
             self.commit()
 
@@ -97,14 +99,11 @@ class Model:
         """All but the newest removals are durable now."""
         self.required = max(self.required, self._due)
 
+    tidy = commit
+
     def sync(self) -> None:
         """Everything is durable now."""
         self.required = len(self.states) - 1
-
-    def clear(self) -> None:
-        """All is forgotten, durably."""
-        self._append(messages=(), held=())
-        self.sync()
 
     def _replaced(self, packet_id: int, **fields: Any) -> tuple[Message, ...]:
         return tuple(

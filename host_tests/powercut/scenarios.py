@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from .life import Call, Setting
 
 _SMALL = Setting()
-_ONCE = replace(_SMALL, page_bytes=64, cell_bytes=64, blocks=6)
+_ONCE = replace(_SMALL, block_bytes=512, page_bytes=64, cell_bytes=64, blocks=6)
 _LONG = replace(_SMALL, block_bytes=512, slot_bytes=90, blocks=5)  # packets over pages
 _FEW = replace(_SMALL, blocks=4, slots=2, held_slots=1)
 _BOARD = Setting(4, 4096, 256, 64, slots=6, slot_bytes=256)
@@ -34,7 +34,6 @@ def scenarios(scale: int = 1) -> Iterator[Scenario]:
     runs = replace(_SMALL, held_slots=20)
     yield Scenario("runs of received ids while the ring turns", runs, tuple(_hold_runs()))
     yield Scenario("new sessions in all places", _ONCE, tuple(_renew_often()))
-    yield Scenario("clear in all places", _ONCE, tuple(_clear_often()))
     yield Scenario("nearly full all the time", _FEW, tuple(_nearly_full(_FEW, 30 * scale)))
     long = replace(_LONG, slots=10)
     yield Scenario("large packets, nearly full", long, tuple(_nearly_full(long, 20 * scale)))
@@ -105,9 +104,9 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
             yield ("renew", source.random() < 0.5)
             held.clear()
         elif dice < 0.93:
-            yield ("clear",)
-            waiting.clear()
-            held.clear()
+            yield ("fetch",)
+        elif dice < 0.95:
+            yield ("tidy",)
         elif dice < 0.97:
             yield ("commit",)
         else:
@@ -173,17 +172,6 @@ def _hold_runs() -> Iterator[Call]:
             yield ("release", packet_id - 8)
         yield ("put", packet_id, 1, bytes([packet_id] * 15), True)
         yield ("remove", packet_id)
-
-
-def _clear_often() -> Iterator[Call]:
-    for packet_id in range(1, 40):
-        yield ("put", packet_id, 1 + packet_id % 2, bytes([packet_id] * 15), packet_id % 3 > 0)
-        if packet_id % 2:
-            yield ("hold", packet_id)
-        if packet_id % 4 == 0:
-            yield ("clear",)
-        if packet_id % 5 == 0:
-            yield ("sync",)
 
 
 def _nearly_full(setting: Setting, count: int) -> Iterator[Call]:

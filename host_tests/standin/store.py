@@ -23,7 +23,7 @@ class KeepingStore:
         self._fetched = 0  # of the messages that are kept, how many the client has in RAM
         self._again = ()  # ids of those that an earlier life may have sent
 
-    def open(self, client_id, level, buffer_size, most, hold, held=None):
+    def open(self, client_id, level, buffer_size, most, hold, held, ring_bytes):
         self.slots = most
         self._fetched = 0
         for packet_id in self.held:
@@ -89,6 +89,8 @@ class KeepingStore:
     def commit(self):
         if self.before_commit:
             self.before_commit()
+
+    tidy = commit
 
     def sync(self):
         pass

@@ -169,7 +169,7 @@ class MQTTClient:
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
-            ("queue_bytes", queue_bytes, 0, 1 << 28),
+            ("queue_bytes", queue_bytes, 0, 1 << 18),
             ("max_inflight", max_inflight, 1, 32767),
             ("max_mqueue_len", max_mqueue_len, 0, 32767),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
@@ -256,7 +256,7 @@ class MQTTClient:
 
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
-            self._identity[1], self.level, self.buffer_size, most, hold
+            self._identity[1], self.level, self.buffer_size, most, hold, self._held, self._size
         )
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
@@ -455,8 +455,8 @@ class MQTTClient:
 
     def _rest(self):
         # All that there is to do without a connection.
-        if self._commit:
-            self._commit()
+        if self._store:
+            self._store.tidy()
         _expire_held(self, ticks_ms())
 
     def _make_connect(self, clean):
@@ -1220,6 +1220,8 @@ def _step(client):
             _pump(client, now)
         if client.is_connected and ticks_diff(client._wake, now) <= 0:
             _tick(client, now)
+        if client._store:
+            client._store.tidy()
     except BaseException as error:
         if client._is_busy:  # a handler's
             client._is_busy = False
@@ -1442,6 +1444,7 @@ def _unhold(client, packet_id):
         while k < client._held_end:
             held[k] = held[k + 3]
             k += 1
+        held[client._held_end + 1] = 0  # the store looks there, too
 
 
 def _on_pubrel(client, packet_id):
@@ -1595,6 +1598,8 @@ def _renew(client):
         ring[at] = _PUBREC if state > _PUBREC else state
         at = _after(client, at)
     client.queued += client.inflight
+    for k in range(1, client._held_end, 3):
+        client._held[k] = 0  # the store looks there, too
     client.inflight = client._again = client._held_n = client._held_end = 0
     client._is_told = False
 
@@ -1607,7 +1612,7 @@ class MQTTError(OSError):
         super().__init__(code)
         self.errno = None
         if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0]
+            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
@@ -1828,11 +1833,14 @@ class Message:
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
 # state, size, packet id, packet.
 #
-#   open(client_id, level, buffer_size, most, hold) -> (entries, sent, packet_id, was_clean)
-#       Once, from the constructor.  `most`: messages that may be kept at once.  hold(packet_id) is
-#       called for each received QoS 2 id.  -> how many messages are here, how many of the oldest
-#       of these may have been sent, the packet id that was used last (0: none), and whether the
-#       session before ends with its connection.
+#   open(client_id, level, buffer_size, most, hold, held, ring_bytes)
+#           -> (entries, sent, packet_id, was_clean)
+#       Once, from the constructor.  `most`: messages that may be kept at once, as far as
+#       `ring_bytes` hold them in RAM.  hold(packet_id) is called for each received QoS 2 id.
+#       `held`: the core's list of these ids, to be read at any time: number of a set of 30
+#       ids, a bit for each id, ticks; sets without a bit do not count.  -> how many messages are
+#       here, how many of them may have been sent, the packet id that was used last (0: none),
+#       and whether the session before ends with its connection.
 #   put(ring, at, n, is_online, is_behind) -> is there room?
 #       Keep the new entry of `n` bytes at `at`.  It is durable on return, or at the next
 #       commit() with group commit.  `is_online`: its packet may go out before anything else is
@@ -1848,6 +1856,8 @@ class Message:
 #       A new session: no message was sent in it, none has seen PUBREC, no id is held.
 #   commit()
 #       Make all so far durable; a packet that must not overtake its record is written after it.
+#   tidy()
+#       As commit(), from poll() and reconnect(): the time for what takes long.
 #   sync()
 #       As commit(), and what may be written later, too: before a planned switch-off.
 #

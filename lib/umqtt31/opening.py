@@ -1,448 +1,415 @@
 """Opening a journal: sizes, reading the log, what goes on from there.
 
-A page of `journal`'s and `ring`'s own books, needed once: `Journal.open()` imports it
-into a reference of its own, and after `recover()` its memory is free again.
-docs/reference/journal-format.md has every byte and the reasons.
+`journal` needs this once: Journal.open() imports it, and then its memory is free again.
+docs/reference/journal-format.md has every byte.
 """
 
 import sys
 from array import array
 from binascii import crc32
-from struct import pack
+from struct import pack, unpack_from
 
 from micropython import const
 
 from . import MQTTError
-from .ring import FORMAT_VERSION
+
+_MAGIC = const(0x4A)
+_VERSION = const(3)
+_HEAD = const(12)
+_CRC = const(4)
+_NOTE = const(5)
+_TITLE_BYTES = const(37)  # without the client id
+_LEAST = const(32)
+
+_NUMBER = const(1)
+_DONE = const(2)
+_RECEIVED = const(3)
+_ONLINE = const(4)
+_HOLD = const(5)
+_RELEASE = const(6)
+_RENEW = const(7)
+_SET = const(8)
+_BITS = const(9)
+_OLDEST = const(10)
+_TITLE = const(11)
 
 _JOURNAL = const(262)
-_MAGIC = const(0x4A)
-_HEAD_BYTES = const(12)
-_CRC_BYTES = const(4)
-_LEAST_BYTES = const(32)
-_STATE_BYTES = const(34)  # of the title: 8 runs of held ids, and the end
-_SLACK_BYTES = const(64)  # behind the buffer, for copies of fixed size
-
-_ENTRY = const(0x80)
-_QOS = const(0x03)
-_PUBREC = const(0x08)
-_SENT = const(0x10)
-_NOTE_PUBREC = const(1)
-_NOTE_REMOVE = const(2)
-_NOTE_ONLINE = const(3)
-_NOTE_CLEAR = const(4)
-_NOTE_HOLD = const(5)
-_NOTE_RELEASE = const(6)
-_ENTRY_BYTES = const(9)
-_NOTE_BYTES = const(5)
-_END = const(0xFF)
-_LEVEL = const(7)
-_CLEAN = const(0x80)
+_IDS = const(30)  # of a set
 
 
-def open_journal(journal, client_id, slots, slot_bytes, held_slots):
-    """`Journal.open()`, but for the reclaiming."""
+def open_journal(
+    device, sizes, is_erasing, client_id, level, buffer_size, most, hold, sets, ring_bytes
+):
+    """-> what Journal.open() keeps, in its order."""
     if sys.implementation.name == "micropython":
-        # Only the journal refers to this module from here on.
+        # Only the caller refers to this module from here on.
         package, _, name = __name__.rpartition(".")
         del sys.modules[__name__]
         delattr(sys.modules[package], name)
-    _make_ring(journal._ring, journal._layout, client_id, slot_bytes)
-    _set_capacity(journal, slot_bytes)
-    ring = journal._ring
-    log = _Log(journal, slots)
+    log = _Log(device, sizes, client_id, level)
+    log.check(buffer_size, sets)
     try:
-        log.read()
+        log.read(buffer_size)
+        log.fit(buffer_size, most)
     except MQTTError:
-        if not journal._erase_foreign:
+        if not is_erasing:
             raise
-        for block in range(ring.blocks):
-            if not ring.erase(block):
+        for block in range(log.blocks * log.device_blocks):
+            if device.ioctl(6, block):
                 raise MQTTError(_JOURNAL)
-        log = _Log(journal, slots)
-        log.read()
-    journal.corrupt_pages = log.bad
-    log.settle(slots, held_slots)
-
-
-def hand_over(journal, session):
-    """`Journal.recover()`."""
-    number = journal._number
-    for slot in sorted(range(len(number)), key=lambda slot: number[slot]):
-        kind = journal._kind[slot]
-        if kind:
-            has_pubrec = kind & _PUBREC != 0
-            packet_id = journal._packet_id[slot]
-            session.restore(slot, packet_id, kind & _QOS, has_pubrec, kind & _SENT != 0)
-    held = journal._held
-    for k in range(0, held.end, 3):
-        session.restore_run(held.runs[k], held.runs[k + 1])
-    session.restore_last_id(journal._ring.last_id)
-    session.restore_clean(journal._ring.session & _CLEAN != 0)
-
-
-def _make_ring(ring, layout, client_id, slot_bytes):
-    # Everything that the ring keeps is allocated here.
-    device, page_bytes, cell_bytes, erase_bytes = layout
-    if not hasattr(device, "ioctl"):
-        raise TypeError("block_device has no ioctl()")
-    device_bytes = device.ioctl(5, 0)
-    whole = True
-    for value in layout[1:]:
-        whole = whole and isinstance(value, int) and value >= _LEAST_BYTES
-    whole = whole and not (erase_bytes % device_bytes or erase_bytes % page_bytes)
-    cell_bytes = whole and min(cell_bytes, page_bytes)
-    if not whole or page_bytes % cell_bytes:
-        text = "cell_bytes (32 or more), program_bytes and erase_bytes, and the"
-        raise ValueError(text + " device's %d, must divide each other" % device_bytes)
-    ring.device = device
-    ring.device_bytes = device_bytes
-    ring.device_blocks = erase_bytes // device_bytes
-    ring.page_bytes = page_bytes
-    ring.cell_bytes = cell_bytes
-    ring.block_pages = erase_bytes // page_bytes
-    ring.blocks = device.ioctl(4, 0) * device_bytes // erase_bytes
-    ring.pages = ring.blocks * ring.block_pages
-    n = len(client_id)
-    layout = (page_bytes, cell_bytes, ring.block_pages, ring.blocks)
-    size = 8 + n + _STATE_BYTES + 2
-    ring.state_at = 8 + n
-    ring.title_format = "%ds" % size
-    layout_format = "<4H%ds%dsH" % (n, _STATE_BYTES)
-    ring.title = bytearray(pack(layout_format, *layout, client_id, b"", size))
-    ring.tail_bytes = size + _CRC_BYTES
-    # A group of any length has its title behind it if it comes to begin a block.
-    pages = ring.cost(_ENTRY_BYTES + slot_bytes)
-    ring.most_bytes = pages * page_bytes - _CRC_BYTES
-    pages += ring.count_pages(ring.tail_bytes)
-    group_bytes = pages * page_bytes
-    ring.packet = bytearray(slot_bytes + _SLACK_BYTES)
-    view = memoryview(ring.packet)
-    ring.packet_views = [view[:i] for i in range(64, slot_bytes + 65, 64)]
-    ring.buf = bytearray(group_bytes + slot_bytes + _SLACK_BYTES)
-    ring.start = 0
-    ring.end = _HEAD_BYTES
-    ring.back = memoryview(bytearray(page_bytes))
-    ring.bad = bytearray(ring.blocks)
-    ring.bad_blocks = ring.skipped = ring._failures = 0
-    ring.views = []  # [cell in which a group starts][its length in cells - 1]
-    view = memoryview(ring.buf)
-    ring.page_views = [view[i : i + page_bytes] for i in range(0, group_bytes, page_bytes)]
-    for start in range(0, page_bytes, cell_bytes):
-        end = page_bytes if start else group_bytes
-        ring.views.append([view[start:i] for i in range(start + cell_bytes, end + 1, cell_bytes)])
-
-
-def _set_capacity(journal, slot_bytes):
-    # Messages are counted as if each were alone in its pages.  With this limit
-    # reclaiming never gets stuck: docs/reference/journal-format.md.
-    ring = journal._ring
-    least = ring.cost(_ENTRY_BYTES + slot_bytes) + ring.count_pages(ring.tail_bytes) - 1
-    most = ring.block_pages - least
-    if least > most:
-        raise ValueError("packets of %d bytes need larger erase_bytes" % slot_bytes)
-    journal._block_pages = most  # that count for messages
-    journal._capacity = (ring.blocks - 3) * most
-    if journal._capacity < least or ring.blocks > 255 or ring.pages > 0xFFFF:
-        raise ValueError("journal needs 4 to 255 blocks, not %d" % ring.blocks)
-    journal._format = "%ds" % slot_bytes
+        log.read(buffer_size)
+    for first, bits in log.held:
+        for k in range(_IDS):
+            if bits >> k & 1:
+                try:
+                    hold(first * _IDS + k)
+                except IndexError:
+                    _raise("max_awaiting_rel")
+    return log.hand_over(buffer_size, min(most, ring_bytes // 12))
 
 
 class _Log:
-    """What is on flash.  `bad`: pages that were passed over as unreadable."""
-
-    def __init__(self, journal, slots):
-        self.journal = journal
-        self.ring = ring = journal._ring
-        self.buf = ring.buf
-        self.page_cells = ring.page_bytes // ring.cell_bytes
-        blank = memoryview(b"\xff" * ring.page_bytes)
-        self.blank = [blank[: i * ring.cell_bytes] for i in range(self.page_cells + 1)]
-        self.title = bytes(ring.title[: ring.state_at])  # what each title begins with
-        self.visit = self.on_head
-        self.bad = 0
-        self.index = {}  # number -> slot
-        self.lowest = 0  # no slot before it is free
-        # A kind of 0 means free; the number gives the order; the group begins in the
-        # page; the offset of the packet counts from the start of that page.
-        none = [0] * slots
-        tables = [bytearray(none)] + [array(code, none) for code in "IHHHHI"]
-        journal._kind, journal._number, journal._packet_id = tables[:3]
-        journal._length, journal._page, journal._offset, journal._check = tables[3:]
-        journal._held = journal.Held(0xFFFF)
-        journal._next_number = journal._used = journal._removed = 0
-        journal._is_due = journal._is_reclaiming = False
-        ring.oldest = ring.last_id = ring.next_page = 0
-        ring.session = journal.level
-        ring.newest = -1
-
-    # --- pages and groups -------------------------------------------------------------
-
-    def read(self):
-        """Find the newest group, which says where the log begins, and read it from there."""
-        ring = self.ring
-        newest = -1
-        resume = 0
-        for block in range(ring.blocks):
-            page = block * ring.block_pages
-            self.has_found = False
-            end = page + self.read_page(page, page + ring.block_pages)
-            if self.is_bad and not self.has_found:
-                self.read_pages(end, page + ring.block_pages)
-                end = page + ring.block_pages
-            if ring.newest > newest:
-                newest = ring.newest
-                resume = end
-        if newest >= 0:
-            page = resume - 1
-            self.read_pages(resume, page - page % ring.block_pages + ring.block_pages)
-            self.bad = 0
-            self.visit = self.on_group
-            newest = ring.newest // ring.block_pages
-            # A log without a spare block was cut while the oldest block was copied; the
-            # newest holds nothing but such copies, so it is left out and written anew.
-            if newest - ring.oldest + 1 == ring.blocks:
-                newest -= 1
-            for block in range(ring.oldest, newest + 1):
-                ring.next_page = page = block * ring.block_pages
-                self.read_pages(page, page + ring.block_pages)
-        ring.newest = newest
-        ring.told = ring.oldest
-        level = ring.session & _LEVEL
-        if self.index and (level == 5) != (self.journal.level == 5):
-            _refuse(
-                "holds messages of level %d, not %d: send them at that level"
-                % (level, self.journal.level)
+    def __init__(self, device, sizes, client_id, level):
+        page, cell, erase = sizes
+        if not hasattr(device, "ioctl"):
+            raise TypeError("block_device has no ioctl()")
+        self.device = device
+        self.device_bytes = device.ioctl(5, 0)
+        is_fit = True
+        for value in sizes:
+            is_fit = is_fit and isinstance(value, int) and value >= _LEAST
+        is_fit = is_fit and not (erase % self.device_bytes or erase % page)
+        cell = is_fit and min(cell, page)
+        if not is_fit or page % cell:
+            raise ValueError(
+                "cell_bytes (32 or more), program_bytes and erase_bytes, and the device's %d,"
+                " must divide each other" % self.device_bytes
             )
+        self.device_blocks = erase // self.device_bytes
+        self.cell = cell
+        self.page_cells = page // cell
+        self.cells = erase // cell
+        self.blocks = device.ioctl(4, 0) * self.device_bytes // erase
+        self.level = level
+        # What each title begins with, and the client id at its end.
+        self.layout = pack("<B4H", _TITLE, page, cell, erase // page, self.blocks)
+        self.client_id = client_id
+        self.title_cells = self.count(_TITLE_BYTES + len(client_id) + _CRC)
 
-    def read_pages(self, page, stop):
-        while page < stop:
-            page += self.read_page(page, stop)
+    def count(self, n):
+        return (n + self.cell - 1) // self.cell
 
-    def read_page(self, page, stop):
-        # -> pages that were read; those of a block end at `stop`.
-        ring = self.ring
-        self.buf = ring.buf
-        self.is_bad = False
-        self.load(page, 0, ring.views[0][self.page_cells - 1])
-        if ring.views[0][self.page_cells - 1] == self.blank[self.page_cells]:
-            return 1
-        cell = n = 0
-        while cell < self.page_cells:
-            n = self.group_at(page, cell * ring.cell_bytes, stop)
-            if n:
-                self.has_found = True
-                self.visit(page, cell * ring.cell_bytes, n)
-                cell += -(-n // ring.cell_bytes)
-                continue
-            n = self.page_cells - cell
-            if ring.views[cell][n - 1] == self.blank[n]:
-                break
-            if ring.views[cell][0] != self.blank[1]:
-                self.is_bad = True
-            cell += 1
-        self.bad += self.is_bad
-        n = max(1, ring.count_pages(cell * ring.cell_bytes))
-        ring.next_page = page + n
-        return n
+    def check(self, buffer_size, sets):
+        """Set what depends on the largest packet; raise ValueError where it does not fit."""
+        n = self.count(_HEAD + 5 + buffer_size + _CRC)
+        self.most = (n + self.page_cells - 1) // self.page_cells * self.page_cells
+        # Of each block the title, what a group leaves at its end, and two cells for reclaiming.
+        self.room = self.cells - self.title_cells - self.most - 1
+        if self.room < self.most:
+            raise ValueError("packets of %d bytes need larger erase_bytes" % buffer_size)
+        if not 4 <= self.blocks <= 255:
+            raise ValueError("journal needs 4 to 255 blocks, not %d" % self.blocks)
+        n = self.most * self.cell - _HEAD - _CRC - _NOTE
+        n = (2 * _NOTE * sets + n - 1) // n * (_HEAD + _CRC) + 2 * _NOTE * sets
+        self.room_held = min(self.count(n), (self.blocks - 3) * self.room - self.most)
 
-    def load(self, page, first, view):
-        at = (page + first) % self.ring.pages * self.ring.page_bytes
-        if self.ring.device.readblocks(
-            at // self.ring.device_bytes, view, at % self.ring.device_bytes
-        ):
-            raise OSError
+    # --- reading ------------------------------------------------------------------------------
 
-    def group_at(self, page, at, stop):
-        # -> length of the group there, 0 if there is none that is whole and of this turn.
-        ring = self.ring
-        buf = self.buf
-        n = buf[at + 2] | buf[at + 3] << 8
-        pages = ring.count_pages(at + n)
-        if buf[at] != _MAGIC or n < _LEAST_BYTES or page + pages > stop:
-            return 0
-        if pages * ring.page_bytes > len(buf):  # from larger packets
-            self.buf = buf = bytearray(pages * ring.page_bytes)
-            buf[: ring.page_bytes] = ring.views[0][self.page_cells - 1]
-        if pages > 1:
-            view = memoryview(buf)
-            for i in range(1, pages):
-                self.load(page, i, view[i * ring.page_bytes : (i + 1) * ring.page_bytes])
-        if not self.is_sealed(at, n):
-            return 0
-        if buf[at + 1] != FORMAT_VERSION:
-            _refuse("has format version %d: send it with the release that wrote it" % buf[at + 1])
-        is_first = not (at or page % ring.block_pages)
-        if is_first:
-            self.check_title(n - _CRC_BYTES)
-        # A page number of an earlier turn of the ring is none; one of another place is of a
-        # ring that began elsewhere.
-        number = _u32(buf, at + 7)
-        if number != page and (page >= ring.pages or number % ring.pages != page):
-            if is_first and page < ring.pages:
-                _refuse("began at another place")
-            return 0
-        return n
+    def load(self, place, at, n):
+        """-> `n` bytes from cell `at` on of the block at this place."""
+        buf = bytearray(n)
+        at = (place % self.blocks * self.cells + at) * self.cell
+        if self.device.readblocks(at // self.device_bytes, buf, at % self.device_bytes):
+            raise OSError(5)
+        return buf
 
-    def is_sealed(self, at, n):
-        buf = self.buf
-        views = self.ring.views[at // self.ring.cell_bytes]
-        cells = n // self.ring.cell_bytes
-        if buf is self.ring.buf and n % self.ring.cell_bytes == 0 and cells <= len(views):
-            view = views[cells - 1]
-        else:
-            view = memoryview(buf)[at : at + n]
-        n += at
+    def group(self, place, at):
+        """-> a group with a right check of any version, None if there is none."""
+        head = self.load(place, at, _HEAD)
+        n = head[2] | head[3] << 8
+        if head[0] != _MAGIC or not _LEAST <= n <= (self.cells - at) * self.cell:
+            return None
+        buf = self.load(place, at, n)
         salt = buf[n - 1]
-        crc = buf[n - 4] | buf[n - 3] << 8 | buf[n - 2] << 16 | (salt & 0x3F) << 24
-        buf[n - 1] = salt & 0xC0
-        buf[n - 4] = buf[n - 3] = buf[n - 2] = 0
-        if crc32(view) == crc:
-            return True
-        for i in range(4):  # another group may lie over these
-            buf[n - 4 + i] = crc >> 8 * i & 0xFF
-        buf[n - 1] = salt
-        return False
+        crc = unpack_from("<I", buf, n - _CRC)[0] & 0x3FFFFFFF
+        buf[n - _CRC :] = bytes((0, 0, 0, salt & 0xC0))
+        return buf if crc32(buf) == crc else None
 
-    def check_title(self, end):
-        n = self.buf[end - 2] | self.buf[end - 1] << 8
-        found = memoryview(self.buf)[max(0, end - n) : end]
-        if n == len(self.ring.title) and found[: self.ring.state_at] == self.title:
-            return
-        client_id = bytes(found)[8 : -_STATE_BYTES - 2]
-        if client_id != self.title[8:]:
+    def is_blank(self, place, at, cells):
+        # In pieces of a page at most, as a device may be no larger.
+        return self.load(place, at, cells * self.cell) == b"\xff" * (cells * self.cell)
+
+    def title(self, place):
+        """-> the title of the block at this place, None if it has none."""
+        for at in range(0, self.cells, self.page_cells):
+            buf = self.group(place, at)
+            if buf:
+                if buf[1] != _VERSION:
+                    _refuse(
+                        "has format version %d: send it with the release that wrote it" % buf[1]
+                    )
+                if buf[_HEAD] == _TITLE:
+                    self.check_title(buf, place, at)
+                    return buf
+        return None
+
+    def check_title(self, buf, place, at):
+        client_id = bytes(buf[_TITLE_BYTES:-_CRC]).rstrip(b"\xff")
+        if client_id != self.client_id:
             _refuse("is of client %s" % client_id)
-        _refuse("has another layout")
+        if buf[_HEAD : _HEAD + 9] != self.layout:
+            _refuse("has another layout")
+        page = unpack_from("<I", buf, 8)[0]
+        if page * self.page_cells % (self.blocks * self.cells) != place * self.cells + at:
+            _refuse("began at another place")
 
-    # --- records ------------------------------------------------------------------------
+    def walk(self, block):
+        """Yield the groups of a block, and where they begin; count what cannot be read."""
+        at = 0
+        bad = -1
+        while at < self.cells:
+            buf = self.group(block, at)
+            page = (block * self.cells + at) // self.page_cells
+            if buf and not len(buf) % self.cell and unpack_from("<I", buf, 8)[0] == page:
+                yield at, buf
+                at += len(buf) // self.cell
+                continue
+            if page != bad and not self.is_blank(block, at, 1):
+                bad = page
+                self.corrupt += 1
+            at += 1
 
-    def on_head(self, page, at, n):
-        ring = self.ring
-        buf = self.buf
-        number = _u32(buf, at + 7)
-        if number >= ring.newest:
-            ring.newest = number
-            ring.oldest = number // ring.block_pages - buf[at + 4]
-            ring.last_id = buf[at + 5] | buf[at + 6] << 8
-            ring.session = buf[at + 11]
+    def read(self, buffer_size):
+        """Find the newest block, which says where the log begins, and read it from there."""
+        self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
+        self.session = self.level
+        self.held = []  # [set, bits]
+        self.costs = array("H")  # by number from `first` on; 0: not in the log
+        self.states = bytearray()
+        self.sizes = {}  # of packets that are too large, by number
+        self.oldest = 0
+        newest = -1
+        for place in range(self.blocks):
+            title = self.title(place)
+            if title:
+                block = unpack_from("<I", title, 8)[0] * self.page_cells // self.cells
+                if block > newest:
+                    newest = block
+                    self.oldest = block - title[21]
+                    self.first = unpack_from("<I", title, 25)[0]
+        self.newest = newest
+        self.at = self.cells
+        if newest < 0:
+            self.count_noise()
+            return
+        for _, buf in self.walk(newest):
+            self.records(buf, self.on_oldest)
+        self.corrupt = 0
+        # A log without a spare block was cut while the oldest one was copied; the newest holds
+        # nothing but such copies, so it is left out and written anew.
+        if newest - self.oldest + 1 >= self.blocks:
+            newest -= 1
+        for block in range(self.oldest, newest + 1):
+            title = self.title(block % self.blocks)
+            if title and unpack_from("<I", title, 8)[0] * self.page_cells // self.cells == block:
+                self.newest = block
+                for _, buf in self.walk(block):
+                    self.most = max(self.most, len(buf) // self.cell)
+                    self.records(buf, self.on_record)
+        self.at = 0
+        if newest == self.newest:
+            for at in range(0, self.cells, self.page_cells):
+                if not self.is_blank(newest, at, self.page_cells):
+                    self.at = at + self.page_cells
 
-    def on_group(self, page, at, n):
-        buf = self.buf
-        end = at + n - _CRC_BYTES
-        if not (at or page % self.ring.block_pages):
-            end -= buf[end - 2] | buf[end - 1] << 8
-            self.take_held(end + self.ring.state_at)
-        page %= self.ring.pages
-        at += _HEAD_BYTES
-        while at < end and buf[at] != _END:
-            number = _u32(buf, at + 1)
-            if buf[at] & _ENTRY:
-                at += self.take_entry(number, buf, at, page)
+    def count_noise(self):
+        for place in range(self.blocks):
+            for at in range(0, self.cells, self.page_cells):
+                self.corrupt += not self.is_blank(place, at, self.page_cells)
+
+    # --- records ------------------------------------------------------------------------------
+
+    def records(self, buf, on_record):
+        """Call `on_record(kind, number, buf, at)` for each record of a group."""
+        number = unpack_from("<I", buf, 4)[0]
+        at = _HEAD
+        end = len(buf) - _CRC
+        if buf[at] == _TITLE:
+            on_record(_TITLE, number, buf, at)
+            return
+        while at < end and buf[at] != 0xFF:
+            if buf[at] >= 0x40:
+                on_record(buf[at], number, buf, at)
+                number += 1
+                at += 5 + (buf[at + 1] << 8 | buf[at + 2])
             else:
-                self.take_note(buf[at], number)
-                at += _NOTE_BYTES
+                if buf[at] == _NUMBER:
+                    number = unpack_from("<I", buf, at + 1)[0]
+                else:
+                    on_record(buf[at], unpack_from("<I", buf, at + 1)[0], buf, at)
+                at += _NOTE
 
-    def take_entry(self, number, buf, at, page):
-        # -> its length.
-        slot = self.index.get(number, -1)
-        if slot < 0:
-            self.index[number] = slot = self.take_slot()
-        journal = self.journal
-        journal._kind[slot] = buf[at]
-        journal._number[slot] = number
-        journal._packet_id[slot] = buf[at + 5] | buf[at + 6] << 8
-        journal._length[slot] = n = buf[at + 7] | buf[at + 8] << 8
-        journal._page[slot] = page
-        at += _ENTRY_BYTES
-        journal._offset[slot] = at
-        if n <= len(self.ring.packet) - _SLACK_BYTES:
-            self.ring.packet[:n] = memoryview(buf)[at : at + n]
-            journal._check[slot] = self.ring.check(n)
-        if number >= journal._next_number:
-            journal._next_number = number + 1
-        return _ENTRY_BYTES + n
+    def on_oldest(self, kind, number, buf, at):
+        if kind == _OLDEST:
+            self.oldest = number
 
-    def take_slot(self):
-        kinds = self.journal._kind
-        slot = self.lowest
-        while slot < len(kinds) and kinds[slot]:
-            slot += 1
-        if slot == len(kinds):  # there may have been more in an earlier life
-            for table in _tables(self.journal):
-                table.append(0)
-        self.lowest = slot + 1
-        return slot
+    def on_record(self, kind, number, buf, at):
+        if kind >= 0x40:
+            self.on_entry(kind, number, buf, at)
+        elif kind == _TITLE:
+            # What was so before, of which the records may be gone.
+            self.session = buf[22]
+            self.last_id, first, next_number, self.sent = unpack_from("<HIII", buf, 23)
+            self.next = max(self.next, next_number)
+            self.end = max(self.end, number)
+        elif kind == _DONE:
+            self.change(number, 1)
+        elif kind == _RECEIVED:
+            self.change(number, 0x70)
+        elif kind == _ONLINE:
+            self.sent = number
+        elif kind == _RENEW:
+            self.session = number
+            self.sent = 0
+            self.held = []
+            for k in range(len(self.states)):
+                if self.states[k] == 0x70:
+                    self.states[k] = 0x50
+        elif kind == _SET:
+            self.set = number
+        elif kind == _BITS:
+            self.hold(self.set, number, 0)
+        elif kind == _HOLD:
+            self.hold(number // _IDS, 1 << number % _IDS, 0)
+        elif kind == _RELEASE:
+            self.hold(number // _IDS, 0, 1 << number % _IDS)
 
-    def give_slot(self, slot):
-        self.journal._kind[slot] = 0
-        if slot < self.lowest:
-            self.lowest = slot
+    def on_entry(self, kind, number, buf, at):
+        n = 5 + (buf[at + 1] << 8 | buf[at + 2])
+        if number >= self.end:
+            self.end = number + 1
+            self.last_id = buf[at + 3] << 8 | buf[at + 4]
+        if kind & 8:
+            self.sent = number + 1
+        k = number - self.first
+        if k >= 0:
+            while len(self.states) <= k:
+                self.states.append(0)
+                self.costs.append(0)
+            self.costs[k] = self.count(_HEAD + n + _CRC)
+            self.states[k] = kind & 0xF0
+            self.sizes[number] = n - 5
+            if kind >= 0x70:
+                self.next = max(self.next, number + 1)
 
-    def take_note(self, kind, number):
-        journal = self.journal
-        held = journal._held
-        if kind == _NOTE_REMOVE:
-            slot = self.index.pop(number, -1)
-            if slot >= 0:
-                self.give_slot(slot)
-        elif kind == _NOTE_PUBREC:
-            if number in self.index:
-                journal._kind[self.index[number]] |= _PUBREC
-        elif kind == _NOTE_HOLD:
-            if held.find(number) < 0 and held.has_room(number):
-                held.add(number, 0)
-        elif kind == _NOTE_RELEASE:
-            held.remove(number)
-        elif kind == _NOTE_ONLINE:
-            journal._mark(_SENT, 0)
+    def change(self, number, state):
+        k = number - self.first
+        if 0 <= k < len(self.states):
+            self.states[k] = state
+        self.next = max(self.next, number + 1)
+
+    def hold(self, first, add, remove):
+        for row in self.held:
+            if row[0] == first:
+                row[1] = (row[1] | add) & ~remove
+                break
         else:
-            held.clear()
-            journal._mark(0, _SENT | _PUBREC)
-            if kind == _NOTE_CLEAR:
-                for slot in self.index.values():
-                    self.give_slot(slot)
-                self.index = {}
+            if add:
+                self.held.append([first, add])
 
-    def take_held(self, at):
-        # What the title says was so after the group's records: they change nothing then.
-        buf = self.buf
-        held = self.journal._held
-        held.clear()
-        while buf[at] | buf[at + 1]:
-            held.restore(buf[at] | buf[at + 1] << 8, buf[at + 2] | buf[at + 3] << 8, 0)
-            at += 4
+    # --- what is left ---------------------------------------------------------------------------
 
-    # --- what is left ---------------------------------------------------------------------
+    def live(self):
+        """-> numbers of the messages of which the state is known one by one."""
+        for k in range(max(0, self.next - self.first)):
+            if k < len(self.states) and self.states[k] > 1:
+                yield self.first + k
 
-    def settle(self, slots, held_slots):
-        """Bring all entries that are left into the slots that there are."""
-        journal = self.journal
-        ring = self.ring
-        kinds = journal._kind
-        for extra in range(slots, len(kinds)):
-            if kinds[extra]:
-                slot = 0
-                while slot < slots and kinds[slot]:
-                    slot += 1
-                if slot == slots:
-                    _raise("max_mqueue_len")
-                for table in _tables(journal):
-                    table[slot] = table[extra]
-                kinds[extra] = 0
-        for slot in range(slots):
-            if kinds[slot]:
-                journal._used += journal._cost(slot)
-                if journal._length[slot] > len(ring.packet) - _SLACK_BYTES:
-                    _raise("buffer_size to %d" % journal._length[slot])
-        if journal._held.count > held_slots:
-            _raise("max_awaiting_rel")
-        journal._is_clear = not (self.index or journal._held.count)
-        # Until the first renew() the session is what it was.
-        ring.session = ring.session & _CLEAN | journal.level
+    def fit(self, buffer_size, most):
+        """Raise MQTTError where there is more than fits."""
+        self.next = max(self.next, self.first)
+        self.end = max(self.end, self.next)
+        n = 0
+        for number in self.live():
+            n += 1
+        n += self.end - self.next
+        level = self.session & 7
+        if n and (level == 5) != (self.level == 5):
+            _refuse(
+                "holds messages of level %d, not %d: send them at that level" % (level, self.level)
+            )
+        if n > most:
+            _raise("max_mqueue_len")
+        n = 0
+        for number, size in self.sizes.items():
+            if self.states[number - self.first] > 1:
+                n = max(n, size)
+        if n > buffer_size:
+            _raise("buffer_size to %d" % n)
+        self.n = n
 
+    def hand_over(self, buffer_size, rows):
+        cell = self.cell
+        live = [number for number in self.live()]
+        rows = max(rows, len(live))
+        none = [0] * rows
+        numbers = array("I", none)
+        states = bytearray(none)
+        costs = array("H", none)
+        entries = sent = 0
+        for number in live:
+            k = number - self.first
+            numbers[entries] = number
+            states[entries] = self.states[k]
+            costs[entries] = self.costs[k]
+            sent += number < self.sent
+            entries += 1
+        rows = entries
+        used = 0
+        for k in range(len(self.states)):
+            if self.states[k] > 1:
+                used += self.costs[k]
+        entries += self.end - self.next
+        sent += max(0, min(self.sent, self.end) - self.next)
+        # In front of a group is what shares its page or a title, and the room for a packet.
+        before = max(self.page_cells - 1, self.title_cells)
+        start = max(before, self.count(buffer_size + 5)) * cell
+        size = (self.most + self.page_cells) * cell
+        buf = bytearray(start + size + buffer_size + 32)
+        view = memoryview(buf)
+        page = self.page_cells * cell
+        parts = []
+        befores = []
+        for k in range(before + 1):
+            at = start - k * cell
+            befores.append(view[at:start])
+            row = []
+            while at < start + self.most * cell:
+                row.append(view[at : at + page])
+                at += page
+            parts.append(row)
+        sums = [view[start : start + (k + 1) * cell] for k in range(self.most)]
+        title = bytearray(b"\xff" * (self.title_cells * cell))
+        title[: _HEAD + 9] = pack("<BBHII", _MAGIC, _VERSION, len(title), 0, 0) + self.layout
+        title[_TITLE_BYTES : _TITLE_BYTES + len(self.client_id)] = self.client_id
+        ready = self.newest
+        while ready < self.newest + 2 and self.is_erased(ready + 1):
+            ready += 1
+        return (
+            self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
+            self.blocks, title, self.title_cells, buf, start, self.most,
+            parts, befores, sums, view[start : start + _HEAD], bytearray(page), self.room,
+            self.room_held, numbers, array("H", none), states, costs, rows,
+            self.next, self.end, self.oldest, self.newest, self.at, ready,
+            self.sent, used, self.session, self.last_id, self.corrupt, entries,
+            sent,
+        )  # fmt: skip
 
-def _u32(buf, at):
-    return buf[at] | buf[at + 1] << 8 | buf[at + 2] << 16 | buf[at + 3] << 24
+    def is_erased(self, block):
+        for at in range(0, self.cells, self.page_cells):
+            if not self.is_blank(block, at, self.page_cells):
+                return False
+        return True
 
 
 def _refuse(text):
@@ -451,15 +418,3 @@ def _refuse(text):
 
 def _raise(name):
     raise MQTTError(_JOURNAL, "journal holds more than fits: raise " + name)
-
-
-def _tables(journal):
-    return (
-        journal._kind,
-        journal._number,
-        journal._packet_id,
-        journal._length,
-        journal._page,
-        journal._offset,
-        journal._check,
-    )
