@@ -77,8 +77,8 @@ class Message5(core.Message):
             self._start = at + codec.width(codec.variable_at(self._buf, at))
             self._payload = n
             self.payload_len += at - n
-        if is_right and first & 6:
-            self._client.count(first >> 2 & 1)
+        if is_right and first & 14 in (2, 4):  # one that was not sent before
+            self._client.count()
         return is_right
 
     def __getattr__(self, name):
@@ -135,7 +135,7 @@ class Options:
     def number(self, name, most, default=None):
         """For the client: -> the option of that name.  Raises TypeError, ValueError."""
         number = getattr(self, name)
-        if number is None:
+        if number is None is not default:
             return default
         core.check_range("v5." + name, number, 0, most)
         return number
@@ -184,7 +184,7 @@ class MQTTClient(core.MQTTClient):
         self._most_bytes = 65535
         self._denied = 0  # bits of PUBLISH that the broker does not take
         self._topics = self._unasked = ()  # that have an alias; filters that it does not know
-        self._most_in = self._in = 0  # messages, of this connection, that may be, are unanswered
+        self._most_in = 0  # messages that may be unanswered
         self._expiry = 0  # seconds of the session, as CONNECT said
         self._may_go = self._fits  # made here, as making it allocates
 
@@ -201,7 +201,6 @@ class MQTTClient(core.MQTTClient):
         most = 0xFFFFFFFF
         self._expiry = v5.number("session_expiry", most, 0 if clean else most)
         self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
-        self._in = 0
         size = v5.number("maximum_packet_size", most, 0 if self.on_oversize else self.buffer_size)
         said = pack(
             ">BIBHBI",
@@ -254,6 +253,7 @@ class MQTTClient(core.MQTTClient):
         super()._on_connack(flags << 8)
         self._filters = self._unasked
         self._fault = _MALFORMED
+        self._most_in += self._held_n  # what an earlier connection left counts no more
         if self._is_told:
             self._unasked = ()
         self._ask_next()
@@ -322,9 +322,7 @@ class MQTTClient(core.MQTTClient):
             self._on_refusal(first, number, code)
         else:
             super()._handle(first, at, 2)
-            if kind == 6 and self._in:
-                self._in -= 1
-            elif kind != 5:
+            if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
                 self._ages.pop(number, 0)
 
     def _on_codes(self, first, number, at, end):
@@ -388,17 +386,16 @@ class MQTTClient(core.MQTTClient):
 
     # --- messages in ---------------------------------------------------------------------
 
-    def count(self, n):
-        """For the message: one of QoS 1 (`n` is 0), or of QoS 2 (1), came.  MQTT-3.3.4-9"""
-        self._in += n
-        n = self._in + 1 - n
+    def count(self):
+        """For the message: one more came that is to be answered.  MQTT-3.3.4-9"""
+        n = self._held_n
         # At QoS 1 those are unanswered whose PUBACK is not out.
         acks = self._acks
         at = self._at if self._out is acks else 0
         while at < self._acks_n:
             n += not at & 3 and acks[at] == _PUBACK
             at += 1
-        if n > self._most_in:
+        if n >= self._most_in:
             self._break(_TOO_MANY)
 
     def refuse(self, qos, packet_id, reason):
@@ -409,7 +406,6 @@ class MQTTClient(core.MQTTClient):
             ">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, b"\x0a\x1f\0\7refused"
         )
         self._acks_n = n + 16
-        self._in -= qos > 1
 
     # --- messages out --------------------------------------------------------------------
 
