@@ -21,7 +21,9 @@ def test_c2b_age_is_where_it_belongs_in_messages_of_any_length():
     said = properties(message_expiry=9)
     for topic in (b"t", b"t" * 130, b"t" * 300):
         for size in (1, 100, 300):
-            d = Dialogue(is_connected=False, buffer_size=700, mqueue_store_qos0=True)
+            d = Dialogue(
+                is_connected=False, buffer_size=700, queue_bytes=2000, mqueue_store_qos0=True
+            )
             payload = b"x" * size
             d.publish(payload, 1, topic, max_age=10)
             d.publish(payload, 2, topic, max_age=10, retain=True)
