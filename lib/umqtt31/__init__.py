@@ -518,6 +518,12 @@ class MQTTClient:
         if self.on_drop:
             self.on_drop(packet_id, reason)
 
+    def look_up(self, server, port):
+        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        import socket
+
+        return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+
     def _open(self):
         # Start to connect by TCP, waiting for nothing but the name look-up.
         import socket
@@ -525,7 +531,7 @@ class MQTTClient:
         server, port, ssl = self._address
         if not server or not isinstance(server, (_str, bytes)):
             raise TypeError("server must be a host name or an address")
-        family, kind, proto, _, address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+        family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
         try:
             sock.setblocking(False)
