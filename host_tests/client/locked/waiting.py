@@ -100,7 +100,9 @@ def test_stored_qos_0():
         poll_all(client)
     finally:
         heap_unlock()
-    b.expect(wire.publish(TOPIC, PAYLOAD) * 3)
+    one = wire.publish(TOPIC, PAYLOAD)
+    said = wire.properties(message_expiry=9) if b.client.level == 5 else b""
+    b.expect(one, wire.publish(TOPIC, PAYLOAD, properties=said), one)
 
 
 def test_any_number_of_places():
@@ -108,7 +110,9 @@ def test_any_number_of_places():
         b = Bench(max_inflight=window, max_mqueue_len=0, max_awaiting_rel=window)
         client, stream = b.client, b.stream
         answers = b"".join([wire.puback(k) for k in range(window, 0, -1)])
-        incoming = b"".join([wire.publish(b"t", b"x", 2, k + 1) for k in range(window)])
+        # At level 5 no more than surely find a place.
+        count = min(window, 16) if client.level == 5 else window
+        incoming = b"".join([wire.publish(b"t", b"x", 2, k + 1) for k in range(count)])
         client.on_message = None
         heap_lock()
         try:
