@@ -201,7 +201,7 @@ class MQTTClient(core.MQTTClient):
         most = 0xFFFFFFFF
         self._expiry = v5.number("session_expiry", most, 0 if clean else most)
         self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
-        size = v5.number("maximum_packet_size", most, 0 if self.on_oversize else self.buffer_size)
+        size = v5.number("maximum_packet_size", most, self.buffer_size)
         said = pack(
             ">BIBHBI",
             _SESSION_EXPIRY, self._expiry,
