@@ -130,6 +130,7 @@ class MQTTClient:
     _goodbye = b"\xe0\0"
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
+    _most_acks = 132  # bytes of answers that may wait while packets are handled
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
     def __init__(
@@ -632,7 +633,7 @@ class MQTTClient:
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
         if not isinstance(topic, (list, tuple)):
             topic = (topic,)
-        self._ask(_UNSUBSCRIBE, topic)
+        return self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -1245,7 +1246,7 @@ def _step(client):
 
 def _read(client):
     # Read once -> did anything come (else None), and may there be more?
-    if not client._stream or client._acks_n > 131:
+    if not client._stream or client._acks_n >= client._most_acks:
         return None
     into = client._rx
     have = client._end - client._start
@@ -1278,7 +1279,7 @@ def _take(client):
         return _pass_over(client)
     rx = client._rx
     handled = 0
-    while client._acks_n < 132:
+    while client._acks_n < client._most_acks:
         at = client._start
         pos = at + 2
         client._lacks = 1
