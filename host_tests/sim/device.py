@@ -182,7 +182,7 @@ class Watched(Taking):
             has_places = self.__queue or self.is_connected
             if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
                 self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
-            self.__rules.outgoing.check_expired("is refused for want of room")
+            self.__check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
         was_connected = self.is_connected
@@ -247,7 +247,12 @@ class Watched(Taking):
             return
         self.__rules.outgoing.on_kept()
         if code in (0, CLOSED):
-            self.__rules.outgoing.check_expired("still waits")
+            self.__check_expired("still waits")
+
+    def __check_expired(self, what: str) -> None:
+        # What the store alone has is looked at when it comes into the ring.
+        if not self._behind:
+            self.__rules.outgoing.check_expired(what)
 
     def __check_bounds(self) -> None:
         inflight = self.inflight

@@ -426,10 +426,10 @@ class MQTTClient:
         while not self.is_connected:
             pause_ms = 1
             try:
+                self._rest()
                 if self._stream:
                     _advance(self)
                 else:
-                    self._rest()
                     now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
