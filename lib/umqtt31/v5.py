@@ -479,6 +479,10 @@ class MQTTClient(core.MQTTClient):
                 return self._shorten(stream, ring, at, size, name, k + 1)
         return stream.write(ring, at, size)
 
+    def close(self):
+        """As a stream: the store failed before write()."""
+        self._socket.close()
+
     def _shorten(self, stream, ring, at, size, name, alias):
         buf = self._aliased
         msg = self._msg
