@@ -100,8 +100,11 @@ def extend(base):
             if max_age != 0:
                 check_range("max_age", max_age, 0, 86400)
                 self._expire()
-            if self._keep and not qos and (self._left or self._acks_n):
-                _push(self, ticks_ms())  # if it fails, this message is kept
+            if self._keep and not qos:
+                if self._left or self._acks_n:
+                    _push(self, ticks_ms())  # if it fails, this message is kept
+                while self._behind and _bring(self) >= 0:  # what is older goes out before
+                    pass
             self._age = max_age
             try:
                 if self.level > 4:
@@ -169,6 +172,8 @@ def extend(base):
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
             most = self._most()
+            if n and self._behind:
+                return False
             if n and self.queued < most and self._squeeze():
                 return True
             is_it = self._is_victim
