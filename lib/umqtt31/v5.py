@@ -200,12 +200,14 @@ class MQTTClient(core.MQTTClient):
         v5.number("leave_reason", 255)
         most = 0xFFFFFFFF
         self._expiry = v5.number("session_expiry", most, 0 if clean else most)
-        self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
+        most_in = v5.number("receive_maximum", 65535)
+        # mosquitto 2.0 sends more at QoS 2, so unless it is set there may be as many as at level 4.
+        self._most_in = most_in or self._places
         size = v5.number("maximum_packet_size", most, self.buffer_size)
         said = pack(
             ">BIBHBI",
             _SESSION_EXPIRY, self._expiry,
-            _RECEIVE_MAXIMUM, self._most_in,
+            _RECEIVE_MAXIMUM, most_in or len(self._held) // 3,
             _MAXIMUM_PACKET_SIZE, size,
         )  # fmt: skip
         self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
