@@ -175,7 +175,7 @@ class MQTTClient(core.MQTTClient):
     def __init__(self, *args, **options):
         options.setdefault("level", 5)
         super().__init__(*args, **options)
-        core.check_range("retry_interval", self._retry_ms, 0, 0)  # MQTT-4.4.0-1
+        core.check_range("retry_interval at level 5", self._retry_ms // 1000, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
         self._message = Message5(self, self._rx)
         # A refusal has 12 bytes more than another answer.

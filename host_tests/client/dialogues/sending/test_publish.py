@@ -41,9 +41,10 @@ def test_c2b_publish_of_bad_topics_is_refused_and_nothing_sent():
     assert isinstance(error_of(d.publish, topic="x" * 32768), ValueError)
     d.c2b()
     assert d.client.inflight == 0
-    d.publish(topic="x" * 16377, qos=0)
-    d.c2b(publish(b"x" * 16377, b"x"))
-    assert code_of(d.publish, topic="x" * 16378, qos=0) == TOO_LARGE
+    most = 16377 - (d.level == 5)  # there the length of no properties takes a byte
+    d.publish(topic="x" * most, qos=0)
+    d.c2b(publish(b"x" * most, b"x"))
+    assert code_of(d.publish, topic="x" * (most + 1), qos=0) == TOO_LARGE
     for topic in ("A b/ /c", "/", "ünï/cödé", "$x"):
         d.publish(topic=topic, qos=0)
         d.c2b(publish(topic.encode(), b"x"))
