@@ -246,7 +246,10 @@ class MQTTClient(core.MQTTClient):
         n = min(v5.topic_aliases, said(_TOPIC_ALIAS_MAXIMUM) or 0)
         self._topics = [None] * n
         if n:
-            self._aliased = bytearray(2 * self.buffer_size + 9)
+            from .alias import shorten
+
+            self._shorten = shorten
+            self._buf = bytearray(2 * self.buffer_size + 9)
         if flags and self._window < self.inflight:
             self._release_early()
         self._was_clean = False  # that the session is present is what counts
@@ -288,13 +291,13 @@ class MQTTClient(core.MQTTClient):
         # DISCONNECT as the program wants it.
         v5 = self.v5
         reason = v5.number("leave_reason", 255)
-        said = _block(v5.leave_properties, _TO_DISCONNECT)
+        said = codec.given(v5.leave_properties, _TO_DISCONNECT)
         # §3.14.2.2.2: a protocol error, for which brokers publish the will.
-        if codec.Properties(said[1:]).value(_SESSION_EXPIRY) and not self._expiry:
+        if codec.get(said, 0, len(said), _SESSION_EXPIRY) and not self._expiry:
             raise ValueError("v5.leave_properties: the session has no expiry")
-        if reason or said[0]:
-            return self._packet(0xE0, bytes((reason,)) + said)
-        return super()._goodbye
+        if reason or said:
+            return self._packet(0xE0, bytes((reason,)) + codec.variable(len(said)) + said)
+        return b"\xe0\0"
 
     # --- what comes ----------------------------------------------------------------------
 
@@ -468,44 +471,15 @@ class MQTTClient(core.MQTTClient):
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""
         self._stream = stream = self._socket
-        topics = self._topics
-        topic = self._valid
-        k = 0
-        while k < len(topics) and topics[k] and topics[k] != topic:
-            k += 1
-        # MQTT-3.3.2-9, MQTT-3.2.2-17: 1 up to what both sides want.
-        if k < len(topics):
-            name = b"" if topics[k] else topic
-            if min(self._most_bytes, self.buffer_size) - size + len(topic) - len(name) > 4:
-                topics[k] = topic
-                return self._shorten(stream, ring, at, size, name, k + 1)
-        return stream.write(ring, at, size)
-
-    def _shorten(self, stream, ring, at, size, name, alias):
-        buf = self._aliased
-        msg = self._msg
-        extra = self._length(alias)
-        first = ring[at]
-        n = len(name) + len(msg) + extra + (4 if first & 6 else 2)
-        end = n + 7
-        form = self._short
-        if n > 127:
-            end += 1
-            form = self._long
-            n = (n & 127 | 128) << 8 | n >> 7
-        pack_into(form, buf, 0, 0, 0, 0, first, n, len(name), name)
-        n = end - len(msg)
-        pack_into(self._width, buf, n, msg)
-        n -= extra
-        self._put(buf, n, extra, alias)
-        if first & 6:
-            buf[n - 2] = ring[at - 2]
-            buf[n - 1] = ring[at - 1]
-        n = 5 + (stream.write(buf, 5, end - 5) or 0)
-        if n < end:
+        buf = self._buf
+        end = self._shorten(self, self._topics, buf, ring, at, size)
+        if not end:
+            return stream.write(ring, at, size)
+        at = 5 + (stream.write(buf, 5, end - 5) or 0)
+        if at < end:
             self._out = buf
-            self._at = n
-            self._left = end - n
+            self._at = at
+            self._left = end - at
             self._wake = self._now
         return size
 
@@ -560,15 +534,14 @@ class MQTTClient(core.MQTTClient):
         request = super()._make_request(first, topics)
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
-        if first < 0x90:
-            for name, part, _ in request[3]:
-                options = part[-1]
-                # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
-                # those who share.
-                if options & 3 == 3 or name[:7] == b"$share/" and (
-                    options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
-                ):  # fmt: skip
-                    raise ValueError("not valid as filter and options: %r, %d" % (name, options))
+        for name, part, _ in request[3] if first < 0x90 else ():
+            options = part[-1]
+            # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
+            # those who share.
+            if options & 3 == 3 or name[:7] == b"$share/" and (
+                options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
+            ):  # fmt: skip
+                raise ValueError("filter %r cannot have options %d" % (name, options))
         return request
 
     def _all_filters(self, pairs):
