@@ -130,6 +130,7 @@ class MQTTClient:
     _goodbye = b"\xe0\0"
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
+    _most_acks = 132  # bytes of answers that may wait while packets are handled
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
     def __init__(
@@ -342,11 +343,10 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
-        elif n == 2 and number and _PUBACK <= first < 0x80:
-            if first & 0xF0 == 0x60:
-                _on_pubrel(self, number)
-            else:
-                _on_ack(self, first & 0xF0, number)
+        elif n == 2 and number and first in b"\x40\x50\x70":
+            _on_ack(self, first, number)
+        elif n == 2 and number and first & 0xF0 == 0x60:
+            _on_pubrel(self, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
@@ -380,7 +380,7 @@ class MQTTClient:
         if not self.is_connected:
             raise MQTTError(_CLOSED)
         _push(self, ticks_ms())
-        if not self._first:
+        if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
@@ -439,7 +439,6 @@ class MQTTClient:
                             self._fails += 1
                     pause_ms = ticks_diff(self._try_at, now)
                     if pause_ms <= 0:
-                        self._try_at = None
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
@@ -520,6 +519,12 @@ class MQTTClient:
         if self.on_drop:
             self.on_drop(packet_id, reason)
 
+    def look_up(self, server, port):
+        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        import socket
+
+        return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+
     def _open(self):
         # Start to connect by TCP, waiting for nothing but the name look-up.
         import socket
@@ -527,7 +532,7 @@ class MQTTClient:
         server, port, ssl = self._address
         if not server or not isinstance(server, (_str, bytes)):
             raise TypeError("server must be a host name or an address")
-        family, kind, proto, _, address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+        family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
         try:
             sock.setblocking(False)
@@ -628,7 +633,7 @@ class MQTTClient:
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
         if not isinstance(topic, (list, tuple)):
             topic = (topic,)
-        self._ask(_UNSUBSCRIBE, topic)
+        return self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -1163,6 +1168,8 @@ def _close(client):
     stream = client._stream
     client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
+    if client._at and client._is_present is None:
+        client._is_told = False  # there may be a new session, and its CONNACK is lost
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1225,8 +1232,11 @@ def _step(client):
     except BaseException as error:
         if client._is_busy:  # a handler's
             client._is_busy = False
-            if client._stream:
-                _push(client, now)  # the answers to what came before it
+            try:
+                if client._stream:
+                    _push(client, now)  # the answers to what came before it
+            except MQTTError:  # the store's
+                pass
             raise error
         if not client._stream:
             raise error
@@ -1236,7 +1246,7 @@ def _step(client):
 
 def _read(client):
     # Read once -> did anything come (else None), and may there be more?
-    if not client._stream or client._acks_n > 131:
+    if not client._stream or client._acks_n >= client._most_acks:
         return None
     into = client._rx
     have = client._end - client._start
@@ -1269,7 +1279,7 @@ def _take(client):
         return _pass_over(client)
     rx = client._rx
     handled = 0
-    while client._acks_n < 132:
+    while client._acks_n < client._most_acks:
         at = client._start
         pos = at + 2
         client._lacks = 1
@@ -1557,7 +1567,7 @@ def _begin(client, clean, packet, stream):
     _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
-    client._error = client._is_present = None
+    client._error = client._is_present = client._try_at = None
     try:
         stream = stream or (client._opener or client._open)()
     except _STREAM_ERRORS as error:
@@ -1686,7 +1696,8 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
-    check_range("length", _len(value), 0, 65535)
+    if _len(value) > 65535:
+        raise MQTTError(_TOO_LARGE)
     return _len(value).to_bytes(2, "big") + value
 
 
@@ -1829,6 +1840,17 @@ class Message:
 # --- hooks ----------------------------------------------------------------------------------
 #
 # What options use, and nothing else of the core.
+#
+# queueing: with a method _refuse() it makes room; with give_up(..., is_waiting) it gives up what
+# stands behind what is to go out again; _bring() and _drop() it calls for that.  _tell_drop()
+# tells on_drop.  Attributes:
+#
+#   _keep(at, after) -> 0, or below 0 a code
+#       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
+#   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
+#   _commit(): the store's commit(), or its sync().
+#
+# Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
 # state, size, packet id, packet.

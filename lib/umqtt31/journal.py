@@ -128,6 +128,7 @@ class Journal:
         self._first = self._fill = self._start + _HEAD
         self._full = self._start + self._most * self._cell - _CRC
         self._form = "%ds" % (buffer_size + 5)
+        self._title_form = "%ds" % len(self._title)
         self._copier = BytesIO(buffer_size + 5)
         self._keep_state()
         is_clean = self._session > 0x7F
@@ -506,8 +507,7 @@ class Journal:
         title = self._title
         pack_into("<I", title, 8, page)
         title[21] = self._newest - self._oldest
-        n = len(title)
-        pack_into("%ds" % n, self._buf, self._start - n, title)
+        pack_into(self._title_form, self._buf, self._start - len(title), title)
         _seal(self._buf, self._before[self._title_cells], self._start)
 
     def _is_begun(self):

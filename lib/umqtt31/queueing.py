@@ -41,6 +41,7 @@ _PUBACK = const(0x40)
 _ENTRY = const(5)
 _TIMEOUT = const(257)
 _FULL = const(261)
+_JOURNAL = const(262)
 _BUSY = const(263)
 _DROPPING = const(2)  # busy inside on_drop
 _ORDERED = const(3)  # busy inside publish()
@@ -239,7 +240,7 @@ def extend(base):
         def _tell_drop(self, at, packet_id, reason):
             # Nothing else is published or given up meanwhile.
             self._ages.pop(packet_id, 0)
-            if not self._ring[at + _ENTRY] & 6:
+            if reason != _JOURNAL and not self._ring[at + _ENTRY] & 6:
                 packet_id = 0
             busy = self._is_busy
             self._is_busy = _DROPPING
@@ -272,9 +273,11 @@ def extend(base):
 
         def _expire(self):
             # Give up what waits and is too old -> was there any?
-            passed = self._passed()
-            if passed < self._least or self._is_busy > 1:
+            if self._passed() < self._least or self._is_busy > 1:
                 return False
+            return self._give_up_old(self._passed())
+
+        def _give_up_old(self, passed):
             self._seen = ticks_ms()
             ages = self._ages
             self._least = 0
@@ -323,11 +326,9 @@ def _is_any(client, at, topic):
 
 def _has_topic(client, at, topic):
     ring = client._ring
-    at += _ENTRY + 1
-    while ring[at] & 128:
-        at += 1
-    n = ring[at + 1] << 8 | ring[at + 2]
-    return n == len(topic) and ring.find(topic, at + 3, at + 3 + n) > 0
+    at += 9 + (ring[at + 6] >> 7)  # behind one or two bytes of length
+    n = ring[at - 2] << 8 | ring[at - 1]
+    return n == len(topic) and ring.find(topic, at, at + n) > 0
 
 
 def _is_old(client, at, topic):

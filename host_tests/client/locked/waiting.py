@@ -3,10 +3,9 @@
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from micropython import heap_lock, heap_unlock
 from umqtt31 import FULL, TIMEOUT
 
 
@@ -100,9 +99,9 @@ def test_stored_qos_0():
         poll_all(client)
     finally:
         heap_unlock()
-    one = wire.publish(TOPIC, PAYLOAD)
-    said = wire.properties(message_expiry=9) if b.client.level == 5 else b""
-    b.expect(one, wire.publish(TOPIC, PAYLOAD, properties=said), one)
+    said = wire.properties(message_expiry=9) if client.level == 5 else b""
+    plain = wire.publish(TOPIC, PAYLOAD)
+    b.expect(plain, wire.publish(TOPIC, PAYLOAD, properties=said), plain)
 
 
 def test_any_number_of_places():

@@ -22,7 +22,7 @@ def test_c2b_age_is_where_it_belongs_in_messages_of_any_length():
     for topic in (b"t", b"t" * 130, b"t" * 300):
         for size in (1, 100, 300):
             d = Dialogue(
-                is_connected=False, buffer_size=700, queue_bytes=4096, mqueue_store_qos0=True
+                is_connected=False, buffer_size=700, queue_bytes=2000, mqueue_store_qos0=True
             )
             payload = b"x" * size
             d.publish(payload, 1, topic, max_age=10)
