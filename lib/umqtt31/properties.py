@@ -98,7 +98,8 @@ def _value(name, form, value):
         return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
     value = bytes(core.as_bytes(name, value))
     # MQTT-3.3.2-14: a topic to answer to has no wildcards.
-    if form == _TEXT and not is_text(value, 0, len(value)) or (
+    n = len(value)
+    if n > 65535 or form == _TEXT and not is_text(value, 0, n) or (
         name == "response_topic" and (not value or 35 in value or 43 in value)
     ):
         raise ValueError(name + ": not valid")

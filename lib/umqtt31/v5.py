@@ -44,6 +44,7 @@ _PUBACK = const(0x40)
 _OWED = const(0x60)
 _PUBCOMP = const(0x70)
 _AGAIN = const(8)
+_SUBSCRIBE = const(0x82)
 _ENTRY = const(5)
 
 _CLOSED = const(258)
@@ -65,7 +66,7 @@ class Message5(core.Message):
     def __init__(self, client, buf):
         super().__init__(buf)
         self._client = client
-        self._start = 0  # of its properties, which end where the payload begins
+        self._properties = 0  # where they begin; they end where the payload begins
 
     def read(self, first, at, n, is_whole):
         """As Message."""
@@ -74,7 +75,7 @@ class Message5(core.Message):
         if is_whole:
             at = self._payload
             n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
-            self._start = at + codec.width(codec.variable_at(self._buf, at))
+            self._properties = at + codec.width(codec.variable_at(self._buf, at))
             self._payload = n
             self.payload_len += at - n
         if is_right and first & 14 in (2, 4):  # one that was not sent before
@@ -84,10 +85,10 @@ class Message5(core.Message):
     def __getattr__(self, name):
         buf = self._buf
         if name == "properties":
-            return codec.Properties(bytes(buf[self._start : self._payload]))
+            return codec.Properties(bytes(buf[self._properties : self._payload]))
         number = codec.number_of(name)
         if number:
-            return codec.get(buf, self._start, self._payload, number)
+            return codec.get(buf, self._properties, self._payload, number)
         return super().__getattr__(name)
 
     def refuse(self, reason):
@@ -102,7 +103,7 @@ class Message5(core.Message):
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
         `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
-        at = codec.find(self._buf, self._start, self._payload, number)
+        at = codec.find(self._buf, self._properties, self._payload, number)
         return at if at < 0 else self.copy(at + 2, codec.number_at(self._buf, at, 2), target)
 
 
@@ -163,6 +164,7 @@ class MQTTClient(core.MQTTClient):
     """
 
     _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
+    _message_class = Message5
     _most_options = 47
     _request_section = b"\0"
     _extra = 1
@@ -177,7 +179,7 @@ class MQTTClient(core.MQTTClient):
         super().__init__(*args, **options)
         core.check_range("retry_interval at level 5", self._retry_ms // 1000, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
-        self._message = Message5(self, self._rx)
+        self._message = self._message_class(self, self._rx)
         # A refusal has 12 bytes more than another answer.
         self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
@@ -229,7 +231,7 @@ class MQTTClient(core.MQTTClient):
             # A broker of another level refuses by two bytes.
             core._fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
         v5 = self.v5
-        said = self._read(at + 2, at + n, _IN_CONNACK)
+        said = self._said(at + 2, at + n, _IN_CONNACK)
         v5.note(code or v5.reason, said)
         said = said.value
         if code:
@@ -255,7 +257,7 @@ class MQTTClient(core.MQTTClient):
         self._was_clean = False  # that the session is present is what counts
         self._unasked = self._filters
         self._filters = ()
-        super()._on_connack(flags << 8)
+        self._on_connack(flags << 8)
         self._filters = self._unasked
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
@@ -263,7 +265,7 @@ class MQTTClient(core.MQTTClient):
             self._unasked = ()
         self._ask_next()
 
-    def _read(self, at, end, kind):
+    def _said(self, at, end, kind):
         # -> the properties there, copied.
         if self.check(at, end, kind) != end:
             self._break(_MALFORMED)
@@ -314,7 +316,7 @@ class MQTTClient(core.MQTTClient):
             return super()._handle(first, at, n)
         if kind == 14:
             code = rx[at] if n else 0
-            self.v5.note(code, None, self._read(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
+            self.v5.note(code, None, self._said(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
             core._fail(self, code if code > 127 else _CLOSED)
         if kind >> 2 != 1 and kind & 13 != 9:
             self._break(_PROTOCOL_ERROR)
@@ -524,17 +526,20 @@ class MQTTClient(core.MQTTClient):
 
     def subscribe(self, topic, qos=0, properties=b""):
         """As the core's; the properties hold for all filters of this call."""
-        self._request_section = _block(properties, _TO_SUBSCRIBE)
-        try:
-            return super().subscribe(topic, qos)
-        finally:
-            self._request_section = b"\0"
+        if not isinstance(topic, (list, tuple)):
+            topic = ((topic, qos),)
+        return self._ask(_SUBSCRIBE, (_block(properties, _TO_SUBSCRIBE), topic))
 
     def _make_request(self, first, topics):
-        request = super()._make_request(first, topics)
+        if first == _SUBSCRIBE:
+            self._request_section, topics = topics
+        try:
+            request = super()._make_request(first, topics)
+        finally:
+            self._request_section = b"\0"
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
-        for name, part, _ in request[3] if first < 0x90 else ():
+        for name, part, _ in request[3] if first == _SUBSCRIBE else ():
             options = part[-1]
             # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
             # those who share.
@@ -569,4 +574,4 @@ class MQTTClient(core.MQTTClient):
                 self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
         if n:
-            core._begin_request(self, (self._packet(0x82, body), len(body), bytearray(n)))
+            core._begin_request(self, (self._packet(_SUBSCRIBE, body), len(body), bytearray(n)))
