@@ -194,7 +194,7 @@ class MQTTClient(core.MQTTClient):
 
     def _make_connect(self, clean):
         v5 = self.v5
-        (begin, client_id, user, password), self.keepalive, self._window = self._asked
+        (begin, client_id, user, password), self.keepalive, _ = self._asked
         if not client_id:
             client_id = core.as_text("assigned_client_id", v5.assigned_client_id)
         self._identity = begin, client_id, user, password
@@ -203,7 +203,7 @@ class MQTTClient(core.MQTTClient):
         most = 0xFFFFFFFF
         self._expiry = v5.number("session_expiry", most, 0 if clean else most)
         most_in = v5.number("receive_maximum", 65535)
-        # mosquitto 2.0 sends more at QoS 2, so unless it is set there may be as many as at level 4.
+        # Unless it is set there may be as many as at level 4: mosquitto 2.0 sends more at QoS 2.
         self._most_in = most_in or self._places
         size = v5.number("maximum_packet_size", most, self.buffer_size)
         said = pack(
@@ -214,12 +214,6 @@ class MQTTClient(core.MQTTClient):
         )  # fmt: skip
         self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
         self._will_section = _block(v5.will_properties, _TO_WILL)
-        # PUBRELs that went out before their turn, see _on_accept().
-        at = self._head
-        while at != self._tail:
-            if self._ring[at] == _PUBCOMP:
-                self._ring[at] |= _AGAIN
-            at = core._after(self, at)
         return super()._make_connect(clean)
 
     def _on_accept(self, first, at, n):
@@ -229,7 +223,7 @@ class MQTTClient(core.MQTTClient):
         self._fault = _PROTOCOL_ERROR
         if first != 0x20 or n < 3:
             # A broker of another level refuses by two bytes.
-            core._fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
+            core._fail(self, first == 0x20 and n == 2 and code or _PROTOCOL)
         v5 = self.v5
         said = self._said(at + 2, at + n, _IN_CONNACK)
         v5.note(code or v5.reason, said)
@@ -238,8 +232,8 @@ class MQTTClient(core.MQTTClient):
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
             n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
             core._fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
-        self._window = min(self._window, said(_RECEIVE_MAXIMUM) or 65535)
-        self._most_bytes = min(65535, said(_MAXIMUM_PACKET_SIZE) or 65535)
+        self._window = min(self._asked[2], said(_RECEIVE_MAXIMUM) or 65535)
+        self._most_bytes = said(_MAXIMUM_PACKET_SIZE) or 65535
         n = said(_MAXIMUM_QOS)
         self._denied = (0 if n is None else 6 - 2 * n) | (said(_RETAIN_AVAILABLE) == 0)
         n = said(_SERVER_KEEP_ALIVE)
@@ -252,7 +246,7 @@ class MQTTClient(core.MQTTClient):
 
             self._shorten = shorten
             self._buf = bytearray(2 * self.buffer_size + 9)
-        if flags and self._window < self.inflight:
+        if flags:
             self._release_early()
         self._was_clean = False  # that the session is present is what counts
         self._unasked = self._filters
@@ -275,13 +269,18 @@ class MQTTClient(core.MQTTClient):
     def _release_early(self):
         # MQTT-3.3.4-8: no PUBREL waits for the window.
         core._drop(self)
-        first = self._head
-        for _ in range(self.inflight):
+        first = at = self._head
+        ring = self._ring
+        while at != self._tail:  # what went out early on the connection before
+            if ring[at] == _PUBCOMP:
+                ring[at] |= _AGAIN
+            at = core._after(self, at)
+        for _ in range(self.inflight if self._window < self.inflight else 0):
             at = core._next_entry(self)
             if at < 0:
                 break
             self._next = after = core._after(self, at)
-            if self._ring[at] >= _OWED and self._acks_n < 132:
+            if ring[at] >= _OWED and self._acks_n < 132:
                 self._again -= 1
                 core._release_one(self, at)
                 if at == first:
@@ -484,6 +483,10 @@ class MQTTClient(core.MQTTClient):
             self._left = end - at
             self._wake = self._now
         return size
+
+    def close(self):
+        """As a stream, if that message fails before it is written."""
+        self._socket.close()
 
     def _refusal(self, at):
         # -> the reason why the broker does not take the entry there, 0 if it does.
