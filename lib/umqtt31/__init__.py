@@ -716,7 +716,7 @@ def _check(client, topic):
             most = 256
         if byte > most:
             most = byte
-    if most > 255 or not 0 < _len(name) < 32768:
+    if most > 255 or not name:
         raise _complaint("topic", name)
     if most > 127:
         as_text("topic", name)
@@ -1627,9 +1627,12 @@ class MQTTError(OSError):
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
     def __str__(self):
-        from .errors import text_of
+        try:
+            from .errors import text_of
 
-        return text_of(self, *self._about)
+            return text_of(self, *self._about)
+        except MemoryError:
+            return "error %d" % self.code
 
     __repr__ = __str__  # what MicroPython shows in a traceback
 
@@ -1685,7 +1688,7 @@ def as_text(name, value):
 def _as_filter(topic):
     # `topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER
     topic = as_text("topic", topic)
-    is_wrong = not topic or _len(topic) > 65535 or b"#/" in topic
+    is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
         if _len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
@@ -1803,7 +1806,7 @@ class Message:
         end = at + self.topic_len
         pattern = as_bytes("filter", pattern)
         # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-        if buf[at] == 36 and pattern[0] != 36:
+        if buf[at] == 36 and (not pattern or pattern[0] != 36):
             return False
         for char in pattern:
             if char == 35:

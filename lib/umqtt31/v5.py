@@ -251,8 +251,10 @@ class MQTTClient(core.MQTTClient):
         self._was_clean = False  # that the session is present is what counts
         self._unasked = self._filters
         self._filters = ()
-        self._on_connack(flags << 8)
-        self._filters = self._unasked
+        try:
+            self._on_connack(flags << 8)
+        finally:
+            self._filters = self._unasked
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
         if self._is_told:
