@@ -1853,6 +1853,16 @@ class Message:
 #   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
 #   _commit(): the store's commit(), or its sync().
 #
+# v5: it has methods of the names _handle(), _make_connect(), _make_request() and _all_filters(),
+# a Message of its own, whose `qos` is 0 once a handler refused it, _may_go, and:
+#
+#   _levels: begin of CONNECT, longest client id and retry_interval, by level.
+#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; write them to
+#       `n` of the entry at `at`, or raise an MQTTError.
+#   _connect_section, _will_section, _request_section: properties behind their length.
+#   _goodbye: DISCONNECT.  _farewell(code): an error is about to close the connection.
+#   _most_options: largest options of a filter.
+#
 # Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
