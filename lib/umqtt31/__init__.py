@@ -306,6 +306,13 @@ class MQTTClient:
             _tell(self)
         raise MQTTError(code)
 
+    def _error_of(self, cause):
+        # -> the MQTTError for a code, or for what the stream raised.
+        place = self._address, self.level, self._is_present is None
+        if isinstance(cause, int):
+            return MQTTError(cause, None, place if place[2] else None)
+        return MQTTError(_NETWORK, cause, place)
+
     # --- messages in ------------------------------------------------------------------------
 
     def poll(self, timeout_ms=0):
@@ -1152,15 +1159,7 @@ def _fail(client, code):
 
 def _tell(client):
     # Raise what closed the connection.
-    raise _error_of(client, client._error or _CLOSED)
-
-
-def _error_of(client, cause):
-    # -> the MQTTError for a code, or for what the stream raised.
-    place = client._address, client.level, client._is_present is None
-    if isinstance(cause, int):
-        return MQTTError(cause, None, place if place[2] else None)
-    return MQTTError(_NETWORK, cause, place)
+    raise client._error_of(client._error or _CLOSED)
 
 
 def _close(client):
@@ -1573,7 +1572,7 @@ def _begin(client, clean, packet, stream):
     except _STREAM_ERRORS as error:
         if isinstance(error, MQTTError):
             raise
-        raise _error_of(client, error)
+        raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
     client._is_renewed = not clean
