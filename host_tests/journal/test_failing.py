@@ -103,7 +103,7 @@ def test_commit_when_flash_fails_then_is_still_due():
     flash = Flash(16)
     journal = opened(flash, group_commit=True)
     put(journal, 0, 1)
-    journal.hold(5)
+    journal.hold_id(5)
     flash.fail_at(0, 100)  # more often than these calls try
     for _ in range(3):
         with pytest.raises(MQTTError):
@@ -124,13 +124,13 @@ def test_log_behind_blocks_that_could_not_be_read_back_is_the_newest():
         raise OSError(5)
 
     flash.watch_read = fail
-    journal.hold(5)
+    journal.hold_id(5)
     for _ in range(3):
         with pytest.raises(MQTTError):
             journal.commit()
     flash.watch_read = None
     journal.commit()
-    journal.release(5)
+    journal.release_id(5)
     journal.remove(0)
     put(journal, 0, 2)
     found = recovered(opened(flash))
@@ -170,11 +170,11 @@ def test_held_ids_by_the_thousand_survive_and_cost_no_room():
     flash = Flash(8)
     journal = opened(flash, held_slots=65535)
     for packet_id in range(1, 3001):
-        journal.hold(packet_id)
+        journal.hold_id(packet_id)
         if packet_id % 20 == 0:
             journal.commit()
     for packet_id in range(1, 3001, 2000):
-        journal.release(packet_id)
+        journal.release_id(packet_id)
     journal.sync()
     found = recovered(opened(flash, held_slots=65535))
     assert found.held == [*range(2, 2001), *range(2002, 3001)]
@@ -185,7 +185,7 @@ def test_session_and_level_are_recorded():
     flash = Flash(8)
     journal = opened(flash)
     put(journal, 0, 1, sent=True)
-    journal.hold(3)
+    journal.hold_id(3)
     journal.renew(True)
     journal.commit()
     operations = flash.operations

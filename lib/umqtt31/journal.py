@@ -494,13 +494,9 @@ class Journal:
     def _give_up_page(self):
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
-        place = self._newest % self._blocks
         is_new = self._good != self._newest
-        if self._failures > 1 or is_new and self._bad[place]:
-            self._failures = 0
+        if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
             self._at = self._cells
-            if is_new:
-                self._bad[place] = 1
 
     def _entitle(self, page):
         # The title stands in front of the group, and is programmed with it.
@@ -513,6 +509,8 @@ class Journal:
     def _is_begun(self):
         # Go on to the next block -> is it erased?
         block = self._newest + 1
+        if self._good < self._newest:
+            self._bad[self._newest % self._blocks] = 1  # it took nothing
         if (
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
@@ -524,10 +522,8 @@ class Journal:
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
-                place = block % self._blocks
-                if self._failures > 2 or self._bad[place]:
+                if self._failures > 2 or self._bad[block % self._blocks]:
                     self._failures = 0
-                    self._bad[place] = 1
                     self._newest = self._ready = block
                     self._at = self._cells
                 return False
@@ -546,11 +542,10 @@ class Journal:
         return n
 
     def _is_short(self):
-        # Two for copies, and as long as there is room one for the next that goes bad; one where
+        # Two for copies, and as long as there is room two for those that go bad next; one where
         # more is kept than bad blocks leave room for.
-        left = self._capacity() - self._used
-        spare = self._spare() - 2 - (left >= self._room) + (left < 0)
-        return spare < 0 and self._oldest < self._good
+        left = (self._capacity() - self._used) // self._room
+        return self._spare() < max(1, min(4, 2 + left)) and self._oldest < self._good
 
     def _prepare(self):
         # Bring the room for what comes, step by step.
