@@ -391,7 +391,12 @@ class Journal:
     def _empty(self):
         # _buf is needed for what is read.
         self.commit()
+        self._take_back()
+
+    def _take_back(self):
+        # What was appended since is to be appended again.
         self._fill = self._first
+        self._is_due = False
         for k in range(self._taken):
             if self._states[k] == 1:
                 self._states[k] = 0
@@ -575,6 +580,7 @@ class Journal:
             self.commit()
         except BaseException:
             self._listed = listed
+            self._take_back()
             raise
 
     def _reclaim(self):
@@ -597,6 +603,7 @@ class Journal:
                     self._oldest = block
                     raise
         finally:
+            self._take_back()
             self._is_busy = False
 
     def _copy_block(self, block):
