@@ -373,7 +373,7 @@ class Journal:
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
-            if self._at + self._most + self._page_cells > self._cells and self._is_short():
+            if self._is_short():
                 self._empty()
                 self._reclaim()
             elif self._newest - self._listed >= self._blocks - 3:
@@ -414,6 +414,8 @@ class Journal:
     def _program(self, number=-1, kept=1):
         # Make the group durable; if it raises, it is as it was.  `number`: of the first message
         # of a copy; `kept`: cells that stay free at the end of a block.
+        if self._at + self._most + self._page_cells > self._cells and not self._is_busy:
+            self._rescue()
         fill = self._fill
         if number < 0 and self._told != self._oldest and fill + _NOTE <= self._full:
             self._append(_OLDEST, self._oldest)
@@ -435,6 +437,21 @@ class Journal:
             self._base = self._end
             self._drop()
         self._keep_state()
+
+    def _rescue(self):
+        # Blocks failed since the group was begun.  This is so seldom that it may allocate.
+        fill = self._fill
+        is_due = self._is_due
+        for _ in range(self._blocks):
+            if self._spare() > 1 or not self._is_short():
+                break
+            records = bytes(self._buf[self._first : fill])
+            try:
+                self._reclaim()
+            finally:
+                self._buf[self._first : fill] = records
+                self._fill = fill
+                self._is_due = is_due
 
     def _keep_state(self):
         # What is durable now, for the title of the next block.
