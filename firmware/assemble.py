@@ -67,7 +67,11 @@ def _build(config, board):
 
 def make_client(config, store):
     """The client that the settings ask for; it opens the store.  ValueError, MQTTError."""
-    return MQTTClient(
+    level = config["level"]
+    make = MQTTClient
+    if level == 5:
+        from umqtt31.v5 import MQTTClient as make
+    return make(
         config["client_id"],
         config["server"],
         config["port"],
@@ -75,13 +79,12 @@ def make_client(config, store):
         config["password"] or None,
         config["keepalive"],
         _ssl(config),
-        level=config["level"],
+        level=level,
         buffer_size=config["buffer_size"],
         store=store,
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
         max_awaiting_rel=_MAX_AWAITING_REL,
-        max_subscriptions=3,
         connect_timeout=_CONNECT_TIMEOUT_S,
     )
 

@@ -32,7 +32,7 @@ def _run(board):
         board.halt()
         return
     # The texts of errors; else the first error loads them, into a heap in use.
-    import umqtt31.codes  # noqa: F401
+    import umqtt31.errors  # noqa: F401
 
     sleep_ms = node.run()
     print("report", json.dumps(node.report()))

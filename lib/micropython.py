@@ -2,9 +2,10 @@
 
 It stands in for the module `micropython`, which the library imports first, and is never
 copied to a board: there the port's own is found before it.  It adds the `ticks` functions,
-`sleep_ms`, and the stream methods of sockets; what is there already, such as a test's own, stays.
+`sleep_ms`, `asyncio.sleep_ms`, and the stream methods of sockets; what is there already, such as a test's own, stays.
 """
 
+import asyncio
 import io
 import socket
 import struct
@@ -83,7 +84,12 @@ def _write(sock, buf, at=0, n=None):
         return None
 
 
+async def _sleep_ms(ms):
+    await asyncio.sleep(ms / 1000)
+
+
 for _owner, _name, _function in (
+    (asyncio, "sleep_ms", _sleep_ms),
     (time, "ticks_ms", _ticks_ms),
     (time, "ticks_add", _ticks_add),
     (time, "ticks_diff", _ticks_diff),

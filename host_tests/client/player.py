@@ -35,8 +35,9 @@ class Script:
             rows = _rows(lines[0][1])
             lines = lines[1:]
         hears_drops = any(" dropped " in " " + line for _, line in lines)
+        has_ages = any("max_age" in line for _, line in lines)
         for row in rows:
-            player = Player(level, hears_drops)
+            player = Player(level, hears_drops, has_ages)
             for number, line in lines:
                 for step in _filled(line, row).split(" / "):
                     self._play_step(player, number, step.strip())
@@ -196,8 +197,9 @@ def _publish(alone, named):
 class Player:
     """The client of a script that is being played, and what of it no step named yet."""
 
-    def __init__(self, level, hears_drops):
+    def __init__(self, level, hears_drops, has_ages):
         self.level = level
+        self.has_ages = has_ages
         self.hears_drops = hears_drops
         self.flash = FailingFlash()
         self.options = {}
@@ -231,6 +233,8 @@ class Player:
             self._all_said()
         words = step.split()[1:] if step.startswith("with") else []
         alone, self.options = _arguments(words)
+        if self.has_ages:
+            self.options.setdefault("overflow", "refuse")  # of `queueing`
         self.flash = FailingFlash()
         assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
         self.has_journal = "journal" in alone

@@ -247,8 +247,8 @@ class Watched(Taking):
 
 
 @cache
-def _watched(base: type) -> type:
-    return type("Client", (Watched, base), {})
+def _watched(level: int, named: frozenset[str]) -> type:
+    return type("Client", (Watched, class_for(level, dict.fromkeys(named))), {})
 
 
 class Device:
@@ -330,8 +330,9 @@ class Device:
         rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
         rules.record.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
-        base = class_for(options.get("level", 3), options)
-        return _watched(base)(self._world, client_id, "broker", **options)
+        named = frozenset(options) & {"overflow", "mqueue_store_qos0", "ordered"}
+        make = _watched(options.get("level", 3), named)
+        return make(self._world, client_id, "broker", **options)
 
     def connect(self, client: MQTTClient, clean_session: bool = False) -> bool:
         """Connect through the simulated network -> connected?"""

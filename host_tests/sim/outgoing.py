@@ -22,7 +22,7 @@ class Flow:
         "may_be_sent", "is_sent", "link", "has_pubrec", "may_have_pubrec",
         "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
         "life", "expires_ms", "pubrec_number", "was_sent",
-        "pubrec_link", "is_in_doubt", "was_chosen",
+        "pubrec_link", "pubrecs", "is_in_doubt", "was_chosen",
         "done_at", "age", "refusal",
     )  # fmt: skip
 
@@ -43,6 +43,7 @@ class Flow:
         self.has_pubrec = False  # the client has read it
         self.may_have_pubrec = False  # it had, before a reset
         self.is_pubrec_new = False  # and has not answered it yet
+        self.pubrecs = 0  # read on pubrec_link and not answered each by a PUBREL
         self.pubrec_link: Link | None = None  # where it was read
         self.pubrec_number = 0  # in the order in which the PUBRECs to be answered were read
         self.is_released = False  # PUBREL went out
@@ -462,6 +463,7 @@ class Outgoing:
         if self._record.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
             self._record.fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
         self._check_pubrel(flow, link, packet[0] & 8)
+        flow.pubrecs = max(0, flow.pubrecs - 1)
         self.newest_write.append(flow)
         flow.is_in_doubt = False
         flow.has_pubrec = flow.is_released = True
@@ -485,6 +487,8 @@ class Outgoing:
         if record.level > 3:
             self._check_pubrec_order(flow)
             return
+        if not flow.is_pubrec_new and flow.pubrecs and flow.pubrec_link is link:
+            return  # its PUBREC came twice, and each may be answered
         number = flow.number
         notes = link.notes
         cursor = notes.rel_cursor if number > notes.rel_cursor else -1
@@ -542,6 +546,7 @@ class Outgoing:
                 if not flow.is_pubrec_new:  # else it came again, before its PUBREL
                     flow.pubrec_number = self._pubrecs
                 flow.has_pubrec = flow.is_pubrec_new = True
+                flow.pubrecs = 1 + (flow.pubrecs if flow.pubrec_link is link else 0)
                 flow.pubrec_link = link
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
             flow.done_life = self._record.life

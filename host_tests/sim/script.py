@@ -163,7 +163,7 @@ class Program:
         options: dict[str, Any] = {
             "max_awaiting_rel": s.held,
             "mqueue_store_qos0": s.keep_qos0,
-            "overflow": s.overflow != "refuse" and s.overflow,
+            "overflow": (s.age or s.overflow != "refuse") and s.overflow,
             "ordered": s.ordered,
         }
         # A client without options is the core's.

@@ -23,7 +23,7 @@ class _Durable(KeepingStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.open(b"", 3, 0, _ANY_NUMBER, None, (), 0)
+        self.slots = _ANY_NUMBER
 
     def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
         return bool(super().put(ring, at, n, is_online, False))
@@ -65,14 +65,14 @@ class SurvivingStore:
         self.is_deferred = is_deferred
 
     def open(
-        self, client_id: bytes, level: int, buffer_size: int, most: int, *hold: Any
+        self, client_id: bytes, level: int, buffer_size: int, most: int, *more: Any
     ) -> tuple[int, int, int, bool]:
         self._most = most
         self._is_due = False
         self._now = self._medium.durable.copied()
         self._on_flash = len(self._now.kept)
         said: tuple[int, int, int, bool] = self._now.open(
-            client_id, level, buffer_size, most, *hold
+            client_id, level, buffer_size, most, *more
         )
         return said
 
@@ -127,9 +127,7 @@ class SurvivingStore:
         if self._is_due:
             self._force()
 
-    def tidy(self) -> None:
-        if self._is_due:
-            self.commit()
+    tidy = commit
 
     def sync(self) -> None:
         self._step()

@@ -12,4 +12,4 @@ from host_tests.tls.steps import client_on
 
 with open(sys.argv[1]) as file:
     port, ssl = json.load(file)
-locked_rounds.play(client_on(port, ssl, max_inflight=10, max_awaiting_rel=20))
+locked_rounds.play(client_on(port, ssl, max_inflight=10, queue_bytes=4096, max_awaiting_rel=20))

@@ -10,24 +10,17 @@ import select
 import sys
 import time
 
-from host_tests.client.dialogue import clocked_modules, modules_with
+from host_tests.client.dialogue import modules_with, turn
 from host_tests.standin import packets
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import NETWORK, MQTTClient, MQTTError  # isort: skip - with the stand-ins for a computer
+import socket
+
+import tls
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.simple import MQTTClient as SimpleClient
 from umqtt31.tls import context_of, text_of, wrap
-from umqtt31.transport import broken
-
-if sys.implementation.name == "cpython":
-    import ssl as tls
-
-    from umqtt31.cpython import socket
-else:
-    import socket
-
-    import tls
 
 _MOST_MS = 20000
 _CONNECT = packets.connect(b"tls")
@@ -130,10 +123,10 @@ def _refusals(port, server, ssl):
     try:
         client.connect()
     except MQTTError as error:
-        found.append([error.code, error.errno, text_in(error)])
+        found.append([error.code, error.errno, str(error)])
     until(lambda: client.reconnect() or client.last_error)
     error = client.last_error
-    found.append([error.code, error.errno, text_in(error)])
+    found.append([error.code, error.errno, str(error)])
     client.disconnect()
     return found
 
@@ -141,21 +134,13 @@ def _refusals(port, server, ssl):
 def silence(port, ssl):
     """Nothing answers, so the clock may be turned -> (code, seconds waited)."""
     clock = Clock()
-    modules = clocked_modules()
+    turn(clock)
     try:
-        for module in modules:
-            module.time = clock
         client_on(port, ssl, connect_timeout=3)
     except MQTTError as error:
         return error.code, clock.now_ms // 1000
     finally:
-        for module in modules:
-            module.time = time
-
-
-def text_in(error):
-    """The words of an MQTTError."""
-    return [one for one in error.args if isinstance(one, str)][0]
+        turn(time)
 
 
 def messages(port, ssl, length):
@@ -236,8 +221,6 @@ def waiting(port, ssl, count):
 def unchecked(port):
     """A context of the program's own, which checks nothing -> CONNACK."""
     context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
-    if sys.implementation.name == "cpython":
-        context.check_hostname = False
     context.verify_mode = tls.CERT_NONE
     stream = open_stream(port, "localhost", context_of(context))[0]
     answer = shake(stream)
@@ -247,12 +230,13 @@ def unchecked(port):
 
 def text_of_loss(number):
     """-> what a connection in use is lost for, when its stream raises this number."""
-    return str(broken(OSError(number), ("localhost", 8883, True), False))
+    lost = MQTTError(NETWORK, OSError(number), (("localhost", 8883, True), 4, False))
+    return str(lost)
 
 
 def text_of_number(number):
-    """What is said of the OSError with this number."""
-    return text_of(OSError(number), "localhost")
+    """What is said of the OSError with this number behind the handshake."""
+    return text_of(OSError(number), None)
 
 
 def closes_after(port, server, ssl):

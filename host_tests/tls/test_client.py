@@ -11,12 +11,14 @@ from umqtt31 import NETWORK, TIMEOUT, MQTTClient
 
 SERVER = "127.0.0.1"
 WRONG_SERVERS = [one for one in SERVERS if isinstance(one[2], str)]
+GONE = (None, 32, 104)  # an alert, or what a socket says whose peer did not wait for us
 WRONG_CLIENTS = [one for one in CLIENTS if isinstance(one[2], str)]
 
 
-def check(found, text, number=None):
-    """Both calls failed in the same way, and say `text`; `number` is the system's."""
-    assert [(code, errno) for code, errno, _ in found] == [(NETWORK, number)] * 2
+def check(found, text, *numbers):
+    """Both calls failed in the same way, and say `text`; `numbers` may be the system's."""
+    assert [code for code, _, _ in found] == [NETWORK] * 2
+    assert {errno for _, errno, _ in found} <= set(numbers or [None])
     for _, _, said in found:
         assert text.replace("localhost", SERVER) in said
 
@@ -42,7 +44,7 @@ def test_refused_certificate_of_ours_is_an_mqtt_error(run, brokers, certificates
     port = brokers.port("server", is_strict=True)
     cases = [[port, SERVER, certificates.ssl(cert, key)] for cert, key, _ in WRONG_CLIENTS]
     for found in run("refusals", cases):
-        check(found, REFUSED)
+        check(found, REFUSED, *GONE)
 
 
 def test_peer_without_tls_or_without_a_broker_is_an_mqtt_error(run, certificates):
@@ -50,7 +52,7 @@ def test_peer_without_tls_or_without_a_broker_is_an_mqtt_error(run, certificates
     with Mosquitto() as broker:
         cases = [[broker.port, SERVER, ssl], [free_port(), SERVER, ssl]]
         without_tls, nobody = run("refusals", cases)
-    check(without_tls, REFUSED)
+    check(without_tls, REFUSED, *GONE)
     check(nobody, "[Errno 111] ", 111)
 
 

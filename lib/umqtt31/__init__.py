@@ -97,10 +97,6 @@ _bytes = bytes
 _int = int
 _PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
-# By level: how CONNECT begins, the longest client id, seconds until what is not answered is
-# sent again.
-LEVELS = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
-
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
 _CONNECTING = b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80"
@@ -125,10 +121,16 @@ class MQTTClient:
     on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
     last_error = None  # why reconnect() has failed so far: an MQTTError
     _will = _opener = None  # seldom set, so that a client needs a smaller table
-    # Properties behind their length, and what is added to CONNECT and said at the end.
+    # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
+    # sent again.
+    _levels = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
+    # Of level 5: properties behind their length; bytes of those of a PUBLISH.
     _request_section = _connect_section = _will_section = b""
+    _extra = 0
     _goodbye = b"\xe0\0"
+    _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
+    _most_acks = 132  # bytes of answers that may wait while packets are handled
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
 
     def __init__(
@@ -156,8 +158,9 @@ class MQTTClient:
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
-        check_range("level", level, 3, _len(LEVELS) + 2)
-        begin, longest, retry = LEVELS[level]
+        levels = self._levels
+        check_range("level", level, min(levels), max(levels))
+        begin, longest, retry = levels[level]
         client_id = as_text("client_id", client_id)
         if retry_interval is None:
             retry_interval = retry
@@ -167,7 +170,7 @@ class MQTTClient:
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
-            ("queue_bytes", queue_bytes, 0, 1 << 28),
+            ("queue_bytes", queue_bytes, 0, 1 << 18),
             ("max_inflight", max_inflight, 1, 32767),
             ("max_mqueue_len", max_mqueue_len, 0, 32767),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
@@ -201,26 +204,25 @@ class MQTTClient:
         self._width = "%ds" % buffer_size
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
-        self._size = self._limit = queue_bytes + buffer_size + n + _ENTRY
+        self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = 0
+        self._head = self._next = self._tail = self._limit = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
         self._window = max_inflight
         self._most_queued = max_mqueue_len
-        self._section = b""  # properties of a PUBLISH, behind their length
         self._valid = self  # the topic that was found valid last
         # The broker may hold ids that an earlier life used, and a reset forgot.
         self._id = random.getrandbits(16) % 65535
-        self._acks = self._out = bytearray(b"\0\2\0\0" * 34)
+        self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
         # What comes.
         self._rx = bytearray(buffer_size + 5 + _PIECE)
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least
+        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
         self._skip = 0  # bytes still to come of a packet that is larger than the buffer
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
@@ -243,6 +245,7 @@ class MQTTClient:
         self._store = store
         if store is not None:
             self._recover(store, max_inflight + max_mqueue_len)
+            self._commit = store.commit
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
@@ -259,6 +262,8 @@ class MQTTClient:
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
+        if self._old:
+            self._limit = 0
         if packet_id:
             self._id = packet_id
 
@@ -338,11 +343,10 @@ class MQTTClient:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
             self._on_connack(number)
-        elif n == 2 and number and _PUBACK <= first < 0x80:
-            if first & 0xF0 == 0x60:
-                _on_pubrel(self, number)
-            else:
-                _on_ack(self, first & 0xF0, number)
+        elif n == 2 and number and first in b"\x40\x50\x70":
+            _on_ack(self, first, number)
+        elif n == 2 and number and first & 0xF0 == 0x60:
+            _on_pubrel(self, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2, n - 2)
         elif first & 0xF0 == 0xD0 and not n:
@@ -360,7 +364,11 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first or _has_next(self):
+            if self._left or self._acks_n or self._first:
+                return 0
+            if self._start != self._end and not self._lacks:
+                return 0  # a whole packet
+            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -372,7 +380,7 @@ class MQTTClient:
         if not self.is_connected:
             raise MQTTError(_CLOSED)
         _push(self, ticks_ms())
-        if not self._first:
+        if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
@@ -431,7 +439,6 @@ class MQTTClient:
                             self._fails += 1
                     pause_ms = ticks_diff(self._try_at, now)
                     if pause_ms <= 0:
-                        self._try_at = None
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
@@ -492,21 +499,31 @@ class MQTTClient:
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
 
-    def give_up(self, at, reason):
-        """The entry at `at`, which is to go out, is given up: count and tell it."""
+    def give_up(self, at, reason, is_waiting=False):
+        """The entry at `at` is given up, the next that is to go out or one that waits: count and
+        tell it."""
         ring = self._ring
         packet_id = _id_of(self, at)
-        ring[at] = 0
-        if self._again:
+        if self._store and ring[at] != _PUBLISH:
+            self._store.note(_PUBACK, packet_id)
+        if is_waiting or not self._again:
+            self.queued -= 1
+        else:
             self._again -= 1
             self.inflight -= 1
-        else:
-            self.queued -= 1
-        if self._store:
-            self._store.note(_PUBACK, packet_id)
+        ring[at] = 0
         self.stats.dropped += 1
+        self._tell_drop(at, packet_id, reason)
+
+    def _tell_drop(self, at, packet_id, reason):
         if self.on_drop:
             self.on_drop(packet_id, reason)
+
+    def look_up(self, server, port):
+        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        import socket
+
+        return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
 
     def _open(self):
         # Start to connect by TCP, waiting for nothing but the name look-up.
@@ -515,7 +532,7 @@ class MQTTClient:
         server, port, ssl = self._address
         if not server or not isinstance(server, (_str, bytes)):
             raise TypeError("server must be a host name or an address")
-        family, kind, proto, _, address = socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
+        family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
         try:
             sock.setblocking(False)
@@ -616,7 +633,7 @@ class MQTTClient:
         """Unsubscribe from a filter or a list of filters; waits for the answer."""
         if not isinstance(topic, (list, tuple)):
             topic = (topic,)
-        self._ask(_UNSUBSCRIBE, topic)
+        return self._ask(_UNSUBSCRIBE, topic)
 
     def _ask(self, first, topics):
         # Send a request, and wait for its answer.
@@ -642,7 +659,7 @@ class MQTTClient:
     def _make_request(self, first, topics):
         # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
         pairs = []
-        body = self._request_section
+        section = body = self._request_section
         for name in topics:
             part = b""
             if first == _SUBSCRIBE:
@@ -654,7 +671,7 @@ class MQTTClient:
                 part = bytes((qos,))
             name = _as_filter(name)
             part = string(name) + part
-            pairs.append((name, part))
+            pairs.append((name, part, section))
             body += part
         if not pairs:
             raise ValueError("topic: no filter given")
@@ -680,13 +697,11 @@ class MQTTClient:
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
         whole, _, codes, pairs = request
-        if whole[0] & 0x20:
-            return None
-        if max(codes) > 2:
+        if codes and max(codes) > 2:
             names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
-        return list(codes)
+        return None if whole[0] & 0x20 else list(codes)
 
 
 # What the methods of MQTTClient do.  A function is found in half of the time of a method.
@@ -701,7 +716,7 @@ def _check(client, topic):
             most = 256
         if byte > most:
             most = byte
-    if most > 255 or not 0 < _len(name) < 32768:
+    if most > 255 or not name:
         raise _complaint("topic", name)
     if most > 127:
         as_text("topic", name)
@@ -714,11 +729,9 @@ def _accept(client, topic, msg, retain, qos):
     # error's code.
     heap_unlock()
     topic_len = _len(topic)
-    section = client._section
+    extra = client._extra
     payload_len = _len(msg)
-    n = topic_len + payload_len + 2
-    if section:
-        n += _len(section)
+    n = topic_len + payload_len + extra + 2
     packet_id = 0
     if qos:
         n += 2
@@ -736,12 +749,12 @@ def _accept(client, topic, msg, retain, qos):
             not client.is_connected or client.queued + client.inflight >= client._window
         ):
             return -_FULL
-    elif not client.is_connected:
+    elif not (client.is_connected or client._keep):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind else _place(client, size + _ENTRY)
+        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -753,12 +766,9 @@ def _accept(client, topic, msg, retain, qos):
     pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
     pack_into(client._width, ring, after - payload_len, msg)
     n = after - payload_len
-    if section:
-        n -= _len(section)
-        for state in section:
-            ring[n] = state
-            n += 1
-        n -= _len(section)
+    if extra:
+        n -= extra
+        client._add(at, n)
     if qos:
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
@@ -782,12 +792,14 @@ def _accept(client, topic, msg, retain, qos):
 def _send(client, at, after, packet_id):
     # Have the new entry there written, at once if nothing precedes it -> as _accept().
     ring = client._ring
-    if client.is_connected and (client._acks_n or client._left or client._first):
-        _pump(client, ticks_ms())  # these come first
-    is_next = client.is_connected and not client._left
     if packet_id:
         client.queued += 1
         client._tail = after
+    is_next = client.is_connected
+    if is_next and (client._acks_n or client._left or client._first):
+        _pump(client, ticks_ms())  # these come first, and behind them what is new
+        is_next = not (packet_id or client._left)
+    if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
         # The fast way of what _load() and _pump() do.
@@ -796,8 +808,10 @@ def _send(client, at, after, packet_id):
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
         client.inflight += 1
-        if client._store:
-            client._store.commit()
+        if client._commit:
+            client._commit()
+    elif client._keep and (client._again or client.queued or not is_next):
+        return client._keep(at, after)
     elif not is_next:
         return -_FULL
     client.stats.sent += 1
@@ -833,7 +847,7 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = limit
+    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -849,8 +863,11 @@ def _drop(client):
     if client._left:
         return  # one of them may be half written
     at = client._head
-    while at != client._next and not client._ring[at]:
-        at = _after(client, at)
+    while at != client._tail and not client._ring[at]:
+        after = _after(client, at)
+        if at == client._next:
+            client._next = after
+        at = after
         if not at:
             client._wrap = -1
     if at == client._tail:
@@ -865,26 +882,30 @@ def _next_entry(client):
     ring = client._ring
     at = client._next
     while at != client._tail:
-        if ring[at]:
+        if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
             return at
         at = _after(client, at)
     client._next = at
     while client._behind:
-        at = _place(client, client.buffer_size + _ENTRY)
+        at = _bring(client)
         if at < 0:
             break
-        n = client._store.fetch(ring, at)
-        client._behind -= 1
-        if client._behind:
-            client._limit = 0
-        if client._old:
-            client._old -= 1
-        client._tail = at + n
         if ring[at]:
             return at
         client._next = client._tail
         client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
+
+
+def _bring(client):
+    # The oldest entry behind the tail comes into the ring -> where, -1 for nowhere.
+    at = _place(client, client.buffer_size + _ENTRY)
+    if at >= 0:
+        client._tail = at + client._store.fetch(client._ring, at)
+        client._behind -= 1
+        if client._old:
+            client._old -= 1
+    return at
 
 
 def _rewind(client):
@@ -990,11 +1011,12 @@ def _release_one(client, at):
 
 
 def _owe(client, first, packet_id):
-    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP; that 2 bytes follow stands there already.
+    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP.
     # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
     acks = client._acks
     n = client._acks_n
     acks[n] = first
+    acks[n + 1] = 2
     acks[n + 2] = packet_id >> 8
     acks[n + 3] = packet_id & 255
     client._acks_n = n + 4
@@ -1019,9 +1041,9 @@ def _push(client, now):
 
 def _pump(client, now):
     # Write what waits, as far as the stream takes it.
+    if client._commit:
+        client._commit()  # no packet overtakes its record, and publish() may have left one
     while client._left or _load(client, now):
-        if client._store:
-            client._store.commit()  # no packet overtakes its record
         n = client._stream.write(client._out, client._at, client._left)
         if not n:
             client._wake = now  # from now on it has to go on in time
@@ -1061,15 +1083,17 @@ def _load(client, now):
 
 def _has_next(client):
     # Is it the turn of an entry?
-    return client.is_connected and (
-        client._again or client.queued and client.inflight < client._window
+    return (
+        client.is_connected
+        and (client._again or client.queued)
+        and client.inflight - client._again < client._window
     )
 
 
 def _fetch(client, now):
     # It is the next entry's turn.
     at = _next_entry(client)
-    if at < 0:
+    if at < 0 or client._may_go and not client._may_go(at):
         return
     ring = client._ring
     client._next = _after(client, at)
@@ -1119,6 +1143,8 @@ def _lose(client, error):
 
 def _fail(client, code):
     # After an error the stream is always closed.
+    if client.level > 4:
+        client._farewell(code)
     client._error = code  # with the heap locked there is no room, and poll() tells later
     _close(client)
     _tell(client)
@@ -1140,8 +1166,10 @@ def _error_of(client, cause):
 def _close(client):
     # What was half read or half written is gone with the stream.
     stream = client._stream
-    client.is_connected = False
+    client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
+    if client._at and client._is_present is None:
+        client._is_told = False  # there may be a new session, and its CONNACK is lost
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1151,7 +1179,7 @@ def _close(client):
             while at != client._next:
                 if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
-                        client._ring[at] = _OWED
+                        client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
     client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
@@ -1218,7 +1246,7 @@ def _step(client):
 
 def _read(client):
     # Read once -> did anything come (else None), and may there be more?
-    if not client._stream or client._acks_n > 131:
+    if not client._stream or client._acks_n >= client._most_acks:
         return None
     into = client._rx
     have = client._end - client._start
@@ -1251,7 +1279,7 @@ def _take(client):
         return _pass_over(client)
     rx = client._rx
     handled = 0
-    while client._acks_n < 132:
+    while client._acks_n < client._most_acks:
         at = client._start
         pos = at + 2
         client._lacks = 1
@@ -1270,10 +1298,12 @@ def _take(client):
             client._lacks = pos + size - client._end
             break
         client._start = pos + size
+        client._lacks = 0
         handled += 1
         if not client.is_connected:
             client._handle(rx[at], pos, size)
-            break  # connect() calls no handler
+            handled = 64  # connect() calls no handler
+            break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size, True):
                 _fail(client, _PROTOCOL)
@@ -1348,12 +1378,13 @@ def _deliver(client, qos, is_whole):
         if client.on_oversize:
             client.on_oversize(message.topic_len, message.payload_len)
     client._is_busy = False
-    if qos and client._stream:
+    if message.qos:  # 0 if the handler refused it
         if qos == 2:
             _hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
-        _owe(client, qos + 3 << 4, packet_id)
+        if client._stream:  # else the handler closed it
+            _owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
@@ -1478,7 +1509,6 @@ def _tick(client, now):
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        client._is_starved = False
         _fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
@@ -1534,9 +1564,10 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
+    _close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
-    client._error = client._is_present = None
+    client._error = client._is_present = client._try_at = None
     try:
         stream = stream or (client._opener or client._open)()
     except _STREAM_ERRORS as error:
@@ -1580,7 +1611,7 @@ def _renew(client):
     for k in range(1, client._held_end, 3):
         client._held[k] = 0  # the store looks there, too
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_starved = client._is_told = False
+    client._is_told = False
 
 
 class MQTTError(OSError):
@@ -1591,14 +1622,17 @@ class MQTTError(OSError):
         super().__init__(code)
         self.errno = None
         if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0]
+            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
     def __str__(self):
-        from .errors import text_of
+        try:
+            from .errors import text_of
 
-        return text_of(self, *self._about)
+            return text_of(self, *self._about)
+        except MemoryError:
+            return "error %d" % self.code
 
     __repr__ = __str__  # what MicroPython shows in a traceback
 
@@ -1654,7 +1688,7 @@ def as_text(name, value):
 def _as_filter(topic):
     # `topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER
     topic = as_text("topic", topic)
-    is_wrong = not topic or _len(topic) > 65535 or b"#/" in topic
+    is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
         if _len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
@@ -1665,7 +1699,8 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
-    check_range("length", _len(value), 0, 65535)
+    if _len(value) > 65535:
+        raise MQTTError(_TOO_LARGE)
     return _len(value).to_bytes(2, "big") + value
 
 
@@ -1771,7 +1806,7 @@ class Message:
         end = at + self.topic_len
         pattern = as_bytes("filter", pattern)
         # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-        if buf[at] == 36 and pattern[0] != 36:
+        if buf[at] == 36 and (not pattern or pattern[0] != 36):
             return False
         for char in pattern:
             if char == 35:
@@ -1808,6 +1843,17 @@ class Message:
 # --- hooks ----------------------------------------------------------------------------------
 #
 # What options use, and nothing else of the core.
+#
+# queueing: with a method _refuse() it makes room; with give_up(..., is_waiting) it gives up what
+# stands behind what is to go out again; _bring() and _drop() it calls for that.  _tell_drop()
+# tells on_drop.  Attributes:
+#
+#   _keep(at, after) -> 0, or below 0 a code
+#       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
+#   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
+#   _commit(): the store's commit(), or its sync().
+#
+# Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #
 # A store (journal.Journal) has these methods.  An entry is as the theory of operation has it:
 # state, size, packet id, packet.

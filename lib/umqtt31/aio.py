@@ -1,60 +1,41 @@
 """MQTTClient for asyncio: it awaits, keeps itself connected, and hands messages to loops.
 
-Theory of operation.  Two tasks drive the protocol: one reads when the stream has something,
-one looks at the clock twice a second and connects again after a loss.  Both do the same, all
-that is due, in `_turn()`, which never waits.  After each turn `_moved` wakes who waits for
-room or an answer, and they look for themselves.  What needs no waiting is the waiting client's.
+    from umqtt31.aio import MQTTClient              # for level 5: extend(v5.MQTTClient)
 
-A message is copied out of the receive buffer, since while the body of a loop runs,
-acknowledgements have to be read: a publish() in the body waits for them.  It stands in
-`_taken` until its body is done, and is acknowledged then, in the order of arrival.  What
-the broker sends again on the next connection meanwhile is found there by its id.
-
-Only the name look-up of a connection waits for something else than asyncio.
 MQTT 3.1 §4; MQTT 5 §4.3.3 and §4.6.
 """
 
+# Two tasks drive the client: one reads when the stream has something, one looks at the clock
+# twice a second and connects again after a loss.  Both do the same, all that is due, in _turn(),
+# which never waits.  After each turn _moved wakes who waits for room or an answer, and they look
+# for themselves.
+#
+# A message is copied out of the receive buffer, since while the body of a loop runs,
+# acknowledgements have to be read: a publish() in the body waits for them.  It stands in _taken
+# until its body is done, and is acknowledged then, in the order of arrival.  What the broker
+# sends again on the next connection meanwhile is found there by its id; DUP tells it from a new
+# message of a broker that lost its session.  The objects are used again, so that once there are
+# enough of them a message allocates nothing but, in MicroPython, the 16 bytes of a traceback.
+#
+# Only the name look-up of a connection waits for something else than asyncio.
+
+from micropython import const  # isort: skip
+
 import asyncio
-import sys
-import time
+from asyncio import sleep_ms
+from time import ticks_diff, ticks_ms
 
-from micropython import const, heap_lock
+from . import MQTTClient as _Client
+from . import Message, MQTTError, _as_filter, _close, _hold, _owe, _push, _set_of, as_bytes
 
-from . import client as _client
-from .errors import MQTTError
-from .packet import as_bytes
-from .topic import check, matches
-
-if sys.implementation.name == "cpython":
-    from .cpython import readable, release, sleep_ms
-else:
-    sleep_ms = asyncio.sleep_ms
-    # Of all ports' asyncio, though its stubs do not tell; `_io_queue` is another with each loop.
-    _core = asyncio.core  # type: ignore[attr-defined]
-
-    def readable(stream):
-        """To be awaited: the stream has something to read, or was released."""
-        yield _core._io_queue.queue_read(getattr(stream, "raw", stream))
-
-    def release(stream):
-        """The stream is about to be closed: who waits for it goes on."""
-        stream = getattr(stream, "raw", stream)  # TLS
-        queue = _core._io_queue
-        entry = queue.map.get(id(stream))
-        if entry:
-            queue._dequeue(stream)
-            _core._task_queue.push(entry[0])
-
-
+_PUBLISH = const(0x30)
 _NETWORK = const(256)
 _CLOSED = const(258)
 _TOO_LARGE = const(260)
 _FULL = const(261)
 
-_ONLINE = const(2)
-
+_MOST_ACKS = const(132)  # as in the core
 _MOST_TAKEN = const(16)  # then reading waits, unless an answer is awaited
-_MOST_PACKETS = const(64)
 _MOST_QOS0 = const(64)
 _TICK_MS = const(500)
 _GLANCE_MS = const(5)  # between two looks at what asyncio cannot wait for
@@ -64,50 +45,22 @@ _NOBODY = const(0)
 _LOOP = const(1)
 _BROKER = const(2)  # the body is done
 
+_core = getattr(asyncio, "core", None)  # None: CPython
 
-class Message:
-    """A received message of its own: `topic` and `payload` are bytes; `qos`, `retain`;
-    `packet_id` is 0 at QoS 0, and when the broker knows it no more."""
 
-    # What stays so needs no place in the message's own table of attributes.
-    qos = packet_id = 0
-    _reason = 0  # for which the program refused it
-    retain = False
-    properties = None  # at level 5 `properties.Properties`
-    _turn = _NOBODY
-    _pattern = None  # of the loop that has it
-    _link = 0  # the connection that awaits the acknowledgement
-
-    def __init__(self, message, level):
-        self.topic, self.payload = message.copies()
-        if message.retain:
-            self.retain = True
-        if level == 5:
-            self.properties = message.properties
-
-    def matches(self, pattern):
-        """Does the topic match the filter `pattern` (bytes)?"""
-        return matches(pattern, self.topic, 0, len(self.topic))
-
-    def done(self):
-        """Let it be acknowledged before its body ends: what a `break` needs."""
-        self._turn = _BROKER
-
-    def refuse(self, reason):
-        """At level 5: have it answered with this reason code, 0x80 or more, when its body
-        ends: the broker gives it up.  At QoS 0 nobody is told."""
-        if self.properties is None or not 0x80 <= reason <= 0xFF:
-            raise ValueError("refuse(): level 5, 0x80 to 0xFF")
-        self._reason = reason
+def _readable(raw):
+    # To be awaited: the stream has something to read, or is closed.
+    yield _core._io_queue.queue_read(raw)
 
 
 class _Messages:
-    # What `async for` runs over.
+    # What `async for` runs over, and what it awaits.
+
+    _last = None
 
     def __init__(self, client, pattern):
         self._client = client
         self._pattern = pattern
-        self._last = None
 
     def __aiter__(self):
         # What a body has left is for this loop, one of this object's, too.
@@ -117,342 +70,390 @@ class _Messages:
                 one._turn = _NOBODY
         return self
 
-    async def __anext__(self):
-        client = self._client
+    def __anext__(self):
         if self._last:
             self._last.done()
             self._last = None
-            client._turn(False)  # acknowledged before the next body begins
-        pattern = self._pattern
-        while not client._is_over:
-            taken = client._taken
-            for k in range(len(taken)):
-                one = taken[k]
-                if not one._turn and (pattern is None or one.matches(pattern)):
-                    if one.qos:
-                        one._turn = _LOOP
-                        one._pattern = pattern
-                        self._last = one
-                    else:
-                        client._drop(k)
-                    return one
-            await client._moved.wait()
-        raise StopAsyncIteration
-
-
-class MQTTClient(_client.MQTTClient):
-    """As `umqtt31.MQTTClient`, for asyncio: docs/guides/asyncio.md.
-
-    The same arguments, attributes and hooks, but `on_message`, in place of which there is
-    `messages()`.  `subscribe()` and `unsubscribe()` are to be awaited and go on after a lost
-    connection.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not for programs.
-    """
-
-    _keeper = None  # the task that keeps the client connected, once it is
-    _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
-    _call = None  # the last one of connect()
-
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        self._taken = []  # messages, in the order of arrival, that are not acknowledged
-        self._link = 0  # counts connections
-        self._moved = asyncio.Event()
-        self.on_message = self._take_in
-        self._waiting = 0  # tasks
-        self._asking = asyncio.Lock()
-        if self._protocol.is_ordered:
-            from .ordered import Ordered
-
-            del self.publish
-            self.publish_nowait = Ordered(self.publish_nowait, self._protocol).publish
-
-    async def __aenter__(self):
-        if not self._keeper:
-            await self.connect()
+            self._client._turn()  # acknowledged before the next body begins
         return self
 
-    async def __aexit__(self, *args):
-        await self.disconnect()
+    def __iter__(self):
+        return self
 
-    # --- connecting ----------------------------------------------------------------------
+    __await__ = __iter__
 
-    async def connect(self, clean_session=True, stream=None):
-        """Connect, however long that takes -> session present; from then on the client
-        keeps itself connected until `disconnect()`.
+    def __next__(self, _=None):
+        client = self._client
+        for one in client._taken:
+            if not one._turn and (self._pattern is None or one.matches(self._pattern)):
+                one._pattern = self._pattern
+                one._turn = _LOOP
+                self._last = one
+                one._stop.__traceback__ = None
+                raise one._stop
+        if client._is_over:
+            raise StopAsyncIteration
+        self._waits = client._moved.wait()
+        return self._waits.send(None)
 
-        `stream`: a callable that opens one, instead of a socket.  Waits between attempts
-        as `reconnect()` does.  Raises MQTTError as that does, or CLOSED if meanwhile another
-        task calls this or `disconnect()`; `last_error` says why it is not connected yet.
+    send = __next__  # so that wait_for() and create_task() take it, too
+
+    def throw(self, *error):
+        raise error[0]
+
+    def close(self):
+        pass
+
+
+def extend(base):
+    """-> the class of clients that are as those of `base`, for asyncio."""
+    message_class = getattr(base, "_message_class", Message)
+    fields = ["qos", "packet_id", "retain", "dup", "topic_len", "payload_len", "_topic", "_payload"]
+    if message_class is not Message:
+        fields.append("_properties")
+
+    class Taken(message_class):
+        """A message, valid until its body is done."""
+
+        def __init__(self, like):
+            self._buf = bytearray(len(like._buf))
+            self._copier = like._copier
+            self._stop = StopIteration(self)
+            self._link = 0  # the connection that awaits the acknowledgement
+
+        def take(self, other):
+            # What `other` is now.
+            self._turn = _NOBODY
+            self._pattern = None  # of the loop that has it
+            self._reason = 0  # for which the program refused it
+            for name in fields:
+                setattr(self, name, getattr(other, name))
+            other.copy(0, other._payload + other.payload_len, self._buf)
+
+        def done(self):
+            """Let it be acknowledged before its body ends: what a `break` needs."""
+            self._turn = _BROKER
+
+        def refuse(self, reason):
+            """At level 5: have it answered with this reason code, 0x80 or more, when its body
+            ends: the broker gives it up.  At QoS 0 nobody is told."""
+            if message_class is Message or reason >> 7 != 1:
+                raise ValueError("refuse(): level 5, 0x80 to 0xFF")
+            self._reason = reason
+
+    class MQTTClient(base):
+        """As `umqtt31.MQTTClient`, for asyncio: docs/guides/asyncio.md.
+
+        The same arguments, attributes and hooks; in place of `on_message` there is `messages()`.
+        `up` and `down`: asyncio.Event, set when a connection comes and when it is gone; the
+        program clears them.  `subscribe()` and `unsubscribe()` are to be awaited and go on after
+        a lost connection.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not for
+        programs.
         """
-        if stream and not callable(stream):
-            raise TypeError("stream must be a function that opens one")
-        self._make_connect(clean_session)
-        await self.disconnect()
-        self._is_over = False
-        if stream:
-            self._opener = stream
-        if clean_session:
-            from .giveup import start_over
 
-            start_over(self._protocol, self._give_up)
-        self._clean = clean_session
-        self._attempts = 0
-        self._attempt_at = time.ticks_ms()
-        self._call = call = object()
-        try:
-            while not self._step():
+        _keeper = None  # the task that keeps the client connected, once it is
+        _call = None  # the last one of connect(), until disconnect()
+        _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
+        _is_up = False
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self._taken = []  # messages, in the order of arrival, that are not acknowledged
+            self._free = []
+            self._link = 0  # counts connections
+            self._moved = asyncio.Event()
+            self.up = asyncio.Event()
+            self.down = asyncio.Event()
+            self.on_message = self._take_in
+
+        async def __aenter__(self):
+            if not self._keeper:
+                await self.connect()
+            return self
+
+        async def __aexit__(self, *args):
+            await self.disconnect()
+
+        # --- connecting ------------------------------------------------------------------
+
+        async def connect(self, clean_session=True, stream=None):
+            """Connect, however long that takes -> session present; from then on the client
+            keeps itself connected until `disconnect()`.
+
+            `stream`: a callable that opens one, instead of a socket.  Waits between attempts
+            as `reconnect()` does.  Raises MQTTError as that does, or CLOSED if meanwhile another
+            task calls this or `disconnect()`; `last_error` says why it is not connected yet.
+            """
+            if stream and not callable(stream):
+                raise TypeError("stream must be a function that opens one")
+            self._make_connect(clean_session)
+            self._call = call = object()
+            try:
+                await self._leave()
+                if self._call is call:
+                    self._is_over = False
+                    self._opener = stream or self._opener
+                    if clean_session:
+                        self._start_over()
+                    self._is_clean = clean_session
+                    self._fails = 0
+                    self._try_at = ticks_ms()
+                    self._look()
+                while True:
+                    if self._call is not call:
+                        raise MQTTError(_CLOSED)
+                    if self.reconnect():
+                        break
+                    await self._pace()
+                self._keeper = asyncio.create_task(self._keep())
+            finally:
+                if self._call is call and not self._keeper:
+                    self._finish()
+            return self._is_present
+
+        def _on_connack(self, value):
+            is_new = self._was_clean or self._is_clean
+            super()._on_connack(value)
+            self._link += 1
+            if is_new or self.level > 3 and not self._is_present:
+                for one in self._taken:
+                    one.packet_id = 0  # the broker's new session knows nothing of it
+            self._is_up = True
+            self.up.set()
+            asyncio.create_task(self._read(self._stream))
+
+        def _pace(self):
+            return sleep_ms(min(self.next_due_ms() + _GLANCE_MS, _TICK_MS))
+
+        async def _keep(self):
+            # Look at the clock, and connect again after a loss.
+            while True:
+                self._turn()
                 await self._pace()
-                if self._is_over or self._call is not call:
-                    raise MQTTError(_CLOSED)
-        except BaseException:
-            if self._call is call:
-                self._close()
-                self._end()
-            raise
-        self._keeper = asyncio.create_task(self._keep())
-        return self._protocol.is_present
 
-    def _step(self):
-        # Go on connecting -> connected?
-        protocol = self._protocol
-        if not self.reconnect():
-            return False
-        if protocol.is_new:
-            protocol.is_new = False
-            for one in self._taken:
-                one.packet_id = 0  # the broker's new session knows nothing of it
-        self._link += 1
-        self._reader = asyncio.create_task(self._read(self._raw))
-        return True
+        async def _read(self, stream):
+            # Until this stream is closed.
+            while self._stream is stream:
+                if self._turn():
+                    await sleep_ms(0)  # there may be more, and others want their turn
+                elif not self._most_acks:
+                    await self._moved.wait()
+                elif self._opener or self._left or not _core:
+                    await sleep_ms(_GLANCE_MS)
+                elif self._stream is stream:
+                    await _readable(getattr(stream, "raw", stream))
 
-    def _pace(self):
-        return sleep_ms(min(max(self.next_due_ms(), _GLANCE_MS), _TICK_MS))
-
-    async def _keep(self):
-        # Look at the clock, and connect again after a loss.
-        while True:
-            self._turn()
-            await self._pace()
-
-    async def _read(self, raw):
-        # Until this stream is closed.
-        protocol = self._protocol
-        while self._raw is raw:
-            if self._turn():
-                await sleep_ms(0)  # there may be more, and others want their turn
-            elif not self._most_packets:
-                await self._moved.wait()  # _drop() and _next_turn() say when
-            elif self._opener or protocol.left:
-                await sleep_ms(_GLANCE_MS)
-            elif self._raw is raw:
-                await readable(raw)
-
-    def _turn(self, is_reading=True):
-        # All that is due, without waiting -> packets handled.
-        protocol = self._protocol
-        handled = 0
-        try:
-            if protocol.state == _ONLINE:
-                self._settle()
-                if not is_reading:
-                    heap_lock()
-                    self._push()
-                    self._tell()
-                    return 0
-                # What waits for the broker, or a body that does, must not wait for a body.
-                taken = self._taken
-                if self._waiting or protocol.is_pinging or taken and taken[0]._turn == _BROKER:
-                    self._most_packets = _MOST_PACKETS
+        def _turn(self):
+            # All that is due, without waiting -> packets handled.
+            handled = 0
+            try:
+                if self.is_connected:
+                    self._settle()
+                self._look()
+                if self.is_connected:
+                    handled = self.poll()
+                elif self._keeper:
+                    self.reconnect()
+            except Exception as error:
+                # A new connection heals most; what it does not comes again, and is told again.
+                # A message too large for the buffer was acknowledged, and others come after it.
+                if getattr(error, "code", 0) == _TOO_LARGE:
+                    handled = 1
                 else:
-                    self._most_packets = max(0, _MOST_TAKEN - len(taken))
-                handled = self.poll()
-            elif self._keeper:
-                self._step()
-        except Exception as error:
-            # A new connection heals most; what it does not comes again, and is told again.
-            # A message too large for the buffer was acknowledged, and others come after it.
-            if getattr(error, "code", 0) == _TOO_LARGE:
-                handled = 1
-            else:
-                self._close()
-            self.last_error = error
-        self._wake()
-        return handled
+                    _close(self)
+                self.last_error = error
+            self._stir()
+            return handled
 
-    def _wake(self):
-        # Who waits for anything looks for it.
-        self._moved.set()
-        self._moved.clear()
+        def _look(self):
+            # What waits for the broker must not wait for a body.
+            taken = self._taken
+            self._most_acks = 0
+            if (
+                not self.is_connected
+                or len(taken) < _MOST_TAKEN
+                or taken[0]._turn == _BROKER
+                or self.inflight
+                or self._request
+                or self._ping_at is not None
+            ):
+                self._most_acks = _MOST_ACKS
 
-    def _end(self):
-        self._is_over = True
-        self._wake()
-        # The next connect() may be in another loop.
-        self._moved = asyncio.Event()
-        self._asking = asyncio.Lock()
+        def _stir(self):
+            # Who waits for anything looks for it.
+            if self._is_up and not self.is_connected:
+                self._is_up = False
+                self.down.set()
+            self._moved.set()
+            self._moved.clear()
 
-    def _close(self):
-        if self._raw:
-            release(self._raw)
-        super()._close()
+        async def disconnect(self):
+            """Say goodbye and close, as soon as what was begun is written.  Loops over
+            `messages()` end, who waits for something gets MQTTError (CLOSED)."""
+            self._call = None
+            await self._leave()
 
-    async def disconnect(self):
-        """Say goodbye and close, as soon as what was begun is written.  Loops over
-        `messages()` end, who waits for something gets MQTTError (CLOSED)."""
-        if self._keeper:
-            self._keeper.cancel()
-            self._keeper = None
-        try:
-            self._turn(False)
-            if self._protocol.left:
-                await sleep_ms(_TICK_MS)
-                self._turn(False)
-        finally:
-            if self._protocol.left:
-                self._close()  # the stream takes nothing
-            self._end()
+        async def _leave(self):
+            if self._keeper:
+                self._keeper.cancel()
+                self._keeper = None
+            try:
+                if self.is_connected:
+                    self._settle()
+                    self.is_connected = False  # no message goes out any more
+                    self._first = self._goodbye
+                    _push(self, ticks_ms())
+                    if self._left:
+                        await sleep_ms(_TICK_MS)
+                        _push(self, ticks_ms())
+            finally:
+                self._finish()
+
+        def _finish(self):
+            self.is_connected = False
+            self._is_over = True
+            self._stir()
+            self._moved = asyncio.Event()  # the next connect() may be in another loop
             super().disconnect()
 
-    # --- messages ------------------------------------------------------------------------
+        # --- messages --------------------------------------------------------------------
 
-    def messages(self, pattern=None):
-        """`async for message in client.messages()`: each message is acknowledged when its
-        body is done.
+        def messages(self, pattern=None):
+            """`async for message in client.messages()`: each message is acknowledged when its
+            body is done, and valid until then.
 
-        `pattern`: only those whose topic matches this filter, so that several tasks
-        share the messages; what nobody takes waits, and all acknowledgements after it.
-        A message whose body was left comes again in the next loop with the same filter.
-        Ends with `disconnect()`.  Raises ValueError, TypeError.
-        """
-        if pattern is not None:
-            pattern = as_bytes("pattern", pattern)
-            check(pattern, True)
-        return _Messages(self, pattern).__aiter__()
+            `pattern`: only those whose topic matches this filter, so that several tasks
+            share the messages; what nobody takes waits, and all acknowledgements after it.
+            A message whose body was left comes again in the next loop with the same filter.
+            Ends with `disconnect()`.  Raises ValueError, TypeError.
+            """
+            if pattern is not None:
+                pattern = _as_filter(as_bytes("pattern", pattern))
+            return _Messages(self, pattern).__aiter__()
 
-    def _take_in(self, message):
-        # As `on_message`.  A QoS of 0 keeps poll() from acknowledging it already.
-        taken = self._taken
-        if message.qos:
-            one = Message(message, self._protocol.level)
-            one.qos = message.qos
-            one.packet_id = packet_id = message.packet_id
-            for other in taken:
-                if other.packet_id == packet_id:
-                    if (
-                        other.qos == one.qos
-                        and other.topic == one.topic
-                        and other.payload == one.payload
-                    ):
-                        one = other  # it came again: is acknowledged here
-                    else:
-                        other.packet_id = 0  # of a session that the broker has lost
+        def _take_in(self, message):
+            # As `on_message`.
+            taken = self._taken
             link = self._link
+            packet_id = message.packet_id
+            one = None
+            if packet_id:
+                for other in taken:
+                    if other.packet_id == packet_id:
+                        if message.dup:
+                            one = other  # it came again: is acknowledged here
+                        else:
+                            other.packet_id = 0  # of a session that the broker has lost
+            elif len(taken) > _MOST_QOS0:
+                self.stats.dropped += 1
+                return
+            if not one:
+                one = self._free.pop() if self._free else Taken(message)
+                one.take(message)
+            elif one._link != link:
+                taken.remove(one)
+            message.qos = 0  # the core does not answer it
             if one._link != link:
-                if one._link:
-                    taken.remove(one)
                 one._link = link
                 # In the order of arrival here: before those that are still to come again.
-                k = len(taken)
-                if k and taken[-1]._link != link:
-                    k = 0
-                    while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
-                        k += 1
+                k = 0
+                while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
+                    k += 1
                 taken.insert(k, one)
-            message.qos = 0
-        elif len(taken) < _MOST_QOS0:
-            taken.append(Message(message, self._protocol.level))
-        else:
-            self._protocol.stats.dropped += 1
+            self._look()
 
-    def _drop(self, k):
-        # The reader may wait for room.
-        del self._taken[k]
-        if len(self._taken) == _MOST_TAKEN - 1:
-            self._wake()
-
-    def _settle(self):
-        # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
-        protocol = self._protocol
-        while self._taken and self._taken[0]._turn == _BROKER and protocol.room > 0:
-            one = self._taken[0]
-            packet_id = one.packet_id
-            if packet_id:
-                now = time.ticks_ms()
+        def _settle(self):
+            # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
+            taken = self._taken
+            while taken and taken[0]._turn == _BROKER and self._acks_n < _MOST_ACKS:
+                one = taken[0]
+                packet_id = one.packet_id
                 is_here = one._link == self._link
-                if one.qos == 2 and not protocol.held.has_room(packet_id):
-                    return
-                # What this connection does not take for want of room gets no PUBREL on it, that
-                # would end its being held.
-                if protocol.is_starved and not is_here:
-                    return
-                if is_here:
-                    if one._reason:
-                        protocol.message.reason = one._reason
-                    protocol.acknowledge(one.qos, packet_id, now)
-                elif one.qos == 2 and not one._reason:
-                    # Its connection is gone: what this one repeats is a repetition.
-                    protocol.store.hold(packet_id)
-                    protocol.held.add(packet_id, now)
-            self._drop(0)
+                if packet_id:
+                    if one.qos == 2 and not one._reason:
+                        # What this connection does not take for want of room gets no PUBREL on
+                        # it, that would end its being held.
+                        if (
+                            self._held_n >= self._places
+                            or self._is_starved and not is_here
+                            or _set_of(self, packet_id) < 0 and self._held_end == len(self._held)
+                        ):  # fmt: skip
+                            return
+                        # If its connection is gone, what this one repeats is a repetition.
+                        if self._store:
+                            self._store.note(_PUBLISH, packet_id)
+                        _hold(self, packet_id, ticks_ms())
+                    if not is_here:
+                        pass
+                    elif one._reason:
+                        self.refuse(one.qos, packet_id, one._reason)
+                    else:
+                        _owe(self, one.qos + 3 << 4, packet_id)
+                one._link = 0
+                self._free.append(one)
+                del taken[0]
 
-    # --- publishing ----------------------------------------------------------------------
+        # --- publishing ------------------------------------------------------------------
 
-    # As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL).
-    publish_nowait = _client.MQTTClient.publish
+        # As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL).
+        publish_nowait = base.publish
 
-    async def publish(self, *args, **options):
-        """`publish(topic, msg, retain=False, qos=0, max_age=0)` -> packet id, 0 at QoS 0;
-        waits for room, at QoS 0 for the connection too.  A cancelled one is accepted whole
-        or not at all."""
-        while True:
-            try:
-                return self.publish_nowait(*args, **options)
-            except MQTTError as error:
-                if error.code not in (_FULL, _CLOSED, _NETWORK):
-                    raise
-            await self._next_turn()
-
-    async def _next_turn(self, readers=1):
-        if self._is_over:
-            raise MQTTError(_CLOSED)
-        if self._protocol.left:
-            release(self._raw)  # the reader looks after what is half written
-        if readers and not self._waiting:
-            self._wake()  # the reader reads on, whatever waits for a body
-        self._waiting += readers
-        try:
-            await self._moved.wait()
-        finally:
-            self._waiting -= readers
-
-    async def flush(self):
-        """Wait until nothing is in flight or queued: it is safe to switch off."""
-        while self._protocol.count or self._protocol.left:
-            await self._next_turn()
-        self._protocol.store.sync()
-
-    async def reconnected(self):
-        """Wait for the next connection after this one -> session present."""
-        link = self._link
-        while link == self._link:
-            await self._next_turn(0)
-        return self._protocol.is_present
-
-    # --- subscriptions -------------------------------------------------------------------
-
-    async def _request(self, *request):
-        request, alone = self._make_requests(*request)
-        link = 0  # the connection that was asked
-        async with self._asking:
+        async def publish(self, topic, msg, retain=False, qos=0, **options):
+            """As `umqtt31.MQTTClient.publish()`, but waits for room, at QoS 0 for the connection
+            too.  A cancelled one is accepted whole or not at all."""
             while True:
-                if self.is_connected:
-                    if not self._protocol.request:
-                        if link == self._link:
-                            return self._granted(request)
-                        link = self._link
-                        start = time.ticks_ms()
-                        self._ask(request, alone)
-                        self._turn()
-                    elif link == self._link and self._since(start) >= self._protocol.timeout_ms:
-                        self._close()
+                try:
+                    return self.publish_nowait(topic, msg, retain, qos, **options)
+                except MQTTError as error:
+                    if error.code == _NETWORK:
+                        return 0  # QoS 0: it may be sent
+                    if error.code != _FULL and error.code != _CLOSED:
+                        raise
                 await self._next_turn()
+
+        async def _next_turn(self):
+            if self._is_over:
+                raise MQTTError(_CLOSED)
+            if self._left:
+                await sleep_ms(_GLANCE_MS)
+                self._turn()
+            else:
+                await self._moved.wait()
+
+        async def reconnected(self):
+            """Wait for the next connection after this one -> session present."""
+            link = self._link
+            while link == self._link:
+                await self._next_turn()
+            return self._is_present
+
+        async def flush(self):
+            """Wait until nothing is in flight or queued: it is safe to switch off."""
+            while self.inflight or self.queued or self._left:
+                await self._next_turn()
+            if self._store:
+                self._store.sync()
+
+        # --- subscriptions ---------------------------------------------------------------
+
+        async def _ask(self, first, topics):
+            request = self._make_request(first, topics)
+            link = 0  # the connection that was asked
+            while True:
+                if link == self._link and self._request is not request and self.is_connected:
+                    return self._granted(request)
+                if self.is_connected and not self._request:
+                    link = self._link
+                    start = ticks_ms()
+                    self._send_request(request)
+                    self._turn()
+                elif self._request is request and (
+                    ticks_diff(ticks_ms(), start) >= self._timeout_ms
+                ):
+                    _close(self)
+                await self._next_turn()
+
+    return MQTTClient
+
+
+MQTTClient = extend(_Client)

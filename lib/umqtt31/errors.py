@@ -105,12 +105,16 @@ def complaint(what, value, least=None, most=None):
         if value in ("overflow", "mqueue_store_qos0", "ordered", "max_age"):
             return TypeError("%s: take MQTTClient from umqtt31.queueing" % value)
         return TypeError("unexpected argument %s" % value)
+    if what == "ordered":
+        return ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
+    if what == "overflow":
+        return ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
     if least is not None:
         if not isinstance(value, int):
             return TypeError("%s must be an int, not %r" % (what, value))
         text = "%s must be %d to %d, not %r" % (what, least, most, value)
-        if what == "level" and value == 5:
-            text += ": take MQTTClient from umqtt31.v5"
+        if what == "level" and 2 < value < 6:
+            text += ": take MQTTClient from umqtt31" + (".v5" if value == 5 else "")
         if what == "client_id":
             text = "client_id must have %d to %d characters, not %d" % (least, most, value)
             if most == 23:

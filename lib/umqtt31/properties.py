@@ -4,14 +4,13 @@
 
     JSON = encode(content_type="application/json", user_property=(("unit", "C"),))
 
-Names are the standard's, in lower case with underscores.  Checking allocates nothing,
-reading only what it returns.  Loaded by level 5 only.  MQTT 5 §1.5 and §2.2.2.
+Names are the standard's, in lower case with underscores.  Checking allocates nothing, reading
+only what it returns.  MQTT 5 §1.5 and §2.2.2.
 """
 
-from micropython import const, heap_lock, heap_unlock
+from micropython import const
 
-from . import as_bytes, string
-check_topic = None
+import umqtt31 as core
 
 # How a value is written: a number in so many bytes, or one of these.
 _VARIABLE = const(3)
@@ -25,12 +24,8 @@ _PROTOCOL_ERROR = const(0x82)
 _ALIAS_INVALID = const(0x94)
 
 _SUBSCRIPTION_IDENTIFIER = const(11)
-_RECEIVE_MAXIMUM = const(33)
 _TOPIC_ALIAS = const(35)
 _USER_PROPERTY = const(38)
-_MAXIMUM_PACKET_SIZE = const(39)
-_RESPONSE_TOPIC = const(8)
-_IN_PUBLISH = const(0x10)
 
 # By identifier: the form, and the packets that may bring it: 0x08 CONNACK, 0x10 PUBLISH,
 # 0x20 PUBACK and the like, 0x40 DISCONNECT.
@@ -50,43 +45,29 @@ SENT = (
     b"\x00\x00\x00\x00\x00\x00\xff\x00\x00\x00\x00"
 )
 
-_NAMES = {
-    "payload_format_indicator": 1,
-    "message_expiry_interval": 2,
-    "content_type": 3,
-    "response_topic": 8,
-    "correlation_data": 9,
-    "subscription_identifier": 11,
-    "session_expiry_interval": 17,
-    "assigned_client_identifier": 18,
-    "server_keep_alive": 19,
-    "request_problem_information": 23,
-    "will_delay_interval": 24,
-    "request_response_information": 25,
-    "response_information": 26,
-    "server_reference": 28,
-    "reason_string": 31,
-    "receive_maximum": 33,
-    "topic_alias_maximum": 34,
-    "maximum_qos": 36,
-    "retain_available": 37,
-    "user_property": 38,
-    "maximum_packet_size": 39,
-    "wildcard_subscription_available": 40,
-    "subscription_identifier_available": 41,
-    "shared_subscription_available": 42,
-}
-
-
-# --- writing -------------------------------------------------------------------------
+# Each name stands behind its identifier; one that is a part of another one, before that.
+_NAMES = (
+    "\x01payload_format_indicator\x02message_expiry_interval\x03content_type\x08response_topic"
+    "\x09correlation_data\x0bsubscription_identifier\x11session_expiry_interval"
+    "\x12assigned_client_identifier\x13server_keep_alive\x17request_problem_information"
+    "\x18will_delay_interval\x1aresponse_information\x19request_response_information"
+    "\x1cserver_reference\x1freason_string\x21receive_maximum\x22topic_alias_maximum"
+    "\x24maximum_qos\x25retain_available\x26user_property\x27maximum_packet_size"
+    "\x28wildcard_subscription_available\x29subscription_identifier_available"
+    "\x2ashared_subscription_available\0"
+)
+_CODES = _NAMES.encode()  # a character of a text would be a new object
 
 
 def number_of(name):
-    """-> the identifier of a property.  Raises ValueError."""
-    number = _NAMES.get(name)
-    if not number:
-        raise ValueError("no such property: %s" % name)
-    return number
+    """-> the identifier of a property, 0 for none."""
+    at = _NAMES.find(name)
+    if at > 0 and _CODES[at - 1] < 43 > _CODES[at + len(name)]:
+        return _CODES[at - 1]
+    return 0
+
+
+# --- writing -------------------------------------------------------------------------
 
 
 def encode(**values):
@@ -98,6 +79,8 @@ def encode(**values):
     out = b""
     for name in sorted(values, key=number_of):
         number = number_of(name)
+        if not number:
+            raise ValueError("no such property: " + name)
         value = values[name]
         for one in value if number == _USER_PROPERTY else (value,):
             out += bytes((number,)) + _value(name, RECEIVED[number] & _FORM, one)
@@ -105,40 +88,35 @@ def encode(**values):
 
 
 def _value(name, form, value):
-    if form == _PAIR and isinstance(value, (tuple, list)) and len(value) == 2:
+    if form == _PAIR:
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise TypeError(name + ": no pair of texts")
         return _value(name, _TEXT, value[0]) + _value(name, _TEXT, value[1])
-    if form == _BINARY or form == _TEXT:
-        value = bytes(as_bytes(name, value))
-        if len(value) > 65535 or form == _TEXT and not is_text(value, 0, len(value)):
-            raise ValueError("%s: not valid" % name)
-        if name == "response_topic":
-            check_topic(value)  # MQTT-3.3.2-14
-        return string(value)
-    if form == _PAIR or not isinstance(value, int):
-        raise TypeError("%s cannot be %r" % (name, value))
-    most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
-    least = name == "subscription_identifier"
-    if not least <= value <= most:
-        raise ValueError("%s must be %d to %d, not %r" % (name, least, most, value))
-    return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
+    if form < _BINARY:
+        most = 1 if form == 1 else 268435455 if form == _VARIABLE else (1 << 8 * form) - 1
+        core.check_range(name, value, form == _VARIABLE, most)
+        return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
+    value = bytes(core.as_bytes(name, value))
+    # MQTT-3.3.2-14: a topic to answer to has no wildcards.
+    if form == _TEXT and not is_text(value, 0, len(value)) or (
+        name == "response_topic" and (not value or 35 in value or 43 in value)
+    ):
+        raise ValueError(name + ": not valid")
+    return core.string(value)
 
 
 def variable(number):
     """-> a number as a Variable Byte Integer (§1.5.5)."""
-    out = b""
-    while number > 127:
-        out += bytes((number & 127 | 128,))
-        number >>= 7
-    return out + bytes((number,))
+    if number < 128:
+        return bytes((number,))
+    return bytes((number & 127 | 128,)) + variable(number >> 7)
 
 
 def given(properties, kind):
-    """`properties` if a program may give them to such a packet, see SENT.  Raises
+    """`properties` as bytes, if a program may give them to such a packet, see SENT.  Raises
     ValueError, TypeError."""
-    properties = bytes(as_bytes("properties", properties))  # a number would be so many zeros
-    heap_lock()
-    fault = fault_of(SENT, properties, 0, len(properties), kind)
-    if fault:
+    properties = bytes(core.as_bytes("properties", properties or b""))
+    if fault_of(SENT, properties, 0, len(properties), kind):
         raise ValueError("properties not valid here: %r" % properties)
     return properties
 
@@ -148,104 +126,86 @@ def given(properties, kind):
 
 def width(number):
     """-> bytes of a number as a Variable Byte Integer."""
-    return 1 if number < 128 else 2 if number < 16384 else 3 if number < 2097152 else 4
+    n = 1
+    while number > 127:
+        number >>= 7
+        n += 1
+    return n
 
 
-def number_at(buf, at, form):
-    """-> the number there; -1 for a Variable Byte Integer that is malformed."""
+def number_at(buf, at, n):
+    """-> the number of `n` bytes there."""
     number = 0
-    if form != _VARIABLE:
-        form += at
-        while at < form:
-            number = number << 8 | buf[at]
-            at += 1
-        return number
-    form = at
-    while True:
-        number |= (buf[at] & 127) << 7 * (at - form)
-        at += 1
-        if buf[at - 1] < 128:
+    for k in range(at, at + n):
+        number = number << 8 | buf[k]
+    return number
+
+
+def variable_at(buf, at):
+    """-> the Variable Byte Integer there, -1 if it is malformed."""
+    number = 0
+    for k in range(min(4, len(buf) - at)):
+        number |= (buf[at + k] & 127) << 7 * k
+        if buf[at + k] < 128:
             # MQTT-1.5.5-1: the shortest form.
-            return number if width(number) == at - form else -1
-        if at - form > 3:
-            return -1
+            return number if width(number) == k + 1 else -1
+    return -1
 
 
 def take(buf, at, end, kind):
     """Check the properties whose length stands at `at` of a packet that ends at `end`
     -> where they end, or the negative of a reason code."""
-    n = number_at(buf, at, _VARIABLE)
+    n = variable_at(buf, at)
     at += width(n)
     if n < 0 or at + n > end:
         return -_MALFORMED
-    end = at + n
-    heap_lock()
-    n = fault_of(RECEIVED, buf, at, end, kind)
-    return -n if n else end
+    return -fault_of(RECEIVED, buf, at, at + n, kind) or at + n
 
 
 def fault_of(table, buf, at, end, kind):
-    """-> 0 if just these properties may be in such a packet, else the reason code.  Entered
-    with the heap locked, which it unlocks: see `client` on frames."""
-    heap_unlock()
-    seen = more = 0
+    """-> 0 if just these properties may be in such a packet, else the reason code."""
+    start = at
     while at < end:
         number = buf[at]
         form = table[number] if number < 43 else 0
         if not form & kind:
             return _ALIAS_INVALID if number == _TOPIC_ALIAS else _MALFORMED
         form &= _FORM
-        begin = at + 1
-        heap_lock()
-        at = _end_of(buf, begin, end, form)
-        if at < 0:
+        after = _end_of(buf, at + 1, end, form)
+        if after < 0:
             return _MALFORMED
-        # Numbers that must not be 0, and those that are 0 or 1.
+        if form < _BINARY:
+            bits = 0
+            for k in range(at + 1, after):
+                bits |= buf[k]
+            # Some are 0 or 1, others must not be 0.
+            if form == 1 and bits > 1 or not bits and number in b"\x0b\x21\x27":
+                return _PROTOCOL_ERROR
         if (
-            form == _VARIABLE or number == _RECEIVE_MAXIMUM or number == _MAXIMUM_PACKET_SIZE
-        ) and not _has_bits(buf, begin, at):
-            return _PROTOCOL_ERROR
-        if form == 1 and buf[begin] > 1:
-            return _PROTOCOL_ERROR
-        if number == _USER_PROPERTY or number == _SUBSCRIPTION_IDENTIFIER and kind == _IN_PUBLISH:
-            continue
-        # No number of more than 30 bits: on some ports it would be a big one.
-        if number < 30:
-            if seen >> number & 1:
-                return _PROTOCOL_ERROR
-            seen |= 1 << number
-        else:
-            if more >> number - 30 & 1:
-                return _PROTOCOL_ERROR
-            more |= 1 << number - 30
+            number != _USER_PROPERTY
+            and (number != _SUBSCRIPTION_IDENTIFIER or table is SENT)
+            and find(buf, start, at, number) >= 0
+        ):
+            return _PROTOCOL_ERROR  # there twice
+        at = after
     return 0
-
-
-def _has_bits(buf, at, end):
-    while at < end:
-        if buf[at]:
-            return True
-        at += 1
-    return False
 
 
 def _end_of(buf, at, end, form):
     # -> where the value at `at` ends, -1 if that is behind `end` or it is not valid.
-    # Entered with the heap locked.
-    heap_unlock()
     if form == _VARIABLE:
-        if at >= end:
+        number = variable_at(buf, at)
+        at += width(number)
+        if number < 0:
             return -1
-        number = number_at(buf, at, _VARIABLE)
-        at = -1 if number < 0 else at + width(number)
     elif form < _BINARY:
         at += form
     else:
-        for _ in range(2 if form == _PAIR else 1):
-            if at + 2 > end:
-                return -1
+        for _ in range(1 + (form == _PAIR)):
             number = at + 2
-            at = number + (buf[at] << 8 | buf[at + 1])
+            if number > end:
+                return -1
+            at = number + number_at(buf, at, 2)
             if at > end or form != _BINARY and not is_text(buf, number, at):
                 return -1
     return at if at <= end else -1
@@ -253,25 +213,25 @@ def _end_of(buf, at, end, form):
 
 def is_text(buf, at, end):
     """Is buf[at:end] well-formed UTF-8 without NUL?  MQTT-1.5.4-1, -2."""
-    while at < end:
-        c = buf[at]
-        at += 1
-        if 0 < c < 128:
-            continue
-        more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
-        if not 0xC2 <= c < 0xF5 or at + more > end:
-            return False
-        # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
-        least = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
-        most = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
-        while more:
-            if not least <= buf[at] <= most:
+    more = 0
+    for k in range(at, end):
+        c = buf[k]
+        if more:
+            if not least <= c <= most:
                 return False
             least = 0x80
             most = 0xBF
-            at += 1
             more -= 1
-    return True
+        elif c > 127:
+            if not 0xC2 <= c < 0xF5:
+                return False
+            # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
+            more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
+            least = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
+            most = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
+        elif not c:
+            return False
+    return not more
 
 
 # --- reading -------------------------------------------------------------------------
@@ -283,39 +243,33 @@ def find(buf, at, end, number):
     while at < end:
         if buf[at] == number:
             return at + 1
-        heap_lock()
         at = _end_of(buf, at + 1, end, RECEIVED[buf[at]] & _FORM)
     return -1
 
 
-def get(buf, at, end, name):
-    """-> a property by its name, None if it is not there: a number, bytes; `user_property`
-    is a list of pairs of bytes, `subscription_identifier` a list of numbers."""
-    number = _NAMES.get(name)
-    if not number:
-        raise AttributeError(name)
+def get(buf, at, end, number):
+    """-> a property by its identifier, None if it is not there: a number, bytes; user
+    properties are a list of pairs of bytes, subscription identifiers a list of numbers."""
     form = RECEIVED[number] & _FORM
-    at = find(buf, at, end, number)
-    if form != _PAIR and form != _VARIABLE:
-        if at < 0:
-            return None
-        return number_at(buf, at, form) if form < _BINARY else _bytes_at(buf, at)
-    found = []
-    while at >= 0:
-        if form == _VARIABLE:
-            found.append(number_at(buf, at, form))
-        else:
-            name = _bytes_at(buf, at)
-            found.append((name, _bytes_at(buf, at + 2 + len(name))))
-        heap_lock()
-        at = _end_of(buf, at, end, form)
+    found = [] if form == _PAIR or form == _VARIABLE else None
+    while True:
         at = find(buf, at, end, number)
-    return found
+        if at < 0:
+            return found
+        if form == _VARIABLE:
+            found.append(variable_at(buf, at))
+        elif form < _BINARY:
+            return number_at(buf, at, form)
+        else:
+            value = _bytes_at(buf, at)
+            if form != _PAIR:
+                return value
+            found.append((value, _bytes_at(buf, at + 2 + len(value))))
+        at = _end_of(buf, at, end, form)
 
 
 def _bytes_at(buf, at):
-    n = at + 2 + (buf[at] << 8 | buf[at + 1])
-    return bytes(memoryview(buf)[at + 2 : n])
+    return bytes(buf[at + 2 : at + 2 + number_at(buf, at, 2)])
 
 
 class Properties:
@@ -325,5 +279,12 @@ class Properties:
     def __init__(self, data=b""):
         self._data = data
 
+    def value(self, number):
+        """-> the property with this identifier."""
+        return get(self._data, 0, len(self._data), number)
+
     def __getattr__(self, name):
-        return get(self._data, 0, len(self._data), name)
+        number = number_of(name)
+        if not number:
+            raise AttributeError(name)
+        return self.value(number)

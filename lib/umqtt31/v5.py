@@ -1,428 +1,597 @@
-"""MQTT 5: what level 5 does differently from the protocol of levels 3 and 4.
+"""Level 5, MQTT 5.0: what it does differently from levels 3 and 4.
 
-Loaded by `level=5` only.  Properties are checked and read where they stand in the receive
-buffer.  A PUBLISH is kept as it is sent, with its properties, but for topic aliases, which
-mean nothing on the next connection.  What the broker refuses is given up as what is too old
-is: `find_expired()` names it.  MQTT 5 §2.2.2, §3.3 to §3.11, §4.3 and §4.9.
+    from umqtt31.v5 import MQTTClient
+
+Properties are checked and read where they stand in the receive buffer.  A PUBLISH is kept with
+its properties, but for topic aliases, which mean nothing on the next connection.  AUTH is
+refused.  MQTT 5 §2.2.2, §3, §4.3, §4.9 and §4.13.
 """
 
-from struct import pack_into
-from time import ticks_diff
+from micropython import const  # isort: skip
 
-from micropython import const, heap_lock, heap_unlock
+from struct import pack, pack_into
 
-from .message import Message
-from .packet import copy, size_of, write_header, write_number, write_string
-from .properties import Properties, find, get, given, number_at, take, width
-from .protocol import Protocol
-from .terms import (
-    Options,
-    block,
-    check_request,
-    connect,
-    goodbye,
-    read_codes,
-    read_connack,
-    read_disconnect,
-)
+import umqtt31 as core
+import umqtt31.properties as codec
 
 # Options of a subscription, to be added to its QoS.
-NO_LOCAL = 0x04  # not what this client published
-RETAIN_AS_PUBLISHED = 0x08  # `message.retain` as the publisher gave it
-RETAINED_IF_NEW = 0x10  # retained messages only if there was no such subscription
-NO_RETAINED = 0x20  # no retained messages
+NO_LOCAL = const(0x04)  # not what this client published
+RETAIN_AS_PUBLISHED = const(0x08)  # `message.retain` as the publisher gave it
+RETAINED_IF_NEW = const(0x10)  # retained messages only if there was no such subscription
+NO_RETAINED = const(0x20)  # no retained messages
 
 # The packets, as `properties` asks for them.
+_IN_CONNACK = const(0x08)
 _IN_PUBLISH = const(0x10)
 _IN_ANSWER = const(0x20)
+_IN_DISCONNECT = const(0x40)
+_TO_CONNECT = const(0x08)
+_TO_WILL = const(0x20)
+_TO_DISCONNECT = const(0x40)
 _TO_SUBSCRIBE = const(0x80)
 
-_VARIABLE = const(3)
-_EXPIRY = const(2)
+_SESSION_EXPIRY = const(17)
+_SERVER_KEEP_ALIVE = const(19)
+_RECEIVE_MAXIMUM = const(33)
+_TOPIC_ALIAS_MAXIMUM = const(34)
 _TOPIC_ALIAS = const(35)
+_MAXIMUM_QOS = const(36)
+_RETAIN_AVAILABLE = const(37)
+_MAXIMUM_PACKET_SIZE = const(39)
 
-_PACKET_PUBLISH = const(0x30)
+# As in the core.
+_PUBACK = const(0x40)
+_OWED = const(0x60)
+_PUBCOMP = const(0x70)
+_AGAIN = const(8)
+_ENTRY = const(5)
 
-# As in `protocol`.
-_ONLINE = const(2)
-_HANDLED = const(1)
-_WAS_SENT = const(0x01)
-_AGED = const(0x08)
-_ACKS_BYTES = const(128)
-_REFUSAL_BYTES = const(16)
-_DONE = const(0x20)  # waits for nothing but to be given up
-_OWE_PUBREL = const(0x60)
-_WAITS = const(0x70)
-
+_CLOSED = const(258)
 _PROTOCOL = const(259)
+_AWAITING_REL = const(264)
 
 _MALFORMED = const(0x81)
 _PROTOCOL_ERROR = const(0x82)
+_TOO_MANY = const(0x93)
 _PACKET_TOO_LARGE = const(0x95)
-_RETAIN_NOT_SUPPORTED = const(0x9A)
-_QOS_NOT_SUPPORTED = const(0x9B)
+_NO_RETAIN = const(0x9A)
+_NO_QOS = const(0x9B)
 
 
-class Message5(Message):
-    """A message with its properties; `fault` is why it could not be read: a reason code."""
+class Message5(core.Message):
+    """A message with its properties, by their names in the standard; `properties`: a copy of
+    all of them."""
 
-    def __init__(self, buf):
-        Message.__init__(self, buf)
-        self.fault = _MALFORMED
-        self.reason = 0
-        self._properties = 0
+    def __init__(self, client, buf):
+        super().__init__(buf)
+        self._client = client
+        self._start = 0  # of its properties, which end where the payload begins
 
-    def read(self, first, topic_len, length):
+    def read(self, first, at, n, is_whole):
         """As Message."""
-        # Not by its own method: the call would be a twentieth of a received message.
-        self.qos = qos = first >> 1 & 3
-        self.retain = first & 1 > 0
-        self.dup = first & 8 > 0
-        self.topic_len = start = topic_len
-        length -= 2
-        packet_id = 0
-        if qos:
-            start += 2
-            if qos == 3 or start >= length:
-                return False
-            packet_id = self._buf[topic_len] << 8 | self._buf[topic_len + 1]
-            if not packet_id:
-                return False
-        elif start >= length:
-            return False
-        self.packet_id = packet_id
-        if self.reason:
-            self.reason = 0
-        self._properties = start + 1
-        if self._buf[start]:
-            start = self._take(start, length)
-            if start < 0:
-                return False
-        else:
-            start += 1
-        self._start = start
-        self.payload_len = length - start
-        return topic_len > 0
-
-    def skip(self, first, framing):
-        """As Message."""
-        self.reason = 0
-        return Message.skip(self, first, framing)
-
-    def _take(self, start, length):
-        end = take(self._buf, start, length, _IN_PUBLISH)
-        if end < 0:
-            self.fault = -end
-        else:
-            self._properties = start + width(number_at(self._buf, start, _VARIABLE))
-        return end
+        # Not by super(), which takes so many arguments from the heap.
+        is_right = core.Message.read(self, first, at, n, is_whole)
+        if is_whole:
+            at = self._payload
+            n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
+            self._start = at + codec.width(codec.variable_at(self._buf, at))
+            self._payload = n
+            self.payload_len += at - n
+        if is_right and first & 14 in (2, 4):  # one that was not sent before
+            self._client.count()
+        return is_right
 
     def __getattr__(self, name):
-        """As Message; and the properties by their names in the standard, `properties`
-        a copy of all of them."""
-        if name == "topic" or name == "payload":
-            return Message.__getattr__(self, name)
+        buf = self._buf
         if name == "properties":
-            return Properties(bytes(self._buf[self._properties : self._start]))
-        return get(self._buf, self._properties, self._start, name)
+            return codec.Properties(bytes(buf[self._start : self._payload]))
+        number = codec.number_of(name)
+        if number:
+            return codec.get(buf, self._start, self._payload, number)
+        return super().__getattr__(name)
 
     def refuse(self, reason):
         """Have it answered with this reason code, 0x80 or more: the broker gives it up.  At
         QoS 0 nobody is told."""
         if reason >> 7 != 1:
             raise ValueError("not a reason to refuse: %r" % reason)
-        self.reason = reason
+        if self.qos:
+            self._client.refuse(self.qos, self.packet_id, reason)
+            self.qos = 0  # for the client: it is answered
 
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
         `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
-        at = find(self._buf, self._properties, self._start, number)
-        if at < 0:
-            return -1
-        return self._copy(at + 2, number_at(self._buf, at, 2), target)
+        at = codec.find(self._buf, self._start, self._payload, number)
+        return at if at < 0 else self.copy(at + 2, codec.number_at(self._buf, at, 2), target)
 
 
-class Protocol5(Protocol):
-    """One client's side of MQTT 5; `v5` is what the program sees of it."""
+class Options:
+    """`client.v5`: what the next CONNECT says, and what the broker answered.
 
-    # Bases are called by their names: by super() each call takes five bytes more.
-    _new_message = Message5
-    _acks_bytes = _ACKS_BYTES + _REFUSAL_BYTES - 4  # with room for the rest of a refusal
-    _aliases = None
+    `session_expiry`: seconds that the broker is to keep the session without a connection,
+    0xFFFFFFFF for ever; None: 0 for a clean session, else for ever.  `receive_maximum`:
+    messages of QoS 1 and 2 that the broker may send before they are acknowledged; 0: as
+    many as surely find their place.  `maximum_packet_size`: bytes of a packet that the
+    broker may send, larger ones it leaves out; None: `buffer_size`, 0: any, so that
+    `on_oversize` is told.  `topic_aliases`: so many topics go out as a number from their
+    second message on.  `properties`: further ones of CONNECT, `will_properties`: of the
+    will, `leave_reason` and `leave_properties`: of the DISCONNECT that `disconnect()`
+    writes; properties as `properties.encode()` makes them.
 
-    def __init__(self, store, window, queue, size, level, filters):
-        Protocol.__init__(self, store, window, queue, size, level, filters)
+    `assigned_client_id`: the broker's, for a client without; it stays the client's id.
+    `connack`, `disconnect`: what the broker's last packets of these kinds said, see
+    `properties.Properties`.  `reason`: the reason code of its last refusal or DISCONNECT.
+    """
+
+    session_expiry = maximum_packet_size = None
+    receive_maximum = topic_aliases = leave_reason = 0
+    properties = will_properties = leave_properties = assigned_client_id = b""
+    connack = disconnect = codec.Properties()
+
+    def __init__(self):
+        self.reason = 0  # a new attribute would allocate
+
+    def number(self, name, most, default=None):
+        """For the client: -> the option of that name.  Raises TypeError, ValueError."""
+        number = getattr(self, name)
+        if number is None is not default:
+            return default
+        core.check_range("v5." + name, number, 0, most)
+        return number
+
+    def note(self, reason, connack=None, disconnect=None):
+        """For the client: what the broker said."""
+        self.reason = reason
+        if connack:
+            self.connack = connack
+            self.assigned_client_id = connack.value(18) or self.assigned_client_id
+        self.disconnect = disconnect or self.disconnect
+
+
+def _block(properties, kind, head=b""):
+    # -> what a program gives, behind the length of all.
+    properties = head + codec.given(properties, kind)
+    return codec.variable(len(properties)) + properties
+
+
+class MQTTClient(core.MQTTClient):
+    """As the core's, at level 5; `v5` has its Options.
+
+    `subscribe()` takes options added to a QoS.  `on_drop(packet_id, reason)` is told the
+    broker's reason code, too.
+    """
+
+    _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
+    _most_options = 47
+    _request_section = b"\0"
+    _extra = 1
+    _age = 0  # seconds, of the message that is published; its properties
+    _more = b""
+    _ages = {}  # of a subclass: by packet id
+    _unfit = 0  # why the next entry is to be given up
+    _fault = _MALFORMED
+
+    def __init__(self, *args, **options):
+        options.setdefault("level", 5)
+        super().__init__(*args, **options)
+        core.check_range("retry_interval", self._retry_ms, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
-        self._most_window = window
-        # What the broker allows: bytes of a packet, QoS, retained messages.
+        self._message = Message5(self, self._rx)
+        # A refusal has 12 bytes more than another answer.
+        self._acks = self._out = bytearray(148)
+        self._asked = self._identity, self.keepalive, self._window
         self._most_bytes = 65535
-        self._most_qos = 2
-        self._may_retain = True
-        self._extra = b""  # properties of the PUBLISH that is made
-        self._age = self._alias = 0  # 0: none; an age is in seconds
-        self._has_ages = False
-        self.expiry = 0  # seconds of the session, as CONNECT said
+        self._denied = 0  # bits of PUBLISH that the broker does not take
+        self._topics = self._unasked = ()  # that have an alias; filters that it does not know
+        self._most_in = 0  # messages that may be unanswered
+        self._expiry = 0  # seconds of the session, as CONNECT said
+        self._may_go = self._fits  # made here, as making it allocates
 
-    # --- connections -------------------------------------------------------------------------
+    # --- connecting ----------------------------------------------------------------------
 
-    connect_packet = connect
+    def _make_connect(self, clean):
+        v5 = self.v5
+        (begin, client_id, user, password), self.keepalive, self._window = self._asked
+        if not client_id:
+            client_id = core.as_text("assigned_client_id", v5.assigned_client_id)
+        self._identity = begin, client_id, user, password
+        v5.number("topic_aliases", 65535)  # what they are good for comes later
+        v5.number("leave_reason", 255)
+        most = 0xFFFFFFFF
+        self._expiry = v5.number("session_expiry", most, 0 if clean else most)
+        self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
+        size = v5.number("maximum_packet_size", most, self.buffer_size)
+        said = pack(
+            ">BIBHBI",
+            _SESSION_EXPIRY, self._expiry,
+            _RECEIVE_MAXIMUM, self._most_in,
+            _MAXIMUM_PACKET_SIZE, size,
+        )  # fmt: skip
+        self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
+        self._will_section = _block(v5.will_properties, _TO_WILL)
+        # PUBRELs that went out before their turn, see _on_accept().
+        at = self._head
+        while at != self._tail:
+            if self._ring[at] == _PUBCOMP:
+                self._ring[at] |= _AGAIN
+            at = core._after(self, at)
+        return super()._make_connect(clean)
 
-    def begin(self, is_clean, connect, now):
-        """As Protocol."""
-        Protocol.begin(self, is_clean, connect, now)
-        self.message.fault = _MALFORMED
+    def _on_accept(self, first, at, n):
+        # CONNACK, or what came in place of it.
+        code = self._rx[at + 1]
+        flags = self._rx[at]
+        self._fault = _PROTOCOL_ERROR
+        if first != 0x20 or n < 3:
+            # A broker of another level refuses by two bytes.
+            core._fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
+        v5 = self.v5
+        said = self._read(at + 2, at + n, _IN_CONNACK)
+        v5.note(code or v5.reason, said)
+        said = said.value
+        if code:
+            # What levels 3 and 4 have a return code for; what may heal is "unavailable".
+            n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
+            core._fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
+        self._window = min(self._window, said(_RECEIVE_MAXIMUM) or 65535)
+        self._most_bytes = min(65535, said(_MAXIMUM_PACKET_SIZE) or 65535)
+        n = said(_MAXIMUM_QOS)
+        self._denied = (0 if n is None else 6 - 2 * n) | (said(_RETAIN_AVAILABLE) == 0)
+        n = said(_SERVER_KEEP_ALIVE)
+        if n is not None:
+            self.keepalive = n
+        n = min(v5.topic_aliases, said(_TOPIC_ALIAS_MAXIMUM) or 0)
+        self._topics = [None] * n
+        if n:
+            self._aliased = bytearray(2 * self.buffer_size + 9)
+        if flags and self._window < self.inflight:
+            self._release_early()
+        self._was_clean = False  # that the session is present is what counts
+        self._unasked = self._filters
+        self._filters = ()
+        super()._on_connack(flags << 8)
+        self._filters = self._unasked
+        self._fault = _MALFORMED
+        self._most_in += self._held_n  # what an earlier connection left counts no more
+        if self._is_told:
+            self._unasked = ()
+        self._ask_next()
 
-    def write_first(self, packet):
-        """As Protocol; DISCONNECT says what the program wants."""
-        Protocol.write_first(self, goodbye(self, 0) if packet[0] == 0xE0 else packet)
+    def _read(self, at, end, kind):
+        # -> the properties there, copied.
+        if self.check(at, end, kind) != end:
+            self._break(_MALFORMED)
+        rx = self._rx
+        return codec.Properties(bytes(rx[at + codec.width(codec.variable_at(rx, at)) : end]))
 
-    def goodbye(self, code):
-        """After this error: is there a DISCONNECT with its reason to write?  It is next."""
-        packet = goodbye(self, code)
-        if packet:
-            Protocol.write_first(self, packet)
-            self.is_due = False
-        return packet
+    def _release_early(self):
+        # MQTT-3.3.4-8: no PUBREL waits for the window.
+        core._drop(self)
+        first = self._head
+        for _ in range(self.inflight):
+            at = core._next_entry(self)
+            if at < 0:
+                break
+            self._next = after = core._after(self, at)
+            if self._ring[at] >= _OWED and self._acks_n < 132:
+                self._again -= 1
+                core._release_one(self, at)
+                if at == first:
+                    first = after
+        self._next = first
 
-    def break_with(self, fault):
-        """The broker broke the protocol: the reason code to tell it -> PROTOCOL."""
-        self.message.fault = fault
-        return _PROTOCOL
+    @property
+    def _goodbye(self):
+        # DISCONNECT as the program wants it.
+        v5 = self.v5
+        reason = v5.number("leave_reason", 255)
+        said = _block(v5.leave_properties, _TO_DISCONNECT)
+        # §3.14.2.2.2: a protocol error, for which brokers publish the will.
+        if codec.Properties(said[1:]).value(_SESSION_EXPIRY) and not self._expiry:
+            raise ValueError("v5.leave_properties: the session has no expiry")
+        if reason or said[0]:
+            return self._packet(0xE0, bytes((reason,)) + said)
+        return super()._goodbye
 
-    def _accept(self, first):
-        code = read_connack(self, first)
-        self.was_clean = False  # that the session is present is what counts
-        return code or self._begin_session()
+    # --- what comes ----------------------------------------------------------------------
 
-    # --- what comes --------------------------------------------------------------------------
-
-    def _handle(self, first):
-        framing = self.framing
+    def _handle(self, first, at, n):
+        if not self.is_connected:
+            return self._on_accept(first, at, n)
+        rx = self._rx
         kind = first >> 4
-        n = framing.length - 2
-        if kind == 3:
-            return self._on_publish(first)
-        if first & 15 != (2 if kind == 6 else 0):  # MQTT-2.1.3-1
-            return _PROTOCOL
+        end = at + n
+        code = rx[at + 2]
+        if first & 15 != (kind == 6) * 2:  # MQTT-2.1.3-1
+            self._break(_MALFORMED)
+        if kind == 13:
+            return super()._handle(first, at, n)
         if kind == 14:
-            return read_disconnect(self)
-        if kind == 13 and n == -2:
-            self.is_pinging = False
-            return _HANDLED
-        if n < 0 and kind < 15:
-            return _PROTOCOL
-        if kind == 9 or kind == 11:
-            return read_codes(self, first)
-        if kind >> 2 != 1:  # 4 to 7 acknowledge
-            return self.break_with(_PROTOCOL_ERROR)
-        if n > 1 and take(framing.rx, 1, n, _IN_ANSWER) != n:
-            return _PROTOCOL
-        if kind == 6:
-            return self._on_pubrel(framing.field)
-        if n and framing.rx[0] > 127 and kind < 6:
-            self._on_refusal(first, framing.field, framing.rx[0])
+            code = rx[at] if n else 0
+            self.v5.note(code, None, self._read(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
+            core._fail(self, code if code > 127 else _CLOSED)
+        if kind >> 2 != 1 and kind & 13 != 9:
+            self._break(_PROTOCOL_ERROR)
+        if n < 2 or n > 3 and kind < 8 and self.check(at + 3, end, _IN_ANSWER) != end:
+            self._break(_MALFORMED)
+        number = rx[at] << 8 | rx[at + 1]
+        if kind > 7:
+            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER), end)
+        elif n > 2 and code > 127 and kind < 6:
+            self._on_refusal(first, number, code)
         else:
-            self.on_ack(first, framing.field)
-        return _HANDLED
+            super()._handle(first, at, 2)
+            if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
+                self._ages.pop(number, 0)
+
+    def _on_codes(self, first, number, at, end):
+        request = self._request
+        core._on_request_ack(self, first, number, at, end - at)
+        if request and not self._request:
+            codes = request[2]
+            for k in range(len(codes)):
+                if codes[k] == 0x11:  # there was no such subscription
+                    codes[k] = 0
+                elif codes[k] > 127:
+                    self.v5.note(codes[k])
+            self._is_told = not self._unasked
+            self._ask_next()
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
-        slot = self._find(packet_id)
-        if slot >= 0 and self._waits[slot] & (_WAITS | _WAS_SENT) == first | _WAS_SENT:
-            self.v5.reason = reason
-            self.refuse(slot, reason)
-            self.has_moved = True
-        else:
-            self.stats.strays += 1
+        ring = self._ring
+        at = self._head
+        while at != self._next:
+            if ring[at] == first and core._id_of(self, at) == packet_id:
+                ring[at] = _PUBACK
+                core._on_ack(self, _PUBACK, packet_id)
+                self.v5.note(reason)
+                self.stats.dropped += 1
+                self._is_busy = True
+                self._tell_drop(at, packet_id, reason)
+                self._is_busy = False
+                return
+            at = core._after(self, at)
+        self.stats.strays += 1
 
-    def acknowledge(self, qos, packet_id, now):
-        """As Protocol, unless the handler refused the message."""
-        if not self.message.reason:
-            # As Protocol; its call would be a twenty-fifth of a received message.
-            if qos == 2:
-                self.held.add(packet_id, now)
-                self.store.hold(packet_id)
-            self._answer(qos + 3 << 4, packet_id)
-        else:
-            heap_lock()
-            self._answer_refusal(qos + 3 << 4, packet_id)
+    # --- what ends the connection --------------------------------------------------------
 
-    def _answer_refusal(self, first, packet_id):
-        # Entered with the heap locked.
-        heap_unlock()
-        # MQTT-4.3.3-9: it is not held.  With a reason string it is as long as four answers.
-        n = _ACKS_BYTES - self.room
+    def check(self, at, end, kind):
+        """For the message: check the properties there -> where they end."""
+        at = codec.take(self._rx, at, end, kind)
+        if at < 0:
+            self._break(-at)
+        return at
+
+    def _break(self, reason):
+        # The broker broke the protocol.
+        self._fault = reason
+        core._fail(self, _PROTOCOL)
+
+    def _farewell(self, code):
+        # Before an error closes the connection: DISCONNECT with a reason, if that helps.
+        reason = self._fault
+        self._fault = _MALFORMED
+        if code == _AWAITING_REL:
+            reason = _TOO_MANY
+        elif code != _PROTOCOL:
+            return
+        if not self._left:
+            pack_into("BBB", self._piece, 0, 0xE0, 1, reason)
+            try:
+                self._stream.write(self._piece, 0, 3)
+            except (OSError, ValueError):
+                pass
+
+    # --- messages in ---------------------------------------------------------------------
+
+    def count(self):
+        """For the message: one more came that is to be answered.  MQTT-3.3.4-9"""
+        n = self._held_n
+        # At QoS 1 those are unanswered whose PUBACK is not out.
+        acks = self._acks
+        at = self._at if self._out is acks else 0
+        while at < self._acks_n:
+            n += not at & 3 and acks[at] == _PUBACK
+            at += 1
+        if n >= self._most_in:
+            self._break(_TOO_MANY)
+
+    def refuse(self, qos, packet_id, reason):
+        """For the message: answer it with this reason, as long as four answers are."""
+        # MQTT-4.3.3-9: it is not held.
+        n = self._acks_n
         pack_into(
-            ">BBHB11s",
-            self._acks,
-            n,
-            first,
-            _REFUSAL_BYTES - 2,
-            packet_id,
-            self.message.reason,
-            b"\x0a\x1f\x00\x07refused",
+            ">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, b"\x0a\x1f\0\7refused"
         )
-        self.message.reason = 0
-        self.room -= _REFUSAL_BYTES
-        self.is_due = True
-        self._fast = 0
+        self._acks_n = n + 16
 
-    # --- subscriptions -----------------------------------------------------------------------
+    # --- messages out --------------------------------------------------------------------
 
-    def ask(self, request, filters, known):
-        """As Protocol; raises what `check_request()` does."""
-        check_request(self, request, filters[known:])
-        Protocol.ask(self, request, filters, known)
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=b""):
+        """As the core's; `properties`: what `properties.encode()` made.  `max_age`: the seconds
+        after which the broker drops it, 0 for never; with `queueing` this client does so, too."""
+        core.check_range("max_age", max_age, 0, 86400)
+        self._age = max_age
+        if properties is not self._more:
+            self._more = codec.given(properties, _IN_PUBLISH)
+        self._extra = self._length(0)
+        if self._topics:
+            self._msg = msg = core.as_bytes("msg", msg)
+        try:
+            return core.MQTTClient.publish(self, topic, msg, retain, qos)
+        finally:
+            if self._stream is self:
+                self._stream = self._socket
+
+    def _length(self, alias):
+        # -> bytes of the properties of the message that is published, their length included.
+        n = len(self._more) + (5 if self._age else 0) + (3 if alias else 0)
+        return n + codec.width(n)
+
+    def _add(self, at, n):
+        # To the entry that publish() makes there its properties, from `n` on.
+        ring = self._ring
+        if self.is_connected:
+            code = self._refusal(at)
+            if code:
+                raise core.MQTTError(code)
+            if self._topics and self._valid is not self and not (
+                self._left or self._acks_n or self._first or self._again or self.queued
+                or ring[at] > 0x30 and self.inflight >= self._window
+            ):  # fmt: skip
+                self._socket = self._stream
+                self._stream = self  # for the one write() that follows
+        self._put(ring, n, self._extra, 0)
+
+    def _put(self, buf, at, n, alias):
+        if n > 128:
+            n -= 1
+            buf[at] = n - 1 & 127 | 128
+            n = (n - 1 >> 7) + 1
+            at += 1
+        buf[at] = n - 1
+        at += 1
+        if self._age:
+            pack_into(">BI", buf, at, 2, self._age)
+            at += 5
+        if alias:
+            pack_into(">BH", buf, at, _TOPIC_ALIAS, alias)
+            at += 3
+        for n in self._more:
+            buf[at] = n
+            at += 1
+
+    def write(self, ring, at, size):
+        """As a stream, for a message that publish() sends: have it go out with an alias."""
+        self._stream = stream = self._socket
+        topics = self._topics
+        topic = self._valid
+        k = 0
+        while k < len(topics) and topics[k] and topics[k] != topic:
+            k += 1
+        # MQTT-3.3.2-9, MQTT-3.2.2-17: 1 up to what both sides want.
+        if k < len(topics):
+            name = b"" if topics[k] else topic
+            if min(self._most_bytes, self.buffer_size) - size + len(topic) - len(name) > 4:
+                topics[k] = topic
+                return self._shorten(stream, ring, at, size, name, k + 1)
+        return stream.write(ring, at, size)
+
+    def _shorten(self, stream, ring, at, size, name, alias):
+        buf = self._aliased
+        msg = self._msg
+        extra = self._length(alias)
+        first = ring[at]
+        n = len(name) + len(msg) + extra + (4 if first & 6 else 2)
+        end = n + 7
+        form = self._short
+        if n > 127:
+            end += 1
+            form = self._long
+            n = (n & 127 | 128) << 8 | n >> 7
+        pack_into(form, buf, 0, 0, 0, 0, first, n, len(name), name)
+        n = end - len(msg)
+        pack_into(self._width, buf, n, msg)
+        n -= extra
+        self._put(buf, n, extra, alias)
+        if first & 6:
+            buf[n - 2] = ring[at - 2]
+            buf[n - 1] = ring[at - 1]
+        n = 5 + (stream.write(buf, 5, end - 5) or 0)
+        if n < end:
+            self._out = buf
+            self._at = n
+            self._left = end - n
+            self._wake = self._now
+        return size
+
+    def _refusal(self, at):
+        # -> the reason why the broker does not take the entry there, 0 if it does.
+        ring = self._ring
+        if ring[at] >= _OWED:
+            return 0
+        if ring[at + 1] << 8 | ring[at + 2] > self._most_bytes:  # MQTT-3.2.2-15
+            return _PACKET_TOO_LARGE
+        at = ring[at + _ENTRY] & self._denied  # MQTT-3.2.2-11, MQTT-3.2.2-14
+        return _NO_QOS if at > 1 else _NO_RETAIN if at else 0
+
+    def _fits(self, at, left_ms=0):
+        # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
+        # What was accepted before, and this broker does not take, is given up by poll().
+        self._unfit = self._refusal(at)
+        ring = self._ring
+        if left_ms and ring[at] < _OWED:
+            at += _ENTRY
+            first = ring[at]
+            at += 2 + (ring[at + 1] > 127)
+            at += 2 + codec.number_at(ring, at, 2) + (2 if first & 6 else 0)
+            at += codec.width(codec.variable_at(ring, at))
+            pack_into(">BI", ring, at, 2, max(1, (left_ms + 999) // 1000))
+        return not self._unfit
+
+    def poll(self, timeout_ms=0):
+        """As the core's."""
+        handled = super().poll(timeout_ms)
+        while self._unfit:
+            at = core._next_entry(self)
+            self._unfit = at >= 0 and self._refusal(at)
+            if self._unfit:
+                self.give_up(at, self._unfit)
+                core._push(self, self._now)
+        return handled
+
+    check_msg = poll
+
+    # --- subscriptions -------------------------------------------------------------------
+
+    def subscribe(self, topic, qos=0, properties=b""):
+        """As the core's; the properties hold for all filters of this call."""
+        self._request_section = _block(properties, _TO_SUBSCRIBE)
+        try:
+            return super().subscribe(topic, qos)
+        finally:
+            self._request_section = b"\0"
+
+    def _make_request(self, first, topics):
+        request = super()._make_request(first, topics)
+        if len(request[0]) > self._most_bytes:
+            raise core.MQTTError(_PACKET_TOO_LARGE)
+        if first < 0x90:
+            for name, part, _ in request[3]:
+                options = part[-1]
+                # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
+                # those who share.
+                if options & 3 == 3 or name[:7] == b"$share/" and (
+                    options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
+                ):  # fmt: skip
+                    raise ValueError("not valid as filter and options: %r, %d" % (name, options))
+        return request
+
+    def _all_filters(self, pairs):
+        pass  # they go out in as many packets as they need
 
     def _ask_next(self):
-        # MQTT-3.2.2-15: this broker took larger packets once, or another one did.
-        while self._asked < len(self.filters) and self.refusal(
-            len(self.filters[self._asked][1]), 0
-        ):
-            self._asked += 1
-            self.v5.reason = _PACKET_TOO_LARGE
-        Protocol._ask_next(self)
-
-    # --- publishing --------------------------------------------------------------------------
-
-    def prepare(self, properties, max_age):
-        """As Protocol; with a `max_age` of None -> what stands before the filters of a
-        request, as bytes."""
-        Protocol.prepare(self, None, max_age)
-        if max_age is None:
-            return block(given(properties or b"", _TO_SUBSCRIBE))
-        if self._is_locked:
-            return 0x100  # will be refused; what is prepared is the message that waits for room
-        if properties is not self._extra:
-            self._extra = given(properties or b"", _IN_PUBLISH)
-        self._age = max_age
-        self._has_ages |= max_age > 0
-        self._fast = 0  # the fast way knows nothing of it; next() opens that again
-        return 0x100
-
-    def lock(self, is_locked):
-        """As Protocol."""
-        Protocol.lock(self, is_locked)
-        if (
-            self._aliases
-            or self._most_bytes < self._size
-            or self._most_qos < 2
-            or not self._may_retain
-        ):
-            self._short = 0
-
-    def _accept_slowly(self, topic, msg, flags):
-        heap_unlock()
-        if flags > 255:
-            flags &= 255
-        elif not self._is_locked:
-            self._extra = b""
-            self._age = 0
-        n = size_of(self._length_of(msg, flags))
-        if self.state == _ONLINE and n <= self._size:
-            n = self.refusal(n, flags)
-            if n:
-                return -n
-        count = self.count
-        if count < self._n:
-            self._expiry[self._slot(count)] = 0
-        is_free = self._aliases and not self.left
-        heap_lock()
-        packet_id = Protocol._accept_slowly(self, topic, msg, flags)
-        # Is what is about to be written just this message?
-        if is_free and packet_id >= 0 and self.left and not self.unsent:
-            if packet_id or self.count == count:
-                heap_lock()
-                self._aliases.shorten(self, msg, flags, packet_id)
-        return packet_id
-
-    def refusal(self, n, flags):
-        """-> the reason code if the broker takes no PUBLISH of `n` bytes with these flags,
-        else 0."""
-        if n > self._most_bytes:  # MQTT-3.2.2-15
-            return _PACKET_TOO_LARGE
-        if (flags >> 1 & 3) > self._most_qos:  # MQTT-3.2.2-11
-            return _QOS_NOT_SUPPORTED
-        if flags & 1 and not self._may_retain:  # MQTT-3.2.2-14
-            return _RETAIN_NOT_SUPPORTED
-        return 0
-
-    def _length_of(self, msg, flags):
-        n = self._properties_length()
-        return Protocol._length_of(self, msg, flags) + n + width(n)
-
-    def _properties_length(self):
-        return len(self._extra) + (5 if self._age else 0) + (3 if self._alias else 0)
-
-    def _encode(self, buf, length, topic, msg, flags, packet_id):
-        # Entered with the heap locked.
-        heap_unlock()
-        pos = write_header(buf, _PACKET_PUBLISH | flags, length)
-        pos = write_string(buf, pos, topic)
-        if packet_id:
-            pos = write_number(buf, pos, packet_id)
-        n = self._properties_length()
-        while n > 127:
-            buf[pos] = n & 127 | 128
-            n >>= 7
-            pos += 1
-        buf[pos] = n
-        pos += 1
-        if self._age:
-            pack_into(">BI", buf, pos, _EXPIRY, self._age)
-            pos += 5
-        if self._alias:
-            buf[pos] = _TOPIC_ALIAS
-            pos = write_number(buf, pos + 1, self._alias)
-        return copy(buf, copy(buf, pos, self._extra), msg)
-
-    # --- what leaves next --------------------------------------------------------------------
-
-    def _send(self, slot):
-        waits = self._waits[slot] & _WAITS
-        if waits >= _OWE_PUBREL:
-            return Protocol._send(self, slot)
-        if waits == _DONE or waits and self.count - self.unsent >= self.window:
-            self.is_due = waits == _DONE  # MQTT-3.3.4-7, MQTT-4.9.0-2
-            return False
-        if not Protocol._send(self, slot):
-            return False
-        if self._has_ages:
-            heap_lock()
-            self._write_age(self.out, self._expiry[slot])
-        return True
-
-    # --- ages --------------------------------------------------------------------------------
-
-    def expire_at(self, packet_id, ticks):
-        """As Protocol; what is left is also said when the message goes out."""
-        ticks = ticks or 1
-        slot = self._find(packet_id)
-        if slot >= 0:
-            self._expiry[slot] = ticks
-        Protocol.expire_at(self, packet_id, ticks)
-
-    def _write_age(self, buf, ticks):
-        # MQTT-4.3.3-7: what went out before is sent again, however old it is.  Entered
-        # with the heap locked.
-        heap_unlock()
-        at = 1 + width(number_at(buf, 1, _VARIABLE))
-        at += 2 + number_at(buf, at, 2)  # the topic
-        if buf[0] & 6:
-            at += 2
-        n = number_at(buf, at, _VARIABLE)
-        at += width(n)
-        if ticks and n and buf[at] == _EXPIRY:
-            n = (ticks_diff(ticks, self.now) + 999) // 1000 if ticks > 0 else 1
-            if n < 1:
-                n = 1
-            pack_into(">BI", buf, at, _EXPIRY, n)
-
-    def drowse(self, now):
-        """As Protocol."""
-        Protocol.drowse(self, now)
-        for k in range(self.count if self._has_ages else 0):
-            slot = self._slot(k)
-            ticks = self._expiry[slot]
-            if ticks > 0 and not self._waits[slot] & _AGED and ticks_diff(ticks, now) <= 0:
-                self._expiry[slot] = -1  # or it would seem young again after some days
+        # Subscribe to what the broker does not know, as far as it fits into one packet.
+        body = section = b""
+        n = 0
+        later = []
+        for one in self._unasked:
+            _, part, its_section = one
+            if not n:
+                section = its_section
+                body = b"\0\0" + section
+            size = len(body) + len(part)
+            if section == its_section and size + 1 + codec.width(size) <= min(
+                self._most_bytes, self.buffer_size
+            ):
+                body += part
+                n += 1
+            elif n:
+                later.append(one)
+            else:  # MQTT-3.2.2-15: this broker took it once, or another one
+                self.v5.note(_PACKET_TOO_LARGE)
+        self._unasked = later
+        if n:
+            core._begin_request(self, (self._packet(0x82, body), len(body), bytearray(n)))

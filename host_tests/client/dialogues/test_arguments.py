@@ -168,7 +168,7 @@ def test_will_without_keepalive_is_refused():
 
 
 def test_max_age_out_of_range_is_refused():
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")
     for qos in (1, 2):
         for bad, kind in (
             (-1, ValueError),

@@ -15,7 +15,7 @@ LEVELS = (5,)
 
 
 def test_messages_with_properties_and_ages_go_out():
-    b = Bench(max_inflight=2)
+    b = Bench(max_inflight=2, overflow="refuse")
     client, stream = b.client, b.stream
     given = encode(content_type="text/plain", user_property=(("k", "v"),))
     puback = wire.puback(1)

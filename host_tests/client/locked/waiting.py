@@ -3,10 +3,9 @@
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from micropython import heap_lock, heap_unlock
 from umqtt31 import FULL, TIMEOUT
 
 
@@ -54,7 +53,7 @@ def test_overflow_latest():
 
 
 def test_messages_too_old():
-    b = Bench(max_inflight=1, keepalive=0)
+    b = Bench(max_inflight=1, keepalive=0, overflow="refuse")
     client = b.client
     heap_lock()
     try:
@@ -68,6 +67,24 @@ def test_messages_too_old():
     assert client.queued == 0 and (b.handler.dropped, b.handler.reason) == (2, TIMEOUT)
 
 
+def test_full_ring_is_squeezed_around_its_end():
+    b = Bench(max_inflight=2, max_mqueue_len=40, queue_bytes=512, overflow="drop_oldest")
+    client, stream = b.client, b.stream
+    payloads = [b"x" * (k * 37 % 90) for k in range(60)]
+    answers = [wire.puback(k + 1) for k in range(60)]
+    heap_lock()
+    try:
+        for k in range(60):
+            client.publish(TOPIC, payloads[k], qos=1, max_age=1 + k)
+            if k % 9 == 8:
+                stream.feed(answers[k // 9])
+            b.pass_ms(100)
+            poll_all(client)
+    finally:
+        heap_unlock()
+    assert client.stats.dropped > 20 and b.handler.reason == FULL and client.inflight == 2
+
+
 def test_stored_qos_0():
     b = Bench(mqueue_store_qos0=True)
     client, stream = b.client, b.stream
@@ -75,14 +92,16 @@ def test_stored_qos_0():
     heap_lock()
     try:
         client.publish(TOPIC, PAYLOAD)
-        client.publish(TOPIC, PAYLOAD)
+        client.publish(TOPIC, PAYLOAD, max_age=9)
         client.publish(TOPIC, PAYLOAD)
         stream.room = 1000
         poll_all(client)
         poll_all(client)
     finally:
         heap_unlock()
-    b.expect(wire.publish(TOPIC, PAYLOAD) * 3)
+    said = wire.properties(message_expiry=9) if client.level == 5 else b""
+    plain = wire.publish(TOPIC, PAYLOAD)
+    b.expect(plain, wire.publish(TOPIC, PAYLOAD, properties=said), plain)
 
 
 def test_any_number_of_places():

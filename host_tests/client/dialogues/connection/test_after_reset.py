@@ -62,15 +62,30 @@ def test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup():
     assert again.client.inflight == 0 and not store.kept
 
 
-def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
-    """31-2.4-ID: 65535 is followed by 1, and only ids in use are passed over."""
+def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
+    """MQTT-4.6.0-1: what lies in the store alone is older.
+
+    publish 1, 2; reset; publish 3; CONNECT; C: PUBLISH 1, 2, 3
+    """
     store = KeepingStore()
     d = Dialogue(store=store, is_connected=False)
-    assert [d.publish(b"%d" % number) for number in range(3)] == [1, 2, 3]
-    del store.kept[1]
-    store.last_id = 65533
+    d.publish(b"1")
+    d.publish(b"2")
     again = Dialogue(store=store, is_connected=False)
-    assert [again.publish(b"x") for _ in range(5)] == [65534, 65535, 2, 4, 5]
+    again.publish(b"3")
+    again.connect(False)
+    again.c2b(*[publish(b"t", b"%d" % number, 1, number) for number in (1, 2, 3)])
+
+
+def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
+    """31-2.4-ID: 65535 is followed by 1, and no id is one of what is still here."""
+    store = KeepingStore()
+    store.last_id = 65530
+    d = Dialogue(store=store, is_connected=False)
+    assert [d.publish(b"%d" % number) for number in range(3)] == [65531, 65532, 65533]
+    del store.kept[1]
+    again = Dialogue(store=store, is_connected=False)
+    assert [again.publish(b"x") for _ in range(4)] == [65534, 65535, 1, 2]
 
 
 def test_held_ids_of_an_earlier_life_are_released_in_any_order():
@@ -112,7 +127,7 @@ def test_latest_with_long_topics_replaces_just_the_same_one():
 
 
 def test_c2b_more_than_the_window_in_flight_after_a_reset_leaves_no_place_for_more():
-    """RT-MQUEUE: as many as the new life has places for, all in flight for the last one's PUBREC.
+    """RT-MQUEUE: as many as the new life has places for; a window of them counts as in flight.
 
     C: PUBLISH 1 to 4; B: PUBREC 4; reset; max_inflight 1, max_mqueue_len 3; CONNECT
     """
@@ -123,7 +138,7 @@ def test_c2b_more_than_the_window_in_flight_after_a_reset_leaves_no_place_for_mo
     d.b2c(pubrec(4))
     store = flash.journal()
     again = Dialogue(store=store, is_connected=False, max_inflight=1, max_mqueue_len=3)
-    assert (again.client.inflight, again.client.queued) == (4, 0)
+    assert (again.client.inflight, again.client.queued) == (1, 3)
     assert code_of(again.publish, b"5") == FULL
     again.connect(False)
     assert code_of(again.publish, b"5") == FULL

@@ -200,6 +200,24 @@ def test_b2c_connack_in_pieces_is_waited_for():
     assert d.client.is_connected
 
 
+def test_b2c_what_comes_with_connack_makes_poll_due():
+    """connect() calls no handler, and the stream says nothing of what was read with CONNACK.
+
+    B: CONNACK 0, PUBLISH a, PUBLISH b and the start of another
+    """
+    packets = publish(b"t", b"a") + publish(b"t", b"b")
+    for size in (22, 256):
+        d = Dialogue(is_connected=False, buffer_size=size, keepalive=0)
+        d.stream = ScriptedStream()
+        d.stream.answer(d.connect_packet(True), connack() + packets + packets[:3])
+        d.client.connect(stream=d.stream)
+        assert d.messages == [] and d.client.next_due_ms() == 0
+        d.work()
+        assert len(d.take_messages()) == 2 and d.client.next_due_ms() == 86400000
+        d.b2c(packets[3:])
+        assert len(d.messages) == 2
+
+
 def test_b2c_close_before_connack_is_told_apart_from_a_time_out():
     """C: CONNECT; B: closes, or the network resets the connection."""
     for event, code in ((b"", CLOSED), (OSError(104), NETWORK)):

@@ -1,5 +1,6 @@
 """CONNECT and CONNACK of level 5, and what they say of the session.  MQTT 5 §3.1, §3.2."""
 
+import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of, with_ids_from_1
 from host_tests.client.dialogues.level_5.opened import allowed, opened
 from host_tests.client.wire import (
@@ -22,11 +23,10 @@ from umqtt31 import (
     REFUSED_NOT_AUTHORIZED,
     REFUSED_UNAVAILABLE,
     REFUSED_VERSION,
-    MQTTClient,
     MQTTError,
 )
 from umqtt31.properties import encode
-from umqtt31.v5 import NO_LOCAL
+from umqtt31.v5 import NO_LOCAL, MQTTClient
 
 LEVELS = (5,)
 
@@ -83,7 +83,7 @@ def test_c2b_connect_with_a_password_alone_is_valid():
     """MQTT-3.1.2-16, MQTT-3.1.2-19: from level 5 on a password needs no user name."""
     d = Dialogue(is_connected=False, password=b"token")
     opened(d, connect(b"dev", 0x42, 60, b"token", level=5))
-    assert isinstance(error_of(MQTTClient, b"d", "h", password=b"x", level=4), ValueError)
+    assert isinstance(error_of(umqtt31.MQTTClient, b"d", "h", password=b"x", level=4), ValueError)
 
 
 def test_c2b_properties_that_connect_cannot_have_are_refused():
@@ -99,7 +99,7 @@ def test_c2b_properties_that_connect_cannot_have_are_refused():
 def test_c2b_client_id_that_the_broker_assigned_is_used_from_then_on():
     """MQTT-3.1.3-2."""
     d = Dialogue(is_connected=False)
-    d.client = MQTTClient(b"", "broker", level=5)
+    d.client = MQTTClient(b"", "broker")
     said = connack(0, 0, properties(assigned_client_id=b"made-up"))
     assert opened(d, connect(b"", 0, 60, level=5), said, False) is False
     assert d.client.v5.connack.assigned_client_identifier == b"made-up"
@@ -114,11 +114,11 @@ def test_c2b_client_id_that_the_broker_assigned_is_forgotten_by_a_reset_and_may_
         store = KeepingStore()
         said = connack(0, 0, properties(assigned_client_id=b"made-up"))
         d = Dialogue(is_connected=False)
-        d.client = with_ids_from_1(MQTTClient, b"", "broker", level=5, store=store)
+        d.client = with_ids_from_1(MQTTClient, b"", "broker", store=store)
         opened(d, connect(b"", 0, 60, level=5), said, False)
         d.publish(b"x", 2)
         d.b2c(pubrec(1))
-        d.client = MQTTClient(b"", "broker", level=5, store=store)
+        d.client = MQTTClient(b"", "broker", store=store)
         d.client.v5.assigned_client_id = kept
         opened(d, connect(kept, 0, 60, level=5), connack(0, present), False)
         d.c2b(first)
@@ -126,7 +126,7 @@ def test_c2b_client_id_that_the_broker_assigned_is_forgotten_by_a_reset_and_may_
 
 def test_c2b_client_id_that_is_set_again_may_be_text():
     d = Dialogue(is_connected=False)
-    d.client = with_ids_from_1(MQTTClient, b"", "broker", level=5)
+    d.client = with_ids_from_1(MQTTClient, b"", "broker")
     d.client.v5.assigned_client_id = "zoë"
     opened(d, connect("zoë".encode(), 2, 60, level=5))
     for bad, kind in ((5, TypeError), (b"\xff", ValueError)):
@@ -140,13 +140,19 @@ def test_c2b_options_of_other_levels_that_mean_nothing_are_refused():
     assert isinstance(error_of(Dialogue, retry_interval=20), ValueError)
     for level in (3, 4):
         d = Dialogue(level=level)
-        assert isinstance(error_of(d.publish, properties=encode(content_type="x")), ValueError)
+        given = encode(user_property=(("a", "b"),))
+        assert isinstance(error_of(d.publish, properties=given), TypeError)
         assert isinstance(error_of(d.client.subscribe, b"a", 1 | NO_LOCAL), ValueError)
-        assert isinstance(
-            error_of(d.client.subscribe, b"a", 1, encode(user_property=(("a", "b"),))), ValueError
-        )
+        assert isinstance(error_of(d.client.subscribe, b"a", 1, given), TypeError)
         assert isinstance(error_of(getattr, d.client, "v5"), AttributeError)
         d.c2b()
+
+
+def test_class_of_another_level_names_the_one_to_take():
+    error = error_of(umqtt31.MQTTClient, b"d", "h", level=5)
+    assert isinstance(error, ValueError) and "umqtt31.v5" in str(error)
+    error = error_of(MQTTClient, b"d", "h", level=4)
+    assert isinstance(error, ValueError) and "MQTTClient from umqtt31" in str(error)
 
 
 def test_b2c_connack_that_refuses_has_the_codes_of_the_other_levels():

@@ -7,6 +7,7 @@ from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     connack,
     connect,
+    disconnect,
     pingreq,
     properties,
     puback,
@@ -18,7 +19,7 @@ from host_tests.client.wire import (
     subscribe,
 )
 from host_tests.standin.store import KeepingStore
-from umqtt31 import TOO_LARGE
+from umqtt31 import PROTOCOL, TOO_LARGE
 
 LEVELS = (5,)
 
@@ -112,6 +113,62 @@ def test_c2b_receive_maximum_as_set():
     assert isinstance(error_of(opened, d, b""), ValueError)
 
 
+def test_b2c_more_than_the_receive_maximum_ends_the_connection_with_its_reason():
+    """MQTT-3.3.4-9: QoS 2 counts until its PUBREL."""
+    d = Dialogue(max_awaiting_rel=2)
+    d.b2c(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 2, 5))
+    d.c2b(pubrec(1), pubrec(5))
+    d.stream.feed(publish(b"t", b"3", 2, 9))
+    assert code_of(d.work) == PROTOCOL
+    d.c2b(disconnect(0x93))
+    d.connect(False)
+    d.b2c(pubrel(1), pubrel(5), publish(b"t", b"3", 2, 9))
+    d.c2b(pubcomp(1), pubcomp(5), pubrec(9))
+    assert [message[1] for message in d.messages] == [b"1", b"2", b"3"]
+
+
+def test_b2c_more_qos1_than_the_receive_maximum_before_an_answer_is_out():
+    """MQTT-3.3.4-9: in one piece, or while the stream takes no answer."""
+    for count in (1, 3):
+        d = Dialogue(max_awaiting_rel=2)
+        d.stream.is_blocked = True
+        packets = [publish(b"t", b"x", 1, k) for k in (1, 2, 3)]
+        for k in range(0, 3, count):
+            d.stream.feed(b"".join(packets[k : k + count]))
+            if k + count == 3:
+                assert code_of(d.work) == PROTOCOL
+            else:
+                d.work()
+        assert d.stream.is_closed and len(d.messages) == 2
+
+
+def test_b2c_as_many_as_the_receive_maximum_again_and_again_are_taken():
+    """MQTT-3.3.4-9."""
+    d = Dialogue(max_awaiting_rel=2)
+    for k in range(1, 40, 2):
+        d.b2c(publish(b"t", b"x", 2, k), publish(b"t", b"y", 1, k + 1))
+        d.c2b(pubrec(k), puback(k + 1))
+        d.b2c(pubrel(k))
+        d.c2b(pubcomp(k))
+    assert len(d.messages) == 40
+
+
+def test_b2c_what_an_earlier_connection_left_counts_no_more():
+    """MQTT-3.3.4-9, §4.9: the quota begins anew with each connection."""
+    d = Dialogue(max_awaiting_rel=16)
+    d.client.v5.receive_maximum = 2
+    said = properties(session_expiry=0xFFFFFFFF, receive_maximum=2, maximum_packet_size=256)
+    packet = connect(b"dev", 0, 60, level=5, properties=said)
+    opened(d, packet, connack(0, 1), False)
+    d.b2c(publish(b"t", b"x", 2, 1), publish(b"t", b"x", 2, 2))
+    d.lose()
+    opened(d, packet, connack(0, 1), False)
+    d.b2c(publish(b"t", b"x", 2, 3), publish(b"t", b"x", 2, 4))
+    d.c2b(pubrec(3), pubrec(4))
+    d.b2c(pubrel(1), pubrel(2), pubrel(3), pubrel(4))
+    d.c2b(*[pubcomp(k) for k in (1, 2, 3, 4)])
+
+
 def test_c2b_packet_larger_than_the_broker_takes_is_not_sent():
     """MQTT-3.2.2-15."""
     d = allowed(maximum_packet_size=30)
@@ -138,7 +195,7 @@ def test_c2b_filter_larger_than_the_broker_takes_by_now_is_not_sent_again():
 
     C: SUBSCRIBE 1 ("f" * 30), 2 ("g"), 3 ("h" * 30)
     B: CONNACK (maximum packet size 30); C: SUBSCRIBE 4 ("g"); B: SUBACK 4
-    B: CONNACK; C: SUBSCRIBE 5 to 7, all three
+    B: CONNACK; C: SUBSCRIBE 5 (all three)
     """
     d = Dialogue()
     names = (b"f" * 30, b"g", b"h" * 30)
@@ -154,10 +211,31 @@ def test_c2b_filter_larger_than_the_broker_takes_by_now_is_not_sent_again():
     assert d.client.v5.reason == 0x95
     d.lose()
     opened(d, d.connect_packet(False), connack(0, 0), False)
-    for number, name in enumerate(names, 5):
-        d.work()
-        d.c2b(subscribe(number, (name, 0)))
-        d.b2c(suback(number, 0))
+    d.work()
+    d.c2b(subscribe(5, *[(name, 0) for name in names]))
+
+
+def test_c2b_filters_that_fit_in_no_packet_together_are_sent_again_in_several():
+    """MQTT-3.2.2-15: in those of the broker's maximum packet size."""
+    d = Dialogue()
+    names = [bytes((97 + k,)) * 12 for k in range(3)]
+    d.subscribe(subscribe(1, *[(n, 0) for n in names]), suback(1, 0, 0, 0), [(n, 0) for n in names])
+    d.lose()
+    said = properties(maximum_packet_size=40)
+    opened(d, d.connect_packet(False), connack(0, 0, said), False)
+    d.work()
+    d.c2b(subscribe(2, (names[0], 0), (names[1], 0)))
+    d.lose()
+    opened(d, d.connect_packet(False), connack(0, 1, said), False)
+    d.work()
+    d.c2b(subscribe(3, (names[0], 0), (names[1], 0)))
+    d.b2c(suback(3, 0, 0))
+    d.c2b(subscribe(4, (names[2], 0)))
+    d.b2c(suback(4, 0))
+    d.lose()
+    opened(d, d.connect_packet(False), connack(0, 1, said), False)
+    d.work()
+    d.c2b()
 
 
 def test_c2b_qos_above_the_maximum_is_not_sent():

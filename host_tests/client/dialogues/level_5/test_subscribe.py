@@ -26,9 +26,9 @@ def test_c2b_subscribe_with_options_and_identifier():
     d.connect(False, is_present=False)
     d.c2b(subscribe(3, (b"a", 1 | options), properties=said))
     d.b2c(suback(3, 1))
-    d.c2b(subscribe(4, (b"b", 0)))
-    d.b2c(suback(4, 0))
-    d.c2b(subscribe(5, (b"c", 0x22)))
+    d.c2b(subscribe(4, (b"b", 0), (b"c", 0x22)))
+    d.b2c(suback(4, 0, 2))
+    d.c2b()
 
 
 def test_b2c_suback_with_reasons_refuses_filters_by_their_place():

@@ -107,6 +107,14 @@ def test_b2c_qos2_burst_with_a_journal_when_reset_then_each_is_handed_over_once(
         assert [message[1] for message in third.messages] == [b"new"]
 
 
+def test_b2c_messages_that_find_no_place_for_their_answers_make_poll_due():
+    """MQTT-4.3.3-11: the stream says nothing of what was read already."""
+    d = Dialogue(buffer_size=1000, keepalive=0)
+    d.stream.feed(b"".join([publish(b"t", b"x", 1, k) for k in range(1, 41)]))
+    assert d.client.poll() == 33 and d.client.next_due_ms() == 0
+    assert d.client.poll() == 7 and d.client.next_due_ms() > 0
+
+
 # 31-4.1-Q1: ids that a burst left behind take no room from messages for ever.
 def test_c2b_journal_after_a_burst_takes_messages_as_before():
     flash = FailingFlash(16)

@@ -77,7 +77,7 @@ def test_on_drop_when_it_calls_anything_then_gets_a_clear_error_and_all_goes_on(
 
 def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
-        d = Dialogue(max_inflight=1, keepalive=0)
+        d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0)
         d.publish(b"in flight")
         d.publish(b"old", max_age=10)
         d.publish(b"older", max_age=9)
@@ -94,7 +94,7 @@ def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
 
 def test_on_drop_while_connecting_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
-        d = Dialogue(is_connected=False)
+        d = Dialogue(overflow="refuse", is_connected=False)
         d.publish(b"old", max_age=10)
         d.publish(b"kept")
         seen = []
@@ -123,6 +123,24 @@ def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
         assert len(seen) == 2, name
         d.stream.take()
         assert_goes_on(d, is_present=False)  # no clean session is there any more
+
+
+def test_on_drop_of_a_clean_session_that_connects_is_followed_by_that_session():
+    """31-3.2-CONNACK: what it opened is closed, and nothing goes out before CONNACK."""
+    d = Dialogue()
+    d.publish(b"in flight")
+    d.lose()
+    hooked = []
+
+    def on_drop(*_):
+        d.connect(False)
+        hooked.append(d.stream)
+        d.publish(b"new", 2)
+
+    d.client.on_drop = on_drop
+    d.connect(True)
+    assert hooked[0].is_closed and d.client.is_connected
+    d.c2b(publish(b"t", b"new", 2, 2))
 
 
 def test_on_oversize_when_it_calls_anything_then_all_goes_on():
@@ -172,7 +190,7 @@ def test_publish_inside_on_drop_with_any_max_age_is_refused():
 
 
 def test_publish_inside_on_drop_behind_what_opens_the_fast_way_is_refused():
-    d = Dialogue(max_inflight=1)
+    d = Dialogue(overflow="refuse", max_inflight=1)
     codes = []
 
     def hook(packet_id, reason):

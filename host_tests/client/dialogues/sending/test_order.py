@@ -3,7 +3,8 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, publish
 from host_tests.standin.store import KeepingStore
-from umqtt31 import BUSY, MQTTClient
+from umqtt31 import BUSY
+from umqtt31.queueing import MQTTClient
 
 
 def test_ordered_refuses_a_qos0_queue_and_overflow_policies():

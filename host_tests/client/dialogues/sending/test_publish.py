@@ -17,7 +17,7 @@ def test_c2b_lengths_where_a_second_byte_of_the_length_begins_are_written_right(
 
 # 311-2.3.1-1, MQTT-2.2.1-3.
 def test_c2b_ids_wrap_past_0_and_past_what_is_in_flight():
-    """31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: after 65535 comes 1, or the next free one.
+    """31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: after 65535 comes 1, over a reset too.
 
     C: PUBLISH 65534, 65535, then with 65535 still in flight 1, 2, …
     """
@@ -27,9 +27,9 @@ def test_c2b_ids_wrap_past_0_and_past_what_is_in_flight():
     assert [d.publish(qos=qos) for qos in (1, 2, 1, 2)] == [65534, 65535, 1, 2]
     d.b2c(puback(65534))
     d.lose()
-    # The next life goes on behind 65533 and has to leave out what still is unanswered.
+    # The next life goes on behind the last, so no id comes again that still is unanswered.
     again = Dialogue(store=store, max_inflight=8, clean=False)
-    assert [again.publish() for _ in range(3)] == [65534, 3, 4]
+    assert [again.publish() for _ in range(3)] == [3, 4, 5]
 
 
 # 311-1.5.3-1, 311-3.3.2-2, 311-4.7.3-1, MQTT-3.3.2-2, MQTT-4.7.3-1.
@@ -38,12 +38,12 @@ def test_c2b_publish_of_bad_topics_is_refused_and_nothing_sent():
     d = Dialogue(buffer_size=16383, max_inflight=1, max_mqueue_len=0)
     for topic in (b"", "", b"a/#", b"#", b"+", b"a/+/b", b"a+", b"a\x00b", b"\xff", b"\xc3", "+"):
         assert isinstance(error_of(d.publish, topic=topic), ValueError), topic
-    assert isinstance(error_of(d.publish, topic="x" * 32768), ValueError)
     d.c2b()
     assert d.client.inflight == 0
-    d.publish(topic="x" * 16377, qos=0)
-    d.c2b(publish(b"x" * 16377, b"x"))
-    assert code_of(d.publish, topic="x" * 16378, qos=0) == TOO_LARGE
+    most = 16377 - (d.level == 5)  # where the length of no properties is a byte
+    d.publish(topic="x" * most, qos=0)
+    d.c2b(publish(b"x" * most, b"x"))
+    assert code_of(d.publish, topic="x" * (most + 1), qos=0) == TOO_LARGE
     for topic in ("A b/ /c", "/", "ünï/cödé", "$x"):
         d.publish(topic=topic, qos=0)
         d.c2b(publish(topic.encode(), b"x"))

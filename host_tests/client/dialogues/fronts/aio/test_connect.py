@@ -1,12 +1,13 @@
 """connect(), reconnected(), disconnect(), and who waits for a connection."""
 
 import asyncio
+import sys
 
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.aio_dialogue import Desk, qos1, raised_by
-from host_tests.client.dialogue import modules_with
 from host_tests.client.flash import FailingFlash
+from host_tests.standin.sockets import Sockets
 from umqtt31 import CLOSED, JOURNAL, TOO_LARGE, MQTTError
 
 
@@ -151,21 +152,6 @@ def test_who_waits_is_told_when_connect_is_refused_or_given_up():
     Desk().run(main)
 
 
-class SocketOpener:
-    """Opens the desk's stream, which to the client looks as if it had opened a socket."""
-
-    def __init__(self, desk):
-        self._open = desk.open
-        self._stream = None
-
-    def __call__(self):
-        self._stream = self._open()
-        return self._stream
-
-    def __bool__(self):
-        return not self._stream
-
-
 def test_reader_that_found_its_connection_lost_waits_for_it_no_more():
     async def main(desk):
         client, stream = desk.client, desk.streams[0]
@@ -176,16 +162,18 @@ def test_reader_that_found_its_connection_lost_waits_for_it_no_more():
             await asyncio.sleep(0)
             stream.feed(b"")
 
-        for module in modules_with("socket"):
-            module.socket = None  # no network: the next connection has to fail
-        real, aio.readable = aio.readable, readable
+        def open_socket(server, port):
+            return desk.open()
+
+        sys.modules["socket"] = Sockets(open_socket)
+        real, aio._readable, core, aio._core = aio._readable, readable, aio._core, True
         try:
-            await client.connect(True, SocketOpener(desk))
+            await client.connect()
             await desk.until(lambda: stream.is_closed)
             await asyncio.sleep(0)
             await client.disconnect()
         finally:
-            aio.readable = real
+            aio._readable, aio._core = real, core
         assert were_closed == [False]
 
     Desk().run(main)

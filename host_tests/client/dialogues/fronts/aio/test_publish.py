@@ -53,34 +53,6 @@ def test_flush_waits_for_a_qos0_message_that_the_stream_has_not_taken():
     Desk().run(main)
 
 
-def test_waiting_for_room_wakes_the_reader_only_for_what_is_half_written():
-    released = []
-
-    async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        await client.publish(b"t", b"a", qos=1)
-        waiting = asyncio.create_task(client.publish(b"t", b"b", qos=1))
-        await aio.sleep_ms(3000)
-        assert not released
-        stream.feed(b"\x40\x02\x00\x01")
-        await waiting
-        stream.is_blocked = True
-        client.publish_nowait(b"t", b"c")
-        waiting = asyncio.create_task(client.publish(b"t", b"d"))
-        await desk.until(lambda: released)
-        stream.is_blocked = False
-        await waiting
-        await client.disconnect()
-
-    real = aio.release
-    aio.release = released.append
-    try:
-        Desk(max_inflight=1, max_mqueue_len=0).run(main)
-    finally:
-        aio.release = real
-
-
 def test_ordered_publishes_one_at_a_time():
     async def main(desk):
         client, stream = await desk.connected()
