@@ -433,10 +433,10 @@ class MQTTClient:
         while not self.is_connected:
             pause_ms = 1
             try:
+                self._rest()
                 if self._stream:
                     _advance(self)
                 else:
-                    self._rest()
                     now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
@@ -761,7 +761,7 @@ def _accept(client, topic, msg, retain, qos):
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
+        at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -900,7 +900,6 @@ def _next_entry(client):
         if ring[at]:
             return at
         client._next = client._tail
-        client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
 
 
@@ -912,6 +911,8 @@ def _bring(client):
         client._behind -= 1
         if client._old:
             client._old -= 1
+        if not client._ring[at]:
+            client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return at
 
 
