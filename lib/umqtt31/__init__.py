@@ -306,6 +306,13 @@ class MQTTClient:
             _tell(self)
         raise MQTTError(code)
 
+    def _error_of(self, cause):
+        # -> the MQTTError for a code, or for what the stream raised.
+        place = self._address, self.level, self._is_present is None
+        if isinstance(cause, int):
+            return MQTTError(cause, None, place if place[2] else None)
+        return MQTTError(_NETWORK, cause, place)
+
     # --- messages in ------------------------------------------------------------------------
 
     def poll(self, timeout_ms=0):
@@ -1153,15 +1160,7 @@ def _fail(client, code):
 
 def _tell(client):
     # Raise what closed the connection.
-    raise _error_of(client, client._error or _CLOSED)
-
-
-def _error_of(client, cause):
-    # -> the MQTTError for a code, or for what the stream raised.
-    place = client._address, client.level, client._is_present is None
-    if isinstance(cause, int):
-        return MQTTError(cause, None, place if place[2] else None)
-    return MQTTError(_NETWORK, cause, place)
+    raise client._error_of(client._error or _CLOSED)
 
 
 def _close(client):
@@ -1574,7 +1573,7 @@ def _begin(client, clean, packet, stream):
     except _STREAM_ERRORS as error:
         if isinstance(error, MQTTError):
             raise
-        raise _error_of(client, error)
+        raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
     client._is_renewed = not clean
@@ -1853,6 +1852,16 @@ class Message:
 #       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
 #   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
 #   _commit(): the store's commit(), or its sync().
+#
+# v5: it has methods of the names _handle(), _make_connect(), _make_request() and _all_filters(),
+# a Message of its own, whose `qos` is 0 once a handler refused it, _may_go, and:
+#
+#   _levels: begin of CONNECT, longest client id and retry_interval, by level.
+#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; write them to
+#       `n` of the entry at `at`, or raise an MQTTError.
+#   _connect_section, _will_section, _request_section: properties behind their length.
+#   _goodbye: DISCONNECT.  _farewell(code): an error is about to close the connection.
+#   _most_options: largest options of a filter.
 #
 # Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #

@@ -171,3 +171,16 @@ def test_c2b_topic_that_may_change_gets_no_alias():
     for _ in range(2):
         d.client.publish(topic, b"x", False, 0)
     assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
+
+
+def test_c2b_message_with_an_alias_whose_record_fails_closes_the_stream():
+    """And another connection is as any."""
+    flash = FailingFlash()
+    d = aliased(1, 1, store=flash.journal(group_commit=True))
+    flash.is_failing = True
+    assert code_of(d.publish, b"0") == JOURNAL
+    assert d.stream.is_closed and not d.client.is_connected
+    flash.is_failing = False
+    d.connect(False)
+    d.work()
+    assert d.take_publishes() == [(b"0", 1, 1, 1)]
