@@ -262,8 +262,6 @@ class MQTTClient:
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
-        if self._old:
-            self._limit = 0
         if packet_id:
             self._id = packet_id
 
