@@ -9,13 +9,16 @@ import sys
 
 import umqtt31
 from host_tests.standin.dice import Thrown
-from umqtt31 import FileBlockDevice, Journal
-from umqtt31 import client as waiting
-from umqtt31.aio import MQTTClient
+from umqtt31 import aio
 
 
 def _new_client(name, port, level, **options):
-    return MQTTClient(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
+    make = aio.MQTTClient
+    if level == 5:
+        from umqtt31 import v5
+
+        make = aio.extend(v5.MQTTClient)
+    return make(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
 
 
 async def _pass_messages(port, level):
@@ -125,7 +128,7 @@ async def _lose(port, level):
 
 def lose(port, level):
     """-> payload of what was published without a connection, reconnects."""
-    with Thrown([waiting]):  # no pause before an attempt to connect
+    with Thrown([umqtt31]):  # no pause before an attempt to connect
         return asyncio.run(_lose(port, level))
 
 
@@ -165,6 +168,8 @@ def cancel(port, level):
 
 
 def _journal(path):
+    from umqtt31 import FileBlockDevice, Journal
+
     return Journal(FileBlockDevice(path, 6))
 
 

@@ -164,6 +164,7 @@ class MQTTClient(core.MQTTClient):
 
     _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
     _most_options = 47
+    _message_class = Message5
     _request_section = b"\0"
     _extra = 1
     _age = 0  # seconds, of the message that is published; its properties
@@ -250,7 +251,7 @@ class MQTTClient(core.MQTTClient):
         self._was_clean = False  # that the session is present is what counts
         self._unasked = self._filters
         self._filters = ()
-        super()._on_connack(flags << 8)
+        self._on_connack(flags << 8)
         self._filters = self._unasked
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
