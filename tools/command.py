@@ -35,7 +35,6 @@ COMMANDS = {
     "release": ("boards", "release", "signed bundle for updates: BOARD= KEY="),
     "rollout": ("boards", "rollout", "bring a bundle to devices: BUNDLE= FLEET= KEY= SERVER="),
     "romfs": ("boards", "romfs", "library and firmware as a ROMFS image: BOARD= [PORT=]"),
-    "traceback": ("boards", "traceback", "a board's traceback with its names: [TEXT= MAP=]"),
     "watch": ("boards", "watch", "readings and health of a fleet as they come: SERVER="),
 }
 # Words of make that are no option of the same name.

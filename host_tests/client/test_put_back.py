@@ -6,27 +6,15 @@ import shutil
 
 import pytest
 
+import umqtt31
 from host_tests.client import dialogue
-from host_tests.client.dialogues.sending import test_ids, test_payload_types
+from host_tests.client.dialogues.sending import test_payload_types
 from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
 from tools.project import ROOT
-from umqtt31 import FULL, protocol
-from umqtt31.client import MQTTClient
-from umqtt31.protocol import Protocol
+from umqtt31 import MQTTClient
 
 FAT = ROOT / "host_tests" / "journal" / "device" / "fat.py"
-
-
-def _ids_in_a_row_after_a_refusal(accept):
-    def wrong(session, *args):
-        last_id = session.last_id
-        packet_id = accept(session, *args)
-        if packet_id == -FULL:
-            session.last_id, session._id_end = last_id, 65536
-        return packet_id
-
-    return wrong
 
 
 def _bytes_of_anything(as_bytes):
@@ -47,7 +35,7 @@ def _items_for_bytes(as_bytes):
 
 def _as_if_granted(granted):
     def wrong(client, request):
-        return list(request[3])
+        return list(request[2])
 
     return wrong
 
@@ -60,16 +48,12 @@ def _play_refused_subscribe():
 
 
 MISTAKES = {
-    "id given twice": (
-        Protocol, "_accept_slowly", _ids_in_a_row_after_a_refusal,
-        test_ids.test_id_after_a_refused_publish_is_not_one_in_use,
-    ),
     "list as payload": (
-        protocol, "as_bytes", _bytes_of_anything,
+        umqtt31, "as_bytes", _bytes_of_anything,
         test_payload_types.test_payload_of_another_type_is_a_type_error_that_names_msg,
     ),
     "half of an array": (
-        protocol, "as_bytes", _items_for_bytes,
+        umqtt31, "as_bytes", _items_for_bytes,
         test_payload_types.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
     ),
     "refused and as if granted": (

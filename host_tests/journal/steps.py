@@ -53,14 +53,21 @@ def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4,
 
 
 class Found:
-    """What a journal hands over: all of it is fetched."""
+    """What a journal hands over: all of it is fetched.
+
+    `messages`: (place, packet id, QoS, has PUBREC, maybe sent, packet), None for one that is lost.
+    """
 
     def __init__(self, desk):
-        self.messages = [desk.fetch() for _ in range(desk.behind)]
+        self.messages = []
+        for place in range(desk.behind):
+            one = desk.fetch()
+            if one:
+                one = (place, one.packet_id, one.qos, one.has_pubrec, one.maybe_sent, one.packet)
+            self.messages.append(one)
         self.held = list(desk.held_ids())
         self.last_id = desk.last_id
         self.is_clean = desk.is_clean
-        self.ids = [message and message.packet_id for message in self.messages]
 
 
 def recovered(desk):

@@ -7,7 +7,7 @@ import binascii
 
 import pytest
 
-import umqtt31.ring
+import umqtt31.journal
 from host_tests.powercut.life import Collector
 from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
@@ -51,7 +51,7 @@ def test_journal_when_large_numbers_cannot_be_had_then_writes_the_same(monkeypat
             failures.append(len(data))
             raise
 
-    monkeypatch.setattr(umqtt31.ring, "crc32", crc)
+    monkeypatch.setattr(umqtt31.journal, "crc32", crc)
     flash = Flash(8, 4096, 256)
     write_some(opened(flash))
     assert len(failures) > 50  # three of four CRCs are large
@@ -61,7 +61,7 @@ def test_journal_when_large_numbers_cannot_be_had_then_writes_the_same(monkeypat
 def test_journal_of_a_board_when_read_on_a_computer_then_all_is_there(monkeypatch):
     flash = Flash(8, 4096, 256)
     with monkeypatch.context() as board:
-        board.setattr(umqtt31.ring, "crc32", crc_without_big_numbers)
+        board.setattr(umqtt31.journal, "crc32", crc_without_big_numbers)
         write_some(opened(flash))
     journal = opened(flash)
     found = Collector()

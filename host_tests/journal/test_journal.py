@@ -59,7 +59,7 @@ def test_client_id_of_any_length_when_opened_again_then_all_is_there(length):
     client_id = b"i" * length
     journal = opened(flash, client_id)
     put(journal, 0, 1)
-    journal.hold(7)
+    journal.hold_id(7)
     for packet_id in range(100, 600):
         put(journal, 1, packet_id)
         journal.remove(1)
@@ -151,9 +151,9 @@ def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     assert 0 < count < 30
     for k in range(500):
         journal.pubrec(k % count)
-        journal.hold(k + 1)
+        journal.hold_id(k + 1)
         journal.commit()
-        journal.release(k + 1)
+        journal.release_id(k + 1)
         journal.commit()
         assert not put(journal, count, 999)
     found = recovered(opened(flash, slots=30))
@@ -331,8 +331,8 @@ def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():
     journal = opened(flash)
     for slot in range(8):
         put(journal, slot, slot + 1)
-    journal.hold(1)
-    journal.hold(2)
+    journal.hold_id(1)
+    journal.hold_id(2)
     journal.commit()
     with pytest.raises(MQTTError, match="raise max_mqueue_len"):
         opened(flash, slots=7)
@@ -472,7 +472,7 @@ def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch
         patch.setattr(flash, "writeblocks", tear)
         with pytest.raises(KeyboardInterrupt):
             put(journal, 1, 2)
-    journal.hold(7)
+    journal.hold_id(7)
     journal.commit()
     found = recovered(opened(flash))
     assert ([m[1] for m in found.messages], found.held) == ([1], [7])

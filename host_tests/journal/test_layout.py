@@ -44,9 +44,9 @@ def example():
     journal.remove(0)
     put(journal, 1, 2, 2, b"\x34\x09\0\x03t/2\0\x02on")
     journal.pubrec(1)
-    journal.hold(9)
-    journal.hold(10)
-    journal.release(9)
+    journal.hold_id(9)
+    journal.hold_id(10)
+    journal.release_id(9)
     journal.commit()
     return bytes(flash.data)
 

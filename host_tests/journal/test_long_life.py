@@ -83,7 +83,7 @@ def test_two_journals_beside_each_other_never_touch_what_is_the_others():
         halves = [opened(Half(first), client_id=b"node-%d" % first) for first in (0, 8)]
         for packet_id in range(1, 120):
             for journal in halves:
-                journal.hold(packet_id % 3 + 1)
+                journal.hold_id(packet_id % 3 + 1)
                 assert put(journal, 60 + life, 500 * life + packet_id, b"%d" % packet_id * 20)
                 journal.remove(60 + life)
         for journal, packet_id in zip(halves, (7, 9), strict=True):

@@ -65,7 +65,7 @@ def test_held_ids_when_opened_again_then_take_no_room_from_messages():
     flash = Flash(8, 4096, 256)
     journal = opened(flash)
     for packet_id in (1, 2, 3, 4):
-        journal.hold(packet_id)
+        journal.hold_id(packet_id)
     journal.commit()
     assert fill(opened(flash)) == 70
 
@@ -87,7 +87,7 @@ def test_clear_when_only_an_id_is_held_then_it_is_free_after_a_reset():
     flash = Flash(8, 4096, 256)
     journal = opened(flash)
     journal.clear()
-    journal.hold(7)
+    journal.hold_id(7)
     journal.commit()
     journal.clear()
     assert recovered(opened(flash)).held == []
@@ -132,7 +132,7 @@ def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(chan
     journal = opened(flash)
     put(journal, 0, 1, bytes(100))
     put(journal, 1, 2, b"short")
-    journal.hold(7)
+    journal.hold_id(7)
     journal.commit()
     image = bytes(flash.data)
     with pytest.raises(MQTTError) as caught:

@@ -150,7 +150,7 @@ def test_attributes_of_the_types_are_there():
         ("_types", "Stats"): client.stats,
         ("message", "Message"): Message(bytearray(16)),
         ("v5", "Message5"): Message5(bytearray(16)),
-        ("terms", "Options"): client.v5,
+        ("v5", "Options"): client.v5,
         ("properties", "Properties"): client.v5.connack,
         ("errors", "MQTTError"): umqtt31.MQTTError(umqtt31.FULL),
     }

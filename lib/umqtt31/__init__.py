@@ -433,10 +433,10 @@ class MQTTClient:
         while not self.is_connected:
             pause_ms = 1
             try:
+                self._rest()
                 if self._stream:
                     _advance(self)
                 else:
-                    self._rest()
                     now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
@@ -723,7 +723,7 @@ def _check(client, topic):
             most = 256
         if byte > most:
             most = byte
-    if most > 255 or not 0 < _len(name) < 32768:
+    if most > 255 or not name:
         raise _complaint("topic", name)
     if most > 127:
         as_text("topic", name)
@@ -761,7 +761,7 @@ def _accept(client, topic, msg, retain, qos):
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
+        at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -900,7 +900,6 @@ def _next_entry(client):
         if ring[at]:
             return at
         client._next = client._tail
-        client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
 
 
@@ -912,6 +911,8 @@ def _bring(client):
         client._behind -= 1
         if client._old:
             client._old -= 1
+        if not client._ring[at]:
+            client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return at
 
 
@@ -1626,9 +1627,12 @@ class MQTTError(OSError):
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
     def __str__(self):
-        from .errors import text_of
+        try:
+            from .errors import text_of
 
-        return text_of(self, *self._about)
+            return text_of(self, *self._about)
+        except MemoryError:
+            return "error %d" % self.code
 
     __repr__ = __str__  # what MicroPython shows in a traceback
 
@@ -1684,7 +1688,7 @@ def as_text(name, value):
 def _as_filter(topic):
     # `topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER
     topic = as_text("topic", topic)
-    is_wrong = not topic or _len(topic) > 65535 or b"#/" in topic
+    is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
         if _len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
@@ -1802,7 +1806,7 @@ class Message:
         end = at + self.topic_len
         pattern = as_bytes("filter", pattern)
         # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-        if buf[at] == 36 and pattern[0] != 36:
+        if buf[at] == 36 and (not pattern or pattern[0] != 36):
             return False
         for char in pattern:
             if char == 35:
@@ -1848,6 +1852,16 @@ class Message:
 #       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
 #   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
 #   _commit(): the store's commit(), or its sync().
+#
+# v5: it has methods of the names _handle(), _make_connect(), _make_request() and _all_filters(),
+# a Message of its own, whose `qos` is 0 once a handler refused it, _may_go, and:
+#
+#   _levels: begin of CONNECT, longest client id and retry_interval, by level.
+#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; write them to
+#       `n` of the entry at `at`, or raise an MQTTError.
+#   _connect_section, _will_section, _request_section: properties behind their length.
+#   _goodbye: DISCONNECT.  _farewell(code): an error is about to close the connection.
+#   _most_options: largest options of a filter.
 #
 # Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #

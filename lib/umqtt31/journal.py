@@ -61,6 +61,7 @@ _OLDEST = const(10)  # the block with which the log begins
 _TITLE = const(11)
 
 _AGAIN = const(8)
+_IS_DONE = const(0x80)  # + 1 once a note in _buf says so
 _JOURNAL = const(262)
 _MOST_TRIES = const(8)  # of one call: a watchdog may be waiting
 _BLANK = b"\xff" * 32
@@ -235,7 +236,7 @@ class Journal:
             self._has_held = True
         else:
             k = 0
-            while k < self._taken and (self._ids[k] != packet_id or self._states[k] < 2):
+            while k < self._taken and (self._ids[k] != packet_id or self._states[k] & _IS_DONE):
                 k += 1
             if k == self._taken:
                 pass
@@ -244,11 +245,10 @@ class Journal:
                 self._states[k] = 0x70
                 self._is_new = False
             else:
-                self._states[k] = 0
+                self._states[k] |= _IS_DONE
                 self._used -= self._costs[k]
                 if self._fill + _NOTE <= self._full:
-                    self._append(_DONE, self._numbers[k])
-                    self._states[k] = 1
+                    self._append_done(k)
 
     def renew(self, is_clean):
         """As the core has it."""
@@ -321,7 +321,7 @@ class Journal:
         # Forget the rows of messages that are done, as a note says it now.
         to = 0
         for k in range(self._rows):
-            if self._states[k] != 1:
+            if not self._states[k] & 1:
                 self._numbers[to] = self._numbers[k]
                 self._ids[to] = self._ids[k]
                 self._states[to] = self._states[k]
@@ -336,7 +336,7 @@ class Journal:
             return -1
         for k in range(self._rows):
             if self._numbers[k] == number:
-                return k if self._states[k] > 1 else -2
+                return k
         return -2
 
     def _find(self, number, is_strict):
@@ -373,7 +373,7 @@ class Journal:
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
-            if self._at + self._most + self._page_cells > self._cells and self._is_short():
+            if self._is_short(2):
                 self._empty()
                 self._reclaim()
             elif self._newest - self._listed >= self._blocks - 3:
@@ -381,20 +381,27 @@ class Journal:
             else:
                 break
         for k in range(self._taken):
-            if not self._states[k]:
+            if self._states[k] & (_IS_DONE | 1) == _IS_DONE:
                 if self._fill + _NOTE + n > self._full:
                     self._program()
                     return self._make_room(n)
-                self._append(_DONE, self._numbers[k])
-                self._states[k] = 1
+                self._append_done(k)
 
     def _empty(self):
         # _buf is needed for what is read.
         self.commit()
+        self._take_back()
+
+    def _take_back(self):
+        # What was appended since is to be appended again.
         self._fill = self._first
+        self._is_due = False
         for k in range(self._taken):
-            if self._states[k] == 1:
-                self._states[k] = 0
+            self._states[k] &= 0xFE
+
+    def _append_done(self, k):
+        self._append(_DONE, self._numbers[k])
+        self._states[k] |= 1
 
     def _write(self, kind, number):
         # A note that commit() has to program.
@@ -409,6 +416,8 @@ class Journal:
     def _program(self, number=-1, kept=1):
         # Make the group durable; if it raises, it is as it was.  `number`: of the first message
         # of a copy; `kept`: cells that stay free at the end of a block.
+        if self._at + self._most + self._page_cells > self._cells and not self._is_busy:
+            self._rescue()
         fill = self._fill
         if number < 0 and self._told != self._oldest and fill + _NOTE <= self._full:
             self._append(_OLDEST, self._oldest)
@@ -430,6 +439,23 @@ class Journal:
             self._base = self._end
             self._drop()
         self._keep_state()
+
+    def _rescue(self):
+        # Blocks failed since the group was begun.  This is so seldom that it may allocate.
+        fill = self._fill
+        is_due = self._is_due
+        base = self._base
+        for _ in range(self._blocks):
+            if self._spare() > 1 or not self._is_short(2):
+                break
+            records = bytes(self._buf[self._first : fill])
+            try:
+                self._reclaim()
+            finally:
+                self._buf[self._first : fill] = records
+                self._fill = fill
+                self._is_due = is_due
+                self._base = base
 
     def _keep_state(self):
         # What is durable now, for the title of the next block.
@@ -494,13 +520,9 @@ class Journal:
     def _give_up_page(self):
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
-        place = self._newest % self._blocks
         is_new = self._good != self._newest
-        if self._failures > 1 or is_new and self._bad[place]:
-            self._failures = 0
+        if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
             self._at = self._cells
-            if is_new:
-                self._bad[place] = 1
 
     def _entitle(self, page):
         # The title stands in front of the group, and is programmed with it.
@@ -513,6 +535,8 @@ class Journal:
     def _is_begun(self):
         # Go on to the next block -> is it erased?
         block = self._newest + 1
+        if self._good < self._newest:
+            self._bad[self._newest % self._blocks] = 1  # it took nothing
         if (
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
@@ -524,10 +548,8 @@ class Journal:
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
-                place = block % self._blocks
-                if self._failures > 2 or self._bad[place]:
+                if self._failures > 2 or self._bad[block % self._blocks]:
                     self._failures = 0
-                    self._bad[place] = 1
                     self._newest = self._ready = block
                     self._at = self._cells
                 return False
@@ -545,16 +567,15 @@ class Journal:
             n -= self._bad[block % self._blocks]
         return n
 
-    def _is_short(self):
-        # Two for copies, and as long as there is room one for the next that goes bad; one where
-        # more is kept than bad blocks leave room for.
-        left = self._capacity() - self._used
-        spare = self._spare() - 2 - (left >= self._room) + (left < 0)
-        return spare < 0 and self._oldest < self._good
+    def _is_short(self, least):
+        # Two for copies, and as long as there is room two for those that go bad next; fewer
+        # where more is kept than bad blocks leave room for.
+        left = (self._capacity() - self._used) // self._room
+        return self._spare() < max(least, min(4, 2 + left)) and self._oldest < self._good
 
     def _prepare(self):
         # Bring the room for what comes, step by step.
-        if self._is_short():
+        if self._is_short(1):
             self._reclaim()
         elif self._newest - self._listed >= self._blocks - 3:
             self._list_held()
@@ -580,6 +601,7 @@ class Journal:
             self.commit()
         except BaseException:
             self._listed = listed
+            self._take_back()
             raise
 
     def _reclaim(self):
@@ -602,6 +624,7 @@ class Journal:
                     self._oldest = block
                     raise
         finally:
+            self._take_back()
             self._is_busy = False
 
     def _copy_block(self, block):
@@ -632,7 +655,7 @@ class Journal:
                     pack_into("<BI", buf, fill, _NUMBER, number)
                     fill += _NOTE
                 n = 5 + (buf[where + 1] << 8 | buf[where + 2])
-                state = buf[where] & 0xF0 if k < 0 else self._states[k]
+                state = (buf[where] if k < 0 else self._states[k]) & 0x70
                 if fill != where:
                     for i in range(n):
                         buf[fill + i] = buf[where + i]

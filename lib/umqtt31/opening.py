@@ -187,6 +187,7 @@ class _Log:
         self.costs = array("H")  # by number from `first` on; 0: not in the log
         self.states = bytearray()
         self.sizes = {}  # of packets that are too large, by number
+        self.longest = buffer_size + 5
         self.oldest = 0
         newest = -1
         for place in range(self.blocks):
@@ -298,7 +299,8 @@ class _Log:
                 self.costs.append(0)
             self.costs[k] = self.count(_HEAD + n + _CRC)
             self.states[k] = kind & 0xF0
-            self.sizes[number] = n - 5
+            if n > self.longest:
+                self.sizes[number] = n - 5
             if kind >= 0x70:
                 self.next = max(self.next, number + 1)
 

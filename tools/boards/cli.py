@@ -69,15 +69,13 @@ def show(board):
 @options.plain
 def build(board, is_plain):
     """Compile library and firmware to .mpy for the board's architecture."""
-    from .compile import MAP, build_tree
+    from .compile import build_tree
 
     profile = load_profile(board)
     with options.progress("compiling", None) as advance:
         tree = build_tree(profile, on_file=advance, is_plain=is_plain)
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
     click.echo(f"{shown(tree)}: {total:,} bytes for {profile.arch}")
-    if not is_plain:
-        click.echo(f"{shown(tree.with_name(MAP))}: for `tools boards traceback`; keep it")
 
 
 @cli.command()
@@ -193,32 +191,6 @@ def flash(board, port, drive, image):
 
 
 @cli.command()
-@click.option("--no-heap", is_flag=True, help="Leave out the heap on 32-bit MicroPython.")
-@click.option("--check", is_flag=True, help="Fail when a budget is exceeded.")
-def size(no_heap, check):
-    """Show bytes of bytecode per module, budgets, large frames, and heap after import."""
-    from . import frames, report
-    from . import size as sizes
-
-    modules = sizes.measure_modules()
-    built = sizes.measure_built()
-    report.print_sizes(modules, built)
-    report.print_frames(frames.large(frames.frames_of_library()))
-    if not no_heap:
-        also = {"umqtt31": "", "umqtt31 and Journal": "from umqtt31.journal import Journal"}
-        rows = {}
-        for name, line in also.items():
-            rows[name] = sizes.measure_heap(line)
-            rows[f"{name} as boards get it"] = sizes.measure_heap(line, is_built=True)
-        report.print_heap(rows)
-    over = sizes.over_budget(modules, built)
-    for line in over:
-        click.echo(f"over budget: {line}", err=True)
-    if check and over:
-        raise click.exceptions.Exit(1)
-
-
-@cli.command()
 @options.board
 @click.option("--port", help="Also write it to the ROMFS partition of the board here.")
 @options.plain
@@ -236,25 +208,6 @@ def romfs(board, port, is_plain):
     click.echo(f"{shown(out)}: {len(data):,} bytes")
     if port:
         click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
-
-
-@cli.command()
-@click.option("--map", "path", type=options.FILE, help="Default: of the library as it is here.")
-@click.option("--text", type=click.File(), default="-", help="Default: what is typed in.")
-def traceback(path, text):
-    """Show a board's traceback with the library's own names and places.
-
-    `make build` leaves out the numbers of lines and shortens names.
-    """
-    from .compact import Map
-    from .compile import compact_library
-    from .errors import BoardError
-
-    try:
-        names = Map.load(path) if path else compact_library().map
-    except (ValueError, KeyError, TypeError):
-        raise BoardError(f"{shown(path)}: not a map that make build wrote") from None
-    click.echo(names.restored(text.read()), nl=False)
 
 
 @cli.command()

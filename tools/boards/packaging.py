@@ -10,9 +10,10 @@ import json
 
 from tools.project import ROOT
 
-from .compact.reading import own_imports
+from .compile import library_sources
 from .places import LIBRARY
-from .size import groups
+
+_CLIENT = ("__init__", "errors", "wifi")
 
 _MANIFEST = '''\
 """Freezes umqtt31 into firmware: `include("path/to/manifest.py")` in the board's manifest.
@@ -56,15 +57,12 @@ def package_files():
 
 def everything():
     """The modules that belong on a board, sorted."""
-    return sorted(groups())
+    return [path.stem for path in library_sources()]
 
 
 def for_the_client():
-    """Those that a program needs that imports MQTTClient, also `simple`'s or `robust`'s, and no
-    extras."""
-    modules = groups()
-    needed = _needed_by("client", modules) | _needed_by("robust", modules) | {"__init__"}
-    return [name for name in sorted(modules) if name in needed]
+    """Those that a program needs that imports MQTTClient, without options but Wi-Fi."""
+    return [name for name in everything() if name in _CLIENT]
 
 
 def write_packages():
@@ -73,19 +71,6 @@ def write_packages():
     for name, content in files.items():
         (ROOT / name).write_text(content)
     return list(files)
-
-
-def _needed_by(start, modules):
-    # With what is only loaded on demand: the texts of errors, policies, recovery.
-    needed = set()
-    left = {start}
-    while left:
-        name = left.pop()
-        needed.add(name)
-        tree = ast.parse((LIBRARY / f"{name}.py").read_text())
-        own = {module for module, _, _ in own_imports(ast.walk(tree))}
-        left |= (own & set(modules)) - needed
-    return needed
 
 
 def _package(names):

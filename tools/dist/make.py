@@ -35,9 +35,7 @@ def make_all(out: Path) -> Iterator[Path]:
     make_empty(out)
     with tempfile.TemporaryDirectory() as name:
         compiled = Path(name)
-        library = compile_library(compiled, _ARCH)
-        library.save(out / f"umqtt31-{version()}.map.json")
-        yield out / f"umqtt31-{version()}.map.json"
+        compile_library(compiled, _ARCH)
         write_index(out / "mip", compiled)
         yield out / "mip"
         yield _write_romfs(out, compiled)

@@ -18,15 +18,12 @@ _MPY_VERSION_AT = 1  # of the header of .mpy
 
 
 def write_index(out: Path, compiled: Path) -> None:
-    """Fill `out`; `compiled` is a folder with the library as .mpy, where one module may hold
-    others."""
+    """Fill `out`; `compiled` is a folder with the library as .mpy."""
     listed = []
     for name, choose in PACKAGES.items():
         modules = choose()
         forms: dict[str, list[Path]] = {"py": [LIBRARY / f"{module}.py" for module in modules]}
         for path in (compiled / f"{module}.mpy" for module in modules):
-            if not path.exists():
-                continue
             forms.setdefault(str(path.read_bytes()[_MPY_VERSION_AT]), []).append(path)
         for form, paths in forms.items():
             _write_package(out, form, name, paths)

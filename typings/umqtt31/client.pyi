@@ -7,7 +7,6 @@ from ._types import TLS, Data, OpenStream, Stats, Store, Stream
 from .errors import MQTTError
 from .journal import Journal
 from .message import Message
-from .terms import Options
 from .v5 import Message5
 
 class MQTTClient:
@@ -60,9 +59,6 @@ class MQTTClient:
     @property
     def keepalive(self) -> int:
         """Seconds."""
-    @property
-    def v5(self) -> Options:
-        """At level 5: what CONNECT says, and what the broker answered."""
     @property
     def stats(self) -> Stats:
         """Counters since the client was made."""

@@ -4,7 +4,7 @@ from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import connack, puback
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import TOO_LARGE, Journal, MQTTClient
+from umqtt31 import TOO_LARGE, Journal, MQTTClient, v5
 
 # The bytes of MQTT 3.1 itself.
 LEVEL_3 = ("test_password_may_be_any_bytes", "test_server_that_is_none_is_refused")
@@ -75,10 +75,10 @@ def test_options_at_their_limits_are_taken():
 
 
 def test_retry_interval_that_a_level_does_not_have_is_refused_with_the_level():
-    error = error_of(MQTTClient, "dev", "broker", level=5, retry_interval=30)
+    error = error_of(v5.MQTTClient, "dev", "broker", retry_interval=30)
     assert isinstance(error, ValueError)
     assert str(error).startswith("retry_interval at level 5 must be 0 "), error
-    MQTTClient("dev", "broker", level=5, retry_interval=0)
+    v5.MQTTClient("dev", "broker", retry_interval=0)
 
 
 def test_client_id_of_another_type_is_refused():

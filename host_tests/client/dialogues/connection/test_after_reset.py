@@ -7,6 +7,7 @@ from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     PUBLISH,
+    puback,
     pubcomp,
     publish,
     pubrec,
@@ -15,7 +16,7 @@ from host_tests.client.wire import (
     read_publish,
 )
 from host_tests.standin.store import KeepingStore
-from umqtt31 import FULL, PROTOCOL, MQTTError
+from umqtt31 import FULL, JOURNAL, PROTOCOL, MQTTError
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
 LEVEL_3 = ("test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup",)
@@ -75,6 +76,49 @@ def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
     again.publish(b"3")
     again.connect(False)
     again.c2b(*[publish(b"t", b"%d" % number, 1, number) for number in (1, 2, 3)])
+
+
+def test_c2b_qos0_that_waits_behind_a_reset_goes_out_behind_the_old():
+    """RT-MQUEUE-Q0, 31-4.2-RECONNECT: QoS 0 takes no place of what is to go out again.
+
+    C: PUBLISH 1; reset; publish 2 at QoS 0; CONNECT; C: PUBLISH 1 DUP, PUBLISH 2
+    """
+    store = KeepingStore()
+    Dialogue(store=store).publish(b"1")
+    d = Dialogue(store=store, is_connected=False, mqueue_store_qos0=True)
+    d.publish(b"2", 0)
+    d.connect(False)
+    d.c2b(publish(b"t", b"1", 1, 1, dup=1), publish(b"t", b"2"))
+    d.b2c(puback(1))
+    assert (d.client.inflight, d.client.queued) == (0, 0)
+
+
+def test_c2b_qos0_that_finds_no_room_behind_a_reset_gives_up_no_other():
+    """RT-MQUEUE-Q0: what lies in the store alone stays there."""
+    store = KeepingStore()
+    d = Dialogue(store=store, is_connected=False, max_mqueue_len=40)
+    for _ in range(40):
+        d.publish(b"x" * 200)
+    again = Dialogue(
+        store=store, is_connected=False, mqueue_store_qos0=True, overflow="drop_oldest",
+        max_mqueue_len=41, queue_bytes=0,
+    )  # fmt: skip
+    assert code_of(again.publish, b"y" * 200, 0) == FULL
+    assert (again.client.queued, again.client.stats.dropped) == (40, 0)
+
+
+def test_message_that_the_store_no_longer_has_is_given_up_though_qos0_waits():
+    """RT-MQUEUE: counted and told, so that flush() gets done."""
+    store = KeepingStore()
+    Dialogue(store=store, is_connected=False).publish(b"1")
+    store.kept[0][0] = 0
+    d = Dialogue(store=store, is_connected=False, mqueue_store_qos0=True)
+    dropped = d.watch_drops()
+    d.publish(b"2", 0)
+    assert dropped == [(1, JOURNAL)] and d.client.queued == 1
+    d.connect(False)
+    d.c2b(publish(b"t", b"2"))
+    assert d.client.queued == 0
 
 
 def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():

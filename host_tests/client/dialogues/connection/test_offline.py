@@ -3,6 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 HOUR = 3600
@@ -45,6 +46,18 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
             d.clock.sleep_ms(max(1, d.client.next_due_ms()))
             assert d.client.reconnect() is False
         assert d.clock.now_ms - start <= 130000, days
+
+
+def test_reconnect_that_waits_for_connack_gives_up_what_is_too_old_in_time():
+    """RT-MQUEUE: by max_age, though nobody answers."""
+    d = Dialogue(is_connected=False, overflow="refuse")
+    dropped = d.watch_drops()
+    d.publish(b"1", max_age=5)
+    d.next_stream = ScriptedStream()
+    d.client.reconnect(2000)
+    assert dropped == [] and d.stream
+    d.client.reconnect(3001)
+    assert dropped == [(1, TIMEOUT)] and not d.stream.is_closed
 
 
 def test_next_due_ms_behind_a_connect_forgets_when_reconnect_wanted_to_try():

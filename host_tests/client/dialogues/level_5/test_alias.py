@@ -1,9 +1,11 @@
 """Topic aliases: topics that go out as numbers.  MQTT 5 §3.3.2.3.4."""
 
-from host_tests.client.dialogue import Dialogue
+from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.dialogues.level_5.opened import opened
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import connack, properties, puback, pubcomp, publish, pubrec
+from host_tests.standin.store import KeepingStore
+from umqtt31 import JOURNAL, MQTTError
 
 LEVELS = (5,)
 
@@ -44,6 +46,19 @@ def test_c2b_no_alias_where_the_broker_or_the_program_wants_none():
         d.publish(b"1", 1)
         d.publish(b"2", 1)
         d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"2", 1, 2))
+
+
+def test_store_that_fails_as_an_alias_is_to_go_out_closes_the_stream():
+    """The program gets its error."""
+    store = KeepingStore()
+    d = aliased(2, 10, store=store)
+
+    def fail():
+        raise MQTTError(JOURNAL)
+
+    store.before_commit = fail
+    assert code_of(d.publish) == JOURNAL
+    assert d.stream.is_closed and not d.client.is_connected
 
 
 def test_c2b_what_is_sent_again_or_waited_has_its_topic():
@@ -156,3 +171,16 @@ def test_c2b_topic_that_may_change_gets_no_alias():
     for _ in range(2):
         d.client.publish(topic, b"x", False, 0)
     assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
+
+
+def test_c2b_message_with_an_alias_whose_record_fails_closes_the_stream():
+    """And another connection is as any."""
+    flash = FailingFlash()
+    d = aliased(1, 1, store=flash.journal(group_commit=True))
+    flash.is_failing = True
+    assert code_of(d.publish, b"0") == JOURNAL
+    assert d.stream.is_closed and not d.client.is_connected
+    flash.is_failing = False
+    d.connect(False)
+    d.work()
+    assert d.take_publishes() == [(b"0", 1, 1, 1)]

@@ -38,12 +38,12 @@ def test_c2b_publish_of_bad_topics_is_refused_and_nothing_sent():
     d = Dialogue(buffer_size=16383, max_inflight=1, max_mqueue_len=0)
     for topic in (b"", "", b"a/#", b"#", b"+", b"a/+/b", b"a+", b"a\x00b", b"\xff", b"\xc3", "+"):
         assert isinstance(error_of(d.publish, topic=topic), ValueError), topic
-    assert isinstance(error_of(d.publish, topic="x" * 32768), ValueError)
     d.c2b()
     assert d.client.inflight == 0
-    d.publish(topic="x" * 16377, qos=0)
-    d.c2b(publish(b"x" * 16377, b"x"))
-    assert code_of(d.publish, topic="x" * 16378, qos=0) == TOO_LARGE
+    most = 16377 - (d.level == 5)  # where the length of no properties is a byte
+    d.publish(topic="x" * most, qos=0)
+    d.c2b(publish(b"x" * most, b"x"))
+    assert code_of(d.publish, topic="x" * (most + 1), qos=0) == TOO_LARGE
     for topic in ("A b/ /c", "/", "ünï/cödé", "$x"):
         d.publish(topic=topic, qos=0)
         d.c2b(publish(topic.encode(), b"x"))

@@ -12,8 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compile import compile_file, library_sources
-from .places import LIBRARY
+from tools.boards.compile import compile_file, library_sources
+from tools.boards.places import LIBRARY
 
 MOST_WORDS = 11
 _TRY_WORDS = 3

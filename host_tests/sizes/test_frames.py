@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools.boards.frames import MOST_WORDS, Frame, frames_of_library, from_heap
+from host_tests.sizes.frames import MOST_WORDS, Frame, frames_of_library, from_heap
 from tools.boards.places import LIBRARY
 
 CONSTRUCTS = "runs once, in a constructor"

@@ -1,0 +1,1 @@
+"""What the library costs a board: bytes of .mpy, heap, frames; `test_bounds.py` has the bounds."""

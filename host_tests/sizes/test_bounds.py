@@ -1,0 +1,81 @@
+"""The bounds of what the library costs, as plain numbers: who adds takes away.
+
+They are what was measured when they were set, rounded up; docs/reasons/figures.md says which of
+them the design wants smaller.
+"""
+
+import ast
+
+import pytest
+
+from tools.boards.places import LIBRARY
+from umqtt31 import MQTTClient
+
+from . import measure
+
+# Bytes of plain .mpy.
+BYTES = {
+    "__init__": 17_400,
+    "aio": 4_700,
+    "errors": 3_900,
+    "fileblockdevice": 1_250,
+    "handshake": 2_100,
+    "journal": 7_300,
+    "opening": 5_250,
+    "properties": 2_900,
+    "queueing": 3_400,
+    "reasons": 1_650,
+    "robust": 1_100,
+    "simple": 4_150,
+    "sock": 850,
+    "sslparams": 660,
+    "tls": 440,
+    "v5": 7_100,
+}
+BUILT_BYTES = {"__init__": 15_900}
+# On a 32-bit port, after `import umqtt31`.
+HEAP = {".mpy": 25_000, "ROMFS": 8_500}
+ATTRIBUTES = 68
+LINES = 6_300
+
+
+def test_each_module_has_at_most_its_bytes():
+    found = measure.sizes()
+    assert found.keys() == BYTES.keys()
+    assert {name: size for name, size in found.items() if size > BYTES[name]} == {}
+
+
+def test_core_as_make_build_makes_it_has_at_most_its_bytes():
+    assert measure.sizes(is_built=True)["__init__"] <= BUILT_BYTES["__init__"]
+
+
+@pytest.mark.parametrize("form", HEAP)
+def test_heap_after_import_is_at_most(form):
+    heap = measure.heap_after_import()
+    assert 0 < heap[form] <= HEAP[form] < heap[".py"] * 2
+
+
+def test_client_object_has_few_attributes():
+    assert len(vars(MQTTClient("id", "server"))) <= ATTRIBUTES
+
+
+def test_library_has_few_lines_and_modules():
+    files = sorted(LIBRARY.glob("*.py"))
+    assert sum(len(path.read_text().splitlines()) for path in files) <= LINES
+    assert len(files) <= 17
+
+
+def test_nobody_writes_another_objects_attributes():
+    """But `self`; `client`, as functions of a module call the object that they belong to; and the
+    client counts in its `stats`."""
+    for path in sorted(LIBRARY.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            for target in targets if isinstance(node, ast.Assign | ast.AugAssign) else ():
+                for one in ast.walk(target):
+                    if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                        owner = ast.unparse(one.value)
+                        assert owner.rpartition(".")[2] in ("self", "client", "stats"), (
+                            path.name,
+                            ast.unparse(node),
+                        )
