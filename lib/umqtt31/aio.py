@@ -110,7 +110,7 @@ def extend(base):
     message_class = getattr(base, "_message_class", Message)
     fields = ["qos", "packet_id", "retain", "dup", "topic_len", "payload_len", "_topic", "_payload"]
     if message_class is not Message:
-        fields.append("_start")
+        fields.append("_properties")
 
     class Taken(message_class):
         """A message, valid until its body is done."""
