@@ -8,16 +8,13 @@ import asyncio
 import sys
 
 import umqtt31
+from host_tests.client.dialogue import class_for
 from host_tests.standin.dice import Thrown
 from umqtt31 import aio
 
 
 def _new_client(name, port, level, **options):
-    make = aio.MQTTClient
-    if level == 5:
-        from umqtt31 import v5
-
-        make = aio.extend(v5.MQTTClient)
+    make = aio.extend(class_for(level, ()))
     return make(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
 
 
@@ -114,7 +111,7 @@ async def _lose(port, level):
         await client.subscribe(topic, 1)
         reading = asyncio.create_task(client.messages().__anext__())
         # The broker closes the connection of whom another one takes the name of.
-        other = umqtt31.MQTTClient(b"lose%d" % level, "127.0.0.1", int(port), level=level)
+        other = class_for(level, ())(b"lose%d" % level, "127.0.0.1", int(port), level=level)
         other.connect()
         while client.is_connected:
             await asyncio.sleep(0.01)
