@@ -123,8 +123,8 @@ soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30 [LE
 audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
 	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)
 
-bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=decode for one
-	@$(TOOLS) fleet bench $(ARGS)
+bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=small for one
+	@$(RUN) -m host_tests.fleet.bench $(ARGS)
 
 dist: setup ## all that others install, into dist/: mip index, ROMFS, sdist, wheel
 	@$(TOOLS) dist $(call opt,OUT,out)

@@ -8,13 +8,13 @@ import io
 
 import pyarrow as pa
 
+from host_tests.fleet.simulate import tcp
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
 from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
-from tools.fleet.simulate import tcp
 from tools.standin import packets
 
 SERVER = bytes((10, 0, 0, 1))
@@ -139,7 +139,7 @@ def _plain(schema):
 
 def simulated(plan):
     """-> (bytes of a simulated capture, its truth)."""
-    from tools.fleet.simulate.run import pcap
+    from host_tests.fleet.simulate.run import pcap
 
     stream = io.BytesIO()
     truth = pcap(plan, stream)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.simulate import tcp
 from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
-from tools.fleet.simulate import tcp
 from tools.standin import packets
 
 _BREACH = {C2S: ("MQTT-3.3.4-7", "client"), S2C: ("MQTT-3.3.4-9", "broker")}

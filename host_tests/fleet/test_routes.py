@@ -3,7 +3,7 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
-from tools.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.envelope import reading
 from tools.standin import packets
 
 _PUBACK = 0x40

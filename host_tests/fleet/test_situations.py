@@ -1,6 +1,6 @@
 """Recorded situations with known truth: the whole job says what is true, no more, no less.
 
-`tools/fleet/situations` tells how each was recorded.  All go through Spark in one run,
+`host_tests/fleet/situations` tells how each was recorded.  All go through Spark in one run,
 each as a site of its own.
 """
 
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.captures import audit, decode_all
+from host_tests.fleet.situations import derive
+from host_tests.fleet.situations.catalogue import SITUATIONS
+from host_tests.fleet.situations.record import record
 from host_tests.fleet.test_pipeline import _run
 from host_tests.fleet.verdicts import NAMES, told, truth_of
-from tools.fleet.situations import derive
-from tools.fleet.situations.catalogue import SITUATIONS
-from tools.fleet.situations.record import record
 
 _FOLDER = Path(__file__).parent / "situations"
 _TABLES = ("packets", "losses", "violations", "findings", "sequences")

@@ -16,8 +16,8 @@ from host_tests.fleet.captures import (
     simulated,
     types,
 )
-from tools.fleet.simulate import tcp
-from tools.fleet.simulate.run import Plan
+from host_tests.fleet.simulate import tcp
+from host_tests.fleet.simulate.run import Plan
 from tools.standin import packets
 
 _COLUMNS = ("packet_type", "topic", "packet_id", "payload_bytes", "payload_hash")

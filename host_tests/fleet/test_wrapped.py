@@ -8,7 +8,7 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, decode, rows, types
-from tools.fleet.simulate import tcp
+from host_tests.fleet.simulate import tcp
 from tools.standin import packets
 
 _ASK = (

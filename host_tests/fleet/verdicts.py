@@ -1,8 +1,8 @@
-"""What an audit's tables say, in the words of `tools.fleet.situations.catalogue.Truth`."""
+"""What an audit's tables say, in the words of `host_tests.fleet.situations.catalogue.Truth`."""
 
 from host_tests.fleet.captures import rows
-from tools.fleet.situations import derive
-from tools.fleet.situations.catalogue import SITUATIONS, Truth
+from host_tests.fleet.situations import derive
+from host_tests.fleet.situations.catalogue import SITUATIONS, Truth
 
 NAMES = [*SITUATIONS, *derive.DERIVED]
 

@@ -5,10 +5,10 @@ stream and sequence number (docs/reference/readings.md).
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import factorized
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
@@ -23,7 +23,7 @@ COLUMNS = [
 
 
 def _firmware(fields):
-    codes, versions = pd.factorize(fields["firmware"].astype(np.int64))
+    codes, versions = factorized(fields["firmware"].astype(np.int64))
     names = ["%d.%d" % (one >> 8, one & 255) for one in versions.tolist()]
     return pa.DictionaryArray.from_arrays(
         pa.array(codes.astype(np.int32)), pa.array(names, pa.string())

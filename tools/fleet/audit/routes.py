@@ -12,11 +12,11 @@ each verdict is: docs/reference/fleet-verdicts.md.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import factorized
 from . import groups
 from .alignment import EARLY_US
 from .expected import Expected
@@ -98,7 +98,7 @@ def _routes(names, pairs, expected, delivered, found, lost, copies, late):
     }
     pair = np.concatenate([keys[0] for keys in parts.values()])
     qos = np.concatenate([keys[1] for keys in parts.values()])
-    codes, uniques = pd.factorize(pair * 4 + qos)
+    codes, uniques = factorized(pair * 4 + qos)
     columns, start = {}, 0
     for name, keys in parts.items():
         mine = codes[start : start + len(keys[0])]
@@ -191,16 +191,17 @@ def _findings(names, pairs, published, delivered, found, copies):
     for finding, about, at, sure, (why, detail) in kinds:
         if not len(at):
             continue
-        pair, first = np.unique(delivered.pair[at], return_index=True)
+        at = at[np.lexsort((delivered.ts[at], delivered.pair[at]))]
+        pair, first, size = np.unique(delivered.pair[at], return_index=True, return_counts=True)
+        ts = delivered.ts[at]
         named = _named(names, pairs, pair)
-        times = pd.Series(delivered.ts[at]).groupby(delivered.pair[at]).agg(["min", "max", "size"])
         values = {
             "finding": [finding] * len(pair),
             "about": [about] * len(pair),
             "connection": [None] * len(pair),
-            "first_seen": times["min"].tolist(),
-            "last_seen": times["max"].tolist(),
-            "count": times["size"].tolist(),
+            "first_seen": ts[first].tolist(),
+            "last_seen": ts[first + size - 1].tolist(),
+            "count": size.tolist(),
             "sure": [sure] * len(pair),
             "why": [why] * len(pair),
             "detail": [detail] * len(pair),

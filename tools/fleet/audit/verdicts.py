@@ -4,11 +4,10 @@ For `routes`; works on numbers alone.
 """
 
 import numpy as np
-import pandas as pd
 
 from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, grouped, running_max_breaks
+from .rows import FAR, grouped, running_max, running_max_breaks
 from .subscriptions import PAUSE_US
 
 # A plain payload that is published again and again tells little about a single delivery.
@@ -172,7 +171,7 @@ def _overtakes(expected, found, taken, at):
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
     some = some[np.lexsort((taken[some], expected.pair[some]))]
-    last = pd.Series(found.when[some]).groupby(expected.pair[some]).cummax().to_numpy()
+    last = running_max(expected.pair[some], found.when[some])
     result[some] = last >= found.when[some] + PAUSE_US
     return result
 

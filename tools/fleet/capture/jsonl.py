@@ -34,7 +34,7 @@ def read_events(source, tally, begin=0, until=None):
                 break
             if line.strip():
                 count += 1
-                row = _row(line, offset, tally)
+                row = _row(line, offset, tally) if _is_whole(line, tally) else None
                 if row:
                     rows.append(row)
             offset += len(line)
@@ -44,6 +44,13 @@ def read_events(source, tally, begin=0, until=None):
     tally.add("lines", count)
     if rows:
         yield _batch(source, rows)
+
+
+def _is_whole(line, tally):
+    if line.endswith(b"\n") or not tally.is_growing:
+        return True
+    tally.cut_short(0, "line without an end")
+    return False
 
 
 def _row(line, offset, tally):

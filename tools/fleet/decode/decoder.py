@@ -5,16 +5,14 @@ they complete.  How the traffic is cut into batches changes no row.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
-from ..columns import whole
+from ..columns import factorized, whole
 from . import fields
-from .aliases import Aliases
 from .connections import Registry
 from .framing import Framer
 from .order import in_tcp_order
@@ -37,7 +35,7 @@ class Decoder:
         self._registry = Registry()
         self._streams = Streams()
         self._framer = Framer()
-        self._aliases = Aliases()
+        self._aliases = fields.Aliases()
         # Events of connections that have not said who they are, and of which captures.
         self._held, self._captures = _columns([]), []
 
@@ -57,7 +55,7 @@ class Decoder:
         self._hold([capture], 0, _columns(events), *tcp)
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
-        codes, uniques = pd.factorize(self._held[_STREAM] >> 1)
+        codes, uniques = factorized(self._held[_STREAM] >> 1)
         known = self._registry.all
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
         return out + self._event_rows(self._release(is_known[codes]))
@@ -89,8 +87,8 @@ class Decoder:
         events = _columns(events + self._framer.finish())
         connections = (events[_STREAM] >> 1).tolist()
         last = [self._registry.all[connection].capture for connection in connections]
-        codes, captures = pd.factorize(np.array(last, object))
-        self._hold(captures.tolist(), codes, events)
+        captures = list(dict.fromkeys(last))
+        self._hold(captures, [captures.index(one) for one in last], events)
         return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
 
     def _miss(self, events):
@@ -104,7 +102,7 @@ class Decoder:
         return [self._packet_batch(*one, capture) for one in zip(found, hellos, strict=True)]
 
     def _packet_batch(self, packets, hellos, capture):
-        codes, uniques = pd.factorize(packets.stream >> 1)
+        codes, uniques = factorized(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
         columns = fields.decode(packets, levels, self._aliases, hellos)
         order = _index_in_run(packets.stream, packets.ordinal)
@@ -121,7 +119,7 @@ class Decoder:
         count = len(stream)
         if not count:
             return []
-        codes, uniques = pd.factorize(stream >> 1)
+        codes, uniques = factorized(stream >> 1)
         zeros = np.zeros(count, np.int8)
         columns = {
             "packet_type": kind,

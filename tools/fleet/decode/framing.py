@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.frames import padded
+from ..columns import Growing
 from . import plausible, websocket
-from .growing import Growing
 from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from .. import outcome, places, schemas
-from ..places import place
+from .. import outcome, places, schemas, tables
 from . import examples, timeline
 from .devices import STATES
 
@@ -33,7 +31,7 @@ def collect(out, result, before=None, limits=None):
     `limits` {finding: how many are allowed}.  `taken` tells of each list that may be long how
     many of its rows are shown, and how many there are.
     """
-    devices = read(out, "devices")
+    devices = tables.read(out, "devices")
     step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
     rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
     ordered = _worst_first(devices)
@@ -78,7 +76,7 @@ def earlier(out):
     if not any(name.endswith(".parquet") for _, name, _ in places.files(out / "devices")):
         raise NoAudit("%s holds no tables of an audit (devices is empty)" % out)
     try:
-        devices = read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
+        devices = tables.read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
     except pa.ArrowException as error:
         raise NoAudit(
             "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
@@ -90,19 +88,11 @@ def earlier(out):
 
 
 def _no_common_site(devices, before):
-    sites, old = (pc.unique(table["site"]).to_pylist() for table in (devices, before))
+    sites, old = (pc.unique(one["site"]).to_pylist() for one in (devices, before))
     if not sites or not old or set(sites) & set(old):
         return []
     text = "no site is the same as in the audit before (there {}, here {}), so no device is"
     return [text.format(*(", ".join(sorted(some)[:5]) for some in (old, sites)))]
-
-
-def read(out, name, columns=None):
-    """A written table as an Arrow table, its columns those of the schema."""
-    schema = schemas.TABLES[name]
-    with places.copied_here(place(out) / name) as folder:
-        found = ds.dataset(folder, schema=schema, partitioning="hive", format="parquet")
-        return found.to_table(columns=columns)
 
 
 def statements(path=_REQUIREMENTS):
@@ -115,14 +105,14 @@ def statements(path=_REQUIREMENTS):
 
 def notes(out):
     """What was not read, in sentences: nothing is passed over without a word."""
-    gaps = read(out, "gaps", ["kind", "connection", "bytes"])
+    gaps = tables.read(out, "gaps", ["kind", "connection", "bytes"])
     found = []
     for kind, text in _NOTES.items():
         some = gaps.filter(pc.equal(gaps["kind"], kind))
         if some.num_rows:
             connections = pc.count_distinct(some["connection"]).as_py()
             found.append(text.format(connections, pc.sum(some["bytes"]).as_py()))
-    captures = read(out, "captures", ["capture", "counter", "count"])
+    captures = tables.read(out, "captures", ["capture", "counter", "count"])
     wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
     for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
         text = _not_looked_at(row["counter"], row["count_sum"])
@@ -255,7 +245,7 @@ _ALL = pc.CountOptions(mode="all")
 
 
 def _files(out):
-    captures = read(out, "captures")
+    captures = tables.read(out, "captures")
     files: dict[tuple, dict] = {}
     missing = _missing(out)
     for row in captures.to_pylist():
@@ -280,22 +270,22 @@ def _files(out):
 
 def _missing(out):
     # {(site, file): places where bytes are missing}, as `outcome` counts them.
-    gaps = outcome.missing(read(out, "gaps", ["site", "capture", "kind"]))
+    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
     found = gaps.group_by(["site", "capture"]).aggregate([("kind", "count")])
     return {(row["site"], row["capture"]): row["kind_count"] for row in found.to_pylist()}
 
 
 def _statements_broken(out):
-    table = read(out, "violations", ["site", "requirement", "by", "client_id"])
+    broken = tables.read(out, "violations", ["site", "requirement", "by", "client_id"])
     keys = ["requirement", "by"]
-    found = table.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
+    found = broken.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
     found = found.rename_columns([*keys, "times", "clients"])
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
 
 
 def _begun_before(out):
     # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
-    found = read(out, "findings", ["site", "finding"])
+    found = tables.read(out, "findings", ["site", "finding"])
     is_begun = pc.equal(found["finding"], "began_before")
     return set(found["site"].filter(is_begun).to_pylist())
 

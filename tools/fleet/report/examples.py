@@ -7,11 +7,11 @@ Each task picks some and writes them as JSON, with the packets around where it h
 import json
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..audit.envelopes import unpack
+from ..audit.rows import dictionary, grouped
 from . import strips
 
 SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.string())])
@@ -155,24 +155,30 @@ def order_strips(packets, messages):
 
 def _suspects(messages):
     # (weight, key) of topics of a subscriber: repeats count little, leaps and returns much.
-    names = ["site", "client_id", "topic", "qos", "boot", "sequence", "position", "times_dup"]
     some = messages.filter(pc.equal(messages["direction"].cast(pa.string()), "s2c"))
     if not len(some):
         return []
-    frame = some.select(names).to_pandas()
-    keys = names[:4]
-    frame = frame.sort_values([*keys, "position"], kind="stable")
-    code = frame.groupby(keys, dropna=False, sort=False, observed=True).ngroup()
-    same = (code.diff() == 0) & (frame["boot"].diff() == 0)
-    leap = frame["sequence"].diff()
-    frame["weight"] = np.where(same & (leap != 1), np.where(leap < 1, 9, 3), 0)
-    frame["weight"] += np.minimum(frame["times_dup"], 1)
-    sums = frame.groupby(code)["weight"].sum()
-    worst = sums[sums > 0].nlargest(_MOST["strip"])
-    first = frame[~code.duplicated()].set_index(code[~code.duplicated()])
+    keys = [dictionary(some[name]) for name in ("site", "client_id", "topic")]
+    qos = some["qos"].to_numpy()
+    code = grouped(*(codes for codes, _ in keys), qos)
+    order = np.lexsort((some["position"].to_numpy(), code))
+    code = code[order]
+    boot, sequence = (
+        some[name].combine_chunks().fill_null(-1).to_numpy()[order]
+        for name in ("boot", "sequence")
+    )
+    leap = np.diff(sequence)
+    is_next = (np.diff(code) == 0) & (np.diff(boot) == 0) & (sequence[1:] >= 0)
+    weight = np.minimum(some["times_dup"].to_numpy()[order], 1).astype(np.int64)
+    weight[1:] += np.where(is_next & (leap != 1), np.where(leap < 1, 9, 3), 0)
+    sums = np.bincount(code, weight).astype(np.int64)
+    worst = np.argsort(-sums, kind="stable")[: _MOST["strip"]]
+    first = order[np.unique(code, return_index=True)[1]]
     found = []
-    for number, weight in worst.items():
-        row = first.loc[number]
-        client = None if pd.isna(row["client_id"]) else row["client_id"]
-        found.append((int(weight), (row["site"], client, row["topic"], int(row["qos"]))))
+    for group in worst[sums[worst] > 0].tolist():
+        names = [
+            values[codes[first[group]]].as_py() if codes[first[group]] >= 0 else None
+            for codes, values in keys
+        ]
+        found.append((int(sums[group]), (*names, int(qos[first[group]]))))
     return found

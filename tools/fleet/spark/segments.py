@@ -1,11 +1,11 @@
 """TCP segments on their way through a shuffle: packed with their payloads, by connection."""
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from ..capture.frames import padded
 from ..capture.link import Segments
+from ..columns import factorized
 from ..decode.connections import key_hash
 from ..decode.fields import slices
 
@@ -36,7 +36,7 @@ def bucketed(segments, site_bucket, count):
 
 def to_table(segments):
     """An Arrow table of them, payloads included."""
-    codes, _ = pd.factorize(key_hash(segments))
+    codes, _ = factorized(key_hash(segments))
     first = np.full(codes.max(initial=-1) + 1, 0)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     ends = pa.StructArray.from_arrays(

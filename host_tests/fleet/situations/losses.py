@@ -1,6 +1,6 @@
 """Loss, among payloads that come again and again, and seen by clients from before."""
 
-from tools.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.envelope import reading
 from tools.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, situation, swallow

@@ -1,4 +1,4 @@
-"""`python -m tools.fleet.situations FOLDER [NAME …]` records them anew."""
+"""`python -m host_tests.fleet.situations FOLDER [NAME …]` records them anew."""
 
 from pathlib import Path
 
