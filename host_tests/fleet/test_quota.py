@@ -141,7 +141,7 @@ def test_message_that_cannot_come_is_explained_by_a_full_window(takes, tmp_path)
     subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
     subscriber.send(S2C, b"\xd0\0")
     losses = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["losses"]
-    ((kind, sure, why),) = rows(losses, "kind", "sure", "why")
+    ((kind, sure, why),) = rows(losses, "kind", "sure", "evidence")
     assert (kind, sure) == ("unexplained", "not_knowable")
     assert ("has to wait" in why) == (takes < 3)
 

@@ -76,7 +76,7 @@ def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, 
             sub.ack(C2S, _PUBACK, number)
     sub.send(C2S, packets.pingreq(), after_ms=6000)
     tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    ((sure, why),) = rows(tables["losses"], "sure", "why")
+    ((sure, why),) = rows(tables["losses"], "sure", "evidence")
     assert sure == "proved"
     assert ("equal" in why) == is_open
 

@@ -153,4 +153,4 @@ def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
         assert _losses(tables) == [("s", "dev", "not_delivered", "proved")]
     else:
         assert _losses(tables) == [("s", "dev", "unexplained", "not_knowable")] * 5
-        assert all("another broker" in one for one in tables["losses"]["why"].to_pylist())
+        assert all("another broker" in one for one in tables["losses"]["evidence"].to_pylist())

@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+SET_US = 1_000_000  # a clock that goes back by more was set
+
 
 def factorized(values):
     """-> (number of each value, from 0 in the order in which they first come; the values).

@@ -41,7 +41,7 @@ PACKET_TYPES = (
 # What a capture shows beside packets; events are both, `packets` only the above.
 EVENT_TYPES = (
     *("TCP_OPEN", "TCP_FIN", "TCP_RESET", "GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"),
-    *("UNREAD", "ENCRYPTED"),
+    *("UNREAD", "ENCRYPTED", "CLOCK_SET"),
 )
 DIRECTIONS = ("c2s", "s2c")
 
@@ -89,7 +89,7 @@ MESSAGES = _schema("""
 site text as in `packets`
 client_id text the client at the other end from the broker
 connection text that it was first sent on
-server text address of the broker there, without its port
+server text address and port of the broker there
 direction text `c2s` published, `s2c` delivered
 topic text of the PUBLISH
 qos int8 of the PUBLISH
@@ -137,7 +137,7 @@ SUBSCRIPTIONS = _schema("""
 site text as in `packets`
 client_id text as in `packets`
 connection text of the SUBACK; who it was, where the id does not tell
-server text address of the broker there, without its port
+server text address and port of the broker there
 filter text of the SUBSCRIBE
 prefix text of the filter, before its first wildcard; null without one
 qos int8 granted
@@ -170,6 +170,8 @@ topic text of the will
 qos int8 of the will
 payload_hash int64 64-bit fingerprint
 since time end of the connection
+server text address and port of the broker there
+is_due bool had the broker to publish it then
 """)
 
 # What `routes` finds for one subscriber, topic and QoS; joined into `sequences`.
@@ -315,8 +317,28 @@ stream int16 of a reading
 first_sequence int64 of a reading
 last_sequence int64 of a reading
 messages int64 lost ones in this row
+connection text that it was first published on, or that the next reading was seen on
+packet_id int32 of that PUBLISH; null at QoS 0
+capture text file of that PUBLISH
+offset int64 its byte in that file
 sure text `proved`, `likely` or `not_knowable` (fleet-verdicts.md)
-why text in one sentence, why it is that sure
+cause text what brought it about, a name of the table `causes`
+why text the cause, in one sentence
+evidence text in one sentence, why it is that sure
+""")
+
+CAUSES = _schema("""
+site text as in `packets`
+cause text its name (fleet-verdicts.md)
+why text what happened, in one sentence
+advice text what to do
+messages int64 lost by it, at QoS 1 and 2
+at_qos_0 int64 lost by it at QoS 0, which allows it
+not_knowable int64 messages of which nobody can know whether they are lost
+clients int64 who did not get them, or did not send them
+closed int64 connections that the broker ended with it; null for other causes
+first_seen time the first lost message
+last_seen time the last one
 """)
 
 READINGS = _schema("""
@@ -364,7 +386,8 @@ client_id text null: all whose CONNECT was not captured
 state text `losing`, `faulty`, `unsteady` or `well`
 why text what is wrong, in words; null when nothing is
 firmware text newest, from its readings
-lost int64 messages of it that were never seen or did not arrive
+lost int64 messages of it that were never seen
+undelivered int64 messages of it that the broker did not pass on to all
 missed int64 messages that it should have got and did not
 duplicates int64 as in `sequences`
 overtaking int64 as in `sequences`
@@ -398,5 +421,5 @@ TABLES = {
     **{"packets": PACKETS, "devices": DEVICES, "connections": CONNECTIONS, "flows": FLOWS},
     **{"sequences": SEQUENCES, "violations": VIOLATIONS, "findings": FINDINGS},
     **{"keepalive": KEEPALIVE, "readings": READINGS, "losses": LOSSES, "gaps": GAPS},
-    **{"captures": CAPTURES},
+    **{"captures": CAPTURES, "causes": CAUSES},
 }

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from . import outcome, places, schemas
 from .places import place
 
-_FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
+FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
 DAY_COLUMNS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
 _DAY_US = 86_400_000_000
 _HOLD_ROWS = 1_000_000
@@ -35,7 +35,7 @@ class Outbox:
     """Takes the rows of one task, writes files that nobody sees yet, counts findings."""
 
     def __init__(self, out):
-        self._fresh = place(out) / _FRESH
+        self._fresh = place(out) / FRESH
         self._task = uuid.uuid4().hex
         self._held, self._files = {}, {}
         self._rows, self._counts = Counter(), Counter()
@@ -94,8 +94,14 @@ def plain(table, schema):
 def _typed(table, schema):
     # Types of the schema, but dictionaries of strings stay what they are.
     columns = [(table[field.name], field.type) for field in schema]
-    arrays = [one if pa.types.is_dictionary(one.type) else one.cast(kind) for one, kind in columns]
+    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in columns]
     return pa.table(arrays, names=schema.names)
+
+
+def _is_coded(column):
+    # Parquet cannot write a dictionary that holds a null.
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return is_dictionary and not any(one.dictionary.null_count for one in column.chunks)
 
 
 def _by_folder(table, day_column):
@@ -158,6 +164,16 @@ def read(out, name, columns=None):
     return pa.concat_tables(found)
 
 
+def rewrite(out, name, rows):
+    """Write the rows of a table that is not shown yet into its files again, in their order."""
+    begin = 0
+    for path, _, _ in places.files(place(out) / name):
+        with places.open_binary(path) as stream:
+            count = pq.ParquetFile(stream).metadata.num_rows
+        _write(rows.slice(begin, count).drop_columns(["site"]), path, schemas.TABLES[name])
+        begin += count
+
+
 def publish(out, told, report=None):
     """Show what all tasks wrote -> `outcome.Result`; `told` is what each `finish` gave.
 
@@ -165,7 +181,7 @@ def publish(out, told, report=None):
     before any of them are shown, and gives their names.  Where no packet was found, the
     tables of an earlier audit stay, and these where they were written (`Result.folder`).
     """
-    out, fresh = place(out), place(out) / _FRESH
+    out, fresh = place(out), place(out) / FRESH
     rows, counts, files = Counter(), Counter(), set()
     result = outcome.Result(folder=out)
     for one in told:
@@ -216,4 +232,4 @@ def _replace(fresh, target):
 
 def discard(out):
     """Delete what was written and not published."""
-    places.remove(place(out) / _FRESH)
+    places.remove(place(out) / FRESH)

@@ -5,7 +5,7 @@ not find.  Names of clients: `pub`, `sub` and what they are.  Quiet time is turn
 waited for, except where the broker's own clock matters.
 """
 
-from . import copies, faults, losses, mixtures, sessions, trouble
+from . import brokers, copies, faults, fleets, losses, mixtures, sessions, trouble
 from .stage import SITUATIONS, Situation, Stage, Truth
 
 __all__ = [
@@ -13,8 +13,10 @@ __all__ = [
     "Situation",
     "Stage",
     "Truth",
+    "brokers",
     "copies",
     "faults",
+    "fleets",
     "losses",
     "mixtures",
     "sessions",

@@ -114,6 +114,60 @@ def cut_frames(frames):
     return [[(ts, frame[:_SNAPLEN], size) for ts, frame, size in frames]]
 
 
+def _proxied(frames, header):
+    # The first bytes of each connection are a load balancer's; all that follows is farther on.
+    ahead: dict[bytes, int] = {}
+    out = []
+    for ts, frame, size in frames:
+        mine, head, data = frame[34:36], frame[:54], frame[54:]
+        if _from_client(frame) and data and mine not in ahead:
+            ahead[mine] = len(header)
+            data = header + data
+            sequence = frame[38:42]
+        elif _from_client(frame):
+            number = int.from_bytes(frame[38:42], "big") + ahead.get(mine, 0)
+            sequence = (number & 0xFFFFFFFF).to_bytes(4, "big")
+        else:
+            sequence = frame[38:42]
+        more = len(data) - len(frame[54:])
+        length = (int.from_bytes(head[16:18], "big") + more).to_bytes(2, "big")
+        head = head[:16] + length + head[18:38] + sequence + head[42:]
+        out.append((ts, head + data, size + more))
+    return [out]
+
+
+def proxy_protocol_1(frames):
+    return _proxied(frames, b"PROXY TCP4 198.51.100.7 192.0.2.1 56324 1883\r\n")
+
+
+def proxy_protocol_2(frames):
+    ends = bytes((198, 51, 100, 7, 192, 0, 2, 1)) + struct.pack(">HH", 56324, 1883)
+    return _proxied(frames, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + ends)
+
+
+def _set_back(frames, seconds):
+    # The clock of the computer that captures, in the middle.
+    half = len(frames) // 2
+    return [
+        [
+            (ts - seconds * 1_000_000 * (at >= half), frame, size)
+            for at, (ts, frame, size) in enumerate(frames)
+        ]
+    ]
+
+
+def clock_set_back_by_5_s(frames):
+    return _set_back(frames, 5)
+
+
+def clock_set_back_by_30_s(frames):
+    return _set_back(frames, 30)
+
+
+def clock_set_back_by_an_hour(frames):
+    return _set_back(frames, 3600)
+
+
 # Function, truth and what it is made of, by name.
 DERIVED: dict[str, tuple] = {
     "mirrored": (mirrored, Truth()),
@@ -126,6 +180,16 @@ DERIVED: dict[str, tuple] = {
     "wrong_times": (wrong_times, Truth()),
     "begun_before": (begun_before, Truth(told=["began_before"])),
     "cut_frames": (cut_frames, Truth(told=["began_before", "bytes_missing"])),
+    "proxy_protocol_1": (proxy_protocol_1, Truth()),
+    "proxy_protocol_2": (proxy_protocol_2, Truth()),
+    **{
+        one.__name__ + more: (one, Truth(told=["clock_set"]), source)
+        for one in (clock_set_back_by_5_s, clock_set_back_by_30_s, clock_set_back_by_an_hour)
+        for more, source in (
+            ("", "plain_values"),
+            ("_among_equals", "equal_values_at_intervals"),
+        )
+    },
     "publishers_from_before": (
         from_the_last_connect_on,
         Truth(lost={("sub", "site/pub4"): [4], ("sub", "site/pub5"): [5]}, told=["began_before"]),

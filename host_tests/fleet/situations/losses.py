@@ -77,6 +77,25 @@ def queue_of_plain_values_that_is_not_emptied(stage):
     stage.client("sub", clean=False).wait(5)
 
 
+@situation(
+    Truth(lost={("sub", TOPIC): [4, 5, 6, 7, 8, 9]}),
+    max_inflight_messages=1,
+    max_queued_messages=4,
+)
+def queue_that_is_too_small(stage):
+    """The broker keeps four for the subscriber that is away, and drops the rest."""
+    pub = stage.client("pub")
+    sub = stage.client("sub", clean=False).subscribe("site/#")
+    sub.disconnect()
+    for number in range(10):
+        pub.publish(TOPIC, b"number %d" % number)
+        stage.quiet(1)
+    again = stage.client("sub", clean=False)
+    again.wait(4)
+    pub.publish(TOPIC, b"number 10")
+    again.wait(5)
+
+
 @situation(Truth(lost={("sub", "site/pub4"): [6], ("sub", "site/pub5"): [7]}))
 def lost_by_a_new_subscriber(stage):
     """The publishers, of levels 4 and 5, are there before the subscriber comes."""

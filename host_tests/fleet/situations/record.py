@@ -35,3 +35,16 @@ def _play(situation, target):
                 stage = Stage(broker, recorder, Path(folder))
                 situation.play(stage)
                 stage.finish()
+    _join(target)
+
+
+def _join(target):
+    # What several recorders wrote, as one capture.
+    others = sorted(target.glob("beside-*.pcap"))
+    if others:
+        path = target / "traffic.pcap"
+        header, frames = derive.read(path)
+        for other in others:
+            frames += derive.read(other)[1]
+            other.unlink()
+        derive.write_frames(path, header, sorted(frames, key=lambda one: one[0]))

@@ -22,6 +22,7 @@ from tools.tap import BROKER, CLIENT, Capture
 _WAIT_S = 10.0
 _COMES_S = 0.1  # in which what is under way comes through
 HOST = "127.0.0.1"
+SHOWN_PORT = 1883  # of the broker in the capture
 
 
 class Recorder:
@@ -32,11 +33,12 @@ class Recorder:
     sent it, and is recorded if the client did.
     """
 
-    def __init__(self, broker_port: int, path: Path):
+    def __init__(self, broker_port: int, path: Path, shown_port: int = SHOWN_PORT, ahead=None):
         self.fault = lambda link, sender, packet: True
         self._broker_port = broker_port
-        self._ahead_ns = 0
-        self._capture = Capture(path, lambda: time.time_ns() + self._ahead_ns)
+        self._ahead_ns = ahead or [0]  # of several recorders on one stage the same
+        clock = lambda: time.time_ns() + self._ahead_ns[0]  # noqa: E731
+        self._capture = _Capture(path, clock, shown_port)
         self._links: list[Link] = []
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
@@ -56,7 +58,12 @@ class Recorder:
     def quiet(self, seconds: float) -> None:
         """Let time pass in the capture, after what is under way has come through."""
         time.sleep(_COMES_S)
-        self._ahead_ns += int(seconds * 1e9)
+        self._ahead_ns[0] += int(seconds * 1e9)
+
+    def beside(self, broker_port: int, shown_port: int) -> "Recorder":
+        """A recorder for another broker of this address, with this one's clock."""
+        path = self._capture.path.with_name("beside-%d.pcap" % shown_port)
+        return Recorder(broker_port, path, shown_port, self._ahead_ns)
 
     def cut(self, name: bytes | None = None) -> None:
         """Break all connections that are open, or those of one client."""
@@ -71,7 +78,11 @@ class Recorder:
 
     def wait_until_closed(self) -> None:
         """Wait until no connection is open."""
-        _until(lambda: not any(link.is_open for link in self._links))
+        self.wait_until_closed_but(None)
+
+    def wait_until_closed_but(self, name: bytes | None) -> None:
+        """The same, but for those of one client."""
+        _until(lambda: not any(link.is_open and link.name != name for link in self._links))
 
     def _accept(self) -> None:
         while True:
@@ -91,6 +102,20 @@ class Recorder:
             self._links.append(link)
             for sender in (CLIENT, BROKER):
                 threading.Thread(target=link.pump, args=(sender,), daemon=True).start()
+
+
+class _Capture(Capture):
+    # Shows the broker at a port of its own, and clients at others than those of the first one.
+    def __init__(self, path, clock, shown_port):
+        super().__init__(path, clock)
+        self._shift = shown_port - SHOWN_PORT
+
+    def write(self, frame):
+        ports = [int.from_bytes(frame[at : at + 2], "big") for at in (34, 36)]
+        more = self._shift * 100
+        shown = [port + (self._shift if port == SHOWN_PORT else more) for port in ports]
+        parts = (port.to_bytes(2, "big") for port in shown)
+        super().write(frame[:34] + b"".join(parts) + frame[38:])
 
 
 class Link:

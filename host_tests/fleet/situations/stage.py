@@ -13,13 +13,16 @@ VALUES = [b"%d" % value for value in (30, 31, 30, 30, 31, 31, 30, 31, 30, 31)]
 class Truth:
     """What an audit must find, and nothing else.
 
-    `lost` and `unexplained`: {(client, topic): which of the topic's PUBLISHes, from 0};
+    `lost`, `lost_at_0` and `unexplained`: {(client, topic): which of the topic's PUBLISHes, from
+    0}; `missing`: {(device, topic): [(first number, last number)]} that nobody saw;
     `violations`: [(requirement, client)]; `findings`: names about clients and brokers,
     `told`: names about the capture; the rest are sums over all subscribers.
     """
 
     lost: dict = field(default_factory=dict)
+    lost_at_0: dict = field(default_factory=dict)
     unexplained: dict = field(default_factory=dict)
+    missing: dict = field(default_factory=dict)
     violations: list = field(default_factory=list)
     findings: list = field(default_factory=list)
     told: list = field(default_factory=list)

@@ -19,13 +19,14 @@ from .. import schemas
 from ..columns import factorized
 from . import groups
 from .alignment import EARLY_US
+from .brokers import not_passed_on
 from .expected import Expected
 from .matches import Matches
 from .rows import FAR, grouped
 from .sessions import table
 from .spans import Spans
-from .traffic import Delivered, Facts, Names, Pairs, Published
-from .verdicts import LOST, Copies, Late, Lost
+from .traffic import Delivered, Facts, Names, Pairs, Published, numbers
+from .verdicts import BRIDGED, LOST, Copies, Late, Lost
 
 # What `routes` reads of messages.
 COLUMNS = [
@@ -59,10 +60,15 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
+    lost_rows = set(published.row[expected.message[lost.at]].tolist())
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _with_groups(
-            _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
+        "losses": _with_bridges(
+            messages,
+            lost_rows,
+            _with_groups(
+                _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
+            ),
         ),
         "violations": _violations(messages, delivered, copies, late),
         "findings": _findings(names, pairs, published, delivered, found, copies),
@@ -86,8 +92,21 @@ def _with_groups(losses, messages, subscriptions):
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
+def _with_bridges(messages, lost_rows, losses):
+    found = not_passed_on(messages, lost_rows)
+    if not found:
+        return losses
+    rows, passed = (pa.array(one, pa.int64()) for one in zip(*found, strict=True))
+    chosen, bridge = messages.take(rows), messages.take(passed)
+    reason = np.full(len(rows), BRIDGED)
+    columns = _loss_columns(chosen, reason, numbers(chosen, "qos"))
+    columns["client_id"] = bridge["client_id"]
+    more = table(columns, schemas.LOSSES)
+    return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
+
+
 def _routes(names, pairs, expected, delivered, found, lost, copies, late):
-    counted = lost.at[lost.is_explained]
+    counted = lost.at[lost.is_explained & (expected.qos[lost.at] > 0)]
     unmatched = (np.flatnonzero(found.is_unknown), copies.unexplained, copies.unknown)
     parts = {
         "lost": (expected.pair[counted], expected.qos[counted]),
@@ -124,24 +143,35 @@ def _named(names, pairs, pair):
 
 def _losses(messages, names, published, expected, pairs, lost):
     chosen = messages.take(pa.array(published.row[expected.message[lost.at]]))
-    kinds = np.where(lost.is_explained, "not_delivered", "unexplained")
+    columns = _loss_columns(chosen, lost.reason, expected.qos[lost.at])
+    who = pairs.client[expected.pair[lost.at]].tolist()
+    columns["client_id"] = [names.client_name(one) for one in who]
+    return table(columns, schemas.LOSSES)
+
+
+def _loss_columns(chosen, reason, qos):
+    # Of the messages that are lost, but for who did not get them.
+    sure, why = (np.array(LOST)[reason, place].tolist() for place in (0, 1))
     columns = {
-        "kind": kinds.tolist(),
-        "qos": expected.qos[lost.at],
+        "kind": ["unexplained" if one == "not_knowable" else "not_delivered" for one in sure],
+        "qos": qos,
         "ts": chosen["first_sent"],
         "first_sequence": chosen["sequence"],
         "last_sequence": chosen["sequence"],
-        "messages": np.ones(len(lost.at), np.int64),
-        "sure": [LOST[one][0] for one in lost.reason.tolist()],
-        "why": [LOST[one][1] for one in lost.reason.tolist()],
+        "messages": np.ones(len(reason), np.int64),
+        "sure": sure,
+        "evidence": why,
+        "cause": [None] * len(reason),
+        "why": [None] * len(reason),
     }
-    for name in ("site", "topic", "device", "boot", "stream"):
+    for name in ("site", "topic", "device", "boot", "stream", "connection", "packet_id"):
         columns[name] = chosen[name]
-    who = pairs.client[expected.pair[lost.at]].tolist()
-    columns["client_id"] = [names.client_name(one) for one in who]
+    for name in ("capture", "offset"):
+        columns[name] = chosen[name]
     device, client = (_texts(chosen[name]) for name in ("device", "client_id"))
+    device = pc.if_else(pc.is_valid(chosen["sequence"]), device, client)
     columns["published_by"] = pc.coalesce(device, client)
-    return table(columns, schemas.LOSSES)
+    return columns
 
 
 def _texts(column):

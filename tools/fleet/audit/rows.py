@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.files import JSON_SUFFIXES, subscriber
-from ..columns import factorized, whole
+from ..columns import SET_US, factorized, whole
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
-SET_US = 1_000_000  # a clock that goes back by more was set
 _NARROW = 1 << 31
 _DENSE = 8  # numbers for each row, up to which all of them are looked through
 
@@ -213,7 +212,7 @@ def clients(table):
 def servers(connections):
     """-> (number of each one's server, their addresses) for the names of some connections.
 
-    A server is its address, whatever the port.
+    A server is its address and its port: two brokers may run on one computer.
     """
     names = connections.cast(pa.string())
     found = pc.struct_field(pc.extract_regex(names, _SERVER), "server")
@@ -221,7 +220,7 @@ def servers(connections):
 
 
 # A connection is client:port-server:port@time, or a file of JSON lines: its own server.
-_SERVER = "-(?P<server>[^-@]*):[0-9]+@[^@]*$"
+_SERVER = "-(?P<server>[^-@]*:[0-9]+)@[^@]*$"
 
 
 def nameless_client(connection):

@@ -34,13 +34,15 @@ class Frames:
 class Tally:
     """Counters of one capture file, its errors as (byte offset, text), why it was not read.
 
-    `is_growing`: somebody writes to the file, so that its end may be cut short.
+    `is_growing`: somebody writes to the file, so that its end may be cut short; `last_ts` is the
+    time of the last frame that was read.
     """
 
     counts: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
     unread: list = field(default_factory=list)
     is_growing: bool = False
+    last_ts: int | None = None
 
     def add(self, name, number=1):
         """Count `number` more of `name`; nothing is kept for 0."""

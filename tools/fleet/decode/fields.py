@@ -8,9 +8,11 @@ import bisect
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture import payloads
+from ..capture.counted import COUNTERS, envelope
 from ..capture.frames import words
 from . import connect
 
@@ -52,12 +54,12 @@ def _bodies(packets, index):
         yield at, bytes(view[begin:end])
 
 
-def decode(packets, levels, aliases, hellos):
+def decode(packets, levels, aliases, hellos, counters=COUNTERS):
     """-> {column: array} of everything that the packets' own bytes tell.
 
     `levels` is the protocol level of each packet's connection, 0 when unknown;
     `aliases` (`Aliases`) are kept by the caller from call to call;
-    `hellos` is what `introduce` gave.
+    `hellos` is what `introduce` gave; `counters` are names of JSON fields.
     """
     data, body, end = packets.data, packets.body, packets.end
     first = data[packets.at]
@@ -110,7 +112,7 @@ def decode(packets, levels, aliases, hellos):
             is_publish, payloads.payload_hash(data, payload, payload_size), 0
         ),
         "reason_code": _reasons(data, kind, body, end),
-        "envelope": _envelopes(data, payload, payload_size, is_publish),
+        "envelope": _envelopes(data, payload, payload_size, is_publish, topics, counters),
         "detail": _details(packets, kind, levels, errors, texts, hellos),
         "at_5": at_five,
     }
@@ -229,11 +231,24 @@ def _spread(values, mask):
     return values.take(pa.array(place, mask=~mask))
 
 
-def _envelopes(data, payload, size, is_publish):
+def _envelopes(data, payload, size, is_publish, topics, counters):
     is_reading = is_publish & payloads.is_reading(data, payload, size)
     index = np.flatnonzero(is_reading)
     raw = slices(data, payload[index], size[index]).cast(pa.binary())
-    return _spread(raw, is_reading)
+    found = _spread(raw, is_reading)
+    is_object = is_publish & ~is_reading & (size > 2)
+    index = np.flatnonzero(is_object & (data[np.minimum(payload, len(data) - 1)] == ord("{")))
+    if not len(index):
+        return found
+    view = memoryview(data)
+    names = topics.take(pa.array(index)).to_pylist()
+    places = zip(index.tolist(), payload[index].tolist(), size[index].tolist(), names, strict=True)
+    values = {
+        at: envelope(bytes(view[begin : begin + held]), name, counters)
+        for at, begin, held, name in places
+    }
+    of_json = pa.array([values.get(at) for at in range(len(size))], pa.binary())
+    return pc.coalesce(found, of_json)
 
 
 def _reasons(data, kind, body, end):

@@ -16,7 +16,7 @@ from . import examples, timeline
 from .devices import STATES
 
 DEVICES = 200_000  # rows of the device table; the worst come first
-_MOST = {"captures": 500, "changed": 2000, "firmware": 200, "site": 200}
+_MOST = {"captures": 500, "changed": 2000, "losses": 2000, "firmware": 200, "site": 200}
 _REQUIREMENTS = Path(__file__).resolve().parents[3] / "docs" / "requirements.tsv"
 
 
@@ -42,8 +42,10 @@ def collect(out, result, before=None, limits=None):
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
     taken = {name: (len(shown[name]), len(some)) for name, some in lists.items()}
-    for name, some in (("losses", rows["loss"]), ("findings", rows["finding"])):
-        taken[name] = len(some), result.rows.get(name, 0)
+    losses, unknown, taken["losses"], taken["unknowable"] = _losses(out)
+    told = [row for row in rows["finding"] if row["sure"] == "not_knowable"]
+    troubles = [row for row in rows["finding"] if row["sure"] != "not_knowable"]
+    taken["findings"] = len(rows["finding"]), result.rows.get("findings", 0)
     names = [name for name in schemas.DEVICES.names if name != "site"]
     return {
         "rows": result.rows,
@@ -58,8 +60,10 @@ def collect(out, result, before=None, limits=None):
         "groups": {name: shown[name] for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
-        "losses": together(rows["loss"]),
-        "troubles": rows["finding"],
+        "causes": _causes(out),
+        "losses": together(losses),
+        "troubles": troubles,
+        "unknown": together(unknown) + told,
         "violations": violations,
         "examples": sorted(rows["violation"], key=lambda row: row["requirement"]),
         "strips": rows["strip"],
@@ -162,7 +166,7 @@ _NOTES = {
 
 
 _SAME = (
-    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why"),
+    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why", "evidence"),
     *("device", "boot", "stream"),
 )
 _NEAR_S = 60
@@ -190,6 +194,21 @@ def _follows(before, row):
     times = (before["until"] or before["ts"], row["ts"])
     begin, end = (datetime.datetime.fromisoformat(one) for one in times)
     return (end - begin).total_seconds() < _NEAR_S
+
+
+def _losses(out):
+    # -> the first that are known, and of which nobody knows; how many of each are shown, and are.
+    found = tables.read(out, "losses").sort_by("ts")
+    is_known = pc.not_equal(found["sure"], "not_knowable")
+    parts = [found.filter(mask) for mask in (is_known, pc.invert(is_known))]
+    shown = [examples.dicts(part.slice(0, _MOST["losses"])) for part in parts]
+    return *shown, *((len(one), len(part)) for one, part in zip(shown, parts, strict=True))
+
+
+def _causes(out):
+    order = [("messages", "descending"), ("cause", "ascending")]
+    found = tables.read(out, "causes").sort_by(order)
+    return examples.dicts(found.slice(0, _MOST["losses"]))
 
 
 def _time(moment):

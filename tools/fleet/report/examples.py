@@ -1,4 +1,4 @@
-"""What the report shows of single rows: lost messages, findings, broken statements, order.
+"""What the report shows of single rows: findings, broken statements, order.
 
 Each task picks some and writes them as JSON, with the packets around where it has them;
 `merge` keeps the first of all tasks.
@@ -16,7 +16,7 @@ from . import strips
 
 SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.string())])
 # Of each kind, in the report; `violation` of each statement.
-_MOST = {"loss": 2000, "finding": 1000, "violation": 8, "strip": 40}
+_MOST = {"finding": 1000, "violation": 8, "strip": 40}
 _AROUND = 4
 _STRIP_PACKETS = 3000
 _PACKET = (
@@ -32,9 +32,9 @@ def partial(tables, packets=None, messages=None):
     `packets` are all packets of the clients seen by it, or `messages` all of its topics.
     """
     rows = []
-    for what, name, ts in (("loss", "losses", "ts"), ("finding", "findings", "first_seen")):
-        if name in tables:
-            rows += [(what, *one) for one in _earliest(tables[name], ts, _MOST[what])]
+    if "findings" in tables:
+        found = _earliest(tables["findings"], "first_seen", _MOST["finding"])
+        rows += [("finding", *one) for one in found]
     if "violations" in tables:
         rows += _violations(tables["violations"], packets, messages)
     return _table(rows) if rows else None
@@ -67,11 +67,12 @@ def _earliest(table, ts, most):
     order = pc.sort_indices(table, [(ts, "ascending")]).slice(0, most)
     chosen = table.take(order)
     ranks = chosen[ts].cast(pa.int64()).to_pylist()
-    for rank, row in zip(ranks, _dicts(chosen), strict=True):
+    for rank, row in zip(ranks, dicts(chosen), strict=True):
         yield rank or 0, _text(row)
 
 
-def _dicts(table):
+def dicts(table):
+    """The rows of a table as dicts, times as text."""
     columns = {}
     for name in table.column_names:
         column = table[name]
@@ -119,7 +120,7 @@ def _around(row, packets, messages):
     places = np.flatnonzero(number[order] == row["number"])
     at = int(places[0]) if len(places) else 0
     chosen = order[max(0, at - _AROUND) : at + _AROUND + 1]
-    rows = _dicts(some.select(names).take(pa.array(chosen)))
+    rows = dicts(some.select(names).take(pa.array(chosen)))
     return [{"ts": one.pop("first_sent", one.get("ts")), **one} for one in rows]
 
 

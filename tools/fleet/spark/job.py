@@ -23,7 +23,8 @@ from pyspark.sql.types import (
 
 from .. import places, tables
 from ..capture import files
-from ..report import devices, facts
+from ..capture.counted import COUNTERS
+from ..report import causes, devices, facts
 from . import pack, steps
 
 _BUCKET_BYTES, _MOST_BUCKETS = 32 << 20, 4096
@@ -42,7 +43,8 @@ for _name, _kind in (
 
 @dataclass
 class Options:
-    """How to audit.  `whole_files`: files hold whole connections; `exempt`: filters.
+    """How to audit.  `whole_files`: files hold whole connections; `exempt`: filters; `counters`:
+    names of JSON fields that count readings.
 
     `is_growing`: a file that was written to just now may end in the middle of a record.
     """
@@ -50,6 +52,7 @@ class Options:
     ports: str = "1883"
     whole_files: bool = False
     exempt: tuple = ()
+    counters: tuple = COUNTERS
     is_growing: bool = False
     buckets: int | None = None
     range_bytes: int = 64 << 20
@@ -102,11 +105,11 @@ def _plan(parts, options, out, buckets, later):
     def read(batches):
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from steps.read(parts[number], ports, buckets, options.whole_files)
+                yield from steps.read(parts[number], ports, buckets, options)
 
     plan = [(read, buckets)]
     if not options.whole_files:
-        plan.append((lambda batches: steps.decode(batches, buckets), buckets))
+        plan.append((lambda batches: steps.decode(batches, buckets, options.counters), buckets))
     plan.append((lambda batches: steps.judge(batches, later, out), later))
     return [*plan, (lambda batches: steps.relate(batches, options.exempt, out), 0)]
 
@@ -146,12 +149,22 @@ def _driver_rows(batches, out):
     partials = [pack.load([part]) for part in pack.of_kind(batches, "devices")]
     if partials:
         outbox.add("devices", devices.merge(partials))
+    _explain(places.place(out) / tables.FRESH, told, outbox)
     merged = {}
     for name, merge in facts.MERGED.items():
         found = [pack.load([part]) for part in pack.of_kind(batches, name)]
         if found:
             merged[name] = merge(found)
     return [*told, outbox.finish() | {"facts": merged}]
+
+
+def _explain(fresh, told, outbox):
+    # What brought the losses about shows only when all tables are there.
+    if any("losses" in one["files"] for one in told):
+        found = (tables.read(fresh, name) for name in ("losses", "connections", "findings"))
+        losses, found = causes.explained(*found)
+        tables.rewrite(fresh, "losses", losses)
+        outbox.add("causes", found)
 
 
 def ranges(sources, is_cut, range_bytes):

@@ -22,6 +22,7 @@ from ..audit.routes import COLUMNS as ROUTED_COLUMNS
 from ..audit.routes import routes
 from ..audit.rows import dictionary, grouped, nameless_client
 from ..audit.spans import beginnings, candidates
+from ..audit.wills import not_sent
 from ..capture import files, jsonl, link
 from ..capture.frames import Tally
 from ..decode.decoder import Decoder, only_gaps, only_packets
@@ -33,18 +34,19 @@ WRITTEN = "written"  # kind of the rows that tell of files
 _RUN_ROWS = 150_000
 
 
-def read(part, ports, buckets, whole_files):
+def read(part, ports, buckets, options):
     """Packed rows of one `job.Range`, and what was counted of its files.
 
-    With `whole_files` each holds whole connections, and is decoded here.
+    With `options.whole_files` each holds whole connections, and is decoded here.
     """
     for source in part.sources:
         tally = Tally(is_growing=part.is_growing)
         origin = {"site": source.site, "capture": source.capture}
         if source.problem:
             tally.not_read(source.problem)
-        elif whole_files or files.is_json(source):
-            yield from _gathered(_decoded(source, ports, tally), buckets, **origin)
+        elif options.whole_files or files.is_json(source):
+            found = _decoded(source, ports, tally, options.counters)
+            yield from _gathered(found, buckets, **origin)
         else:
             yield from _read_segments(source, part, ports, buckets, tally, origin)
         yield pack.rows([("captures", 0, tally_table(source, tally))], **origin)
@@ -61,18 +63,18 @@ def _read_segments(source, part, ports, buckets, tally, origin):
             yield pack.rows(packed, **origin)
 
 
-def _decoded(source, ports, tally):
+def _decoded(source, ports, tally, counters):
     # Coded batches of one file with whole connections.
     if files.is_json(source):
-        yield from jsonl.read_events(source, tally)
+        yield from jsonl.read_events(source, tally, counters)
         return
-    decoder = Decoder(source.site)
+    decoder = Decoder(source.site, counters)
     for frames in files.read_frames(source.path, tally):
         yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
     yield from decoder.finish()
 
 
-def decode(batches, buckets):
+def decode(batches, buckets, counters):
     """Packed segments of whole connections -> packed events."""
     parts = []
     for batch in batches:
@@ -80,7 +82,7 @@ def decode(batches, buckets):
         parts += [_Part(row) for row in batch.to_pylist() if row["kind"] == "segments"]
     parts.sort(key=lambda part: part.order)
     for site, own in itertools.groupby(parts, lambda part: part.site):
-        yield from _gathered(_decoded_parts(Decoder(site), own), buckets)
+        yield from _gathered(_decoded_parts(Decoder(site, counters), own), buckets)
 
 
 class _Part:
@@ -248,9 +250,11 @@ def relate(batches, exempt, out):
 
 def _relate_topics(batches, messages, exempt, outbox):
     own, found = pack.named(batches, "sequences"), None
+    wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
+    topics = [table["topic"] for table in (messages, wills) if table]
+    wanted = _wanted(batches, topics)
+    outbox.add("findings", not_sent(wills, wanted, messages))
     if messages:
-        wanted = _wanted(batches, messages)
-        wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
         related = routes(messages, wanted, exempt, wills)
         found = related.pop("routes")
         for name, table in related.items():
@@ -259,8 +263,8 @@ def _relate_topics(batches, messages, exempt, outbox):
         outbox.add("sequences", sequences(own or schemas.SEQUENCES.empty_table(), found))
 
 
-def _wanted(batches, messages):
-    # The subscriptions that can match these messages, their strings not coded: of the many
+def _wanted(batches, topics):
+    # The subscriptions that can match these topics, their strings not coded: of the many
     # names in their parts only few are left.
     found = [schemas.SUBSCRIPTIONS.empty_table()]
     exact = pack.named(batches, "subscriptions")
@@ -268,7 +272,8 @@ def _wanted(batches, messages):
         found.append(plain(exact, schemas.SUBSCRIPTIONS))
     wild = [pack.load([part]) for part in pack.of_kind(batches, "wild")]
     if wild:
-        known = beginnings(dictionary(messages["topic"])[1].cast(pa.string()))
+        names = [dictionary(column)[1].cast(pa.string()) for column in topics]
+        known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
         found.append(plain(candidates(pa.concat_tables(wild), known), schemas.SUBSCRIPTIONS))
     return joined(found).combine_chunks()
 
