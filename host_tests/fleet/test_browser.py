@@ -46,7 +46,8 @@ seen.bars = document.querySelectorAll("#lossplot svg rect").length;
 seen.tiles = [...document.querySelectorAll("a.tile")].map((node) => node.hash.slice(1));
 seen.dangling = seen.tiles.filter((id) => !byId(id));
 const isCut = (one) => one.scrollWidth > one.clientWidth + 1;
-seen.narrow = [...document.querySelectorAll(".scroll")].filter(isCut).map((one) => one.firstChild.id);
+seen.narrow = [...document.querySelectorAll(".scroll")].filter(isCut)
+  .map((one) => one.firstChild.id);
 byId("losses").rows[1].click(); seen.loss = texts(byId("loss").querySelectorAll("dd, code"));
 seen.units = texts(document.querySelectorAll(".plot .y span:first-child"))
   .map((one) => one.split(" ")[1].replace(",", ""));
