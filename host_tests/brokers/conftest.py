@@ -2,7 +2,7 @@
 
 RabbitMQ and ejabberd have to be fetched first, and all levels of all brokers take long,
 so what is not among a family's usual levels carries the mark `broker`, which `make test`
-leaves out and `make test-brokers` does not.
+leaves out and `pytest -m broker host_tests/brokers` does not.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from host_tests.brokers import BrokerProcess
 from host_tests.brokers.families import FAMILIES, Family
-from tools.brokers import BrokerProcess
 
 
 def _one_row(family: Family) -> Iterable[tuple]:

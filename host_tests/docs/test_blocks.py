@@ -17,17 +17,18 @@ import pytest
 from click.testing import CliRunner
 
 from firmware import settings
+from host_tests.brokers import Mosquitto
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
 from tools.__main__ import main
 from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
-from tools.brokers import Mosquitto
 from tools.project import ROOT
 
 # Which test reads this block from the page and runs it: it has to name the page.
 ELSEWHERE = {
     "README.md-python": "host_tests/test_readme.py",
+    "docs/guides/access.md-conf": "host_tests/boards/test_access.py",
     "docs/guides/fleet-kafka.md-python": "host_tests/docs/test_kafka.py",
     "docs/guides/new-board.md-python": "host_tests/boards/test_new_board.py",
     "docs/guides/new-board.md-toml": "host_tests/boards/test_new_board.py",
@@ -113,6 +114,7 @@ RUN = {
     "python -m tools boards key": "host_tests/boards/test_typed.py",
     "make release": "host_tests/boards/test_typed.py",
     "make rollout": "host_tests/boards/test_typed.py",
+    "python -m tools boards command": "host_tests/boards/test_typed.py",
     "python3 -m http.server": "host_tests/boards/test_dist.py",
     "mpremote mip install": "host_tests/boards/test_dist.py",
     "mpremote rm": "host_tests/boards/test_dist.py",
@@ -126,27 +128,27 @@ RUN = {
     "MICROPYPATH": "host_tests/docs/test_start.py",
     "mosquitto_pub": "host_tests/docs/test_start.py",
     "make setup": "host_tests/docs/test_typed.py",
-    ".venv/bin/pytest -n 0": "host_tests/docs/test_typed.py",
-    "python -m tools fleet simulate": "host_tests/docs/test_typed.py",
+    "python -m host_tests.fleet.simulate": "host_tests/docs/test_typed.py",
     "python -m tools fleet package": "host_tests/docs/test_typed.py",
-    "python -m tools sim replay": "host_tests/docs/test_typed.py",
+    "python -m host_tests sim replay": "host_tests/docs/test_typed.py",
     "spark-class": "host_tests/fleet/cluster.py",
 }
 # What is only checked, as the program itself would take it, and why.
 CHECKED = {
     "make test": "is this",
     "make lint": "host_tests/lint runs its parts",
+    "python -m host_tests soak": "half an hour; host_tests/soak runs a short one",
+    "python -m host_tests proof": "an hour; host_tests/proof has tests of its parts",
     "make demo": "a minute of one story; host_tests/demo runs its acts",
-    "make baseline": "host_tests/baseline compares; accepting changes the project",
+    "python -m host_tests baseline": "host_tests/baseline compares; accepting changes the project",
     "make bench": "a quarter of an hour; host_tests/bench runs its parts",
-    "make sim": "runs as long as it is told; host_tests/sim runs it for less",
-    "make fuzz": "runs as long as it is told; host_tests/client runs its inputs",
-    "make powercut": "minutes; host_tests/journal runs it for less",
+    "python -m host_tests sim": "runs as long as it is told; host_tests/sim runs it for less",
+    "python -m host_tests fuzz": "runs as long as it is told; host_tests/client runs its inputs",
+    "python -m host_tests powercut": "minutes; host_tests/journal runs it for less",
     "make audit": "starts Spark once more; host_tests/fleet audits in the one it has",
     "umqtt31 audit": "the same",
     "python -m tools fleet audit": "the same",
-    "python -m tools fleet stream": "the same",
-    "spark-submit": "needs a cluster; make test-cluster starts one",
+    "spark-submit": "needs a cluster; pytest -m cluster host_tests/fleet starts one",
     "pyspark": "fetches packages of Java, for storage that is somebody's own",
     "dumpcap": "needs the right to listen to a network",
     "mosquitto_sub -q": "runs for ever; host_tests/fleet reads what it writes",

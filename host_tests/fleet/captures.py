@@ -9,6 +9,7 @@ import io
 import pyarrow as pa
 
 from host_tests.fleet.simulate import tcp
+from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
@@ -16,7 +17,6 @@ from tools.fleet.audit.wills import not_sent
 from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
-from tools.standin import packets
 
 SERVER = bytes((10, 0, 0, 1))
 START_US = 1_700_000_000_000_000

@@ -8,7 +8,7 @@ import time
 import boto3
 from botocore.exceptions import BotoCoreError
 
-from tools.brokers import free_port
+from host_tests.brokers import free_port
 
 _KEYS = {"aws_access_key_id": "user", "aws_secret_access_key": "secret"}
 _START_S = 120

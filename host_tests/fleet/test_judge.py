@@ -10,7 +10,7 @@ import pytest
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.fleet.simulate.envelope import reading
-from tools.standin import packets
+from host_tests.standin import packets
 
 
 def _judge(capture, tmp_path, exempt=()):

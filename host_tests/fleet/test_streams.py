@@ -18,7 +18,7 @@ from host_tests.fleet.captures import (
 )
 from host_tests.fleet.simulate import tcp
 from host_tests.fleet.simulate.run import Plan
-from tools.standin import packets
+from host_tests.standin import packets
 
 _COLUMNS = ("packet_type", "topic", "packet_id", "payload_bytes", "payload_hash")
 

@@ -1,13 +1,13 @@
 """Every flash operation of every scenario cut in every way, and cut again in recovery.
 
-`make powercut` does the same with longer scenarios and all pairs of cuts.
+`python -m host_tests powercut` does the same with longer scenarios and all pairs of cuts.
 """
 
 import pytest
 
-from tools.powercut.checker import Checker
-from tools.powercut.life import Life
-from tools.powercut.scenarios import of_any_sizes, scenarios
+from host_tests.powercut.checker import Checker
+from host_tests.powercut.life import Life
+from host_tests.powercut.scenarios import of_any_sizes, scenarios
 
 SCALE = 3
 TORN = 12

@@ -1,9 +1,9 @@
-"""A few seconds of the power cuts: notices most mistakes at once; for `make mutants`."""
+"""A few seconds of the power cuts: notices most mistakes at once; for `proof mutants`."""
 
 import pytest
 
-from tools.powercut.checker import Checker
-from tools.powercut.scenarios import scenarios
+from host_tests.powercut.checker import Checker
+from host_tests.powercut.scenarios import scenarios
 
 # All but the one with the sizes of a board, which takes as long as the others.
 SMALL = [one for one in scenarios() if one.setting.block_bytes < 4096]

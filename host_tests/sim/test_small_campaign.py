@@ -1,12 +1,12 @@
 """A few seconds of the default campaign in this process: notices most mistakes at once.
 
-For work on the session and for `make mutants`, which runs it thousands of times.
+For work on the session and for `proof mutants`, which runs it thousands of times.
 Shows the statements that test_campaign.py names, under fewer schedules.
 """
 
 import pytest
 
-from tools.sim import campaign
+from host_tests.sim import campaign
 
 SCRIPTS = (
     "up=0201 window=2",

@@ -2,8 +2,8 @@
 
 import contextlib
 
-from tools.brokers import Mosquitto
-from tools.tap import BROKER
+from host_tests.brokers import Mosquitto
+from tools.demo.tap import BROKER
 
 from .losses import _drop
 from .recorder import Client

@@ -2,7 +2,7 @@
 
 import json
 
-from tools.tap import BROKER, CLIENT
+from tools.demo.tap import BROKER, CLIENT
 
 from .losses import _drop
 from .recorder import packet_id

@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import connack, connect, disconnect, puback, publish
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
 
 # What level 5 does in their place is in `level_5/`.

@@ -18,7 +18,7 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import AWAITING_REL, TOO_LARGE
 
 LEVELS = (5,)

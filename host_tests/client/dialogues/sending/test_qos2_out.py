@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import pingreq, puback, pubcomp, publish, pubrec, pubrel
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import NETWORK
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.

@@ -12,7 +12,7 @@ from host_tests.client.wire import (
     unsuback,
     unsubscribe,
 )
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import CLOSED, NETWORK, TIMEOUT
 
 # What level 5 does in their place is in `level_5/`.

@@ -3,7 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import AWAITING_REL, FULL, NETWORK
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.

@@ -1,0 +1,158 @@
+"""build/conformance.md, a page of the site: each statement and the tests that show it.
+
+A test shows a statement by naming its id in its docstring or in the comment right
+above it.
+"""
+
+import ast
+import csv
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from tools.project import ROOT
+
+PAGE = ROOT / "build" / "conformance.md"
+_ID = re.compile(r"\b(?:31-[A-Z0-9.]+|311-[\d.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
+_MUST_HAVE_TEST = ("client", "codec")
+
+_HEADER = """\
+# Conformance, statement by statement
+
+Made by `python -m host_tests conformance` from `requirements.tsv` and from the tests that name
+each id. A test fails when a statement of side `client` or `codec` has no test, and when a test
+names an unknown id.
+
+Tests in `client/dialogues/` are whole dialogues on the wire with a scripted broker;
+they run at levels 3, 4 and 5 where they apply, under CPython and under each real
+MicroPython. Statements of MQTT 3.1.1 and of MQTT 5 have the standards' own numbers.
+
+"""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One row of docs/requirements.tsv."""
+
+    id: str
+    source: str
+    side: str
+    statement: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test function: its file, relative to host_tests/, and its name."""
+
+    file: str
+    name: str
+
+
+def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
+    """All rows in their order."""
+    return [
+        Requirement(row["id"], row["source"], row["side"], row["statement"])
+        for row in _rows(docs / "requirements.tsv")
+    ]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:
+    """The tests below `folder` that name each id, known or not."""
+    found: defaultdict[str, list[Test]] = defaultdict(list)
+    for path in sorted(folder.rglob("test_*.py")):
+        source = path.read_text(encoding="utf-8")
+        file = path.relative_to(folder).as_posix()
+        for name, text in _named_texts(source):
+            for requirement_id in dict.fromkeys(_ID.findall(text)):
+                found[requirement_id].append(Test(file, name))
+    return dict(found)
+
+
+def _named_texts(source: str) -> Iterator[tuple[str, str]]:
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+            comment = []
+            while first and lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+                comment.append(lines[first])
+            yield node.name, "\n".join([ast.get_docstring(node) or "", *comment])
+
+
+def find_faults(requirements: list[Requirement], tests: dict[str, list[Test]]) -> list[str]:
+    """One line for each statement without test and each unknown id."""
+    known = {one.id for one in requirements}
+    faults = [
+        f"{one.id}: no test names it"
+        for one in requirements
+        if one.side in _MUST_HAVE_TEST and one.id not in tests
+    ]
+    for unknown in sorted(set(tests) - known):
+        where = ", ".join(f"{test.file}::{test.name}" for test in tests[unknown])
+        faults.append(f"{unknown}: named by {where}, but not in docs/requirements.tsv")
+    return faults
+
+
+def render(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
+    """The text of the page."""
+    parts = [_HEADER, _summary(requirements, tests)]
+    source = ""
+    for one in requirements:
+        if one.source != source:
+            source = one.source
+            parts.append(f"\n## {source}\n")
+        parts.append(f"\n**{one.id}** ({one.side}) {one.statement}\n\n")
+        parts.extend(_evidence(tests.get(one.id, [])))
+    return "".join(parts)
+
+
+def _summary(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
+    rows, shown = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for one in requirements:
+        key = _level_of(one), one.side
+        rows[key] += 1
+        shown[key] += one.id in tests
+    lines = ["| level | side | statements | shown by tests |", "|---|---|---:|---:|"]
+    lines += [
+        f"| {level} | {side} | {rows[level, side]} | {shown[level, side]} |"
+        for level, side in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _level_of(one: Requirement) -> str:
+    levels = {"31": "3: MQTT 3.1", "311": "4: MQTT 3.1.1", "MQTT": "5: MQTT 5"}
+    return levels.get(one.id.partition("-")[0], "all")
+
+
+def _evidence(tests: list[Test]) -> Iterator[str]:
+    by_file: defaultdict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        by_file[test.file].append(test.name)
+    for file, names in sorted(by_file.items()):
+        yield f"- `{file}`: {', '.join(f'`{name}`' for name in sorted(names))}\n"
+    if not tests:
+        yield "- no test\n"
+
+
+@click.command()
+def cli() -> None:
+    """Write build/conformance.md; exit status 1 if a statement has no test."""
+    requirements, tests = read_requirements(), find_tests()
+    faults = find_faults(requirements, tests)
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(render(requirements, tests), encoding="utf-8")
+    for fault in faults:
+        click.echo(fault, err=True)
+    if faults:
+        raise SystemExit(1)

@@ -1,0 +1,52 @@
+"""A pytest plugin for `proof mutants`: the shortest tests first, and none without end.
+
+A mutant that never ends fails the test it is in after a few seconds of processor time,
+which do not depend on what else the computer does.
+"""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_MOST_S = 5  # ten times what the longest of these tests takes
+_STATS = Path("mutmut-stats.json")  # mutmut runs the tests in the folder where it keeps this
+
+
+class Endless(BaseException):
+    """Not an Exception: nothing that runs may take it for an error of its own."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by what each test took before the first mutant."""
+    if _STATS.exists():
+        seconds = json.loads(_STATS.read_text())["duration_by_test"]
+        items.sort(key=lambda item: seconds.get(item.nodeid, 0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    """Bound the processor time of a test's fixtures."""
+    return (yield from _bounded())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Bound the processor time of the test."""
+    return (yield from _bounded())
+
+
+def _bounded() -> Iterator[None]:
+    signal.signal(signal.SIGVTALRM, _stop)
+    # Again and again: what cleans up may not end either.
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_S, 0.5)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _stop(*_: object) -> None:
+    raise Endless(f"more than {_MOST_S} s of processor time")
