@@ -1,13 +1,17 @@
 """The audit as a command: what passes, what fails, and what is wrong use."""
 
 import json
+import signal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from host_tests.fleet.captures import Capture
 from tools.fleet import batch, cli, outcome
+from tools.fleet.capture import files
+from tools.fleet.capture.frames import Tally
 from tools.fleet.report import collect, metrics
 
 
@@ -111,6 +115,53 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
 )
 def test_reason_of_a_failure_is_the_line_that_names_the_error(text, wanted):
     assert batch.reason(RuntimeError(text)) == wanted
+
+
+def test_wrong_port_is_said_before_anything_is_judged(tmp_path, capsys):
+    capture = Capture()
+    capture.connection(b"dev")
+    capture.write(tmp_path / "a.pcap")
+    batch._look_at_ports(tmp_path, "1884,8883")
+    assert "MQTT on port 1883: --ports 1883?" in capsys.readouterr().err
+    batch._look_at_ports(tmp_path, "1883")
+    assert capsys.readouterr().err == ""
+
+
+def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
+    """And ends with the exit code of the last one when it is interrupted."""
+    done, codes = [], [batch.BAD_INPUT, batch.FINDINGS]
+
+    def once(folder, out, wish, told):
+        assert wish.options["is_growing"]
+        done.append(sorted(one.name for one in folder.iterdir()))
+        (tmp_path / "in" / ("%d.pcap" % len(done))).write_bytes(b"x" if len(done) < 2 else b"")
+        if len(done) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return codes.pop(0)
+
+    (tmp_path / "in").mkdir()
+    monkeypatch.setattr(batch, "_once", once)
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        code = batch.run(tmp_path / "in", tmp_path / "out", batch.Wish(), every_s=0.01)
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+    assert (done, code) == ([[], ["1.pcap"]], batch.FINDINGS)
+
+
+@pytest.mark.parametrize("size", [1000, 1003, 1017])
+def test_end_of_a_file_that_is_written_to_is_no_damage(size, tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    for number in range(20):
+        talk.publish(0, b"t", b"%d" % number)
+    path = capture.write(tmp_path / "a.pcap")
+    path.write_bytes(path.read_bytes()[:size])
+    for is_growing in (True, False):
+        tally = Tally(is_growing=is_growing)
+        assert sum(len(one.ts) for one in files.read_frames(path, tally)) > 8
+        assert bool(tally.errors) == (not is_growing and "unfinished" not in tally.counts)
 
 
 def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):

@@ -15,13 +15,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from . import outcome, places, tables
-from .capture import files
+from .capture import files, link
+from .capture.frames import Tally
 from .places import Remote
 from .report import collect, metrics, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
+_LOOKED_AT, _OTHER = 4, "mqtt_on_port_"
 _ALERT_S = 60  # a command that hangs must not keep an audit from ending
 
 
@@ -114,6 +116,7 @@ def audit(folder, out, wish=Wish()):
         metrics.write(result, folder)
         return "report.html", metrics.NAME
 
+    _look_at_ports(folder, job.Options(**wish.options).ports)
     with _progress() as step:
         try:
             spark = engine.start(wish.master, wish.memory)
@@ -199,6 +202,20 @@ def _check(folder, out):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
+
+
+def _look_at_ports(folder, ports):
+    # Said before Spark starts: what begins the first captures is on none of these ports.
+    tally, numbers = Tally(), {int(port) for port in ports.split(",")}
+    found = [one for one in files.listed(folder) if not files.is_json(files.checked(one))]
+    for source in found[:_LOOKED_AT]:
+        frames = next(files.read_frames(source.path, tally, chunk_bytes=1 << 20), None)
+        if frames is not None and len(link.segments(frames, numbers, tally).ts):
+            return
+    others = [name.removeprefix(_OTHER) for name in tally.counts if name.startswith(_OTHER)]
+    if others:
+        text = "nothing on port %s in the first captures, but MQTT on port %s: --ports %s?"
+        print(text % (ports, ", ".join(others), ",".join(others)), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ def cli():
 @click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
 @click.option("--whole-files", is_flag=True, help="Every file holds whole connections (faster).")
 @click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
+@click.option("--counter", multiple=True, metavar="FIELD", help="JSON field that counts readings.")
 @click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit.")
 @click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
 @click.option("--alert", metavar="COMMAND", help="Run for each finding, which it gets as JSON.")
@@ -52,7 +53,9 @@ def cli():
 @click.option(
     "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
 )
-def audit(captures, out, ports, whole_files, exempt, since, allow, alert, every, master, memory):
+def audit(
+    captures, out, ports, whole_files, exempt, counter, since, allow, alert, every, master, memory
+):
     """Judge the captures under the folder CAPTURES; write Parquet tables and report.html under
     --out.
 
@@ -70,6 +73,7 @@ def audit(captures, out, ports, whole_files, exempt, since, allow, alert, every,
     _check_filters(exempt)
     with _verdict_or_reason():
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
+        options |= {"counters": counter} if counter else {}
         earlier, limits = place(since) if since else None, batch.read_limits(allow)
         wish = batch.Wish(options, master, memory, earlier, limits, alert)
         sys.exit(batch.run(place(captures), place(out), wish, every))
