@@ -25,7 +25,7 @@ from .matches import Matches
 from .rows import FAR, grouped
 from .sessions import table
 from .spans import Spans
-from .traffic import Delivered, Facts, Names, Pairs, Published, numbers
+from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, LOST, Copies, Late, Lost
 
 # What `routes` reads of messages.
@@ -41,7 +41,7 @@ COLUMNS = [
 
 
 def routes(messages, subscriptions, exempt=(), wills=None):
-    """-> {"routes", "losses", "violations", "findings"} for all messages of some topics.
+    """-> {"routes", "losses", "violations", "findings", "latency"} for all messages of some topics.
 
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
@@ -71,6 +71,7 @@ def routes(messages, subscriptions, exempt=(), wills=None):
             ),
         ),
         "violations": _violations(messages, delivered, copies, late),
+        "latency": _latency(messages, published, expected, delivered, found),
         "findings": _findings(names, pairs, published, delivered, found, copies),
     }
 
@@ -90,6 +91,22 @@ def _with_groups(losses, messages, subscriptions):
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(messages, names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
+
+
+def _latency(messages, published, expected, delivered, found):
+    # From publisher to first subscriber, of messages that are no readings: those tell it
+    # themselves.
+    hit = np.flatnonzero(found.entry >= 0)
+    message = expected.message[found.entry[hit]]
+    first = np.full(len(published.row), FAR)
+    np.minimum.at(first, message, delivered.ts[hit])
+    is_plain = flags(messages["device"].is_null())[published.row]
+    at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
+    chosen = messages.select(["site", "client_id", "first_sent"]).take(pa.array(published.row[at]))
+    ms = np.maximum(first[at] - published.sent[at], 0) / 1000
+    return chosen.rename_columns(["site", "device", "ts"]).append_column(
+        "latency_ms", pa.array(ms)
+    )
 
 
 def _with_bridges(messages, lost_rows, losses):

@@ -96,11 +96,6 @@ def subscriber(capture):
     return folder + "/" + _ROTATED.sub("", "-" + name.removesuffix(ending))
 
 
-def is_packed(path):
-    """Is the file compressed?  Then it can only be read from its beginning."""
-    return unpack.packed_as(_start(path)) is not None
-
-
 def _start(path):
     with places.open_binary(path) as stream:
         return stream.read(unpack.START_BYTES)

@@ -189,7 +189,7 @@ def _readings(table):
 
 def _latency(table):
     # Exact, as all readings of a device are here.
-    some = table.filter(pc.is_valid(table["latency_ms"]))
+    some = table.filter(pc.and_(pc.is_valid(table["latency_ms"]), pc.is_valid(table["device"])))
     keys = [_plain(some[name]).combine_chunks() for name in ("site", "device")]
     who = pc.binary_join_element_wise(*keys, "\0").dictionary_encode()
     codes, values = who.indices.to_numpy(), some["latency_ms"].to_numpy()
@@ -215,4 +215,5 @@ _READERS = {
     "sequences": (_sequences,),
     "losses": (_lost, _missed),
     "readings": (_readings,),
+    "latency": (_latency,),
 }

@@ -239,28 +239,31 @@ def relate(batches, exempt, out):
     outbox = Outbox(out)
     yield from pack.others(batches, _OWN)
     messages = pack.named(batches, "routed")
-    _relate_topics(batches, messages, exempt, outbox)
+    latency = _relate_topics(batches, messages, exempt, outbox)
     of_devices = pack.named(batches, "readings")
     if of_devices:
         for name, table in collect(of_devices).items():
             outbox.add(name, table)
-    yield pack.rows(_for_driver(facts.of_topics(outbox.tables(), messages)))
+    tables = outbox.tables() | ({"latency": latency} if latency else {})
+    yield pack.rows(_for_driver(facts.of_topics(tables, messages)))
     yield _told(outbox)
 
 
 def _relate_topics(batches, messages, exempt, outbox):
-    own, found = pack.named(batches, "sequences"), None
+    # -> how long messages that are no readings were under way.
+    own, found, latency = pack.named(batches, "sequences"), None, None
     wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
     topics = [table["topic"] for table in (messages, wills) if table]
     wanted = _wanted(batches, topics)
     outbox.add("findings", not_sent(wills, wanted, messages))
     if messages:
         related = routes(messages, wanted, exempt, wills)
-        found = related.pop("routes")
+        found, latency = related.pop("routes"), related.pop("latency")
         for name, table in related.items():
             outbox.add(name, table)
     if own or found:
         outbox.add("sequences", sequences(own or schemas.SEQUENCES.empty_table(), found))
+    return latency
 
 
 def _wanted(batches, topics):
