@@ -60,7 +60,8 @@ def cost(command):
         while not ending.wait(_LOOK_S):
             tree = _tree(process.pid)
             peaks.append(sum(map(_kilobytes, tree)))
-            used_s.update(tree)
+            for one, seconds in tree.items():  # 0 of one that has just ended
+                used_s[one] = max(seconds, used_s.get(one, 0))
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -41,7 +41,7 @@ COLUMNS = [
 
 
 def routes(messages, subscriptions, exempt=(), wills=None):
-    """-> {"routes", "losses", "violations", "findings", "latency"} for all messages of some topics.
+    """-> {"routes", "losses", "violations", "findings", "latency"} for messages of some topics.
 
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
@@ -104,9 +104,8 @@ def _latency(messages, published, expected, delivered, found):
     at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
     chosen = messages.select(["site", "client_id", "first_sent"]).take(pa.array(published.row[at]))
     ms = np.maximum(first[at] - published.sent[at], 0) / 1000
-    return chosen.rename_columns(["site", "device", "ts"]).append_column(
-        "latency_ms", pa.array(ms)
-    )
+    named = chosen.rename_columns(["site", "device", "ts"])
+    return named.append_column("latency_ms", pa.array(ms))
 
 
 def _with_bridges(messages, lost_rows, losses):
