@@ -151,7 +151,8 @@ def _away(losses, connections, ts):
     keys = list(zip(losses["site"].to_pylist(), losses["client_id"].to_pylist(), strict=True))
     wanted = {key for key in keys if key[1] is not None}
     times: dict[tuple, list] = {key: [] for key in wanted}
-    some = connections.filter(pc.is_in(connections["client_id"], pa.array([k[1] for k in wanted])))
+    names = pa.array([client for _, client in wanted], pa.string())
+    some = connections.filter(pc.is_in(connections["client_id"], names))
     starts, ends = (some[name].cast(pa.int64()).to_pylist() for name in ("start", "end"))
     both = zip(some["site"].to_pylist(), some["client_id"].to_pylist(), strict=True)
     for key, begin, end in zip(both, starts, ends, strict=True):
