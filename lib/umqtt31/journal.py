@@ -473,9 +473,9 @@ class Journal:
         page_cells = self._page_cells
         at = self._at
         before = at % page_cells
-        if before + cells > page_cells >= cells and self._used * 2 < self._capacity():
-            if before and not self._is_busy:
-                at += page_cells - before  # there is room enough to program one page, not two
+        if (before + cells - 1) // page_cells > (cells - 1) // page_cells:
+            if self._used * 2 < self._capacity() and not self._is_busy:
+                at += page_cells - before  # there is room enough to program a page less
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
