@@ -135,20 +135,20 @@ class Dialogue:
         places = 7 if hasattr(self.store, "Held") else max(16, self.most_held // 15 + 2)
         return min(places, self.most_held)
 
-    def new_stream(self, clean, is_present=None, **limits):
+    def new_stream(self, clean, is_present=None, said=b"", **limits):
         """A stream on which the broker takes CONNECT; the next that is opened.
 
-        `is_present`: does the broker say that it kept the session?
+        `is_present`: does the broker say that it kept the session?  `said`: its properties.
         """
         if is_present is None:
             is_present = self.level > 3 and not clean
         stream = self.next_stream = ScriptedStream(**limits)
-        stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present)))
+        stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present), said))
         return stream
 
-    def connect(self, clean=True, is_present=None, **limits):
+    def connect(self, clean=True, is_present=None, said=b"", **limits):
         """CONNECT and CONNACK on a new stream; see `new_stream()`."""
-        self.stream = self.new_stream(clean, is_present, **limits)
+        self.stream = self.new_stream(clean, is_present, said, **limits)
         self.next_stream = None
         if is_present is None:
             is_present = self.level > 3 and not clean

@@ -10,6 +10,7 @@ import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
+from tools.standin.stream import ScriptedStream
 
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 _ANSWERS = ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "DISCONNECT")
@@ -72,7 +73,7 @@ def read_scripts(path):
 def _rows(line):
     names, _, rows = line[4:].partition(": ")
     names = names.split()
-    return [dict(zip(names, row.split())) for row in rows.split(", ")]
+    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows.split(", ")]
 
 
 def _filled(line, row):
@@ -290,7 +291,36 @@ class Player:
     def _packets(self, text):
         if text == "nothing":
             return []
-        return [_packet(words) for words in _items(text, self.level)]
+        return [
+            self._connect_packet(words) if words[0] == "CONNECT" else _packet(words)
+            for words in _items(text, self.level)
+        ]
+
+    def _connect_packet(self, words):
+        """CONNECT as this client sends it, or with these flags, keep alive and fields."""
+        alone, named = _arguments(words[1:])
+        if not alone or alone[0] == "clean":
+            return self.d.connect_packet(bool(alone))
+        if named:
+            named = {"properties": wire.properties(**named)}
+        return wire.connect(b"dev", *alone, level=self.level, **named)
+
+    def do_stream(self, text):
+        """A new stream, for `open`."""
+        self._all_said()
+        self.d.stream = ScriptedStream(**_arguments(text.split())[1])
+
+    def do_open(self, text):
+        """connect() on it -> session present."""
+        return self.d.client.connect(text == "clean", stream=self.d.stream)
+
+    def do_set(self, text):
+        """An attribute of the client."""
+        name, value = text.split(" ", 1)
+        owner = self.d.client
+        for part in name.split(".")[:-1]:
+            owner = getattr(owner, part)
+        setattr(owner, name.split(".")[-1], _value(value))
 
     def do_c(self, text):
         """The client sent just this since the last look."""
@@ -371,17 +401,19 @@ class Player:
     def do_connect(self, text):
         """On a new stream; the session is kept unless it is said to be clean."""
         self._all_said()
-        words = text.split()
-        present = {"present": True, "absent": False}
-        is_present = [present[word] for word in words if word in present]
-        self.d.connect("clean" in words, *is_present, **_arguments(words)[1])
+        words, said = _arguments(text.split())
+        said = wire.properties(**said) if said else b""
+        self.d.connect("clean" in words, self._is_present(words), said)
 
     def do_reconnect(self, text):
         """reconnect(), where it succeeds."""
         self._all_said()
         words = text.split()
-        present = {"present": True, "absent": False}
-        self.d.reconnect("clean" in words, *[present[word] for word in words if word in present])
+        self.d.reconnect("clean" in words, self._is_present(words))
+
+    def _is_present(self, words):
+        assert not [word for word in words if word not in ("clean", "present", "absent")], words
+        return True if "present" in words else False if "absent" in words else None
 
     def do_reset(self, text):
         """The board begins anew, not connected; what its journal has is all that it knows."""

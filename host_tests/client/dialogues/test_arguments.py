@@ -162,12 +162,6 @@ def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
             assert stream.take() == d.stream.take() == b"" and d.client.is_connected
 
 
-def test_will_without_keepalive_is_refused():
-    """31-3.1-WILL: the broker may never notice a loss, so no will would ever come."""
-    d = Dialogue(is_connected=False, keepalive=0)
-    assert isinstance(error_of(d.client.set_last_will, "w", "gone"), ValueError)
-
-
 def test_max_age_out_of_range_is_refused():
     d = Dialogue()
     for qos in (1, 2):

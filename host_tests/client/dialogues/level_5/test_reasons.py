@@ -2,7 +2,6 @@
 §4.13."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.dialogues.level_5.opened import allowed
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     connack,
@@ -76,16 +75,6 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
         assert dropped == [(2, 0x87)] and d.client.inflight == 2
         d.b2c(pubrec(2), pubcomp(1), pubrec(3), pubcomp(3))
         assert d.client.inflight == 0 and len(dropped) == 1
-
-
-def test_b2c_refused_while_the_window_is_full_then_the_next_one_goes():
-    """MQTT-4.9.0-2: a refused message takes no place any more."""
-    d = allowed(receive_maximum=1)
-    for k in (b"1", b"2", b"3"):
-        d.publish(k, 1)
-    d.stream.take()
-    d.b2c(puback(1, 0x80))
-    d.c2b(publish(b"t", b"2", 1, 2))
 
 
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again():
@@ -230,25 +219,6 @@ def test_b2c_auth_is_refused():
         assert code_of(d.work) == PROTOCOL
         d.c2b(disconnect(0x82))
     assert isinstance(error_of(encode, authentication_method="SCRAM"), ValueError)
-
-
-def test_c2b_disconnect_says_what_the_program_wants():
-    """MQTT-3.14.2-1, MQTT-3.14.4-1, MQTT-3.14.4-2."""
-    for reason, given, expected in (
-        (0, b"", b"\xe0\x00"),
-        (4, b"", b"\xe0\x02\x04\x00"),
-        (
-            0,
-            encode(session_expiry_interval=60),
-            disconnect(0, properties(session_expiry=60)),
-        ),
-    ):
-        d = Dialogue()
-        d.client.v5.leave_reason = reason
-        d.client.v5.leave_properties = given
-        d.client.disconnect()
-        d.c2b(expected)
-        assert d.stream.is_closed
 
 
 def test_c2b_disconnect_that_cannot_be_written_is_told_by_name_and_closes():

@@ -287,15 +287,6 @@ def test_b2c_handler_that_disconnects_and_raises_is_heard():
     d.c2b(puback(5))
 
 
-# 311-4.5.0-2.
-def test_b2c_no_handler_answers_all_the_same():
-    """B: PUBLISH QoS 1, QoS 2 without a handler set.  C: PUBACK, PUBREC."""
-    d = Dialogue()
-    d.client.on_message = None
-    d.b2c(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 2, 6))
-    d.c2b(puback(5), pubrec(6))
-
-
 def test_b2c_callback_of_umqtt_simple_gets_bytes():
     d = Dialogue()
     seen = []
