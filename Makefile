@@ -1,10 +1,12 @@
-# The commands a person types.  Each target is a thin wrapper over `python -m tools`;
+# The commands a person types.  Each target is a thin wrapper over `python -m tools`
+# or, for contributors, `python -m host_tests`;
 # a line `target: ## text` appears in `make help`, in the order of this file.
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 TOOLS := $(RUN) -m tools
+PROOF := $(RUN) -m host_tests
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 
@@ -40,28 +42,28 @@ test-brokers: setup ## all broker tests: RabbitMQ 3 and 4, ejabberd, too (fetche
 	@$(RUN) -m pytest $(PYTEST_ARGS) -m "broker or not broker" host_tests/brokers
 
 lint: setup ## check style, spelling, types, and that boards can compile and run it
-	@$(TOOLS) lint all
+	@$(PROOF) lint all
 
 powercut: setup ## cut the journal's power at all pairs of flash operations; ARGS=--help
-	@$(TOOLS) powercut $(ARGS)
+	@$(PROOF) powercut $(ARGS)
 
 bench: setup ## measure speed and size; ARGS=heap for one; PEERS=folder beside other clients
-	@$(TOOLS) bench $(call opt,PEERS,peers) $(ARGS)
+	@$(PROOF) bench $(call opt,PEERS,peers) $(ARGS)
 
 baseline: setup ## sizes and instruction counts beside those recorded; ARGS=--accept takes them
-	@$(TOOLS) baseline $(ARGS)
+	@$(PROOF) baseline $(ARGS)
 
 fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the client
-	@$(TOOLS) fuzz run --seconds $(or $(SECONDS),300)
+	@$(PROOF) fuzz run --seconds $(or $(SECONDS),300)
 
 coverage: setup ## branch coverage of the library; fails below 97 %
-	@$(TOOLS) proof coverage
+	@$(PROOF) proof coverage
 
 mutants: setup ## how many small mistakes in session and journal the tests notice; ARGS=--survivors
-	@$(TOOLS) proof mutants $(ARGS)
+	@$(PROOF) proof mutants $(ARGS)
 
 conformance: setup ## write docs/reasons/conformance.md: which test shows which statement
-	@$(TOOLS) conformance
+	@$(PROOF) conformance
 
 docs: setup ## build this documentation as a site: build/site/index.html
 	@$(TOOLS) docs build $(call opt,OUT,out)
@@ -115,10 +117,10 @@ advise: setup-boards ## which order receivers can count on: BOARD= [CONFIG=]
 	@$(TOOLS) boards advise $(call opt,BOARD,board) $(call opt,CONFIG,config) $(ARGS)
 
 sim: setup ## break the client in simulation, deterministically: SECONDS=600
-	@$(TOOLS) sim run $(call opt,SECONDS,seconds)
+	@$(PROOF) sim run $(call opt,SECONDS,seconds)
 
 soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30 [LEVEL=5]
-	@$(TOOLS) soak $(call opt,MINUTES,minutes) $(call opt,LEVEL,level)
+	@$(PROOF) soak $(call opt,MINUTES,minutes) $(call opt,LEVEL,level)
 
 audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
 	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)

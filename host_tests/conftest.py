@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tools.brokers import Mosquitto
+from host_tests.brokers import Mosquitto
 from tools.micropython import Interpreter, interpreters
 
 # The same examples in every run, however slow the machine is.

@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from host_tests.__main__ import main as main_of_tests
 from tools import __main__ as command_line
 from tools.project import ROOT
 
@@ -37,7 +38,9 @@ def test_summary_is_the_first_line_of_the_docstring(folder):
 
 
 def test_help_lists_a_group_whose_imports_are_missing(monkeypatch, folder):
-    monkeypatch.setattr(command_line, "find_groups", lambda: {"deep": folder / "deep" / "cli.py"})
+    monkeypatch.setattr(
+        command_line, "find_groups", lambda _: {"deep": folder / "deep" / "cli.py"}
+    )
     result = CliRunner().invoke(command_line.main, ["--help"])
     assert result.exit_code == 0
     assert "Digs deep." in result.output
@@ -45,7 +48,7 @@ def test_help_lists_a_group_whose_imports_are_missing(monkeypatch, folder):
 
 def test_group_with_a_missing_package_says_what_to_do(monkeypatch, folder):
     (folder.parent / "tools" / "absent.py").write_text("import no_such_package_anywhere\ncli = 0")
-    monkeypatch.setattr(command_line, "find_groups", lambda: {"absent": folder / "absent.py"})
+    monkeypatch.setattr(command_line, "find_groups", lambda _: {"absent": folder / "absent.py"})
     monkeypatch.setattr(sys.modules["tools"], "__path__", [str(folder)])
     result = CliRunner().invoke(command_line.main, ["absent"])
     assert result.exit_code == 1
@@ -54,15 +57,18 @@ def test_group_with_a_missing_package_says_what_to_do(monkeypatch, folder):
     )
 
 
-def test_every_group_of_the_project_is_a_click_command():
-    context = click.Context(command_line.main)
-    for name in command_line.find_groups():
-        command = command_line.main.get_command(context, name)
+@pytest.mark.parametrize("main", [command_line.main, main_of_tests], ids=lambda main: main.name)
+def test_every_group_of_the_project_is_a_click_command(main):
+    context = click.Context(main)
+    assert len(main.list_commands(context)) > 5
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
         assert isinstance(command, click.Command), name
 
 
-def test_unknown_group_exits_with_2_and_no_traceback():
-    command = [sys.executable, "-m", "tools", "nonsense"]
+@pytest.mark.parametrize("package", ["tools", "host_tests"])
+def test_unknown_group_exits_with_2_and_no_traceback(package):
+    command = [sys.executable, "-m", package, "nonsense"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "No such command 'nonsense'" in done.stderr
@@ -112,11 +118,16 @@ def test_help_imports_no_group():
         ["sim", "run", "--cores", "0"],
         ["fuzz", "run", "--seconds", "0"],
         ["soak", "--minutes", "-1"],
-        ["docs", "serve", "--port", "99999"],
     ],
 )
 def test_number_that_means_nothing_is_refused_with_its_option(words):
     """Zero seconds kept every promise, or never ended."""
-    done = CliRunner().invoke(command_line.main, words)
+    done = CliRunner().invoke(main_of_tests, words)
     assert done.exit_code == 2
     assert f"Invalid value for '{words[-2]}'" in done.output
+
+
+def test_port_that_means_nothing_is_refused_with_its_option():
+    done = CliRunner().invoke(command_line.main, ["docs", "serve", "--port", "99999"])
+    assert done.exit_code == 2
+    assert "Invalid value for '--port'" in done.output

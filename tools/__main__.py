@@ -1,6 +1,7 @@
 """`python -m tools GROUP COMMAND …`: the one command line of all host tools.
 
-Group NAME is the click object `cli` in `tools/NAME/cli.py` or `tools/NAME.py`.
+Group NAME is the click object `cli` in `tools/NAME/cli.py` or `tools/NAME.py`;
+`python -m host_tests` finds those of `host_tests/` in the same way.
 It is imported only when it is used, so a missing dependency of one group (Java
 for the pipeline, say) never stops another; the list of groups reads docstrings.
 """
@@ -13,6 +14,8 @@ from pathlib import Path
 
 _TOOLS = Path(__file__).parent
 _VENV = _TOOLS.parent / ".venv"
+# `python -m NAME` sets argv[0] to the path of NAME/__main__.py.
+_STARTED = "host_tests" if Path(sys.argv[0]).parent.name == "host_tests" else "tools"
 IS_INSTALLED = not (_TOOLS.parent / "Makefile").exists()  # from the wheel
 
 
@@ -20,7 +23,7 @@ def go_on_in_venv() -> None:
     """Start again with the Python of the project's environment; returns when this is it."""
     program = _VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if program.exists() and not os.path.samefile(sys.prefix, _VENV):
-        os.execv(program, [str(program), "-m", "tools", *sys.argv[1:]])
+        os.execv(program, [str(program), "-m", _STARTED, *sys.argv[1:]])
 
 
 try:
@@ -30,7 +33,7 @@ except ModuleNotFoundError:
     sys.exit("Error: the tools need the Python package 'click': run `make setup`")
 
 
-def find_groups(folder: Path = _TOOLS) -> dict[str, Path]:
+def find_groups(folder: Path) -> dict[str, Path]:
     """The groups in `folder`: name -> the file that holds its `cli`, imported by nobody yet."""
     found = {path.parent.name: path for path in folder.glob("*/cli.py")}
     found |= {path.stem: path for path in folder.glob("*.py") if _defines_cli(path)}
@@ -65,18 +68,24 @@ def remedy(group: str) -> str:
 class LazyGroup(click.Group):
     """A click group whose subcommands are found by `find_groups` and imported when used."""
 
+    @property
+    def folder(self) -> Path:
+        """Where the groups lie; its name is their package's."""
+        return _TOOLS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(find_groups())
+        return list(find_groups(self.folder))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        path = find_groups().get(cmd_name)
+        path = find_groups(self.folder).get(cmd_name)
         if path is None:
             return None
-        parts = path.relative_to(_TOOLS).with_suffix("").parts
+        package = self.folder.name
+        parts = path.relative_to(self.folder).with_suffix("").parts
         try:
-            module = importlib.import_module(".".join(("tools", *parts)))
+            module = importlib.import_module(".".join((package, *parts)))
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] == "tools":
+            if error.name is None or error.name.partition(".")[0] == package:
                 raise
             go_on_in_venv()
             raise click.ClickException(
@@ -87,7 +96,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Groups"):
-            formatter.write_dl([(name, summary(path)) for name, path in find_groups().items()])
+            formatter.write_dl(
+                [(name, summary(path)) for name, path in find_groups(self.folder).items()]
+            )
 
 
 @click.group(

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from tools.baseline import cli, figures, instructions
+from host_tests.baseline import cli, figures, instructions
 from tools.boards.places import LIBRARY
 
 

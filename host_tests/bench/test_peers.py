@@ -6,14 +6,14 @@ import hashlib
 import pytest
 from click.testing import CliRunner
 
-from tools.bench import answerer, cli
-from tools.bench.answerer import Answerer
-from tools.bench.figures import BenchError
-from tools.bench.peers import catalogue, measures, page, situations
-from tools.bench.peers.page import Measured
-from tools.bench.peers.situations import Outcome
-from tools.bench.subjects import Bench
-from tools.standin import packets
+from host_tests.bench import answerer, cli
+from host_tests.bench.answerer import Answerer
+from host_tests.bench.figures import BenchError
+from host_tests.bench.peers import catalogue, measures, page, situations
+from host_tests.bench.peers.page import Measured
+from host_tests.bench.peers.situations import Outcome
+from host_tests.bench.subjects import Bench
+from host_tests.standin import packets
 
 OURS = [client for client in catalogue.CLIENTS if client.is_ours]
 SIMPLE = next(client for client in catalogue.CLIENTS if client.title == "umqtt.simple")

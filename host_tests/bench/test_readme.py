@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools.bench.peers.page import PAGE
+from host_tests.bench.peers.page import PAGE
 from tools.project import ROOT
 
 

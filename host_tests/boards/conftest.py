@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from host_tests.boards import firmware_images
+from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.virtual import VirtualBoard
+from host_tests.virtual.cli import blank_flash
 from tools.boards.cli import cli
 from tools.boards.profile import load_profile
-from tools.boards.virtual import VirtualBoard
-from tools.boards.virtual.run import blank_flash
-from tools.brokers.certificates import HERE, Certificates
 from tools.micropython import choose
 
 

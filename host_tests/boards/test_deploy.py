@@ -28,7 +28,7 @@ from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
-from tools.desk import HEAP_BYTES
+from tools.demo.desk import HEAP_BYTES
 from tools.project import ROOT
 
 SETTINGS = b'{"client_id": "x", "server": "s"}'

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tests.boards.test_virtual_board import mpremote, serve
+from host_tests.brokers import free_port
 from host_tests.docs import blocks
 from tools import __main__ as command_line
 from tools import command
@@ -25,7 +26,6 @@ from tools.archives import unpack
 from tools.boards.compile import compile_file
 from tools.boards.packaging import everything, version
 from tools.boards.profile import load_profile
-from tools.brokers import free_port
 from tools.dist import make, mip
 from tools.project import ROOT
 

@@ -153,7 +153,7 @@ def test_littlefs_never_touches_the_reserved_journal(tmp_path):
     filesystem.data[journal.offset : journal.offset + journal.size] = kept
     path = tmp_path / "area.img"
     path.write_bytes(filesystem.data)
-    done = choose(bits=32).run(FILL, args=[path], micropypath=["tools/boards/virtual"])
+    done = choose(bits=32).run(FILL, args=[path], micropypath=["host_tests/virtual"])
     assert done.returncode == 0, done.stderr
     after = path.read_bytes()
     assert after[journal.offset : journal.offset + journal.size] == kept

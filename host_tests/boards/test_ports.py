@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from host_tests.standin.clock import Clock
 from tools.boards.places import BOARDS
-from tools.standin.clock import Clock
 
 WATCHDOG_MS = 8300
 

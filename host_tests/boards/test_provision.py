@@ -6,12 +6,12 @@ import json
 import pytest
 
 from host_tests.boards.test_image import flash_content
+from host_tests.standin.ramflash import RamFlash
 from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
-from tools.standin.ramflash import RamFlash
 from umqtt31 import Journal
 
 HEAD = "id,user,password,broker,site\n"

@@ -15,6 +15,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from host_tests.boards.console import drained, read_until
+from host_tests.brokers import Mosquitto
 from host_tests.patience import SECONDS
 from tools.boards import release, watch
 from tools.boards.compile import build_tree, tree_files
@@ -26,7 +27,6 @@ from tools.boards.profile import load_profile
 from tools.boards.release import make_bundle, make_key, manifest_of, read_base, read_key
 from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet
 from tools.boards.rollout import run as carry_out
-from tools.brokers.mosquitto import Mosquitto
 
 KEY = bytes(range(32))
 FILES = {"boot.py": b"boot", "update.mpy": b"update", "a.mpy": b"a" * 500, "b.mpy": b"b"}

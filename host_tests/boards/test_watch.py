@@ -12,15 +12,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from host_tests.brokers import TLSMosquitto
 from host_tests.patience import SECONDS
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
 from tools.boards.watch import watch as listen
-from tools.brokers.mosquitto import TLSMosquitto
-from tools.listener import Listener
+from tools.demo.listener import Listener
+from tools.demo.proxy import Proxy
 from tools.project import ROOT
-from tools.proxy import Proxy
 
 ARRIVED = datetime(2026, 11, 22, 3, 0, 7, tzinfo=UTC)
 TIME = int(datetime(2026, 11, 22, 3, 0, 1, tzinfo=UTC).timestamp())

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from host_tests.brokers import BrokerProcess
 from host_tests.brokers.families import FAMILIES, Family
-from tools.brokers import BrokerProcess
 
 
 def _one_row(family: Family) -> Iterable[tuple]:

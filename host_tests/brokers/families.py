@@ -7,7 +7,7 @@ once for each level at which the broker speaks; `level` says for which this time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.brokers import Aedes, BrokerProcess, Ejabberd, Mosquitto, RabbitMQ3, RabbitMQ4
+from host_tests.brokers import Aedes, BrokerProcess, Ejabberd, Mosquitto, RabbitMQ3, RabbitMQ4
 
 
 @dataclass(frozen=True)

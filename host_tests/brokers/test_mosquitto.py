@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from host_tests.brokers import BrokerError, Mosquitto
 from host_tests.patience import SECONDS
-from tools.brokers import BrokerError, Mosquitto
 
 
 def client(program, broker, *words):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from host_tests.brokers import Aedes, Amqtt, BrokerProcess, Ejabberd, RabbitMQ3
 from host_tests.brokers.clients import new_name
-from tools.brokers import Aedes, Amqtt, BrokerProcess, Ejabberd, RabbitMQ3
 from umqtt31 import MQTTClient, MQTTError
 
 SPOKEN = {3: "MQTT 3.1", 5: "MQTT 5"}

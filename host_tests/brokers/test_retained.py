@@ -4,7 +4,7 @@
 """
 
 from host_tests.brokers.clients import Got, Node, Other, new_name
-from tools.proxy import Proxy
+from tools.demo.proxy import Proxy
 
 
 def test_c2b_retained_message_reaches_who_subscribes_later(family, broker):

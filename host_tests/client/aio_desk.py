@@ -8,7 +8,7 @@ import asyncio
 import sys
 
 import umqtt31
-from tools.standin.dice import Thrown
+from host_tests.standin.dice import Thrown
 from umqtt31 import FileBlockDevice, Journal
 from umqtt31 import client as waiting
 from umqtt31.aio import MQTTClient

@@ -8,8 +8,8 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
-from tools.standin.clock import Clock
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.stream import ScriptedStream
 
 _MOST_S = 60  # for one that hangs
 

@@ -9,10 +9,10 @@ import sys
 
 import umqtt31
 from host_tests.client import wire
-from tools.standin.clock import Clock
-from tools.standin.dice import Thrown
-from tools.standin.sockets import Sockets
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.dice import Thrown
+from host_tests.standin.sockets import Sockets
+from host_tests.standin.stream import ScriptedStream
 
 # What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
 # run the dialogues at levels 3, 4 and 5.  Tests whose packets are those of level 3 alone

@@ -4,7 +4,7 @@ Runs under CPython and MicroPython; a client that is made anew on the same flash
 one after a reset.
 """
 
-from tools.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import RamFlash
 from umqtt31 import Journal
 
 _PROGRAM_BYTES = 128

@@ -1,16 +1,16 @@
 """Hostile inputs under MicroPython: only MQTTError may come out of the client.
 
 Usage: micropython hostile_board.py FILE, one input per line in hexadecimal, as
-`tools/fuzz` makes them: two bytes that choose the situation, then the broker's
+`host_tests/fuzz` makes them: two bytes that choose the situation, then the broker's
 bytes, here fed whole and one by one.  Prints what went wrong, and the count.
 """
 
 import sys
 
 from host_tests.client.dialogue import clocked_modules
-from tools.standin.clock import Clock
-from tools.standin.packets import connack, no_properties
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.packets import connack, no_properties
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import MQTTClient, MQTTError
 
 
@@ -55,7 +55,7 @@ def run(situation, level, data, read_most):
         raise ValueError("a message was lost")
 
 
-LEVELS = (3, 4, 5, 5)  # as in `tools/fuzz`
+LEVELS = (3, 4, 5, 5)  # as in `host_tests/fuzz`
 
 
 def publish(client, qos):

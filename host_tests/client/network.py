@@ -31,7 +31,7 @@ def connect_code(port):
 def connect_without_answer(port):
     """Nothing comes, so the clock may be turned: -> (code, seconds waited)."""
     from host_tests.client.dialogue import clocked_modules
-    from tools.standin.clock import Clock
+    from host_tests.standin.clock import Clock
 
     clock = Clock()
     modules = clocked_modules()

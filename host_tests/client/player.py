@@ -10,7 +10,7 @@ import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 _ANSWERS = ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "DISCONNECT")

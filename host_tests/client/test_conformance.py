@@ -1,6 +1,6 @@
 """Every statement has its test, every id exists, and the page says what is so."""
 
-from tools import conformance
+from host_tests import conformance
 
 
 def requirement(requirement_id, side="client"):

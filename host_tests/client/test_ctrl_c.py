@@ -16,7 +16,7 @@ from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, code_of, error_of, speak
 from host_tests.client.dialogues.fronts.test_simple import connected_with, new_client
 from host_tests.client.flash import FailingFlash
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, FULL, MQTTError
 
 LIBRARY = str(Path(umqtt31.__file__).parent)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tests.client import wire
-from tools.standin.clock import Clock
+from host_tests.standin.clock import Clock
 from umqtt31.giveup import packet_of
 from umqtt31.packet import end_of
 from umqtt31.protocol import ACCEPTED, HANDLED, MESSAGE, Protocol

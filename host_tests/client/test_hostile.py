@@ -1,6 +1,6 @@
 """Hostile bytes from a broker: only MQTTError comes out, and all else stays as it is.
 
-`tools/fuzz/target.py` says what one input is and what is looked at.  `make fuzz`
+`host_tests/fuzz/target.py` says what one input is and what is looked at.  `make fuzz`
 goes on from here, guided by coverage, for five minutes.
 """
 
@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tests.client.runner import FOLDER
-from tools.fuzz.cli import cli
-from tools.fuzz.inputs import generate
-from tools.fuzz.target import Finding, check, hostile_world
+from host_tests.fuzz.cli import cli
+from host_tests.fuzz.inputs import generate
+from host_tests.fuzz.target import Finding, check, hostile_world
 from tools.project import ROOT
 from umqtt31.message import Message
 from umqtt31.protocol import Protocol

@@ -6,10 +6,10 @@ import ssl
 
 import pytest
 
+from host_tests.brokers.certificates import Certificates
 from host_tests.client import moving
 from host_tests.client.runner import FOLDER
 from host_tests.patience import SECONDS
-from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 from tools.project import ROOT
 from umqtt31 import robust, simple, sslparams

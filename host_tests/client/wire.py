@@ -1,12 +1,12 @@
 """The packets of the level that a dialogue speaks.
 
-`tools.standin.packets` writes them; what level 5 has more, empty properties and a code for
+`host_tests.standin.packets` writes them; what level 5 has more, empty properties and a code for
 each filter of an UNSUBACK, comes in here unless a test gives it.  Runs under CPython and
 MicroPython.
 """
 
-from tools.standin import packets
-from tools.standin.packets import (  # noqa: F401 - the same at every level
+from host_tests.standin import packets
+from host_tests.standin.packets import (  # noqa: F401 - the same at every level
     PUBLISH,
     disconnect,
     packet,

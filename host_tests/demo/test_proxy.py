@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from host_tests.patience import SECONDS
-from tools.proxy import Proxy
+from tools.demo.proxy import Proxy
+from tools.demo.tap import BROKER, CLIENT, Capture
 from tools.setup.system import find
-from tools.tap import BROKER, CLIENT, Capture
 
 CONNECT = bytes.fromhex("1010 0006 4d5149736470 03 02 003c 0002 6e37")
 CONNACK = bytes.fromhex("20020000")

@@ -13,6 +13,7 @@ import click
 import mpremote.main
 import pyspark
 
+from host_tests.__main__ import main as main_of_tests
 from tools.__main__ import main
 from tools.command import COMMANDS, options_of
 from tools.micropython import interpreters
@@ -45,11 +46,8 @@ def check(words):
     while _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     program, arguments = words[0], words[1:]
-    if words[1:3] == ["-m", "tools"] and program in ("python", "python3"):
-        _tools(arguments[2:])
-    elif program in ("python", "python3"):
-        module = importlib.util.find_spec(arguments[1]) if arguments[0] == "-m" else None
-        assert module or arguments[0].endswith(".py"), words  # a program of the page's own
+    if program in ("python", "python3"):
+        _python(arguments)
     elif program == "make":
         _make(arguments)
     elif program == "mpremote":
@@ -75,7 +73,17 @@ def check(words):
         _options_in_help(program, arguments)
 
 
+_MAINS = {"tools": main, "host_tests": main_of_tests}
 _BY_HELP = {"dumpcap", "mosquitto", "mosquitto_sub", "mosquitto_pub"}
+
+
+def _python(arguments):
+    if arguments[0] != "-m":
+        assert arguments[0].endswith(".py"), arguments  # a program of the page's own
+    elif arguments[1] in _MAINS:
+        _command(*arguments[1:])
+    else:
+        assert importlib.util.find_spec(arguments[1]), arguments
 
 
 def _umqtt31(arguments):
@@ -87,7 +95,12 @@ def _umqtt31(arguments):
 
 
 def _tools(arguments):
-    command, context = main, click.Context(main, info_name="tools")
+    _command("tools", *arguments)
+
+
+def _command(package, *arguments):
+    command = _MAINS[package]
+    context = click.Context(command, info_name=package)
     while isinstance(command, click.Group):
         name, *arguments = arguments
         command = command.get_command(context, name)
@@ -115,8 +128,8 @@ def _make(arguments):
     shown = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     ).stdout
-    for line in re.findall(r"^\S*python\S* -m tools (.*)", shown, re.MULTILINE):
-        _tools(shlex.split(line))
+    for line in re.findall(r"^\S*python\S* -m (tools|host_tests) (.*)", shown, re.MULTILINE):
+        _command(line[0], *shlex.split(line[1]))
 
 
 def _spark_submit(arguments):

@@ -17,12 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from firmware import settings
+from host_tests.brokers import Mosquitto
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
 from tools.__main__ import main
 from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
-from tools.brokers import Mosquitto
 from tools.project import ROOT
 
 # Which test reads this block from the page and runs it: it has to name the page.
@@ -129,7 +129,7 @@ RUN = {
     ".venv/bin/pytest -n 0": "host_tests/docs/test_typed.py",
     "python -m tools fleet simulate": "host_tests/docs/test_typed.py",
     "python -m tools fleet package": "host_tests/docs/test_typed.py",
-    "python -m tools sim replay": "host_tests/docs/test_typed.py",
+    "python -m host_tests sim replay": "host_tests/docs/test_typed.py",
     "spark-class": "host_tests/fleet/cluster.py",
 }
 # What is only checked, as the program itself would take it, and why.

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.docs import blocks
+from host_tests.lint import ports
 from host_tests.patience import SECONDS
 from tools.fleet import schemas
-from tools.lint import ports
 from tools.project import ROOT
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 

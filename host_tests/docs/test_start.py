@@ -15,9 +15,9 @@ import threading
 
 import pytest
 
+from host_tests.brokers import free_port
 from host_tests.docs import blocks
 from host_tests.patience import SECONDS
-from tools.brokers import free_port
 from tools.project import ROOT
 
 PAGE = "docs/start/index.md"

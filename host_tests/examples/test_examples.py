@@ -19,10 +19,10 @@ from pathlib import Path
 import paho.mqtt.client as paho
 import pytest
 
+from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.brokers.certificates import HERE as LOOPBACK
+from host_tests.brokers.certificates import Certificates
 from host_tests.patience import SECONDS
-from tools.brokers import Mosquitto, TLSMosquitto
-from tools.brokers.certificates import HERE as LOOPBACK
-from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 from tools.project import ROOT
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from host_tests.standin.clock import Clock
 from tools.project import ROOT
-from tools.standin.clock import Clock
 
 for folder in ("lib", "firmware"):
     if str(ROOT / folder) not in sys.path:

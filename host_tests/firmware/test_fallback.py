@@ -6,7 +6,7 @@ import umqtt31
 from fallback import Fallback
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import Dialogue, error_of
-from tools.standin.nor import Flash
+from host_tests.standin.nor import Flash
 from umqtt31 import FULL, JOURNAL, Journal, MQTTError
 
 DEAD = dict.fromkeys(range(16), False)

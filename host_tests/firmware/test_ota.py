@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import pytest
 
 import update
+from host_tests.standin.clock import Clock
 from ota import Updates
 from tools.boards import release
 from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
-from tools.standin.clock import Clock
 
 KEY = bytes(range(32))
 OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}

@@ -5,18 +5,18 @@ import time
 
 import pytest
 
+from host_tests.brokers import TLSMosquitto
+from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.firmware.decoding import decode
 from host_tests.patience import SECONDS, until
 from settings import problems
 from tools.boards import watch
 from tools.boards.profile import load_profile
-from tools.brokers.certificates import HERE, Certificates
-from tools.brokers.mosquitto import TLSMosquitto
 from tools.demo.collector import Collector
-from tools.desk import HEAP_BYTES, DeskNode
+from tools.demo.desk import HEAP_BYTES, DeskNode
+from tools.demo.proxy import Proxy
 from tools.micropython import choose
 from tools.project import ROOT
-from tools.proxy import Proxy
 from umqtt31.levels import LEVELS
 
 PREFIX = "firmware-"

@@ -5,7 +5,7 @@ import pytest
 from host_tests.firmware.decoding import decode
 from host_tests.patience import SECONDS
 from tools.boards import watch
-from tools.desk import DeskNode
+from tools.demo.desk import DeskNode
 from tools.micropython import choose
 
 # Its flash is worn out while there is a file "worn".

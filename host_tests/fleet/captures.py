@@ -8,6 +8,7 @@ import io
 
 import pyarrow as pa
 
+from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
@@ -15,7 +16,6 @@ from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
 from tools.fleet.simulate import tcp
-from tools.standin import packets
 
 SERVER = bytes((10, 0, 0, 1))
 START_US = 1_700_000_000_000_000

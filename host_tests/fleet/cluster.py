@@ -10,7 +10,7 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from tools.brokers import free_port
+from host_tests.brokers import free_port
 
 _START_S = 300
 _SUBMIT = Path(sys.executable).with_name("spark-submit")

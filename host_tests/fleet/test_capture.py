@@ -11,10 +11,10 @@ import pytest
 
 from host_tests.fleet import link_frames
 from host_tests.fleet.captures import decode, rows, types
+from host_tests.standin import packets
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
 from tools.fleet.report import collect
-from tools.standin import packets
 
 _HELLO = packets.connect(level=4)
 _MESSAGE = packets.publish(b"a/b", b"payload")

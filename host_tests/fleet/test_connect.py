@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from host_tests.standin import packets
 from tools.fleet.decode import connect
-from tools.standin import packets
 
 _NAMES = [b"", b"dev-1", b'quote"back\\slash', "Ünï\u2028".encode(), b"\x00\x1f", b"\xff\xfe"]
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
-from tools.standin import packets
+from host_tests.standin import packets
 
 _TIME = struct.Struct("<II")
 

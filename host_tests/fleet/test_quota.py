@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.standin import packets
 from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
 from tools.fleet.simulate import tcp
-from tools.standin import packets
 
 _BREACH = {C2S: ("MQTT-3.3.4-7", "client"), S2C: ("MQTT-3.3.4-9", "broker")}
 _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70

@@ -3,8 +3,8 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.standin import packets
 from tools.fleet.simulate.envelope import reading
-from tools.standin import packets
 
 _PUBACK = 0x40
 _VALUES = [b"30", b"31", b"32", b"30", b"32", b"31"] * 40

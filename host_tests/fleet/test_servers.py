@@ -3,8 +3,8 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.standin import packets
 from tools.fleet.simulate import tcp
-from tools.standin import packets
 
 _ONE, _OTHER = (bytes((10, 0, 0, number)) for number in (1, 2))
 

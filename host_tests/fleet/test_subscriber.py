@@ -17,10 +17,10 @@ import paho.mqtt.client as paho
 import pytest
 
 from host_tests.patience import SECONDS
+from host_tests.standin import packets
 from tools.fleet.live.spool import Spool, spool_files
 from tools.fleet.live.subscriber import Subscriber
 from tools.project import ROOT
-from tools.standin import packets
 
 _SPOOLER = Path(__file__).with_name("spooler.py")
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
-from tools.standin import packets
+from host_tests.standin import packets
 
 _PUBACK = 0x40
 

@@ -1,6 +1,6 @@
 """What tests of the journal do to one: open it, put a message in, recover."""
 
-from tools.powercut.life import Collector
+from host_tests.powercut.life import Collector
 from umqtt31.journal import Journal
 
 

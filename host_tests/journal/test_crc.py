@@ -8,8 +8,8 @@ import binascii
 import pytest
 
 import umqtt31.ring
-from tools.powercut.life import Collector
-from tools.standin.nor import Flash
+from host_tests.powercut.life import Collector
+from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal

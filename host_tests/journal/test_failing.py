@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from tools.powercut.life import Life, Setting
-from tools.powercut.model import State
-from tools.powercut.scenarios import walk
-from tools.standin.nor import Flash
+from host_tests.powercut.life import Life, Setting
+from host_tests.powercut.model import State
+from host_tests.powercut.scenarios import walk
+from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 from umqtt31.journal import Journal

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from tools.powercut.life import Collector
+from host_tests.powercut.life import Collector
 from tools.project import ROOT
 from umqtt31 import FileBlockDevice, Journal, MQTTError, fileblockdevice
 

@@ -5,13 +5,13 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from host_tests.powercut.life import Collector, Life
+from host_tests.powercut.model import Message, State
+from host_tests.powercut.scenarios import scenarios
+from host_tests.standin.nor import Flash
 from tools.journal.cli import cli
 from tools.journal.layout import read_log
-from tools.powercut.life import Collector, Life
-from tools.powercut.model import Message, State
-from tools.powercut.scenarios import scenarios
 from tools.project import ROOT
-from tools.standin.nor import Flash
 from umqtt31.journal import Journal
 
 DOCUMENT = ROOT / "docs" / "reference" / "journal-format.md"

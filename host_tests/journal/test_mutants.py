@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tools.powercut.checker import Broken, Checker
-from tools.powercut.scenarios import scenarios
-from tools.standin.nor import Flash, WrongUse
+from host_tests.powercut.checker import Broken, Checker
+from host_tests.powercut.scenarios import scenarios
+from host_tests.standin.nor import Flash, WrongUse
 from umqtt31 import opening
 from umqtt31.journal import Journal
 

@@ -5,9 +5,9 @@
 
 import pytest
 
-from tools.powercut.checker import Checker
-from tools.powercut.life import Life
-from tools.powercut.scenarios import of_any_sizes, scenarios
+from host_tests.powercut.checker import Checker
+from host_tests.powercut.life import Life
+from host_tests.powercut.scenarios import of_any_sizes, scenarios
 
 SCALE = 3
 TORN = 12

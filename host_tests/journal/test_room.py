@@ -5,8 +5,8 @@ import random
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from tools.powercut.life import Collector, Life, Setting
-from tools.standin.nor import Flash
+from host_tests.powercut.life import Collector, Life, Setting
+from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 

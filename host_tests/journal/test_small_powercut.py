@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.powercut.checker import Checker
-from tools.powercut.scenarios import scenarios
+from host_tests.powercut.checker import Checker
+from host_tests.powercut.scenarios import scenarios
 
 # All but the one with the sizes of a board, which takes as long as the others.
 SMALL = [one for one in scenarios() if one.setting.block_bytes < 4096]

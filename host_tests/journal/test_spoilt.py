@@ -3,8 +3,8 @@
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from tools.powercut.life import Collector
-from tools.standin.nor import Flash
+from host_tests.powercut.life import Collector
+from host_tests.standin.nor import Flash
 
 
 def spoil(flash, packet):

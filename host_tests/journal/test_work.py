@@ -2,8 +2,8 @@
 
 import pytest
 
+from host_tests.journal.work import PACKET, journal_work, littlefs_work
 from tools.journal.life import erases_per_message, life_years
-from tools.journal.work import PACKET, journal_work, littlefs_work
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner
 
-from tools.lint import cli, ports
+from host_tests.lint import cli, ports
 
 
 def test_missing_on_finds_a_name_that_the_port_does_not_have(tmp_path):

@@ -1,6 +1,6 @@
 """What the tests of all random programs do: run many seeds, and have wrong clients caught."""
 
-from tools.sim.programs import broken_promise
+from host_tests.sim.programs import broken_promise
 
 
 def keep_all_promises(program, seeds):

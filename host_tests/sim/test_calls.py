@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from host_tests.sim.calls import Program
+from host_tests.sim.records import Records
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
-from tools.sim.calls import Program
-from tools.sim.records import Records
 from umqtt31 import MQTTClient
 from umqtt31 import client as client_module
 from umqtt31.alias import Aliases

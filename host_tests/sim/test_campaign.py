@@ -8,8 +8,8 @@ MQTT-4.3.3-12, MQTT-4.6.0-1 to MQTT-4.6.0-4, MQTT-4.6-RM1, RT-INFLIGHT, RT-MQUEU
 
 import pytest
 
-from tools.sim import campaign, default
-from tools.sim.shrink import shrink
+from host_tests.sim import campaign, default
+from host_tests.sim.shrink import shrink
 
 
 @pytest.mark.xdist_group("simulator")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import umqtt31
+from host_tests.sim import World, parse, script
+from host_tests.sim.network import DeviceReset
 from tools.project import ROOT
-from tools.sim import World, parse, script
-from tools.sim.network import DeviceReset
 
 PAGE = ROOT / "docs" / "reasons" / "guarantees.md"
 

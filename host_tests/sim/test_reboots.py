@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
+from host_tests.sim.reboots import Program
+from host_tests.sim.records import Records
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
-from tools.sim.reboots import Program
-from tools.sim.records import Records
-from tools.sim.store import SurvivingStore
+from host_tests.sim.store import SurvivingStore
 from umqtt31 import Journal, aio, opening
 
 BATCHES = 2

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from host_tests.sim import blocking, calls, tasks
+from host_tests.sim.records import Records
 from host_tests.sim.seeds import breaks_its_rule, keep_all_promises
-from tools.sim import blocking, calls, tasks
-from tools.sim.records import Records
 from umqtt31 import MQTTClient, simple
 from umqtt31.protocol import Protocol
 

@@ -5,7 +5,7 @@ Shows RT-INFLIGHT and 31-3.5-PUBREC for these schedules.
 
 import pytest
 
-from tools.sim import campaign, parse, script
+from host_tests.sim import campaign, parse, script
 from umqtt31 import Journal, MQTTClient
 from umqtt31.held import Held
 from umqtt31.protocol import Protocol

@@ -5,13 +5,13 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from wrong_clients import WRONG
 
 import umqtt31
+from host_tests.sim import Violation, World, campaign, explore, faults, network, parse, script
+from host_tests.sim.cli import cli
+from host_tests.sim.shrink import shrink
+from host_tests.sim.wrong_clients import WRONG
 from tools.project import ROOT
-from tools.sim import Violation, World, campaign, explore, faults, network, parse, script
-from tools.sim.cli import cli
-from tools.sim.shrink import shrink
 
 
 def _trace(item, schedule):

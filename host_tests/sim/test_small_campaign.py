@@ -6,7 +6,7 @@ Shows the statements that test_campaign.py names, under fewer schedules.
 
 import pytest
 
-from tools.sim import campaign
+from host_tests.sim import campaign
 
 SCRIPTS = (
     "up=0201 window=2",

@@ -7,7 +7,7 @@ Shows MQTT-4.3.2-4, MQTT-4.3.3-10, MQTT-4.6.0-2, MQTT-4.6.0-3, 31-4.1-Q1 and 31-
 import pytest
 
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
-from tools.sim.tasks import Program
+from host_tests.sim.tasks import Program
 from umqtt31 import aio
 
 BATCHES = 5

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from host_tests.sim import blocking, calls, reboots, tasks
 from host_tests.sim.seeds import breaks_its_rule, keep_all_promises
-from tools.sim import blocking, calls, reboots, tasks
-from tools.sim.unsteady import Unsteady
+from host_tests.sim.unsteady import Unsteady
 from umqtt31 import MQTTClient
 
 SEEDS = {calls: 60, tasks: 30, reboots: 30, blocking: 100}

@@ -5,10 +5,10 @@ passes all of the run is test_campaign.py's.
 """
 
 import pytest
-from wrong_clients import WRONG
 
-from tools.sim import campaign
-from tools.sim.default import jobs
+from host_tests.sim import campaign
+from host_tests.sim.default import jobs
+from host_tests.sim.wrong_clients import WRONG
 
 
 @pytest.mark.parametrize("name", WRONG)

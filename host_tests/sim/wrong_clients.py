@@ -7,9 +7,9 @@ They test the simulator: a run that misses one of them proves nothing.  Each ent
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tools.sim.campaign import Job
-from tools.sim.script import parse
-from tools.sim.store import SurvivingStore
+from host_tests.sim.campaign import Job
+from host_tests.sim.script import parse
+from host_tests.sim.store import SurvivingStore
 from umqtt31 import FULL, Journal, MQTTError, terms
 from umqtt31 import client as client_module
 from umqtt31.client import MQTTClient

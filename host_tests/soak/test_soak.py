@@ -7,8 +7,8 @@ broker that restarts, and that nothing is left on the heap.
 import pytest
 from click.testing import CliRunner
 
-from tools.soak import heap
-from tools.soak.cli import cli
+from host_tests.soak import heap
+from host_tests.soak.cli import cli
 
 
 @pytest.mark.xdist_group("simulator")

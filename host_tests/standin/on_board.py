@@ -1,10 +1,10 @@
 """Runs under CPython and MicroPython: packets of all three levels, clock, flash, streams."""
 
-from tools.standin import packets as p
-from tools.standin.clock import Clock
-from tools.standin.ramflash import RamFlash
-from tools.standin.sockets import Sockets
-from tools.standin.stream import FixedStream, Misuse, ScriptedStream, WatchfulStream
+from host_tests.standin import packets as p
+from host_tests.standin.clock import Clock
+from host_tests.standin.ramflash import RamFlash
+from host_tests.standin.sockets import Sockets
+from host_tests.standin.stream import FixedStream, Misuse, ScriptedStream, WatchfulStream
 
 some = p.properties(message_expiry=7, user_property=[(b"k", b"v"), (b"k", b"w")])
 stream = bytearray(p.publish(b"t", b"x" * 300, 1, 5, 1, 0, some) + p.pubrec(7, 0x97) + b"\x30")

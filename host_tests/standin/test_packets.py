@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.standin import packets as p
+from host_tests.standin import packets as p
 
 # Written out by hand from the figures of MQTT 3.1, 3.1.1 and 5.
 WRITTEN = [

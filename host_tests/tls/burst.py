@@ -4,9 +4,9 @@ import contextlib
 import socket
 import ssl
 
-from tools.brokers.certificates import Certificates
-from tools.listener import Listener
-from tools.standin import packets
+from host_tests.brokers.certificates import Certificates
+from host_tests.standin import packets
+from tools.demo.listener import Listener
 
 
 class Burst:

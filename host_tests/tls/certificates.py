@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.brokers.certificates import HERE, Certificates
+from host_tests.brokers.certificates import HERE, Certificates
 
 ELSEWHERE = ("elsewhere.example",)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from host_tests.brokers import TLSMosquitto
+from host_tests.brokers.certificates import Certificates
 from host_tests.tls import steps
 from host_tests.tls.certificates import make_all
-from tools.brokers import TLSMosquitto
-from tools.brokers.certificates import Certificates
 from tools.micropython import interpreters
 from tools.project import ROOT
 

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import struct
 
-from tools.listener import Listener
+from tools.demo.listener import Listener
 
 CLOSE = "close"
 RESET = "reset"

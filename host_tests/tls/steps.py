@@ -11,9 +11,9 @@ import sys
 import time
 
 from host_tests.client.dialogue import clocked_modules, modules_with
-from tools.standin import packets
-from tools.standin.clock import Clock
-from tools.standin.dice import Thrown
+from host_tests.standin import packets
+from host_tests.standin.clock import Clock
+from host_tests.standin.dice import Thrown
 from umqtt31 import MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AioClient
 from umqtt31.simple import MQTTClient as SimpleClient

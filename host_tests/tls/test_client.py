@@ -4,10 +4,9 @@ import socket
 
 import pytest
 
+from host_tests.brokers import Mosquitto, free_port
 from host_tests.tls.burst import Burst
 from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
-from tools.brokers import Mosquitto
-from tools.brokers.process import free_port
 from umqtt31 import NETWORK, TIMEOUT, MQTTClient
 
 SERVER = "127.0.0.1"

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from tools.brokers import TLSMosquitto
+from host_tests.brokers import TLSMosquitto
 from tools.project import ROOT
 
 _PAGE = ROOT / "docs" / "guides" / "tls.md"

@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
+from host_tests.brokers import Mosquitto
 from host_tests.tls.hangup import CLOSE, RESET, HangUp
-from tools.brokers import Mosquitto
 from umqtt31 import cpython, tls, tlserror
 
 ACCEPTED = b"\x20\x02\x00\x00"

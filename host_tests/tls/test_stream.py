@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from host_tests.brokers import free_port
 from host_tests.tls import steps
 from host_tests.tls.relay import Relay
-from tools.brokers.process import free_port
 from umqtt31 import CLOSED
 from umqtt31.tls import context_of, wrap
 

@@ -113,17 +113,6 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
 
 
 @cli.command()
-@click.option("--board", default="desk", show_default=True, help="The board to stand in for.")
-@click.argument("image", type=click.Path(path_type=Path, dir_okay=False))
-def virtual(board, image):
-    """Run a virtual board on the flash image IMAGE, made when missing, until Ctrl-C."""
-    from .virtual.run import serve
-
-    profile = load_profile(board)
-    serve(profile, image)
-
-
-@cli.command()
 @options.board
 @options.firmware
 @options.config

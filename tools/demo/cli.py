@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tools.brokers import BrokerError
-from tools.desk import HEAP_BYTES, DeskError
 from tools.micropython import Interpreter, MicroPythonError, choose, interpreters
 from tools.project import ROOT
 
 from . import audit, links, plug, verdict
+from .broker import BrokerError
+from .desk import HEAP_BYTES, DeskError
 from .stage import Outcome, Stage
 
 _HELP = """Run the sensor node on this computer and break everything around it.

@@ -2,10 +2,9 @@
 
 import time
 
-from tools.desk import DeskNode
-from tools.tap import BROKER, CLIENT
-
+from .desk import DeskNode
 from .stage import Outcome, Stage
+from .tap import BROKER, CLIENT
 
 _QOS = [0, 1, 2]
 _INTERVAL_MS = 100

@@ -8,14 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tools.brokers import Mosquitto
-from tools.desk import DeskNode
 from tools.folders import make_empty
 from tools.micropython import Interpreter
-from tools.proxy import Proxy
 
 from .accounts import Account, balance
 from .collector import Collector
+from .desk import DeskNode
+from .mosquitto import Mosquitto
+from .proxy import Proxy
 
 PREFIX = "demo"
 _QUIET_S = 1.0

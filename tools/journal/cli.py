@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tools.standin import packets
+from tools import packets
 
 from .layout import Log, NotAJournal, Record, read_log
 
@@ -111,8 +111,7 @@ def _publish(packet: bytes) -> tuple[str, bytes] | None:
     if not packet or packet[0] >> 4 != 3:
         return None
     try:
-        _, _, topic, payload = packets.publish_fields(packet)
-        is_whole = packets.size_of(packet) == len(packet)
+        topic, payload = packets.read_publish(packet)
     except (IndexError, ValueError):
         return None
-    return (topic.decode(errors="replace"), payload) if is_whole else None
+    return topic.decode(errors="replace"), payload

@@ -1,6 +1,6 @@
 """How much flash work a message is, and how many years a region lasts at it.
 
-The figures for one message follow from the format; `python -m tools bench journal`
+The figures for one message follow from the format; `python -m host_tests bench journal`
 measures the same on the flash model.
 """
 

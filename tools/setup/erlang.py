@@ -2,7 +2,7 @@
 
 Two versions of RabbitMQ cannot be installed side by side, and the newer one needs a
 newer Erlang and C library than Debian 12 has.  So packages of both suites are unpacked
-under `.tools/brokers`, and their programs started through the C library that comes with
+under `.host_tests/brokers`, and their programs started through the C library that comes with
 them; nothing is installed, and no root is needed.  Only `make test-brokers` wants this.
 """
 

@@ -18,7 +18,7 @@ IFRAME_WORKER = _SITE / "node_modules" / "iframe-worker" / "shim" / "index.js"
 
 # (folder of the lists, where they are installed, what for)
 _PACKAGES = (
-    (ROOT / "tools" / "brokers" / "node", FOLDER, "the broker aedes"),
+    (ROOT / "host_tests" / "brokers" / "node", FOLDER, "the broker aedes"),
     (ROOT / "tools" / "docs" / "node", _SITE, "scripts of the documentation site"),
 )
 _LISTS = ("package.json", "package-lock.json")

@@ -3,7 +3,7 @@
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import connack, puback
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import TOO_LARGE, Journal, MQTTClient
 
 # The bytes of MQTT 3.1 itself.

@@ -9,7 +9,7 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import MQTTClient, MQTTError
 
 LEVELS = (4,)

@@ -5,8 +5,8 @@ MicroPython.
 
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import clocked_modules, with_ids_from_1
-from tools.standin.clock import Clock
-from tools.standin.stream import FixedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.stream import FixedStream
 from umqtt31 import MQTTClient
 
 TOPIC = b"home/room 1/temp"

@@ -8,7 +8,7 @@ from micropython import heap_lock, heap_unlock
 
 from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
-from tools.standin.stream import FixedStream
+from host_tests.standin.stream import FixedStream
 from umqtt31.properties import encode
 
 LEVELS = (5,)

@@ -8,7 +8,7 @@ from micropython import heap_lock, heap_unlock
 
 from host_tests.client import dialogue, wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
-from tools.standin.stream import FixedStream
+from host_tests.standin.stream import FixedStream
 from umqtt31 import CLOSED, PROTOCOL, TIMEOUT, MQTTError
 
 BELOW_5 = ("test_retry_of_publish_and_pubrel",)  # where time-outs repeat

@@ -8,7 +8,7 @@ were and after how many of them an accepted message was missing.
 import vfs
 
 from host_tests.client.dialogue import Dialogue
-from tools.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import RamFlash
 from umqtt31 import FileBlockDevice, Journal
 
 SECTOR = 512

@@ -7,7 +7,7 @@ was not one between the newest durable one and the current one.
 
 import vfs
 
-from tools.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import RamFlash
 from umqtt31.fileblockdevice import FileBlockDevice
 from umqtt31.journal import Journal
 

@@ -7,7 +7,7 @@ import sys
 
 import micropython
 
-from tools.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import RamFlash
 from umqtt31.journal import Journal
 
 

@@ -5,7 +5,7 @@ The device collects garbage before each read and notes what is in use.
 
 import gc
 
-from tools.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import RamFlash
 from umqtt31.journal import Journal
 
 

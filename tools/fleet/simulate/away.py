@@ -3,7 +3,7 @@
 Most of it is legal, and an audit must not take it for loss or a duplicate.
 """
 
-from tools.standin import packets
+from host_tests.standin import packets
 
 from .faults import normal
 from .fleet import FORWARD_US, STEP_US

@@ -5,7 +5,7 @@
 audit must find, and returns when the device is free again (microseconds).
 """
 
-from tools.standin import packets
+from host_tests.standin import packets
 
 from .fleet import FORWARD_US, STEP_US
 

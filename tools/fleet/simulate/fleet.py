@@ -9,7 +9,7 @@ happened is kept in `Truth`.
 import random
 from dataclasses import dataclass, field
 
-from tools.standin import packets
+from host_tests.standin import packets
 
 from . import tcp
 from .envelope import reading

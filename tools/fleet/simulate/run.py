@@ -5,7 +5,7 @@ import datetime
 import heapq
 import json
 
-from tools.standin import packets
+from host_tests.standin import packets
 
 from . import faults, tcp
 from .fleet import START_US, World

@@ -2,7 +2,7 @@
 
 import time
 
-from tools.tap import BROKER
+from tools.demo.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, freeze, situation
 

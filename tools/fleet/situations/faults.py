@@ -2,7 +2,7 @@
 
 import time
 
-from tools.tap import BROKER, CLIENT
+from tools.demo.tap import BROKER, CLIENT
 
 from .recorder import packet_id
 from .stage import TOPIC, Truth, situation

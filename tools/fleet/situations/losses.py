@@ -1,7 +1,7 @@
 """Loss, among payloads that come again and again, and seen by clients from before."""
 
+from tools.demo.tap import BROKER
 from tools.fleet.simulate.envelope import reading
-from tools.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, situation, swallow
 

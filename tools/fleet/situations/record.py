@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from tools.brokers import Mosquitto
+from tools.demo.mosquitto import Mosquitto
 
 from . import derive
 from .catalogue import SITUATIONS, Stage

@@ -16,8 +16,8 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from tools.standin import packets
-from tools.tap import BROKER, CLIENT, Capture
+from host_tests.standin import packets
+from tools.demo.tap import BROKER, CLIENT, Capture
 
 _WAIT_S = 10.0
 _COMES_S = 0.1  # in which what is under way comes through

@@ -5,7 +5,7 @@ from typing import Any
 
 import paho.mqtt.client as mqtt
 
-from tools.tap import BROKER, CLIENT
+from tools.demo.tap import BROKER, CLIENT
 
 from .recorder import HOST, packet_id
 from .stage import TOPIC, Truth, situation, swallow
@@ -107,7 +107,7 @@ def retain_as_published(stage):
 @situation()
 def bridge(stage):
     """A bridge subscribes like a client, and is not sent its own messages back."""
-    from tools.brokers import Mosquitto
+    from tools.demo.mosquitto import Mosquitto
 
     lines: dict[str, Any] = {
         "connection": "north",

@@ -14,7 +14,7 @@ from host_tests.client.wire import (
     read_id,
     read_publish,
 )
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL, PROTOCOL, MQTTError
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.

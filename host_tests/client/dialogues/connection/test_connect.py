@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import connack, connect, puback, publish
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, TIMEOUT, MQTTClient
 
 # The bytes of MQTT 3.1 itself.

@@ -4,7 +4,7 @@ import errno
 
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.wire import connack
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import (
     FULL,
     NETWORK,

@@ -3,7 +3,7 @@
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import connack, publish
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT
 
 

@@ -5,8 +5,8 @@ from errno import ETIMEDOUT
 from host_tests.client import wire
 from host_tests.client.dialogue import clocked_modules, error_of, modules_with, with_ids_from_1
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
-from tools.standin.clock import Clock
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, REFUSED_FILTER, TIMEOUT, TOO_LARGE
 from umqtt31.simple import MQTTClient, MQTTException
 

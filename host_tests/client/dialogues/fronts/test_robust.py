@@ -18,9 +18,9 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
-from tools.standin.clock import Clock
-from tools.standin.sockets import Sockets
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.sockets import Sockets
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import TOO_LARGE
 from umqtt31.robust import MQTTClient, MQTTException
 

@@ -17,8 +17,8 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
-from tools.standin.clock import Clock
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.clock import Clock
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, TIMEOUT
 from umqtt31.simple import MQTTClient, MQTTException
 

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.wire import connack, properties
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 
 
 def opened(d, packet, reply=None, clean=True):

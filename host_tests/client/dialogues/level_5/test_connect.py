@@ -12,8 +12,8 @@ from host_tests.client.wire import (
     pubrec,
     pubrel,
 )
-from tools.standin.store import KeepingStore
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.store import KeepingStore
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import (
     PROTOCOL,
     REFUSED_CLIENT_ID,

@@ -13,7 +13,7 @@ from host_tests.client.wire import (
     pubrec,
     pubrel,
 )
-from tools.standin.stream import ScriptedStream
+from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, PROTOCOL, MQTTError
 from umqtt31.properties import encode
 

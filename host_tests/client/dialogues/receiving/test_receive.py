@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.wire import pubcomp, publish, pubrec, pubrel
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 
 
 # 311-2.3.1-6, 311-3.3.4-1, 311-4.3.2-2, MQTT-2.2.1-5, MQTT-3.3.4-1.

@@ -5,7 +5,7 @@ MQTT 3.1 §4.2 and §4.3.
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL
 
 # Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.

@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.wire import pubcomp, pubrec
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 
 
 def test_c2b_qos2_id_is_used_again_only_after_pubcomp():

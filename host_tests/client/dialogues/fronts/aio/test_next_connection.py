@@ -5,7 +5,7 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
 from host_tests.client.aio_dialogue import Desk, qos1, qos2, qos2_next
-from tools.standin.store import KeepingStore
+from host_tests.standin.store import KeepingStore
 
 LEVEL_5 = (
     "test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either",

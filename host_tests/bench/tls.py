@@ -1,0 +1,172 @@
+"""What a TLS connection takes: memory that malloc gives out, instructions, time, bytes.
+
+Mosquitto shows an ECDSA certificate (P-256); the suite is one of TLS 1.2, which is
+what boards speak.  Memory and time on 32 bits.  The desk's Mbed TLS sends from a
+buffer of 16 KB where boards have one of 4 KB, so their figures are 12,288 bytes less.
+"""
+
+import re
+import resource
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
+from host_tests.brokers import TLSMosquitto
+from host_tests.brokers.certificates import HERE, Certificates
+from tools.micropython import Interpreter
+from umqtt31.cpython import Socket
+from umqtt31.tls import context_of, wrap
+
+from .figures import BenchError, Figure
+from .subjects import Bench
+
+TITLE = "A TLS connection, ECDSA P-256, TLS 1.2"
+
+_SUITE = "TLS-ECDHE-ECDSA-WITH-AES-128-GCM-SHA256"
+_HEAP_BYTES = 256 * 1024
+_RUN_S = 300
+_LESS_ON_BOARDS = 3 * 4096
+_CONNECT = b"\x10\x13\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x05bench"
+_IN_USE = re.compile(r"^Total.*\n.*\nin use bytes +=\s+(\d+)", re.MULTILINE)
+_PEAK = re.compile(r"heap peak: (\d+)")
+_COLLECTED = re.compile(r"Collected : (\d+)")
+
+
+@dataclass(frozen=True)
+class _Case:
+    title: str
+    bench: Bench
+    port: int
+    files: tuple[Path, ...]
+
+    def argv(self, interpreter: Interpreter, count: int) -> list[str]:
+        program = self.bench.ours.program("handshake")
+        args = [self.port, _SUITE, count, *self.files]
+        return interpreter.argv(program, heap_bytes=_HEAP_BYTES, args=args)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Without and with a certificate of our own, then CPython's resumed sessions."""
+    with tempfile.TemporaryDirectory() as name:
+        made = Certificates(Path(name))
+        made.make("ca", is_authority=True)
+        made.make("server", "ca", hosts=HERE)
+        made.make("device", "ca")
+        roots = made.path / "ca.crt"
+        pair = roots, made.path / "device.crt", made.path / "device.key"
+        for title, files in (("server's only", (roots,)), ("ours too", pair)):
+            with TLSMosquitto(
+                made.path, "server", "1.2", require_certificate=len(files) > 1
+            ) as broker:
+                yield from _of_case(_Case(title, bench, broker.port, files))
+        # Without Nagle's algorithm, which holds CONNACK back by 40 ms.
+        options: dict[str, Any] = {"require_certificate": True, "set_tcp_nodelay": True}
+        with TLSMosquitto(made.path, "server", **options) as broker:
+            names = zip(("ca", "cert", "key"), map(str, pair))
+            yield from _resumed(broker.port, dict(names))
+
+
+def _of_case(case: _Case) -> Iterator[Figure]:
+    small = case.bench.small
+    done = _run(case, small, 1)
+    start, context, connected = map(int, _IN_USE.findall(done.stderr))
+    peaks = [_peak(case, count) for count in (-1, 1)]
+    yield Figure(f"{case.title}: context, bytes", context - start)
+    yield Figure(f"{case.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS)
+    yield Figure(f"{case.title}: connected, on a board", connected - start - _LESS_ON_BOARDS)
+    yield Figure(f"{case.title}: of these in Python's heap", int(done.stdout))
+    yield Figure(f"{case.title}: instructions, 64 bits", _instructions(case))
+    yield Figure(f"{case.title}: processor time, 32 bits, µs", _processor_us(case, small))
+    yield Figure(f"{case.title}: the same, 64 bits, µs", _processor_us(case, case.bench.large))
+
+
+def _run(
+    case: _Case, interpreter: Interpreter, count: int, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return _ended(case.argv(interpreter, count), interpreter.environment(extra=more))
+
+
+def _ended(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_RUN_S)
+    if done.returncode:
+        last = (done.stderr.strip() or "no output").splitlines()[-1]
+        raise BenchError(f"the TLS program failed: {last}")
+    return done
+
+
+def _peak(case: _Case, count: int) -> int:
+    # glibc's own tool, which lies beside the 32-bit C library.
+    done = _run(case, case.bench.small, count, LD_PRELOAD="libmemusage.so")
+    found = _PEAK.search(done.stderr)
+    if not found:
+        raise BenchError("libmemusage.so does not count here")
+    return int(found[1])
+
+
+def _instructions(case: _Case) -> float:
+    if not shutil.which("valgrind"):
+        raise BenchError("valgrind is not installed: run `make setup` or install it")
+    counts = []
+    with tempfile.TemporaryDirectory() as folder:
+        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
+        for count in (1, 5):
+            command = [*tool, *case.argv(case.bench.large, count)]
+            done = _ended(command, case.bench.large.environment())
+            found = _COLLECTED.search(done.stderr)
+            counts.append(int(found[1]) if found else 0)
+    return (counts[1] - counts[0]) / 4
+
+
+def _processor_us(case: _Case, interpreter: Interpreter) -> float:
+    times = []
+    for count in (10, 60):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        _run(case, interpreter, count)
+        times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    return (times[1] - times[0]) / 50 * 1_000_000
+
+
+def _resumed(port: int, files: dict[str, str]) -> Iterator[Figure]:
+    seen: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
+    for _ in range(20):
+        context = context_of(files)
+        for _ in range(2):
+            is_resumed, *figures = _connect(port, context)
+            seen[is_resumed].append(tuple(figures))
+    for title, rows in (("whole", seen[False]), ("resumed", seen[True])):
+        if not rows:
+            raise BenchError("the broker resumed no session")
+        elapsed, sent, received = (statistics.median(column) for column in zip(*rows))
+        yield Figure(f"CPython, {title}: bytes sent", sent)
+        yield Figure(f"CPython, {title}: bytes received", received)
+        yield Figure(f"CPython, {title}: time, µs", elapsed * 1_000_000)
+
+
+def _connect(port: int, context: object) -> tuple[bool, float, int, int]:
+    sock = Socket()
+    sock.raw.connect(("127.0.0.1", port))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    start = time.perf_counter()
+    stream = wrap(sock, context, "localhost")
+    answer = bytearray(4)
+    while stream.write(_CONNECT, 0, len(_CONNECT)) is None:
+        pass
+    while stream.readinto(answer, 4) is None:
+        pass
+    elapsed = time.perf_counter() - start
+    # struct tcp_info: tcpi_bytes_acked and tcpi_bytes_received.
+    about = stream.raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+    sent, received = struct.unpack_from("QQ", about, 120)
+    is_resumed = stream.raw.session_reused
+    stream.close()
+    return is_resumed, elapsed, sent, received

@@ -1,0 +1,111 @@
+"""Counts the flash work of a message on the flash model: the journal's and littlefs'.
+
+Steady state: a warm-up is not counted.  The message is a PUBLISH with 64 bytes of
+payload on a topic of 27 bytes, the window 4, the region 16 blocks of 4096 bytes.
+"""
+
+from dataclasses import dataclass
+
+from littlefs import LittleFS
+from littlefs.context import UserContext
+
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
+from host_tests.standin.nor import Flash
+from umqtt31.journal import Journal
+
+BLOCKS = 16
+BLOCK_BYTES = 4096
+PAGE_BYTES = 256
+WINDOW = 4
+SLOT_BYTES = 256
+PACKET = b"\x32\x5f\x00\x1bsensors/node-17/temperature\x00\x01" + bytes(range(64))
+
+_WARM_UP = 600
+_COUNT = 2000
+_FILE_BYTES = 16384
+
+
+@dataclass(frozen=True)
+class Work:
+    """For one message: pages programmed and blocks erased; `wear_difference` is that
+    of the most and the least erased block after the whole run."""
+
+    programs: float
+    erases: float
+    wear_difference: int
+
+
+def journal_work(qos: int, messages_per_poll: int = 1) -> Work:
+    """With more than one message a poll, they are put first and committed together."""
+    flash = Flash(BLOCKS, BLOCK_BYTES, PAGE_BYTES)
+    journal = Journal(flash, program_bytes=PAGE_BYTES, group_commit=messages_per_poll > 1)
+    journal.open(b"node-17", 20, SLOT_BYTES, 4)
+    step = messages_per_poll
+    return _counted(flash, lambda k: _send(journal, qos, k, step), step)
+
+
+def littlefs_work() -> Work:
+    """The packet is appended to a file and flushed; at 16 KB the file is begun anew."""
+    flash = Flash(BLOCKS, BLOCK_BYTES, PAGE_BYTES)
+    files = LittleFS(
+        context=_Context(flash),
+        block_size=BLOCK_BYTES,
+        block_count=BLOCKS,
+        read_size=32,
+        prog_size=PAGE_BYTES,
+        cache_size=PAGE_BYTES * 4,
+        lookahead_size=32,
+    )
+    # The file is closed before the filesystem goes, which it does not keep alive.
+    with files.open("queue", "wb", buffering=0) as file:
+
+        def append(_: int) -> None:
+            if file.tell() > _FILE_BYTES:
+                file.seek(0)
+                file.truncate(0)
+            file.write(PACKET)
+            file.flush()
+
+        work = _counted(flash, append, 1)
+    files.unmount()
+    return work
+
+
+def _counted(flash: Flash, do, step: int) -> Work:
+    for k in range(0, _WARM_UP, step):
+        do(k)
+    programs, erases = flash.programs, flash.erases
+    for k in range(_WARM_UP, _WARM_UP + _COUNT, step):
+        do(k)
+    difference = max(flash.wear) - min(flash.wear)
+    return Work((flash.programs - programs) / _COUNT, (flash.erases - erases) / _COUNT, difference)
+
+
+def _send(journal: Journal, qos: int, first: int, count: int) -> None:
+    # Messages of one poll, sent on an open connection, and all their answers.
+    buf = bytearray(PACKET) + bytes(SLOT_BYTES - len(PACKET))
+    for k in range(first, first + count):
+        if not journal.put(k % WINDOW, k % 65535 + 1, qos, buf, len(PACKET), True):
+            raise AssertionError("the journal is full")
+    journal.commit()
+    if qos == 2:
+        for k in range(first, first + count):
+            journal.pubrec(k % WINDOW)
+        journal.commit()
+    for k in range(first, first + count):
+        journal.remove(k % WINDOW)
+
+
+class _Context(UserContext):
+    # littlefs on the flash model.
+    def __init__(self, flash: Flash) -> None:
+        super().__init__(buffer=flash.data)
+        self._flash = flash
+
+    def prog(self, cfg, block: int, off: int, data: bytes) -> int:
+        self._flash.writeblocks(block, data, off)
+        return 0
+
+    def erase(self, cfg, block: int) -> int:
+        self._flash.ioctl(6, block)
+        return 0

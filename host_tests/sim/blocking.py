@@ -1,0 +1,359 @@
+"""Blocking: random programs over `umqtt31.simple` and `umqtt31.robust`, in a world with faults.
+
+Callbacks call anything: publish(), check_msg(), connect() and more, up to four deep.  The
+world's rules watch what the client writes, `programs` what callbacks are handed; that a
+publish() which returns has its message acknowledged is looked at here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
+from host_tests.standin import packets as p
+
+from . import programs
+from .broker import REFUSED_TOPIC, Terms
+from .faults import Fault, fault
+from .network import Link
+from .outgoing import Flow, Outgoing
+from .programs import Handed
+from .record import Record
+from .rules import Rules
+from .script import BROKER_LIMITS
+from .world import World
+
+from umqtt31 import MQTTError, alias, giveup, robust, simple, terms, v5  # isort: skip # noqa: F401
+
+_MOST_MS = 3_600_000  # for all of a program
+_DEEPEST = 4  # callbacks inside of callbacks
+_MOST_CALLS = 300
+_SUBACK_REFUSED = 128
+# Faults beside those of all programs, and the level from which on they are.
+_STRIKES = (
+    ("refuse", "open", 3),
+    ("busy", "open", 3),
+    ("forget", "down", 4),
+    ("challenge", "hello", 5),
+    ("challenge", "sent", 5),
+    ("dismiss", "sent", 5),
+    ("deny", "judged", 5),
+    ("deny", "judged", 5),
+)
+_PLACES = {"open": 6, "hello": 6, "down": 600, "sent": 60, "judged": 12}  # how far these reach
+
+
+class CallbackError(Exception):
+    """What a callback raises where the program says so."""
+
+
+class Answered(Handed):
+    """Callbacks may wait for others: an answer may overtake those whose callback still runs, and
+    a message whose callback runs on comes again on the next connection."""
+
+    def __init__(self, record: Record):
+        super().__init__(record)
+        self._running: list[tuple[bytes, Link]] = []
+
+    def run(self, link: Link, topic: bytes, payload: bytes, callback: Callable) -> None:
+        """Call `callback()` with this message, which came on `link`."""
+        key = topic + b"\0" + payload
+        self._left[key] += (excused := sum(k == key and link is not o for k, o in self._running))
+        self.on_handed(topic, payload)
+        self._left[key] -= excused
+        self._running.append((key, link))
+        is_done = False
+        try:
+            callback()
+            is_done = self._record.is_open(link)
+        finally:
+            self._running.pop()
+            (self.on_done if is_done else self.on_left)(topic, payload)
+
+    def _find_answered(self, owed: list[tuple[int, bytes]], packet_id: int) -> int:
+        earlier = []
+        for k, (other, key) in enumerate(owed):
+            if other == packet_id:
+                is_first = all(self._done[key] < self._done[one] for one in earlier)
+                return k if key not in self._done or is_first else -1
+            if key in self._done:
+                earlier.append(key)
+        return -1
+
+    def check_answered(self, link: Link) -> None:
+        """A call of the program's is over: what it is done with is answered."""
+        for kind, owed in link.notes.owed.items():
+            for packet_id, key in owed:
+                if key in self._done:
+                    self._record.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
+
+
+class OneByOne(Outgoing):
+    """publish() waits for its message, so their order is that in which they go out."""
+
+    is_again = False  # what failed is published again, by robust
+
+    def on_publish(self, link: Link, packet: bytes) -> None:
+        """PUBLISH goes out."""
+        _, _, topic, payload = p.publish_fields(packet, self._record.level)
+        flow = self.flows.get(topic + b"\0" + payload)
+        if flow and not flow.is_sent:
+            self._newest += 1
+            flow.number = self._newest
+        super().on_publish(link, packet)
+
+    def on_returned(self, flow: Flow) -> None:
+        """publish() returned."""
+        flow.is_accepted = flow.is_promised = True
+        if flow.qos and not flow.delivered:
+            self._record.fail("publish", f"returned, and the broker has not got {flow}")
+
+    def on_raised(self, flow: Flow, reason: int) -> None:
+        """publish() raised, for this reason of the broker's; 0: the message may be sent or not."""
+        was_told_before = reason in BROKER_LIMITS and not flow.is_sent
+        if reason not in (0, flow.refusal) and not was_told_before:
+            self._record.fail("MQTT-4.3.3-5", f"{flow} was refused: {flow.refusal}, told {reason}")
+        if flow in self._refused:
+            self._refused.remove(flow)
+
+    def on_abandoned(self) -> None:
+        """connect() gives up what is in flight."""
+        for flow in self.flows.values():
+            if self.is_again and not flow.is_accepted:
+                flow.is_sent = flow.is_released = flow.is_pubrec_new = flow.has_pubrec = False
+                flow.link = flow.rel_link = None
+                flow.packet_id = 0
+                flow.done_life = -1
+            elif flow in self._in_flight:
+                flow.drop_life = self._record.life
+        self._in_flight.clear()
+
+    def on_delivered(self, key: bytes) -> None:
+        """The broker passes the message on."""
+        flow = self.flows[key]
+        if self.is_again and flow.delivered:
+            flow.delivered -= 1  # robust promises no more than once or more
+        super().on_delivered(key)
+
+
+class BlockingRules(Rules):
+    """The rules of a world whose client waits in publish()."""
+
+    _make_incoming = Answered
+    _make_outgoing = OneByOne
+    incoming: Answered
+    outgoing: OneByOne
+    silence = 1.5  # programs pause as they like; a broker waits for so long
+
+
+class BlockingWorld(World):
+    """A world for such a client."""
+
+    _make_rules = BlockingRules
+    rules: BlockingRules
+
+
+_Base: Any = object  # what it stands before is a client
+
+
+class _Watched(_Base):
+    # The rules hear what the program asks for.
+
+    def __init__(self, world: BlockingWorld, **options: Any):
+        self._world = world
+        self._rules = world.rules
+        self._rules.keepalive_ms = 1000 * options["keepalive"]
+        self._rules.stuck_ms = 1000 * options["connect_timeout"]
+        self._rules.outgoing.window = 1
+        super().__init__("device", "broker", **options)
+
+    def publish(self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0) -> None:
+        outgoing = self._rules.outgoing
+        flow = outgoing.on_accepting(topic + b"\0" + msg, qos, True)
+        try:
+            super().publish(topic, msg, retain, qos)
+        except BaseException as error:
+            is_refusal = isinstance(error, simple.MQTTException)
+            outgoing.on_raised(flow, error.code if is_refusal else 0)  # type: ignore[attr-defined]
+            raise
+        outgoing.on_returned(flow)
+
+    def connect(self, *args: Any, **options: Any) -> Any:
+        self._rules.outgoing.on_abandoned()
+        return self._closing(super().connect, *args, **options)
+
+    def disconnect(self) -> None:
+        self._closing(super().disconnect)
+
+    def _closing(self, call: Callable, *args: Any, **options: Any) -> Any:
+        self._rules.closers += 1
+        try:
+            return call(*args, **options)
+        finally:
+            self._rules.closers -= 1
+
+    def delay(self, i: int) -> None:
+        self._world.sleep(500)
+
+
+class Simple(_Watched, simple.MQTTClient):  # type: ignore[misc]
+    """A watched client of `umqtt31.simple`."""
+
+
+class Robust(_Watched, robust.MQTTClient):  # type: ignore[misc]
+    """A watched client of `umqtt31.robust`."""
+
+
+class Program(programs.Program):
+    """A random program for one of the two clients."""
+
+    _make_world = BlockingWorld
+    world: BlockingWorld
+    _down_qos = (0, 1, 1, 2, 2)
+
+    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
+        super().__init__(seed, over, is_traced)
+        dice = self._dice
+        self._size = dice.choice((64, 256))
+        self._is_robust = dice.random() < 0.4
+        self._inside = dice.choice((0, 0.2, 0.6))  # how often a callback calls something
+        self._raising = dice.choice((0, 0, 0.1))
+        self._calls = dice.randint(5, 60)
+        self._depth = self._published = 0
+        self._is_calm = False
+
+    def _choose(self) -> None:
+        self._level = self._dice.choice((3, 4, 4, 5))
+
+    def _choose_faults(self) -> tuple[Fault, ...]:
+        found = {(one.place, one.at): one for one in super()._choose_faults()}
+        for kind, place, level in _STRIKES:
+            if self._level >= level and self._dice.random() < 0.3:
+                at = self._dice.randint(0, _PLACES[place])
+                found[place, at] = fault(kind, place, at)
+        return tuple(found.values())
+
+    def _terms(self) -> dict[str, Any]:
+        dice = self._dice
+        if self._level < 5 or dice.random() < 0.3:
+            return {}
+        said = Terms(
+            receive=dice.choice((0, 1)),
+            most_bytes=dice.choice((0, 0, 120)),
+            keepalive=dice.choice((0, 3)),
+            is_talkative=dice.random() < 0.5,
+        )
+        return {"terms": said}
+
+    def _payload(self, number: int) -> bytes:
+        size = self._dice.choice((0, 0, 40, 64, 256, 700))
+        return b"%d" % number + b"." * size
+
+    def run(self) -> None:
+        """Run it to its end; raises Violation."""
+        self._have_sent()
+        self.world.rules.outgoing.is_again = self._is_robust
+        self.world.run(lambda device: self._main())
+
+    def _main(self) -> None:
+        dice = self._dice
+        make = Robust if self._is_robust else Simple
+        self._client = make(
+            self.world,
+            keepalive=dice.choice((5, 60)),
+            level=self._level,
+            buffer_size=self._size,
+            connect_timeout=dice.choice((2, 10)),
+        )
+        self._client.set_callback(self._on_message)
+        self._try(self._client.connect, False)
+        for _ in range(self._calls):
+            self._step()
+            if not self._client.is_connected and dice.random() < 0.8:
+                self._try(self._client.connect, False)
+        self._is_calm = True
+        self._try(self._client.connect, False)  # what a callback has left comes again
+        while not self._is_quiet():
+            if not self._client.is_connected:
+                self._try(self._client.connect, False)
+            self._try(self._client.check_msg)
+            self._pause(100)
+        self._client.disconnect()
+        self.world.advance(1000)
+        if self.world.link and not self.world.link.is_closed:
+            self.world.rules.fail("connection", "is not closed")
+
+    def _pause(self, most_ms: int) -> None:
+        self.world.sleep(self._dice.choice((1, self._dice.randint(1, most_ms))))
+        if self.world.now > _MOST_MS:
+            self.world.rules.fail("termination", "faults are over, and still not all is done")
+
+    # --- what the program calls ---------------------------------------------------------
+
+    def _try(self, call: Callable, *args: Any) -> Any:
+        # Only what the network does may go wrong here.
+        try:
+            result = call(*args)
+        except (MQTTError, CallbackError) as error:
+            self.world.note(f"client: {error!r}")
+            return None
+        link = self.world.link
+        if not self._depth and link and not link.is_closed and not link.is_stuck():
+            self.world.rules.incoming.check_answered(link)
+        return result
+
+    def _step(self) -> None:
+        dice = self._dice
+        client = self._client
+        self._pause(300)
+        what = dice.random()
+        if what < 0.35:
+            self._published += 1
+            payload = b"up %d" % self._published + b"." * dice.choice((0, 0, 10, self._size, 900))
+            self._try(client.publish, b"u", payload, False, dice.choice((0, 1, 2)))
+        elif what < 0.75:
+            self._try(client.check_msg)
+        elif what < 0.82:
+            self._try(client.subscribe, dice.choice(self._topics), dice.choice((0, 1, 2)))
+        elif what < 0.84:
+            self._subscribe_in_vain()
+        elif what < 0.88:
+            self._try(client.unsubscribe, dice.choice(self._topics))
+        elif what < 0.92:
+            self._try(client.ping)
+        elif what < 0.94:
+            self._try(client.disconnect)
+        else:
+            self._try(client.connect, False)
+
+    def _subscribe_in_vain(self) -> None:
+        try:
+            self._client.subscribe(REFUSED_TOPIC + b"such", 1)
+        except simple.MQTTException as error:
+            if error.code == _SUBACK_REFUSED:
+                return
+            raise
+        except (MQTTError, CallbackError):
+            return
+        self.world.rules.fail("31-3.9-SUBACK", "subscribe() to what is refused raises nothing")
+
+    # --- what it is handed --------------------------------------------------------------
+
+    def _on_message(self, topic: bytes, payload: bytes) -> None:
+        self.world.note(f"callback for {payload[:9]!r}")
+        self._depth += 1
+        try:
+            assert self.world.link
+            self.world.rules.incoming.run(self.world.link, topic, payload, self._call_inside)
+        finally:
+            self._depth -= 1
+            self.world.note(f"callback for {payload[:9]!r} is over")
+
+    def _call_inside(self) -> None:
+        dice = self._dice
+        if self._is_calm:
+            return
+        if self._depth < _DEEPEST and dice.random() < self._inside:
+            for _ in range(dice.randint(1, 3)):
+                self._step()
+        if dice.random() < self._raising:
+            raise CallbackError

@@ -1,0 +1,303 @@
+"""Calls: random programs that call anything of `umqtt31.MQTTClient` at any moment, hooks
+included, over resets, in a world with faults.
+
+What `script.py` does in an order, these do in none.  All rules of the world hold; that
+the broker knows just the filters that it was told is looked at here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from . import programs
+from .broker import REFUSED_TOPIC, Terms
+from .device import Client, Device
+from .faults import NEVER, Fault, fault
+
+from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
+from umqtt31 import alias, giveup, recovery, terms, v5  # isort: skip # noqa: F401 - of the simulated
+from umqtt31.properties import encode  # isort: skip
+
+_MOST_MS = 3_600_000  # for all of a program, from its last reset on
+_MOST_INSIDE = 30  # calls in hooks
+_QUOTA_EXCEEDED = 0x97
+
+# Faults beside those of all programs: kind, place, how far they reach, from which level on.
+_STRIKES = (
+    ("hang", "up", 600, 3),
+    ("hang", "down", 600, 3),
+    ("refuse", "open", 6, 3),
+    ("busy", "open", 6, 3),
+    ("raise", "handler", 20, 3),
+    ("jump", "turn", 60, 3),
+    ("challenge", "hello", 6, 5),
+    ("challenge", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("deny", "judged", 12, 5),
+    ("deny", "judged", 12, 5),
+)
+_RESETS = (("up", 600), ("read", 600), ("store", 200), ("flash", 100))
+
+
+class HandlerError(Exception):
+    """What a handler raises where a fault says so."""
+
+
+class Program(programs.Program):
+    """A random program for the waiting client; what stands in it outlives resets."""
+
+    _topics = (b"a/1", b"b/2")
+    _down_qos = (0, 1, 2, 2)
+
+    def _choose(self) -> None:
+        dice = self._dice
+        self._level = level = dice.choice((3, 4, 5, 5))
+        self._options: dict[str, Any] = {
+            "level": level,
+            "keepalive": dice.choice((5, 60)),
+            "buffer_size": 128,
+            "max_inflight": dice.choice((1, 2, 4, 10)),
+            "max_mqueue_len": dice.choice((0, 2, 16)),
+            "overflow": dice.choice(("refuse", "refuse", "drop_oldest", "latest")),
+            "mqueue_store_qos0": dice.random() < 0.3,
+            "await_rel_timeout": 300,
+        }
+        if self._options["overflow"] == "latest":
+            self._options["mqueue_store_qos0"] = False  # on_drop could not say which of several
+        if dice.random() < 0.3:
+            self._options["max_awaiting_rel"] = dice.choice((1, 3, 20))
+        if level < 5:
+            self._options["retry_interval"] = dice.choice((0, 5, 30))
+        self._has_resets = dice.random() < 0.5
+        self._clean = dice.choice((0, 0, 0.3))  # how often connect() begins anew
+
+    def _choose_faults(self) -> tuple[Fault, ...]:
+        dice = self._dice
+        found = {(one.place, one.at): one for one in super()._choose_faults()}
+        for kind, place, reach, level in _STRIKES:
+            if self._level >= level and dice.random() < 0.25:
+                at = dice.randint(0, reach)
+                found[place, at] = fault(kind, place, at)
+        for place, reach in _RESETS:
+            if self._has_resets and dice.random() < 0.4:
+                at = dice.randint(0, reach)
+                value = dice.choice((0, 1, 2, NEVER)) if place == "store" else dice.randrange(100)
+                found[place, at] = fault("reset", place, at, value)
+        return tuple(found.values())
+
+    def _terms(self) -> dict[str, Any]:
+        dice = self._dice
+        if self._level < 5 or dice.random() < 0.2:
+            return {}
+        said = Terms(
+            receive=dice.choice((0, 1, 1, 3)),
+            most_bytes=dice.choice((0, 0, 0, 60)),
+            aliases=dice.choice((0, 1, 3)),
+            expiry_s=dice.choice((0, 0, 5)),
+            keepalive=dice.choice((0, 0, 1, 20)),
+            is_talkative=dice.random() < 0.5,
+        )
+        if said.most_bytes:
+            self._options["mqueue_store_qos0"] = False  # as with "latest"
+        return {"terms": said}
+
+    def _payload(self, number: int) -> bytes:
+        return b"%d" % number + b"." * self._dice.choice((0, 0, 30, 90))
+
+    def run(self) -> None:
+        """Run it to its end; raises Violation."""
+        dice = self._dice
+        self._have_sent()
+        self._steps = dice.randint(20, 100)
+        self._published = self._inside = 0
+        # Where nothing goes on, poll() takes longer than it is told.
+        self.world.rules.silence = 1.5
+        device = self.world.device
+        device.store_kind = dice.choice(("log", "log", "journal"))
+        device.is_deferred = dice.random() < 0.4
+        self.world.run(self)
+
+    # --- a boot -----------------------------------------------------------------------------
+
+    def __call__(self, device: Device) -> None:
+        self._device = device
+        self._until = device.now_ms + _MOST_MS
+        self._filters: dict[bytes, int | None] = {}  # their QoS, None: unsubscribed
+        self._losses_before = self.world.rules.record.secret_losses
+        self._client = client = self._new_client()
+        client.on_message = self._on_message
+        client.on_drop = self._on_hook
+        if self._dice.random() < 0.5:
+            client.on_oversize = self._on_hook  # type: ignore[assignment]
+        while self._steps:
+            self._steps -= 1
+            self._step()
+        while not self._is_over():
+            if not client.is_connected and not device.connect(client):
+                device.nap(200)
+            else:
+                self._try(client.poll)
+                device.wait(client)
+            if device.now_ms > self._until:
+                self.world.rules.fail("termination", "faults are over, and not all is done")
+        self._check_filters()
+
+    def _new_client(self) -> Client:
+        while True:
+            try:
+                client = self._device.client("c", **self._options)
+                break
+            except MQTTError as error:
+                if error.code != JOURNAL:
+                    raise
+        if self._level == 5:
+            client.v5.topic_aliases = self._dice.choice((0, 1, 3))
+            client.v5.receive_maximum = self._dice.choice((0, 0, 1))
+            client.v5.maximum_packet_size = self._dice.choice((None, None, 0))
+        return client
+
+    def _is_over(self) -> bool:
+        client = self._client
+        if not client.is_connected or client.inflight or client.queued or not self._is_quiet():
+            return False
+        return self._knows_filters() or self._device.now_ms > self._until - _MOST_MS // 2
+
+    def _knows_filters(self) -> bool:
+        known = self.world.broker.filters
+        return all(known.get(name) == qos for name, qos in self._filters.items())
+
+    def _check_filters(self) -> None:
+        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
+        losses = self.world.rules.record.secret_losses - self._losses_before
+        is_secret = self._level == 5 and losses
+        if not (self._knows_filters() or is_secret):
+            known = self.world.broker.filters
+            self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
+
+    # --- what it calls ------------------------------------------------------------------------
+
+    def _try(self, call: Callable, *args: Any) -> Any:
+        # -> what the call returns, None if it raises what it may.
+        try:
+            return call(*args)
+        except HandlerError:
+            self._client.disconnect()  # only a new connection brings the message again
+        except MQTTError as error:
+            self.world.note(f"client: {error!r}")
+            self._check_error(error)
+        return None
+
+    def _check_error(self, error: MQTTError) -> None:
+        is_challenged = any(one.kind == "challenge" for one in self.world.struck)
+        if error.code == PROTOCOL and not is_challenged:
+            self.world.rules.fail("errors", f"the broker broke nothing: {error}")
+        if error.code == BUSY and not self._inside_now:
+            self.world.rules.fail("errors", f"no hook is running: {error}")
+        is_told = self._level == 5 and not self.world.rules.record.secret_losses
+        if error.code == AWAITING_REL and is_told:
+            self.world.rules.fail("errors", f"the broker knows how many it may send: {error}")
+
+    _inside_now = 0
+
+    def _step(self) -> None:
+        dice = self._dice
+        client = self._client
+        what = dice.random()
+        if what < 0.3:
+            self._try(self._publish)
+        elif what < 0.55:
+            self._try(client.poll, dice.choice((0, 0, 10, 1000)))
+        elif what < 0.62:
+            self._subscribe()
+        elif what < 0.65:
+            self._unsubscribe()
+        elif what < 0.67:
+            self._try(client.ping)
+        elif what < 0.69:
+            self._try(client.disconnect)
+        elif what < 0.73:
+            self._try(client.flush, dice.choice((10, 3000)))
+        elif what < 0.76 or not client.is_connected:
+            self._connect()
+        elif not self._inside_now:
+            self._device.wait(client, dice.choice((0, 10, 5000)))
+
+    def _connect(self) -> None:
+        dice = self._dice
+        if dice.random() < 0.4:
+            self._try(self._client.connect, dice.random() < self._clean)
+        else:
+            self._try(self._client.reconnect, dice.choice((0, 10, 3000)))
+
+    def _publish(self) -> None:
+        dice = self._dice
+        self._published += 1
+        qos = dice.choice((0, 1, 1, 2, 2))
+        payload = b"up %d" % self._published + b"." * dice.choice((0, 0, 30, 70))
+        topic = dice.choice((b"u", b"long/topic"))
+        age = dice.choice((0, 0, 3, 60)) if qos else 0
+        more: dict[str, Any] = {}
+        if self._level == 5 and dice.random() < 0.3:
+            more["properties"] = encode(content_type="x", user_property=(("a", "b"),))
+        self.world.note(f"program publishes {payload[:6]!r} at QoS {qos}")
+        self._client.publish(topic, payload, False, qos, age, **more)
+
+    def _subscribe(self) -> None:
+        dice = self._dice
+        asked = {dice.choice((b"a/#", b"b/#", REFUSED_TOPIC + b"x")): dice.choice((0, 1, 2))}
+        if dice.random() < 0.3:
+            asked[b"c/+"] = 1
+        more = []
+        if self._level == 5 and dice.random() < 0.3:
+            more = [0, encode(subscription_identifier=dice.randint(1, 300))]
+        self._ask(asked, self._client.subscribe, list(asked.items()), *more)
+
+    def _unsubscribe(self) -> None:
+        name = self._dice.choice((b"a/#", b"b/#"))
+        self._ask({name: None}, self._client.unsubscribe, name)
+
+    def _ask(self, asked: dict[bytes, Any], call: Callable, *args: Any) -> None:
+        # What an error leaves open nobody may rely on.
+        refused = [name for name in asked if name.startswith(REFUSED_TOPIC)]
+        before = dict(self._filters)
+        for name in asked:
+            self._filters.pop(name, None)
+        try:
+            granted = call(*args)
+        except HandlerError:
+            self._client.disconnect()
+            return
+        except MQTTError as error:
+            self.world.note(f"client: {error!r}")
+            self._check_error(error)
+            if error.code == BUSY:
+                self._filters = before
+            if error.code != REFUSED_FILTER:
+                return
+            if not refused:
+                self.world.rules.fail("31-3.9-SUBACK", f"raised {error} for what is granted")
+        else:
+            if refused or granted and granted != list(asked.values()):
+                self.world.rules.fail("31-3.9-SUBACK", f"{asked} was answered by {granted}")
+        self._filters.update((name, qos) for name, qos in asked.items() if name not in refused)
+
+    # --- its hooks ----------------------------------------------------------------------------
+
+    def _on_message(self, message: Any) -> None:
+        struck = self.world.handler.step()
+        if struck:
+            self.world.strike(struck, None)
+            raise HandlerError
+        self._on_hook()
+        if self._level == 5 and message.qos and self._dice.random() < 0.05:
+            message.refuse(_QUOTA_EXCEEDED)
+
+    def _on_hook(self, *_: Any) -> None:
+        if self._inside_now or self._inside >= _MOST_INSIDE or self._dice.random() < 0.7:
+            return
+        self._inside += 1
+        self._inside_now += 1
+        try:
+            self._step()
+        finally:
+            self._inside_now -= 1

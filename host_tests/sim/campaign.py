@@ -1,0 +1,164 @@
+"""Campaigns: runs many schedules on all cores and counts the distinct ones.
+
+A job runs in any process: the single faults of one script, some pairs of one, or a
+range of random seeds.  What it finds is the same wherever and whenever it runs.
+"""
+
+import hashlib
+import multiprocessing
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from . import explore, script
+from .faults import Fault, text
+from .record import Violation
+from .world import World
+
+RANDOM_PER_JOB = 500
+_MOST_FAILURES = 20
+_PARTS = 8  # of the pairs of one script
+
+
+@dataclass
+class Failure:
+    """A schedule that broke a promise, and which."""
+
+    script: script.Script
+    faults: tuple[Fault, ...]
+    rule: str
+    message: str
+
+    @property
+    def command(self) -> str:
+        """The command that runs it again, with its trace."""
+        return f'python -m host_tests sim replay "{self.script}" "{text(self.faults)}"'
+
+
+@dataclass
+class Result:
+    """What a job or a campaign found; `schedules` are digests of what really struck."""
+
+    runs: int = 0
+    schedules: set[bytes] = field(default_factory=set)
+    failures: list[Failure] = field(default_factory=list)
+    is_exhaustive: bool = False
+
+    def add(self, other: "Result") -> None:
+        self.runs += other.runs
+        self.schedules |= other.schedules
+        self.failures += other.failures[: _MOST_FAILURES - len(self.failures)]
+
+
+class Job(NamedTuple):
+    """`kind`: "single" faults, "pair"s, "reset"s or cuts of the "flash" of a script, or
+    "random" schedules.  `part` of `parts`: every so-manieth first fault only."""
+
+    kind: str
+    script: str = ""
+    kinds: int = 0  # of the first fault at one place, which take turns; 0: all
+    part: int = 0
+    parts: int = 1
+    seed: int = 0  # the first
+    seeds: int = 0
+
+
+def exhaustive_jobs(kinds: int = 0) -> list[Job]:
+    """Every single fault of the small scripts, every reset over the journal, every pair of
+    places of the smallest scripts; of these, and of the scripts with many places or other
+    sessions, `kinds` kinds of the first fault (0: all)."""
+    jobs = [
+        Job("pair", str(item), kinds, part, _PARTS)
+        for item in explore.pair_scripts()
+        for part in range(_PARTS)
+    ]
+    jobs += [Job("flash", str(item)) for item in explore.flash_scripts()]
+    jobs += [Job("reset", str(item)) for item in explore.reset_scripts()]
+    jobs += [Job("single", str(item), kinds) for item in explore.session_scripts()]
+    jobs += [Job("single", str(item), kinds) for item in explore.level_5_scripts()]
+    jobs += [Job("single", str(item), kinds, 0, 2) for item in explore.hard_scripts()]
+    return jobs + [Job("single", str(item)) for item in explore.single_scripts()]
+
+
+def random_jobs(first_seed: int, seeds: int) -> Iterator[Job]:
+    """Random schedules of the seeds from `first_seed` on."""
+    end = first_seed + seeds
+    for start in range(first_seed, end, RANDOM_PER_JOB):
+        yield Job("random", seed=start, seeds=min(RANDOM_PER_JOB, end - start))
+
+
+def run_job(job: Job) -> Result:
+    """Run one job to its end."""
+    result = Result()
+    if job.kind == "random":
+        for seed in range(job.seed, job.seed + job.seeds):
+            _try(result, *explore.random_schedule(seed))
+        return result
+    result.is_exhaustive = True
+    item = script.parse(job.script)
+    world = _try(result, item, ())
+    if world is None:
+        return result
+    for first in islice(_first_faults(job, world), job.part, None, job.parts):
+        struck = _try(result, item, (first,))
+        if job.kind == "pair" and struck is not None:
+            places = struck.places()
+            for second in explore.second_faults(first, struck.places_at_first, places):
+                _try(result, item, (first, second))
+    return result
+
+
+def _first_faults(job: Job, world: World) -> Iterator[Fault]:
+    for first in explore.first_faults(world.places(), job.kinds):
+        if job.kind in ("single", "pair", first.kind, first.place):
+            yield first
+
+
+def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> World | None:
+    failure, world = attempt(item, faults)
+    result.runs += 1
+    if faults and world.struck:
+        words = f"{_name(item)}|{sorted(world.struck)}"
+        result.schedules.add(hashlib.blake2b(words.encode(), digest_size=8).digest())
+    if failure is None:
+        return world
+    if len(result.failures) < _MOST_FAILURES:
+        result.failures.append(failure)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _name(item: script.Script) -> str:
+    return str(item)
+
+
+def attempt(
+    item: script.Script, faults: tuple[Fault, ...], is_traced: bool = False
+) -> tuple[Failure | None, World]:
+    """Run one schedule -> what it broke, if anything, and the world afterwards."""
+    world = script.world_of(item, faults, is_traced)
+    try:
+        world.run(script.Program(item, world))
+    except Violation as violation:
+        return Failure(item, faults, violation.rule, str(violation)), world
+    except Exception as error:
+        # Only MQTTError may come out of a client, and the program catches those.
+        name = type(error).__name__
+        return Failure(item, faults, name, f"{name} reached the program: {error}"), world
+    return None, world
+
+
+def run_jobs(
+    jobs: Iterable[Job], cores: int | None = None, seconds: float | None = None
+) -> Iterator[Result]:
+    """Run jobs on `cores` (all, if None) until they or the `seconds` are over; the
+    results come as they are ready."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+        for result in pool.imap_unordered(run_job, jobs):
+            yield result
+            if deadline is not None and time.monotonic() >= deadline:
+                return

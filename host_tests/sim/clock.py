@@ -1,0 +1,89 @@
+"""What takes the places of `time`, `socket` and `random` in everything that is simulated."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from host_tests.standin import clock as standin
+from host_tests.standin.sockets import Sockets
+
+PERIOD = 1 << 30
+FIRST_TICKS = PERIOD - 150
+
+
+class Clock(standin.Clock):
+    """The clock of a world: its time, which sleeping turns on with all that happens in it."""
+
+    def __init__(self, world: Any):
+        self._world = world
+        self.offset = FIRST_TICKS
+
+    def ticks_ms(self) -> int:
+        return self._world.now + self.offset & PERIOD - 1
+
+    def device_ms(self) -> int:
+        """What the device's clock counts, without the ticks' wrap."""
+        now: int = self._world.now + self.offset
+        return now
+
+    def ticks_us(self) -> int:
+        return (self._world.now + self.offset) * 1000 & PERIOD - 1
+
+    def sleep_ms(self, ms: int) -> None:
+        self._world.sleep(ms)
+
+    def sleep(self, seconds: float) -> None:
+        self._world.sleep(int(seconds * 1000))
+
+    def time(self) -> int:
+        return (self._world.now + self.offset - FIRST_TICKS) // 1000
+
+
+class Dice(random.Random):
+    """`random` for umqtt31.  Packet ids begin at 1 in a client's first life, so that traces
+    are easy to read, and anywhere in later ones."""
+
+    _has_begun = False
+
+    def getrandbits(self, bits: int) -> int:
+        if bits == 16 and not self._has_begun:
+            self._has_begun = True
+            return 0
+        return super().getrandbits(bits)
+
+
+_NAMES = ("time", "random", "socket")
+
+
+@contextmanager
+def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
+    """Replace `time`, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
+    stand_ins = {
+        "time": world.clock,
+        "random": Dice(world.seed),
+        "socket": Sockets(world.open_link),
+    }
+    changed = []
+    for module in _simulated() + modules:
+        for name in _NAMES:
+            if name in module.__dict__:
+                changed.append((module, name, module.__dict__[name]))
+                setattr(module, name, stand_ins[name])
+    try:
+        yield
+    finally:
+        for module, name, original in changed:
+            setattr(module, name, original)
+
+
+@cache
+def _simulated() -> tuple[ModuleType, ...]:
+    return tuple(
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("umqtt31.") and name != "umqtt31.cpython"
+    )

@@ -1,0 +1,283 @@
+"""Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults.
+
+The world's rules watch what the client writes, `programs` what bodies of loops are handed, and
+the acknowledgements that follow them.  The event loop's time is the world's: nothing waits, one
+seed is one run.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
+
+from . import programs
+from .clock import injected
+from .network import DeviceReset
+from .programs import Handed
+from .record import Violation
+from .rules import Rules
+from .world import World
+
+from umqtt31 import MQTTError, aio, alias, giveup, terms, v5  # isort: skip # noqa: F401 - of the simulated
+
+_MOST_S = 300  # for all of a program, faults included
+_HELD_S = 400  # that an id waits for its PUBREL: longer than that
+
+
+class BodyError(Exception):
+    """What a body raises where the program says so."""
+
+
+class TaskRules(Rules):
+    """The rules of a world whose client hands messages to bodies."""
+
+    _make_incoming = Handed
+    incoming: Handed
+
+
+class TaskWorld(World):
+    """A world whose time an event loop turns on."""
+
+    _make_rules = TaskRules
+    rules: TaskRules
+    is_over = False  # `main` is, or the boot
+
+    def run_tasks(self, main: Callable[[], Coroutine]) -> None:
+        """Run `main()` with the tasks that it begins, anew at each boot; raises Violation."""
+        with injected(self), suppress(Violation):  # the first one is in the record
+            while self._run_boot(main):
+                self._reset()
+        if self.rules.record.violation:
+            raise self.rules.record.violation
+        self.rules.check_end()
+
+    def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
+        # -> did it end with a reset?
+        self.is_over = False
+        with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
+            runner.get_loop().set_exception_handler(self._on_error)
+            try:
+                runner.run(self._limited(main()))
+            except DeviceReset:
+                return True
+        return False
+
+    async def _limited(self, main: Coroutine) -> None:
+        try:
+            async with asyncio.timeout(None) as limit:
+                asyncio.get_running_loop().call_later(_MOST_S, self._end, limit)
+                await main
+        except TimeoutError:
+            with suppress(Violation):
+                self.rules.fail("termination", "faults are over, and still not all is done")
+        finally:
+            self.is_over = True
+
+    def _end(self, limit: asyncio.Timeout) -> None:
+        # Held ids of a session that was over in secret may take all places until they are
+        # forgotten, and only then what waits for these comes.
+        most_s = _HELD_S + _MOST_S if self.rules.record.secret_losses else 0
+        limit.reschedule(self.now / 1000 + most_s)
+
+    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        is_reset = isinstance(context.get("exception"), DeviceReset)
+        if not (self.rules.record.violation or is_reset):
+            error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
+            self.rules.record.violation = error
+
+
+class _Selector(selectors.SelectSelector):
+    # Waiting turns the world on.
+
+    def __init__(self, world: TaskWorld):
+        super().__init__()
+        self._world = world
+
+    def select(self, timeout: float | None = None) -> list:
+        world = self._world
+        error = world.rules.record.violation or (DeviceReset() if world.is_dead else None)
+        if error and not world.is_over:
+            world.is_over = True  # the tasks are cancelled now, which takes some turns
+            raise error
+        if world.is_dead:
+            return []
+        if timeout is None:
+            world.rules.fail("termination", "every task waits, and for nothing")
+        if timeout > 0:
+            world.advance(max(1, round(timeout * 1000)))
+        return []
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop on the time of `world`."""
+
+    def __init__(self, world: TaskWorld):
+        super().__init__(_Selector(world))
+        self._world = world
+
+    def time(self) -> float:
+        """Seconds of the world."""
+        return self._world.now / 1000
+
+
+class Client(aio.MQTTClient):
+    """A watched client: the rules hear what is accepted."""
+
+    _is_deferred = False  # what is accepted is kept from the next turn on
+
+    def __init__(self, world: World, **options: Any):
+        self._outgoing = world.rules.outgoing
+        self._incoming = world.rules.incoming
+        world.rules.keepalive_ms = 1000 * options["keepalive"]
+        world.rules.outgoing.window = options["max_inflight"]
+        world.rules.closers = 1  # it may close a connection whenever it likes
+        super().__init__("device", "broker", **options)
+
+    async def connect(self, clean_session: bool = True, *more: Any) -> bool:
+        """As the client's."""
+        if clean_session:
+            self._incoming.on_clean_connect()  # it forgets before the broker hears of it
+        return bool(await super().connect(clean_session, *more))
+
+    def publish_nowait(
+        self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
+    ) -> int:
+        """As the client's."""
+        flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
+        try:
+            packet_id = super().publish_nowait(topic, msg, retain, qos, *more)
+        except Exception:
+            self._outgoing.on_refused(flow)
+            raise
+        self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
+        return int(packet_id)
+
+
+class Program(programs.Program):
+    """A random program of tasks that publish, loops whose bodies pause, publish, raise, break
+    and are cancelled, and a client that says goodbye between."""
+
+    _make_world = TaskWorld
+    world: TaskWorld
+    _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
+
+    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
+        super().__init__(seed, over, is_traced)
+        dice = self._dice
+        options: dict[str, Any] = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": _HELD_S}
+        if dice.random() < 0.4:
+            options["max_awaiting_rel"] = dice.choice((1, 2, 8))
+        self._options = options
+        self._filters: tuple[bytes | None, ...] = dice.choice(
+            ((None,), self._topics, (b"d/1", b"#"))
+        )
+        self._published = 0
+
+    def run(self) -> None:
+        """Run it to its end; raises Violation."""
+        self._have_sent()
+        self.world.run_tasks(self._main)
+
+    def _make_client(self) -> Client:
+        return Client(
+            self.world,
+            keepalive=60,
+            buffer_size=64,
+            max_inflight=self._dice.choice((1, 4)),
+            max_mqueue_len=self._dice.choice((0, 2, 16)),
+            **self._options,
+        )
+
+    def _begins_anew(self) -> bool:
+        # Is the session to be a clean one?
+        return False
+
+    async def _main(self) -> None:
+        self._is_calm = self._is_ending = False
+        self._client = client = self._make_client()
+        await client.connect(self._begins_anew(), self.world.open_link)
+        loops = [asyncio.create_task(self._consume(one)) for one in self._filters]
+        publishers = [asyncio.create_task(self._publish()) for _ in range(2)]
+        for _ in range(self._dice.randint(0, 4)):
+            await self._pause(2000)
+            if self._dice.random() < 0.2:
+                self._dice.choice(publishers).cancel()
+            if self._dice.random() < 0.5:
+                await client.disconnect()
+                await self._pause(1000)
+                await client.connect(False)
+            else:
+                # A loop whose body is cancelled begins anew.
+                k = self._dice.randrange(len(loops))
+                loops[k].cancel()
+                await asyncio.wait([loops[k]])
+                loops[k] = asyncio.create_task(self._consume(self._filters[k]))
+        self._is_calm = True
+        await asyncio.wait(publishers)
+        while not self._is_quiet():
+            await asyncio.sleep(0.1)
+        await client.flush()  # of what bodies published, too
+        self._is_ending = True
+        await client.disconnect()
+        await asyncio.gather(*loops)
+        await asyncio.sleep(1)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others or client.is_connected:
+            self.world.rules.fail("tasks", f"left behind: {others}")
+
+    _is_calm = _is_ending = False
+
+    async def _pause(self, most_ms: int) -> None:
+        await asyncio.sleep(self._dice.choice((0, 0, self._dice.randint(0, most_ms))) / 1000)
+
+    async def _publish(self) -> None:
+        for _ in range(self._dice.randint(0, 6)):
+            with suppress(MQTTError):  # the client said goodbye while this waited
+                await self._publish_one()
+            await self._pause(800)
+
+    async def _publish_one(self) -> None:
+        self._published += 1
+        payload = b"up %d" % self._published
+        await self._client.publish(b"u", payload, False, self._dice.choice(self._up_qos))
+
+    async def _consume(self, pattern: bytes | None) -> None:
+        messages = self._client.messages(pattern)
+        while not self._is_ending:
+            with suppress(BodyError, MQTTError):
+                async for message in messages:
+                    if await self._body(message):
+                        break
+            await self._pause(300)
+            if self._dice.random() < 0.5:
+                messages = self._client.messages(pattern)
+
+    async def _body(self, message: aio.Message) -> bool:
+        # -> is the loop to be left?
+        if self.world.is_dead:
+            raise DeviceReset
+        bodies = self.world.rules.incoming
+        bodies.on_handed(message.topic, message.payload)
+        what = self._dice.random()
+        try:
+            if what < 0.5:
+                await self._pause(1500)
+            elif what < 0.65:
+                await self._publish_one()
+            if not self._is_calm:
+                if what > 0.94:
+                    raise BodyError
+                if what > 0.88:
+                    bodies.on_left(message.topic, message.payload)
+                    return True
+        except (BodyError, asyncio.CancelledError, MQTTError):
+            bodies.on_left(message.topic, message.payload)
+            raise
+        bodies.on_done(message.topic, message.payload)
+        if what > 0.84:
+            message.done()
+            return True
+        return False
