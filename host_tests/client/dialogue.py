@@ -73,6 +73,12 @@ def code_of(function, *args, **options):
     return error.code
 
 
+def client_class(level, options, is_queueing):
+    """-> the class of a client of this level with these options; `is_queueing`: the dialogue
+    uses `max_age` or `on_drop`, too."""
+    return umqtt31.MQTTClient
+
+
 class Dialogue:
     """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
@@ -80,7 +86,9 @@ class Dialogue:
     from one connection to the next if both were opened with `clean` False.
     """
 
-    def __init__(self, clean=False, is_connected=True, is_random=False, **options):
+    def __init__(
+        self, clean=False, is_connected=True, is_random=False, is_queueing=False, **options
+    ):
         self.clock = Clock()
         for module in clocked_modules():
             module.time = self.clock
@@ -92,7 +100,7 @@ class Dialogue:
         self.size = options.get("buffer_size", 256)
         self.store = options.get("store")
         self.most_held = options.get("max_awaiting_rel", 512)
-        make = umqtt31.MQTTClient
+        make = client_class(self.level, options, is_queueing)
         if is_random:
             self.client = make(b"dev", "broker", **options)
         else:

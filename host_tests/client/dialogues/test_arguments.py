@@ -128,7 +128,7 @@ def test_server_that_is_none_is_refused():
 
 def test_connect_that_cannot_be_sent_ends_nothing():
     """What was in flight is not given up for it."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     d.publish(b"1", 1)
     d.stream.take()
     dropped = []
@@ -163,7 +163,7 @@ def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
 
 
 def test_max_age_out_of_range_is_refused():
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     for qos in (1, 2):
         for bad, kind in (
             (-1, ValueError),

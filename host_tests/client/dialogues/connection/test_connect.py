@@ -213,7 +213,7 @@ def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened
 def test_connect_with_what_is_no_stream_changes_nothing():
     """A clean session would give up what is in flight."""
     for wrong in (16, "uart", [1]):
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         dropped = d.watch_drops()
         packet_id = d.publish(b"x", 1)
         d.take_packets()

@@ -89,7 +89,9 @@ def test_c2b_retained_message_is_not_sent_where_there_are_none():
 def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
     """MQTT-3.2.2-11, MQTT-3.2.2-14, MQTT-3.2.2-15: accepted before the broker said so."""
     for make, is_present in ((None, 0), (FailingFlash, 0), (None, 1), (FailingFlash, 1)):
-        d = Dialogue(is_connected=False, store=make().journal() if make else None)
+        d = Dialogue(
+            is_queueing=True, is_connected=False, store=make().journal() if make else None
+        )
         dropped = d.watch_drops()
         d.publish(b"1", 1)
         d.publish(b"2", 2)
@@ -109,7 +111,7 @@ def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_t
     """MQTT-3.2.2-11, MQTT-3.2.2-14: in the session before it would have gone on as PUBREL."""
     for said in (properties(maximum_qos=1), properties(retain_available=0)):
         for is_present in (True, False):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1", 2, retain=True)
             d.stream.take()

@@ -22,7 +22,7 @@ LEVELS = (5,)
 
 def test_b2c_puback_that_refuses_ends_the_flow_and_is_told():
     """MQTT-4.4.0-2, MQTT-4.3.2-3."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -44,7 +44,7 @@ def test_b2c_refusal_when_what_follows_it_sends_answers_at_once_then_is_told_by_
     oversize = publish(b"t", b"x" * 300, 1, 8)
     for answered in ((), (publish(b"t", b"x", 1, 7),)):
         for last in (publish(b"t", b"y"), oversize):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1")
             d.client.on_message = lambda message: message.payload == b"y" and fail(message)
@@ -53,7 +53,7 @@ def test_b2c_refusal_when_what_follows_it_sends_answers_at_once_then_is_told_by_
             assert d.client.next_due_ms() == 0
             d.client.poll()
             assert dropped == [(1, 0x97)]
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         dropped = d.watch_drops()
         d.publish(b"1")
         d.client.on_message = lambda message, d=d: d.publish(b"z" * 200, 0)
@@ -64,7 +64,7 @@ def test_b2c_refusal_when_what_follows_it_sends_answers_at_once_then_is_told_by_
 def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
     """MQTT-4.3.3-4, MQTT-4.3.3-5, MQTT-4.4.0-2."""
     for store in (None, FailingFlash().journal()):
-        d = Dialogue(max_inflight=2, store=store)
+        d = Dialogue(is_queueing=True, max_inflight=2, store=store)
         dropped = d.watch_drops()
         for k in (b"1", b"2", b"3"):
             d.publish(k, 2)
@@ -79,7 +79,7 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
 
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again():
     """MQTT-4.4.0-2: what the answer said holds, whatever comes between."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -92,7 +92,7 @@ def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again(
 
 
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_a_clean_one_tells_that_reason():
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -106,7 +106,7 @@ def test_b2c_refusal_followed_by_what_only_a_client_sends_is_told_all_the_same()
     """CONNECT, with the flags and the id that the refused message waits with."""
     for qos, first in ((1, 0x40), (2, 0x50)):
         for malformed in (0x10, 0x18):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1", qos)
             d.stream.feed(bytes((first, 3, 0, 1, 0x97, malformed, 2, 0, 1)))
@@ -117,7 +117,7 @@ def test_b2c_refusal_followed_by_what_only_a_client_sends_is_told_all_the_same()
 
 
 def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     told = d.client.on_drop
 

@@ -54,13 +54,13 @@ def test_c2b_clean_session_after_a_reset_gives_up_the_earlier_life():
 def test_c2b_clean_session_that_was_asked_for_when_device_resets_then_nothing_comes_back():
     """31-3.1-CLEAN: what was given up and told is recorded before a connection is opened."""
     flash = FailingFlash()
-    d = Dialogue(store=flash.journal(), clean=False)
+    d = Dialogue(is_queueing=True, store=flash.journal(), clean=False)
     d.publish(b"1")
-    again = Dialogue(store=flash.journal(), is_connected=False)
+    again = Dialogue(is_queueing=True, store=flash.journal(), is_connected=False)
     dropped = again.watch_drops()
     assert code_of(again.client.connect, True) == NETWORK
     assert len(dropped) == 1
-    last = Dialogue(store=flash.journal(), is_connected=False)
+    last = Dialogue(is_queueing=True, store=flash.journal(), is_connected=False)
     assert last.client.inflight == last.client.queued == 0
 
 
