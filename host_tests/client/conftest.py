@@ -11,7 +11,7 @@ _REPLACED = ("time", "socket", "random")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each dialogue runs at levels 3, 4 and 5, if its module does not say otherwise."""
     if "dialogues" in metafunc.module.__name__:
-        module, name = metafunc.module, metafunc.function.__name__
+        module, name = metafunc.module, metafunc.definition.originalname
         metafunc.parametrize("level", dialogue.levels_of(module, name), indirect=True)
 
 
