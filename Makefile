@@ -1,136 +1,117 @@
-# The commands a person types.  Each target is a thin wrapper over `python -m tools`
-# or, for contributors, `python -m host_tests`;
-# a line `target: ## text` appears in `make help`, in the order of this file.
+# The commands a person types.  Each target is a thin wrapper over `python -m tools`;
+# a line `target: ## text` appears in `make help`, in the order of this file.  What only
+# contributors need is `python -m host_tests`: see CONTRIBUTING.md.
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 TOOLS := $(RUN) -m tools
-PROOF := $(RUN) -m host_tests
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
+LAYER ?= all
+CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_scripts.py \
+    host_tests/client/test_on_micropython.py \
+	host_tests/client/test_locked.py host_tests/client/test_session.py
+BOARD_TESTS := host_tests/boards host_tests/firmware host_tests/virtual host_tests/journal
 
 # $(call opt,NAME,name): --name "value" if NAME= was given.
 opt = $(if $($(1)),--$(2) "$($(1))")
+# $(call layer,NAME): install what the layer lacks.
+layer = @$(PYTHON) -m tools.setup $(1)
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 
-help: ## list the commands
+help:
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what is missing; does nothing when all is there
-	@$(PYTHON) -m tools.setup
-
-setup-boards: ## only what commands with BOARD= or PORT= need: about 72 MB
-	@$(PYTHON) -m tools.setup boards
-
-setup-fleet: ## only what `make audit` needs: Spark, and Java
-	@$(PYTHON) -m tools.setup fleet
-
-demo: setup ## run the sensor node, break everything around it, show what arrived
+demo: ## run the sensor node, break everything around it, show what arrived
+	$(call layer,demo)
 	@$(TOOLS) demo $(DEMO_ARGS)
 
-test: setup ## run all tests, or those of TESTS=host_tests/folder
-	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)
-
-test-cluster: setup ## run the pipeline on a Spark cluster on this computer
-	@$(RUN) -m pytest -q -m cluster host_tests/fleet
-
-test-brokers: setup ## all broker tests: RabbitMQ 3 and 4, ejabberd, too (fetches them)
-	@$(TOOLS) setup brokers
-	@$(RUN) -m pytest $(PYTEST_ARGS) -m "broker or not broker" host_tests/brokers
-
-lint: setup ## check style, spelling, types, and that boards can compile and run it
-	@$(PROOF) lint all
-
-powercut: setup ## cut the journal's power at all pairs of flash operations; ARGS=--help
-	@$(PROOF) powercut $(ARGS)
-
-bench: setup ## measure speed and size; ARGS=heap for one; PEERS=folder beside other clients
-	@$(PROOF) bench $(call opt,PEERS,peers) $(ARGS)
-
-baseline: setup ## sizes and instruction counts beside those recorded; ARGS=--accept takes them
-	@$(PROOF) baseline $(ARGS)
-
-fuzz: setup ## hunt for five minutes (or SECONDS=…) for bytes that upset the client
-	@$(PROOF) fuzz run --seconds $(or $(SECONDS),300)
-
-coverage: setup ## branch coverage of the library; fails below 97 %
-	@$(PROOF) proof coverage
-
-mutants: setup ## how many small mistakes in session and journal the tests notice; ARGS=--survivors
-	@$(PROOF) proof mutants $(ARGS)
-
-conformance: setup ## write docs/reasons/conformance.md: which test shows which statement
-	@$(PROOF) conformance
-
-docs: setup ## build this documentation as a site: build/site/index.html
-	@$(TOOLS) docs build $(call opt,OUT,out)
-
-docs-serve: setup ## show the site while you write it: PORT=8000
-	@$(TOOLS) docs serve $(call opt,PORT,port)
-
-size: setup ## bytes of bytecode per module, budgets, heap after import
-	@$(TOOLS) boards size $(ARGS)
-
-build: setup-boards ## compile library and firmware: BOARD= [DEBUG=1: names and lines stay]
+build: ## compile library and firmware: BOARD= [DEBUG=1: names and lines stay]
+	$(call layer,boards)
 	@$(TOOLS) boards build $(call opt,BOARD,board) $(call opt,DEBUG,debug)
 
-romfs: setup-boards ## the same as a ROMFS image: BOARD= [PORT=]
-	@$(TOOLS) boards romfs $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,PORT,port)
-
-image: setup-boards ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
+image: ## one flashable file: BOARD= FIRMWARE=file CONFIG=device.toml
+	$(call layer,boards)
 	@$(TOOLS) boards image $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,FIRMWARE,firmware) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
-provision: setup-boards ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
+provision: ## images for a batch: BOARD= FIRMWARE= BATCH=devices.csv [CONFIG= OUT=]
+	$(call layer,boards)
 	@$(TOOLS) boards provision $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,FIRMWARE,firmware) $(call opt,BATCH,batch) $(call opt,CONFIG,config) $(call opt,OUT,out)
 
-flash: setup-boards ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
+flash: ## write an image to a board: BOARD= PORT= [IMAGE=] (RP2: [DRIVE=])
+	$(call layer,boards)
 	@$(TOOLS) boards flash $(call opt,BOARD,board) $(call opt,IMAGE,image) $(call opt,PORT,port) $(call opt,DRIVE,drive)
 
-deploy: setup-boards ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
+deploy: ## copy changed files to a board and check it: BOARD= PORT= [CONFIG=]
+	$(call layer,boards)
 	@$(TOOLS) boards deploy $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,PORT,port) $(call opt,CONFIG,config)
 
-monitor: setup-boards ## show what a board prints: PORT=
+monitor: ## show what a board prints: PORT=
+	$(call layer,boards)
 	@$(TOOLS) boards monitor $(call opt,PORT,port) $(ARGS)
 
-traceback: setup-boards ## give a board's traceback its names back: [TEXT=file MAP=file]
-	@$(TOOLS) boards traceback $(call opt,MAP,map) $(call opt,TEXT,text)
-
-watch: setup-boards ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
+watch: ## readings and health of a fleet as they come: SERVER= [ARGS=--json]
+	$(call layer,boards)
 	@$(TOOLS) boards watch $(call opt,SERVER,server) $(ARGS)
 
-clock: setup-boards ## tell boards without NTP the time, over their broker: SERVER= [TOPIC=]
-	@$(TOOLS) boards clock $(call opt,SERVER,server) $(call opt,TOPIC,topic) $(ARGS)
-
-release: setup-boards ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
+release: ## signed bundle for updates over the air: BOARD= KEY=file [BASE=]
+	$(call layer,boards)
 	@$(TOOLS) boards release $(call opt,BOARD,board) $(call opt,DEBUG,debug) $(call opt,KEY,key) $(call opt,BASE,base) $(call opt,OUT,out)
 
-rollout: setup-boards ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER=
-	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(ARGS)
+rollout: ## bring a bundle to many devices: BUNDLE= FLEET=devices.csv SERVER= KEY=file
+	$(call layer,boards)
+	@$(TOOLS) boards rollout $(call opt,BUNDLE,bundle) $(call opt,FLEET,fleet) $(call opt,SERVER,server) $(call opt,KEY,key) $(ARGS)
 
-journal: setup-boards ## read a board's journal back and show it: PORT=
+journal: ## read a board's journal back and show it: PORT=
+	$(call layer,boards)
 	@$(TOOLS) boards journal $(call opt,PORT,port) $(call opt,OUT,out)
 
-advise: setup-boards ## which order receivers can count on: BOARD= [CONFIG=]
-	@$(TOOLS) boards advise $(call opt,BOARD,board) $(call opt,CONFIG,config) $(ARGS)
-
-sim: setup ## break the client in simulation, deterministically: SECONDS=600
-	@$(PROOF) sim run $(call opt,SECONDS,seconds)
-
-soak: setup ## run sensor nodes for long while everything breaks: MINUTES=30 [LEVEL=5]
-	@$(PROOF) soak $(call opt,MINUTES,minutes) $(call opt,LEVEL,level)
-
-audit: setup-fleet ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
+audit: ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
+	$(call layer,fleet)
 	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)
 
-bench-fleet: setup ## measure the pipeline beside tshark and budgets; ARGS=decode for one
-	@$(TOOLS) fleet bench $(ARGS)
+docs: ## build the documentation as a site: build/site/index.html
+	$(call layer,docs)
+	@$(TOOLS) docs build $(call opt,OUT,out)
 
-dist: setup ## all that others install, into dist/: mip index, ROMFS, sdist, wheel
+setup: ## install a layer: LAYER=client, boards, demo, fleet, docs or all
+	$(call layer,$(LAYER))
+
+test-client: ## the client's tests, in a minute: needs nothing but Python
+	$(call layer,client)
+	@$(RUN) -m pytest $(PYTEST_ARGS) $(CLIENT_TESTS)
+
+test-boards: ## the tests of sensor node, journal and board tools
+	$(call layer,all)
+	@$(RUN) -m pytest $(PYTEST_ARGS) $(BOARD_TESTS)
+
+test-fleet: ## the tests of the audit
+	$(call layer,all)
+	@$(RUN) -m pytest $(PYTEST_ARGS) host_tests/fleet
+
+test: ## all tests, or those of TESTS=host_tests/folder
+	$(call layer,all)
+	@$(RUN) -m pytest $(PYTEST_ARGS) $(TESTS)
+
+lint: ## check style, spelling, types, and that boards can compile and run it
+	$(call layer,all)
+	@$(RUN) -m host_tests lint all
+
+dist: ## all that others install, into dist/: mip index, ROMFS, sdist, wheel
+	$(call layer,all)
 	@$(TOOLS) dist $(call opt,OUT,out)
 
-clean: ## remove everything that was built; keeps .venv and .tools
+bench:
+	$(call layer,all)
+	@$(RUN) -m host_tests bench $(call opt,PEERS,peers) $(ARGS)
+
+bench-fleet:
+	$(call layer,all)
+	@$(TOOLS) fleet bench $(ARGS)
+
+clean:
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,9 +1,11 @@
 """Command messages, `[#ID ]WORD[ ARGUMENT]`, and the answers to those with an id.
 
-`ID` is 1 to 16 characters that the sender chose.  Allocates: commands are rare.
+`ID` is 1 to 16 characters that the sender chose.  Where the settings ask for it, a command
+is signed: `PROOF NUMBER COMMAND`.  Allocates: commands are rare.
 """
 
 LONGEST = 64
+_PROOF_AND_NUMBER = 32 + 1 + 15 + 1
 _LONGEST_ID = 16
 # Answers that wait for room in the client's queue: with so many, no command is obeyed; with
 # so many it is not even answered.  One poll() brings 64 messages at most.
@@ -15,28 +17,38 @@ class Commands:
     """Reads commands; their answers, for `topic`, go to the list `outbox`.
 
     `obey(word, argument)` does what one says, or returns why not; `log` is as print.
+    `signed`: a Signed where commands have to be; `forged` counts those that it refused.
     """
 
-    def __init__(self, obey, log, topic, outbox):
+    def __init__(self, obey, log, topic, outbox, signed=None, forged=0):
         self._obey = obey
         self._log = log
         self._topic = topic
         self._outbox = outbox
+        self._signed = signed
+        self.forged = forged
 
     def take(self, message):
         """A message of the command topic came."""
         if message.retain:
             # It would come again with every connection: a retained `reset` for ever.
             self._log("command ignored: it is retained")
-        elif message.payload_len > LONGEST:
+        elif message.payload_len > LONGEST + (_PROOF_AND_NUMBER if self._signed else 0):
             self._answer(parse(message.payload[:LONGEST])[0], "longer than %d bytes" % LONGEST)
         else:
-            name, word, argument = parse(message.payload)
+            text = message.payload
+            if self._signed:
+                text, why = self._signed.open(text)
+                if why:
+                    self.forged += 1
+                    return self._answer(parse(text)[0], why)
+            name, word, argument = parse(text)
             if name and len(self._outbox) >= _MANY_ANSWERS:
                 # What nobody would hear of is not done: the sender tries again.
                 self._answer(name, "too many at once")
             else:
                 self._answer(name, self._obey(word, argument), word, argument)
+        return None
 
     def _answer(self, name, why, word="", argument=""):
         if why:
@@ -45,7 +57,47 @@ class Commands:
             self._log("command", word, argument)
         if name and len(self._outbox) < _MOST_ANSWERS:
             text = "refused: " + why if why else "done"
-            self._outbox.append((self._topic, ("%s %s" % (name, text)).encode()))
+            answer = ("%s %s" % (name, text)).encode()
+            if self._signed:
+                answer += b" " + self._signed.proof(self._topic, answer)
+            self._outbox.append((self._topic, answer))
+
+
+class Signed:
+    """Opens signed commands for `topic`: `PROOF NUMBER COMMAND`.
+
+    `key` is the fleet's, bytes.  NUMBER is larger than in all commands before; `state`, a
+    state.State, keeps the last one over resets.
+    """
+
+    def __init__(self, key, topic, state):
+        import signature  # only here, for its memory
+
+        self._key = key
+        self._topic = topic
+        self._state = state
+        self._signature = signature
+
+    def open(self, payload):
+        """-> (command, why it is refused or None)."""
+        shown, _, said = payload.partition(b" ")
+        proof = self._signature.proof(self._key, self._signature.COMMAND, self._topic, said)
+        if not self._signature.is_same(proof, shown):
+            return payload, "not signed with this fleet's key"
+        digits, _, command = said.partition(b" ")
+        if not digits.isdigit() or int(digits) <= self._state.commanded:
+            return command, "its number is not above the last one"
+        # First, so that nobody can repeat it after a reset; who gets no answer sends a new one.
+        self._state.commanded = int(digits)
+        try:
+            self._state.save()
+        except OSError as error:
+            return command, "flash: %s" % error
+        return command, None
+
+    def proof(self, topic, answer):
+        """What proves an answer."""
+        return self._signature.proof(self._key, self._signature.ANSWER, b"", topic, answer)
 
 
 def publish_all(client, outbox):

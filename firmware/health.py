@@ -18,6 +18,7 @@ FILL = 20  # 0.01 % of the room for messages in use
 CORRUPT_PAGES = 21
 BAD_BLOCKS = 22
 JOURNAL_FAILED = 23  # 1: messages wait in RAM
+FORGED = 24  # commands refused for their signature
 
 
 class Health:
@@ -34,7 +35,7 @@ class Health:
         self.number = slept.get("health_number", 0)
         self.next_s = slept.get("next_health_s", 0)
 
-    def measure(self, reading, client, network, refused):
+    def measure(self, reading, client, network, refused, forged):
         """Fill `reading`."""
         gc.collect()
         reading.clear()
@@ -53,7 +54,9 @@ class Health:
             reading.add(JOURNAL_FAILED, 1)
         elif bad_blocks:
             reading.add(BAD_BLOCKS, bad_blocks)
-        rssi = network.rssi()
+        if forged:
+            reading.add(FORGED, min(forged, 0x7FFFFFFF))
+        rssi = network.rssi()  # last, as it may find no more room
         if rssi is not None:
             reading.add(SIGNAL, rssi)
 

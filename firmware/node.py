@@ -11,6 +11,7 @@ for what the settings ask, and says when to wake next.  Boot, numbers and uptime
 
 import gc
 import time
+from binascii import unhexlify
 
 from micropython import heap_lock, heap_unlock
 
@@ -93,11 +94,20 @@ class Node:
         self._status = root + b"/status"
         self._fault_topic = root + b"/fault"
         self._command_topic = root + b"/command"
-        self._commands = commands.Commands(self._obey, self._log, root + b"/answer", self._outbox)
+        forged = (self._state.asleep or {}).get("forged", 0)
+        self._commands = commands.Commands(
+            self._obey, self._log, root + b"/answer", self._outbox, self._signed(), forged
+        )
         self._update_topic = root + b"/update"
         if self._updates:
             self._updates.attach(root + b"/update/answer", self._outbox)
         self._time_topic = self._config["time_topic"].encode()
+
+    def _signed(self):
+        if self._config["commands"] != "signed":
+            return None
+        key = unhexlify(self._config["update_key"])
+        return commands.Signed(key, self._command_topic, self._state)
 
     def _begin(self, cause, store):
         # A boot goes on over sleeps with what it counted.
@@ -182,6 +192,7 @@ class Node:
             "accepted": self.accepted,
             "refused": self.refused,
             "undelivered": self._undelivered(),
+            "commands_refused": self._commands.forged,
             "sensor_errors": self.sensor_errors,
             "unlocked_rounds": self.unlocked_rounds,
             "free_heap": _free_heap(),
@@ -365,7 +376,9 @@ class Node:
 
     def _publish_health(self):
         self._lock(False)
-        self._health.measure(self._reading, self._client, self._network, self.refused)
+        self._health.measure(
+            self._reading, self._client, self._network, self.refused, self._commands.forged
+        )
         number = self._health.number + 1
         if self._is_taken(self._health_topic, self._envelope(health.STREAM, number), 1):
             self._health.sent(self._times.uptime_s)
@@ -484,6 +497,7 @@ class Node:
         asleep = self._times.after(sleep_ms)
         self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
+        asleep["forged"] = self._commands.forged
         asleep["refused"] = self.refused + self._fault.volatile
         if not self._save(lambda: self._state.fall_asleep(asleep)):
             # It would wake with numbers that were used.

@@ -3,7 +3,8 @@
 A bundle (docs/guides/updates.md) grows in a file of its own name, so that a reset costs the
 piece under way and no more.  Nothing of it is used before its HMAC with the fleet's key
 was right; then it is staged as update.py has it, with the old files beside it for the
-way back.  Allocates: updates are rare.
+way back.  Each answer carries a proof by that key, over the nonce of the offer that it
+answers.  Allocates: updates are rare.
 """
 
 import binascii
@@ -11,20 +12,24 @@ import hashlib
 import os
 import time
 
+import signature
 import update
 
-MAGIC = b"u31b\x01"
-_OFFER = 79  # "O": id, size of the bundle
+_OFFER = 79  # "O": id, size of the bundle, nonce
 _CHUNK = 67  # "C": id, offset, data
 _ID_BYTES = 8
+_OFFER_BYTES = 21
+_HEAD_BYTES = 13  # of a chunk
 _FOLDER = "incoming"
 _MAC_BYTES = 32
 _PIECE = 512
+# By so much the text of an answer may be longer than a chunk: a chunk's head (13) less
+# "/answer" (7) and the proof with its blank (33).
+_MORE_BYTES = 13 - 7 - 33
 _MOST_ANSWERS = 64  # that wait for room, those of commands.py among them
 _QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
-# What gets the old files back must not change over the air.
-_KEPT = ("boot.py", "main.py", "update.mpy", "update.py", "settings.json")
+_STARTS = ("boot", "main", "update")
 _NO_NAMES = {"", ".", ".."}  # by them it would have another path
 
 
@@ -49,11 +54,14 @@ class Updates:
         self._clock = clock
         self._topic = self._outbox = None  # see attach()
         self._id = None
+        self._nonce = b""  # of the offer that was taken, hex
         self._size = 0
         self._chunk_at = None  # ticks of the last one, while one is under way
         self.is_on_trial = update.is_on_trial()
         # The id of what is staged, or on trial.
-        self._pending = _text(update.PREVIOUS + "/id") if self.is_on_trial else None
+        self._pending = None
+        if self.is_on_trial:
+            self._pending, _ = _id_and_nonce(_text(update.PREVIOUS + "/id"))
         self.is_complete = False
 
     def attach(self, topic, outbox):
@@ -71,18 +79,13 @@ class Updates:
         name = binascii.hexlify(payload[1 : 1 + _ID_BYTES]).decode()
         number = int.from_bytes(payload[9:13], "big")
         try:
-            if len(payload) == 13 and payload[0] == _OFFER:
-                if name == _running():
-                    return self._say("running", name)
-                if name == self._pending:
-                    return self._say("staged", name)
-                if self._pending:
-                    return self._say("refused: the last update is not over", name)
-                if name != self._id and self._is_busy():
-                    return self._say("busy", name)
-                self._offer(name, number)
-            elif len(payload) > 13 and payload[0] == _CHUNK and name == self._id:
-                self._append(number, payload[13:])
+            if len(payload) == _OFFER_BYTES and payload[0] == _OFFER:
+                nonce = binascii.hexlify(payload[13:])
+                if why := self._why_not(name):
+                    return self._say(why, name, nonce)
+                self._offer(name, number, nonce)
+            elif len(payload) > _HEAD_BYTES and payload[0] == _CHUNK and name == self._id:
+                self._append(number, payload[_HEAD_BYTES:])
             else:
                 return None  # nothing that is known, or not of this bundle
             have = _size(self._path())
@@ -100,7 +103,8 @@ class Updates:
         try:
             with open(self._path(), "rb") as file:
                 self._check_mac(file)
-                _stage(file, self._size, self._board, self._id, self._feed)
+                about = "%s %s" % (self._id, self._nonce.decode())
+                _stage(file, self._size, self._board, about, self._feed)
         except Refused as error:
             why = str(error)
         except OSError as error:
@@ -130,13 +134,13 @@ class Updates:
         """What became of the last update, once the broker is reached; ends its trial."""
         if self.is_on_trial:
             update.remove_folder(_FOLDER)  # if the power went before it was removed
-            self._say("running", update.confirm())
+            self._say("running", *_id_and_nonce(update.confirm()))
             self.is_on_trial, self._pending = False, None
         if _is_there(update.ROLLED_BACK):
-            name = _text(update.ROLLED_BACK)
+            name, nonce = _id_and_nonce(_text(update.ROLLED_BACK))
             if name == _running():
                 os.remove(update.RUNNING)  # the power went before the trial was over
-            self._say("rolled back", name)
+            self._say("rolled back", name, nonce)
             os.remove(update.ROLLED_BACK)
 
     def takes_back(self):
@@ -147,6 +151,18 @@ class Updates:
         update.go_back()
         return True
 
+    def _why_not(self, name):
+        # What to answer to the offer of this bundle that is not taken now, else None.
+        if name == _running():
+            return "running"
+        if name == self._pending:
+            return "staged"
+        if self._pending:
+            return "refused: the last update is not over"
+        if name != self._id and self._is_busy():
+            return "busy"
+        return None
+
     def _is_busy(self):
         # Else two rollouts would make it forget, in turn, what the other one sent.
         if self._id is None or self._chunk_at is None:
@@ -154,12 +170,12 @@ class Updates:
         quiet_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._chunk_at)
         return 0 <= quiet_ms < _QUIET_MS  # after a week it is below 0
 
-    def _offer(self, name, size):
+    def _offer(self, name, size, nonce):
         update.remove_folder(update.FOLDER)  # of one that a reset came before
         _make(_FOLDER)
         if name != self._id:
             self._chunk_at = None
-        self._id, self._size = name, size
+        self._id, self._size, self._nonce = name, size, nonce
         for other in os.listdir(_FOLDER):
             if other != name or _size(self._path()) > size:
                 os.remove(_FOLDER + "/" + other)
@@ -178,15 +194,9 @@ class Updates:
     def _check_mac(self, file):
         if self._size < _MAC_BYTES:
             raise Refused("too short")
-        pad = self._key + bytes(64 - len(self._key))
-        digest = hashlib.sha256(bytes([one ^ 0x36 for one in pad]))
-        _read_into(digest, file, self._size - _MAC_BYTES, self._feed)
-        outer = hashlib.sha256(bytes([one ^ 0x5C for one in pad]))
-        outer.update(digest.digest())
-        difference = 0
-        for mine, theirs in zip(outer.digest(), file.read(_MAC_BYTES)):
-            difference |= mine ^ theirs
-        if difference:
+        own = signature.Signature(self._key)
+        _read_into(own, file, self._size - _MAC_BYTES, self._feed)
+        if not signature.is_same(own.digest(), file.read(_MAC_BYTES)):
             raise Refused("wrong signature")
         file.seek(0)
 
@@ -205,16 +215,19 @@ class Updates:
     def _path(self):
         return _FOLDER + "/" + self._id
 
-    def _say(self, text, name=None):
-        name = name or self._id
-        answer = self._topic, ("%s %s" % (name, text)).encode()
+    def _say(self, text, name=None, nonce=None):
+        name, nonce = name or self._id, nonce or self._nonce
+        # With its proof it fits where a chunk does, as settings.py sees to.
+        said = ("%s %s" % (name, text)).encode()[: self._most_bytes + _MORE_BYTES]
+        proof = signature.proof(self._key, signature.ANSWER, nonce, self._topic, said)
+        answer = self._topic, said + b" " + proof
         if answer not in self._outbox:  # a broker may have kept hundreds of the same offer
             self._outbox.append(answer)
         if not text.startswith("have"):
             self._log("update", name, text)
 
 
-def _stage(file, size, board, name, feed):
+def _stage(file, size, board, about, feed):
     # The new files and their list, the old ones and theirs; nothing is decided yet.
     new, same = _read_manifest(file, board)
     for path, digest in same:
@@ -242,14 +255,14 @@ def _stage(file, size, board, name, feed):
             ready.append("%d %s" % (number, path))
     if file.tell() != size - _MAC_BYTES:
         raise Refused("damaged before it was signed")
-    _write(update.PREVIOUS + "/id", name)
+    _write(update.PREVIOUS + "/id", about)
     _write(update.PREVIOUS + "/list", "\n".join(back))
     _write(update.FOLDER + "/list", "\n".join(ready))
 
 
 def _read_manifest(file, board):
     # -> [(path, bytes, or None to remove it)], [(path, SHA-256 of what must be there)]
-    if file.read(len(MAGIC)) != MAGIC:
+    if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
         raise Refused("no bundle of this version")
     length = int.from_bytes(file.read(4), "big")
     new, same = [], []
@@ -263,13 +276,24 @@ def _read_manifest(file, board):
             about, _, path = rest.partition(" ")
             if not _NO_NAMES.isdisjoint(path.split("/")):
                 raise Refused("no path: %s" % line)
-            if path in _KEPT and kind != "=":
+            if kind != "=" and _is_kept(path):
                 raise Refused("%s changes by cable only" % path)
             if kind == "=":
                 same.append((path, about))
             else:
                 new.append((path, int(about) if kind == "+" else None))
     return new, same
+
+
+def _is_kept(path):
+    # What gets the old files back must not change over the air, and nothing may be imported
+    # in place of what it imports.
+    names = path.split("/")
+    if names[0] == "lib":
+        names.pop(0)
+    name = names[0].split(".")[0] if names else ""
+    is_needed = type(getattr(update, name, None)) is type(os)
+    return is_needed or name in _STARTS or path == "settings.json"
 
 
 def _release():
@@ -283,9 +307,15 @@ def _release():
 def _running():
     # The id of the update whose files run, confirmed.
     try:
-        return _text(update.RUNNING)
+        return _id_and_nonce(_text(update.RUNNING))[0]
     except OSError:
         return None
+
+
+def _id_and_nonce(text):
+    # What _stage() wrote: id of the bundle, and the nonce of the rollout that brought it.
+    name, _, nonce = text.partition(" ")
+    return name, nonce.encode()
 
 
 def _text(path):

@@ -38,6 +38,7 @@ KEYS = {
     "ntp_server": ("pool.ntp.org", "text", 0, 255),
     "time_topic": ("", "topic", 0, 64),
     "update_key": ("", "text", 0, 128),
+    "commands": ("any", "choice", ("any", "signed"), None),
     "trial_s": (300, "number", 30, 86400),
     "sleep_above_ms": (0, "number", 0, 86400000),
     "sleep_after": ("acknowledged", "choice", ("acknowledged", "stored"), None),
@@ -180,6 +181,8 @@ def _clashes(settings, has_wifi):
         wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
     if not _is_key(settings["update_key"]):
         wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
+    if settings["commands"] == "signed" and not settings["update_key"]:
+        wrong.append("update_key is missing; signed commands need it")
     if settings["sleep_above_ms"] and settings["store"] != "journal":
         wrong.append('store is "ram"; deep sleep forgets it: "journal"')
     needed = _largest_packet(settings)

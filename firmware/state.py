@@ -19,6 +19,7 @@ class State:
 
     `asleep`: what the node handed over to itself before a deep sleep, else None.
     `journal`: what fault.Fault keeps about it, None while it is well.
+    `commanded`: the number of the last signed command, 0 before the first.
     """
 
     def __init__(self, path=FILE):
@@ -28,6 +29,7 @@ class State:
         self.interval_ms = known.get("interval_ms")
         self.asleep = known.get("asleep")
         self.journal = known.get("journal")
+        self.commanded = known.get("commanded", 0)
         self._is_unsaved = False
         self._saved_at_s = -_SAVE_EVERY_S
 
@@ -80,6 +82,8 @@ class State:
             known = {"boot": self._counted, "interval_ms": self.interval_ms}
             if self.asleep:
                 known["asleep"] = self.asleep
+            if self.commanded:
+                known["commanded"] = self.commanded
             if self.journal:
                 known["journal"] = self.journal
             json.dump(known, file)

@@ -1,4 +1,4 @@
-"""Finishes a staged update, before anything else starts, or takes it back.
+"""Finishes a staged update, before anything else starts, or takes it back; guards its trial.
 
 New files lie in staged/ under numbers, and last of all `ready`, the list of where they
 belong: one line "NUMBER PATH" per file, or "- PATH" for one to remove.  Without `ready`
@@ -10,9 +10,19 @@ An update over the air brings previous/, the same with the old files and a `list
 `trial` in it the new files are on trial: confirm() ends it well; go_back(), or too many
 starts without either, makes `list` the `ready` of an update back.  boot.py, main.py and
 this file change by cable only: whatever an update brings, they get the old files back.
+So an update brings no module of a name that this file imports, and all imports are here.
 """
 
 import os
+import sys
+import time
+
+import micropython
+
+try:
+    import machine
+except ImportError:
+    machine = None  # the desk
 
 # Not named as this module: a folder on the path would be imported in its place.
 FOLDER = "staged"
@@ -25,6 +35,39 @@ _LIST = PREVIOUS + "/list"
 _BACK = PREVIOUS + "/ready"
 _ID = "/id"
 _MOST_STARTS = 3
+_PAUSE_MS = 2000
+_WATCHDOG_MS = 8300  # the longest of RP2040
+
+
+def boot():
+    """Do what must be in place before anything can fail; an error is printed."""
+    # Errors raised while the heap is locked, or by an interrupt, keep their number.
+    # The unix port has room for them built in and so lacks the function.
+    if hasattr(micropython, "alloc_emergency_exception_buf"):
+        micropython.alloc_emergency_exception_buf(128)
+    try:
+        finish()
+    except Exception as error:
+        # Without main.py, which would not run now, nothing would try again.
+        sys.print_exception(error)
+
+
+def guard(run):
+    """Call `run`, the firmware.  On trial whatever happens there, a loop that never ends
+    included, ends in a reset, and after a few of them boot() gets the old files back."""
+    if not is_on_trial():
+        run()
+        return
+    if hasattr(machine, "WDT"):
+        machine.WDT(timeout=_WATCHDOG_MS)
+    try:
+        run()
+    except Exception as error:
+        sys.print_exception(error)
+    time.sleep_ms(_PAUSE_MS)
+    if not hasattr(machine, "reset"):
+        sys.exit(0)  # the desk
+    machine.reset()
 
 
 def finish():
@@ -66,13 +109,12 @@ def remove_folder(path):
 
 
 def _finish():
+    # After a cut in the middle of a move littlefs hides a file too many, `ready` perhaps,
+    # until something is written (seen with MicroPython 1.25 and 1.26).
+    if _is_there(FOLDER):
+        _try_to_write(FOLDER + "/written", "")
     if _is_there(PREVIOUS):
         _count_start()
-    if not _is_there(FOLDER):
-        return False
-    # After a cut in the middle of a move littlefs hides a file too many, until
-    # something is written (seen with MicroPython 1.25 and 1.26).
-    _try_to_write(FOLDER + "/written", "")
     if not _is_there(READY):
         return False
     for line in _text(READY).split("\n"):

@@ -379,10 +379,14 @@ def make_targets():
     return set(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
 
 
-def test_make_alone_lists_every_target():
+def test_make_alone_lists_20_targets_at_most():
+    """The few others are named where contributors look."""
     shown_help = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
     listed = re.findall(r"^  make ([a-z-]+) +\S", shown_help.stdout, re.MULTILINE)
-    assert Counter(listed) == Counter(make_targets())
+    assert len(listed) == len(set(listed)) <= 20
+    assert make_targets() - set(listed) == {"help", "bench", "bench-fleet", "clean"}
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    assert all(f"make {name}" in contributing for name in ("bench", "bench-fleet", "clean"))
 
 
 def test_make_commands_in_the_documents_exist():

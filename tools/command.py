@@ -33,7 +33,7 @@ COMMANDS = {
     "monitor": ("boards", "monitor", "show what a board prints: PORT="),
     "provision": ("boards", "provision", "images for a batch: BOARD= FIRMWARE= BATCH="),
     "release": ("boards", "release", "signed bundle for updates: BOARD= KEY="),
-    "rollout": ("boards", "rollout", "bring a bundle to devices: BUNDLE= FLEET= SERVER="),
+    "rollout": ("boards", "rollout", "bring a bundle to devices: BUNDLE= FLEET= KEY= SERVER="),
     "romfs": ("boards", "romfs", "library and firmware as a ROMFS image: BOARD= [PORT=]"),
     "traceback": ("boards", "traceback", "a board's traceback with its names: [TEXT= MAP=]"),
     "watch": ("boards", "watch", "readings and health of a fleet as they come: SERVER="),

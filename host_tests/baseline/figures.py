@@ -15,7 +15,7 @@ from tools.micropython import Interpreter
 from .instructions import can_count, count, countable
 
 RECORDED = Path(__file__).parent / "recorded.json"
-ACCEPT = "make baseline ARGS=--accept"
+ACCEPT = "python -m host_tests baseline --accept"
 SIZES = "bytes of .mpy"
 _MOST_GROWTH = 0.03
 

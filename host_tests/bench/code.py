@@ -1,4 +1,4 @@
-"""Bytes of .mpy: what the client takes in a board's flash.  `make size` has the details."""
+"""Bytes of .mpy: what the client takes in a board's flash.  `tools boards size` has more."""
 
 import tempfile
 from collections.abc import Iterator

@@ -11,6 +11,7 @@ from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
+from tools.boards.places import write_private
 from tools.boards.profile import load_profile
 from umqtt31 import Journal
 
@@ -29,6 +30,17 @@ def batch_of(tmp_path, *rows):
     path = tmp_path / "devices.csv"
     path.write_text(HEAD + "\n".join(rows) + "\n")
     return path
+
+
+def test_private_file_is_private_where_one_lay_before(tmp_path):
+    """An image that replaced one of mode 0644, with the passwords in it, kept that mode."""
+    path, other = tmp_path / "one.uf2", tmp_path / "other"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    other.hardlink_to(path)
+    write_private(path, b"new")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
+    assert other.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("board", ["RPI_PICO_W", "ESP32_GENERIC_C3"])

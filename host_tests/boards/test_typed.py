@@ -111,6 +111,7 @@ def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquit
     profile = load_profile("RPI_PICO_W")
     project.type(page, "python -m tools boards key")
     with (project.folder / "device.toml").open("a") as config:
+        config.write('commands = "signed"\n')
         config.write(f'update_key = "{(project.folder / "fleet.key").read_text().strip()}"\n')
     files = tree_files(build_tree(profile, tmp_path / "fs"))
     files |= device_files(project.folder / "device.toml", profile)
@@ -126,3 +127,4 @@ def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquit
     }
     with drained(board.port):
         project.type(page, "make rollout")
+        project.type("docs/guides/access.md", "python -m tools boards command")

@@ -1,12 +1,11 @@
 """Updates over the air: bundles, the rollout's bookkeeping, and real MicroPython.
 
-Two virtual boards with a real broker run an old firmware and get a new one; another
-loses its power at every flash operation of an update.
+Two virtual boards with a real broker run an old firmware and get a new one.  Power cuts:
+host_tests/firmware/test_update_cuts.py.
 """
 
-import contextlib
 import hashlib
-import re
+import hmac
 from types import SimpleNamespace
 
 import paho.mqtt.client as paho
@@ -14,7 +13,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from host_tests.boards.console import drained, read_until
+from host_tests.boards.console import drained
 from host_tests.brokers import Mosquitto
 from host_tests.patience import SECONDS
 from tools.boards import release, watch
@@ -23,8 +22,9 @@ from tools.boards.config import device_files
 from tools.boards.deploy import with_list
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
+from tools.boards.fleetkey import make_key, read_key
 from tools.boards.profile import load_profile
-from tools.boards.release import make_bundle, make_key, manifest_of, read_base, read_key
+from tools.boards.release import make_bundle, manifest_of, read_base
 from tools.boards.rollout import FAILED, RUNNING, Device, Rollout, read_fleet
 from tools.boards.rollout import run as carry_out
 
@@ -108,7 +108,7 @@ def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(ru
     assert "release 7, " in result.output
     fleet = tmp_path / "fleet.csv"
     fleet.write_text("id,site\nhall-1,north\n")
-    words = ("--fleet", fleet, "--server", "127.0.0.1:1")
+    words = ("--fleet", fleet, "--key", key, "--server", "127.0.0.1:1")
     result = run("rollout", "--bundle", out, *words)
     assert result.exit_code == 1
     assert "Connection refused" in result.output
@@ -123,9 +123,12 @@ def test_rollout_whose_user_the_broker_does_not_know_says_so(run, tmp_path):
     out.write_bytes(make_bundle("desk", FILES, KEY, 1))
     fleet.write_text("a\n")
     passwords.write_text("")
+    key = tmp_path / "key"
+    key.write_text(KEY.hex())
     with Mosquitto(allow_anonymous=False, password_file=passwords) as broker:
         server = f"{broker.host}:{broker.port}"
-        result = run("rollout", "--bundle", out, "--fleet", fleet, "--server", server)
+        words = ("--bundle", out, "--fleet", fleet, "--key", key)
+        result = run("rollout", *words, "--server", server)
     assert result.exit_code == 1
     assert "the broker refuses: Not authorized" in result.output
 
@@ -166,6 +169,15 @@ def test_read_fleet_of_something_else_says_so(tmp_path, data, text):
 
 BUNDLE = bytes(range(256)) * 8
 ID = hashlib.sha256(BUNDLE).digest()[:8]
+NAME = ID.hex()
+
+
+def proven(topic, text, nonce, key=KEY, name=NAME):
+    """An answer as firmware/ota.py writes it, with code of its own."""
+    said = f"{name} {text}".encode()
+    parts = nonce.hex().encode(), topic.encode(), said
+    data = b"u31a\x01" + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
+    return said + b" " + hmac.digest(key, data, "sha256")[:16].hex().encode()
 
 
 class Taker:
@@ -179,7 +191,7 @@ class Taker:
     def take(self, payload, now):
         """-> what the rollout sends in answer."""
         if payload[:1] == b"O":
-            assert payload[1:] == ID + len(BUNDLE).to_bytes(4, "big")
+            assert payload[1:13] == ID + len(BUNDLE).to_bytes(4, "big")
             self.knows = True
         elif not self.knows:
             return []
@@ -190,8 +202,8 @@ class Taker:
         return self.says(f"have {len(self.got)} of {self.most_bytes}", now)
 
     def says(self, text, now):
-        answer = f"{ID.hex()} {text}".encode()
-        return self.rollout.hear(f"{self.root}/update/answer", answer, now)
+        topic = f"{self.root}/update/answer"
+        return self.rollout.hear(topic, proven(topic, text, self.rollout.nonce), now)
 
 
 def carry(rollout, takers, now, lose=lambda number: False):
@@ -207,7 +219,7 @@ def carry(rollout, takers, now, lose=lambda number: False):
 
 
 def test_rollout_sends_each_byte_once_when_nothing_is_lost():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
     taker = Taker(rollout, "a")
     count = carry(rollout, [taker], 0)
     assert taker.got == BUNDLE
@@ -220,7 +232,7 @@ def test_rollout_sends_each_byte_once_when_nothing_is_lost():
 
 
 def test_rollout_goes_on_where_it_was_after_losses_and_resets():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
     taker = Taker(rollout, "a")
     for turn in range(60):
         if turn % 3 == 1:
@@ -231,7 +243,7 @@ def test_rollout_goes_on_where_it_was_after_losses_and_resets():
 
 def test_rollout_asks_a_device_again_whose_last_word_was_lost():
     """It ran the release, and 15 minutes later the rollout said that it had failed."""
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
     taker = Taker(rollout, "a")
     carry(rollout, [taker], 0)
     taker.says("staged", 5)
@@ -246,7 +258,7 @@ def test_rollout_asks_a_device_again_whose_last_word_was_lost():
 
 def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
     devices = [Device(str(i), f"p/{i}") for i in range(5)]
-    rollout = Rollout(BUNDLE, devices, at_once=2, patience_s=100)
+    rollout = Rollout(BUNDLE, devices, KEY, at_once=2, patience_s=100)
     takers = [Taker(rollout, str(i)) for i in range(5)]
     carry(rollout, takers, 0)
     assert [len(one.got) for one in takers] == [len(BUNDLE)] * 2 + [0] * 3
@@ -269,14 +281,15 @@ def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
 def test_rollout_that_nobody_takes_leaves_the_others_alone(running, tried):
     """A firmware that does not reach the broker was tried by the whole fleet."""
     devices = [Device(str(i), f"p/{i}") for i in range(30)]
-    rollout = Rollout(BUNDLE, devices, at_once=10)
+    rollout = Rollout(BUNDLE, devices, KEY, at_once=10)
     offered = set()
     for now in range(0, 100, 10):
         for topic, _ in rollout.work(now):
             offered.add(topic)
             name = topic.split("/")[1]
             word = "running" if int(name) < running else "rolled back"
-            rollout.hear(f"{topic}/answer", f"{ID.hex()} {word}".encode(), now)
+            topic = f"{topic}/answer"
+            rollout.hear(topic, proven(topic, word, rollout.nonce), now)
     assert len(offered) == tried
     assert rollout.is_over
     assert [device.why for device in devices].count("not tried, as no other one runs it") == (
@@ -285,7 +298,7 @@ def test_rollout_that_nobody_takes_leaves_the_others_alone(running, tried):
 
 
 def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], patience_s=100)
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY, patience_s=100)
     taker = Taker(rollout, "a")
     for now in range(0, 300, 10):
         assert [payload[:1] for _, payload in rollout.work(now)] == [b"O"]
@@ -296,7 +309,7 @@ def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
 
 
 def test_rollout_believes_a_device_that_runs_it_after_all():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a"), Device("b", "p/b")])
+    rollout = Rollout(BUNDLE, [Device("a", "p/a"), Device("b", "p/b")], KEY)
     taker = Taker(rollout, "a")
     carry(rollout, [taker, Taker(rollout, "b")], 0)
     taker.says("refused: for some reason", 1)
@@ -307,12 +320,76 @@ def test_rollout_believes_a_device_that_runs_it_after_all():
 
 
 def test_rollout_overhears_words_about_other_bundles():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")])
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
     list(rollout.work(0))
-    assert rollout.hear("p/a/update/answer", b"0011223344556677 running", 1) == []
-    assert rollout.hear("p/x/update/answer", ID.hex().encode() + b" running", 1) == []
-    assert rollout.hear("p/a/update/answer", ID.hex().encode() + b" have it", 1) == []
+    topic, nonce = "p/a/update/answer", rollout.nonce
+    other = proven(topic, "running", nonce, name="0011223344556677")
+    assert rollout.hear(topic, other, 1) == []
+    topic_of_x = "p/x/update/answer"
+    assert rollout.hear(topic_of_x, proven(topic_of_x, "running", nonce), 1) == []
+    assert rollout.hear(topic, proven(topic, "have it", nonce), 1) == []
     assert not rollout.is_over
+
+
+NONCE = bytes(range(8))
+
+
+def forgeries():
+    """What somebody without the key can publish as the answer of p/a, and what proves nothing."""
+    topic = "p/a/update/answer"
+    other_key = bytes(32)
+    yield f"{ID.hex()} running".encode()
+    yield f"{ID.hex()} running {'0' * 32}".encode()
+    yield f"{ID.hex()} refused: \x1b]0;owned\x07".encode()
+    yield f"{ID.hex()} have {'9' * 5000} of 400".encode()
+    yield proven(topic, "running", NONCE, other_key)
+    yield proven(topic, "running", bytes(8))  # of another rollout
+    yield proven("p/b/update/answer", "running", NONCE)  # another device's
+    yield proven(topic, "staged", NONCE).replace(b"staged", b"running")
+    yield proven(topic, "running", NONCE)[:-1]
+    yield b""
+    yield b"\xff" * 100
+
+
+@pytest.mark.parametrize("answer", [*forgeries()])
+def test_rollout_believes_no_answer_without_proof(answer):
+    """Who may publish there made it say "1 of 1 devices run it", or ended it with a traceback."""
+    device = Device("a", "p/a")
+    rollout = Rollout(BUNDLE, [device], KEY, patience_s=100)
+    rollout.nonce = NONCE
+    list(rollout.work(0))
+    heard_at = device.heard_at
+    assert rollout.hear("p/a/update/answer", answer, 50) == []
+    assert (device.state, device.heard_at) == ("offered", heard_at)
+    list(rollout.work(100))
+    assert device.state == FAILED
+    if answer.startswith(NAME.encode()):
+        assert device.why == "no word for 100 s with a proof by this key, 1 without"
+
+
+def test_rollout_of_a_hostile_device_prints_no_escape():
+    """A device whose program is somebody else's has the key, too."""
+    client, lines = SlowClient(connects_at=0, device="have " + "9" * 5000 + " of 400"), []
+
+    def tell(line):
+        lines.append(line)
+        if line.startswith("0 of 1"):
+            client.device = "refused: \x1b]0;owned\x07\x9b2J\u202e"
+
+    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")], KEY), tell, client)
+    assert lines[-1] == "a: failed: \ufffd]0;owned\ufffd\ufffd2J\ufffd"
+
+
+def test_rollout_with_another_key_than_the_bundles_says_so(run, tmp_path):
+    """Each device took the whole bundle, and refused it then."""
+    out, fleet, key = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "key"
+    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
+    fleet.write_text("a\n")
+    make_key(key)
+    words = ("--bundle", out, "--fleet", fleet, "--server", "127.0.0.1:1")
+    result = run("rollout", "--key", key, *words)
+    assert result.exit_code == 1
+    assert "one.bundle: signed with another key than that of KEY=" in result.output
 
 
 class SlowClient:
@@ -357,14 +434,14 @@ class SlowClient:
     def publish(self, topic, payload, qos):
         self.sent.append((self.now, topic))
         if self.device and payload[:1] == b"O":
-            answer = f"{ID.hex()} {self.device}".encode()
+            answer = proven(f"{topic}/answer", self.device, payload[13:])
             self.on_message(self, None, SimpleNamespace(topic=f"{topic}/answer", payload=answer))
 
 
 def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
     """Each second it opened another one, and no device ever heard of the bundle."""
     client, lines = SlowClient(connects_at=5, device="running"), []
-    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")]), lines.append, client)
+    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")], KEY), lines.append, client)
     assert client.tries == []
     assert lines == ["a: running"]
 
@@ -372,7 +449,7 @@ def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
 def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
     """Devices failed for want of a word, and the queue filled with offers that they got later."""
     client, lines = SlowClient(connects_at=0, ends_at=20), []
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], patience_s=100)
+    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY, patience_s=100)
     away = {"from": None}
 
     def tell(line):
@@ -434,12 +511,12 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         client = watch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
         bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
-        carry_out(client, Rollout(bundle, fleet, 20, SECONDS), print)
+        carry_out(client, Rollout(bundle, fleet, KEY, 20, SECONDS), print)
         assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
         broken = newer(files) | {"start.mpy": b"no bytecode"}
         bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
         fleet = [Device("good-1", f"{prefix}/good-1")]
-        carry_out(client, Rollout(bundle, fleet, 20, SECONDS), print)
+        carry_out(client, Rollout(bundle, fleet, KEY, 20, SECONDS), print)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
     for board in boards.values():
         board.cut_power()
@@ -452,151 +529,3 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
 
 def hashes(files):
     return {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
-
-
-TAKE = b"""\
-import sys, update
-import a, b
-print("versions", a.V, b.V, "end")
-from ota import Updates
-said = []
-updates = Updates("%s", "desk", 999, lambda: None, print)
-updates.attach("t", said)
-if a.V == 1:
-    with open("offer", "rb") as file:
-        updates.take(file.read())
-    if updates.stage():
-        sys.exit()
-updates.told_at_start()
-print(said, "done")
-""" % KEY.hex().encode()
-
-
-def versions(number):
-    text = b"V = %d\n" % number
-    return {"a.py": text, "b.py": text + b"# " + b"x" * 600 + b"\n"}
-
-
-def test_update_whose_power_goes_at_any_flash_operation_is_all_old_or_all_new(
-    make_board, desk, tmp_path
-):
-    """Staging, moving, confirming: each write and erase of the flash once.
-
-    A part of the update's files are never mixed with the other's, and after the next
-    start the board takes the update or goes on with it.
-    """
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
-    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
-    name = hashlib.sha256(bundle).digest()[:8]
-    offer = b"O" + name + len(bundle).to_bytes(4, "big")
-    files |= versions(1) | {"main.py": TAKE, "offer": offer, f"incoming/{name.hex()}": bundle}
-    outcomes = []
-    for operation in range(1, 300):
-        board = make_board(desk, files, cut_at_operation=operation)
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        shown = re.findall(r"versions (\d) (\d)", output)
-        assert all(one == other for one, other in shown), f"operation {operation}: {output}"
-        assert shown[-1] == ("2", "2"), f"operation {operation}: {output}"
-        outcomes.append(shown[0] == ("2", "2"))
-        if outcomes[-3:] == [True] * 3 and "running" not in output:
-            break
-    assert outcomes[0] is False
-    assert outcomes[-1] is True
-    assert len(outcomes) > 20
-
-
-RECEIVE = b"""\
-import os, update
-from ota import Updates
-said = []
-updates = Updates("%s", "desk", 400, lambda: None, print)
-updates.attach("t", said)
-def tell():
-    return said.pop()[1].decode().split(" ", 1)[1]
-# As the rollout does: an offer, then from where the board says that it has it.
-with open("offer", "rb") as file:
-    offer = file.read()
-with open("bundle", "rb") as file:
-    bundle = file.read()
-updates.take(offer)
-begin = at = tell()
-while at.startswith("have"):
-    have = int(at.split()[1])
-    if have:
-        with open(updates._path(), "rb") as file:
-            assert file.read() == bundle[:have], "another beginning"
-    if updates.is_complete:
-        break
-    updates.take(b"C" + offer[1:9] + have.to_bytes(4, "big") + bundle[have : have + 400])
-    at = tell()
-print("begins with", begin, "and ends with", at, sorted(os.listdir("incoming")), "done")
-""" % KEY.hex().encode()
-
-
-def test_reception_whose_power_goes_at_any_flash_operation_goes_on_with_what_is_there(
-    make_board, desk, tmp_path
-):
-    """The offer forgets another bundle, then a chunk at a time: each write and erase once.
-
-    What the board says that it has is the bundle's beginning, and it is never less than
-    the chunk before the one under way.
-    """
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy", "ota.mpy")}
-    bundle = make_bundle("desk", versions(2), KEY, 1, hashes(versions(1)))
-    name = hashlib.sha256(bundle).digest()[:8]
-    offer = b"O" + name + len(bundle).to_bytes(4, "big")
-    files |= {"main.py": RECEIVE, "offer": offer, "bundle": bundle, "incoming/0011": b"another"}
-    complete = f"have {len(bundle)} of 400 ['{name.hex()}'] done"
-    begins = []
-    for operation in range(1, 300):
-        board = make_board(desk, files, cut_at_operation=operation)
-        output = ""
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            output = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        if complete in output:
-            break
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        assert complete in output, f"operation {operation}: {output}"
-        begins.append(int(re.search(r"begins with have (\d+)", output)[1]))
-    assert complete in output
-    # Later cuts never leave less, and no cut costs more than the chunk under way.
-    assert begins == sorted(begins)
-    assert set(begins) >= set(range(0, len(bundle) - 400, 400))
-
-
-SHOW = b'import a, b\nprint("versions", a.V, b.V, "done")\n'
-
-
-def test_way_back_whose_power_goes_at_any_flash_operation_ends_with_all_old_files(
-    make_board, desk, tmp_path
-):
-    """The fourth start without a confirmation, each write and erase of the flash once."""
-    tree = tree_files(build_tree(desk, tmp_path / "tree"))
-    files = {name: tree[name] for name in ("boot.py", "update.mpy")} | versions(2)
-    old = {f"previous/{number}": data for number, data in enumerate(versions(1).values())}
-    trial = {"previous/list": b"0 a.py\n1 b.py", "previous/trial": b"3", "previous/id": b"x"}
-    for operation in range(1, 200):
-        flash = files | old | trial | {"main.py": SHOW}
-        board = make_board(desk, flash, cut_at_operation=operation)
-        shown = ""
-        with contextlib.suppress(BoardError):  # its port goes with the power
-            shown = read_until(board.port, "done", patience_s=0, power_on=board.power_on)
-        again = make_board(desk, flash=board.image.read_bytes())
-        board.unplug()
-        output = read_until(again.port, "done", power_on=again.power_on)
-        again.unplug()
-        assert "versions 1 1" in output, f"operation {operation}: {output}"
-        if "done" in shown:
-            break
-    assert "versions 1 1" in shown
-    assert operation > 10

@@ -14,6 +14,7 @@ import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.patience import SECONDS
+from host_tests.test_terminal import HOSTILE
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
@@ -113,6 +114,37 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
     topic, text = "sensors/hall-1/update/answer", b"0123456789abcdef running"
     update = json.loads(line_of(topic, text, ARRIVED, as_json=True))
     assert (update["device"], update["update"]) == ("hall-1", text.decode())
+
+
+SENT = (
+    "".join(sorted(HOSTILE)).encode(errors="ignore").decode()
+)  # without surrogates, which UTF-8 cannot have
+
+
+@pytest.mark.parametrize("kind", ["status", "answer", "fault", "update/answer"])
+def test_line_of_message_has_no_control_character_in_either_form(kind):
+    """`--json` let U+009B and bidirectional overrides through."""
+    topic = f"sensors/hall{SENT}/{kind}"
+    line = line_of(topic, SENT.encode(), ARRIVED)
+    assert not set(line) & HOSTILE
+    line = line_of(topic, SENT.encode(), ARRIVED, as_json=True)
+    assert not set(line) & HOSTILE
+    found = json.loads(line)
+    assert (found["topic"], found[kind.split("/")[0]]) == (topic, SENT)
+
+
+def test_line_of_reading_of_a_hostile_device_is_harmless():
+    name = "\x9b\u202e\x1b".encode()  # as long as the one that it replaces
+    data = READING.replace(b"hall-1", name)
+    for as_json in (False, True):
+        line = line_of("sensors/\u202e/reading/0", data, ARRIVED, as_json)
+        assert line and not set(line) & HOSTILE
+
+
+def test_update_answer_is_shown_without_its_proof():
+    answer = b"0123456789abcdef refused: flash: 28 " + b"0" * 32
+    line = line_of("sensors/hall-1/update/answer", answer, ARRIVED)
+    assert line.endswith("hall-1 update: 0123456789abcdef refused: flash: 28")
 
 
 def started(mosquitto, errors, command, *words):

@@ -2,7 +2,7 @@
 
 RabbitMQ and ejabberd have to be fetched first, and all levels of all brokers take long,
 so what is not among a family's usual levels carries the mark `broker`, which `make test`
-leaves out and `make test-brokers` does not.
+leaves out and `pytest -m broker host_tests/brokers` does not.
 """
 
 from collections.abc import Callable, Iterable, Iterator

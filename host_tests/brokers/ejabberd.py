@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from tools.demo.broker import BrokerError, BrokerProcess
-from tools.setup import erlang
+from tools.setup import programs
 
 _CONFIGURATION = """\
 hosts: [localhost]
@@ -34,9 +34,9 @@ class Ejabberd(BrokerProcess):
         self.options = {"max_queue": "infinity", **options}
 
     def _prepare(self) -> list[str]:
-        program = erlang.programs(erlang.NEWER) / "erl"
+        program = programs.erlang_of(programs.NEWER) / "erl"
         if not program.exists():
-            raise BrokerError("ejabberd is not there: run `make test-brokers`")
+            raise BrokerError("ejabberd is not there: run `pytest -m broker host_tests/brokers`")
         options = ", ".join(f"{name}: {value}" for name, value in self.options.items())
         self._configuration.write_text(
             _CONFIGURATION.format(host=self.host, port=self.port, options=options)
@@ -45,7 +45,7 @@ class Ejabberd(BrokerProcess):
         return [str(program), "-noinput", "-mnesia", "dir", database, "-s", "ejabberd"]
 
     def _environment(self) -> dict[str, str]:
-        libraries = erlang.NEWER.glob("usr/lib/*-linux-gnu*")
+        libraries = programs.NEWER.glob("usr/lib/*-linux-gnu*")
         return {
             **super()._environment(),
             "HOME": str(self.folder),  # where Erlang keeps its cookie

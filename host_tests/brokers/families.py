@@ -16,7 +16,7 @@ class Family:
 
     make: Callable[..., BrokerProcess]
     levels: tuple[int, ...]
-    # Of those, the ones at which `make test` runs; the others are for `make test-brokers`.
+    # Of those, the ones at which `make test` runs; the others are for `pytest -m broker`.
     usual_levels: tuple[int, ...] = ()
     level: int = 3
     # A user name that the clients need, so that the broker knows them again.

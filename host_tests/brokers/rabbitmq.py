@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tools.demo.broker import BrokerError, BrokerProcess, free_port
-from tools.setup import erlang
+from tools.setup import programs
 
 _CONFIGURATION = {
     "listeners.tcp": "none",
@@ -37,7 +37,7 @@ class RabbitMQ(BrokerProcess):
     def _prepare(self) -> list[str]:
         server = next(self.unpacked.glob("usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server"), None)
         if server is None:
-            raise BrokerError("RabbitMQ is not there: run `make test-brokers`")
+            raise BrokerError("RabbitMQ is not there: run `pytest -m broker host_tests/brokers`")
         lines = {"mqtt.listeners.tcp.1": f"{self.host}:{self.port}", **self.options}
         self._file("rabbitmq.conf").write_text(
             "".join(f"{name} = {value}\n" for name, value in lines.items())
@@ -49,10 +49,10 @@ class RabbitMQ(BrokerProcess):
 
     def _environment(self) -> dict[str, str]:
         inherited = super()._environment()
-        programs = erlang.programs(self.unpacked)
+        erlang = programs.erlang_of(self.unpacked)
         return {
             **inherited,
-            "PATH": os.pathsep.join([str(programs), inherited.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join([str(erlang), inherited.get("PATH", os.defpath)]),
             "HOME": str(self.folder),  # where Erlang keeps its cookie
             "ERL_EPMD_PORT": str(self._names_port),
             "RABBITMQ_ALLOW_INPUT": "1",  # no shell in between that would catch signals
@@ -75,7 +75,7 @@ class RabbitMQ3(RabbitMQ):
     """Speaks MQTT 3.1 and 3.1.1."""
 
     name = "rabbitmq3"
-    unpacked = erlang.OLDER
+    unpacked = programs.OLDER
     anonymous: ClassVar = {"mqtt.default_user": "guest", "mqtt.default_pass": "guest"}
 
 
@@ -83,5 +83,5 @@ class RabbitMQ4(RabbitMQ):
     """Speaks MQTT 5, too."""
 
     name = "rabbitmq4"
-    unpacked = erlang.NEWER
+    unpacked = programs.NEWER
     anonymous: ClassVar = {"anonymous_login_user": "guest", "anonymous_login_pass": "guest"}

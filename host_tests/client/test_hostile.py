@@ -1,6 +1,6 @@
 """Hostile bytes from a broker: only MQTTError comes out, and all else stays as it is.
 
-`host_tests/fuzz/target.py` says what one input is and what is looked at.  `make fuzz`
+`host_tests/fuzz/target.py` says what one input is and what is looked at.  `host_tests fuzz`
 goes on from here, guided by coverage, for five minutes.
 """
 

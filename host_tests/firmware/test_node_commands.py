@@ -1,5 +1,6 @@
 """What the node does when it is told, and what it answers."""
 
+import hmac
 import json
 
 import pytest
@@ -189,3 +190,119 @@ def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(benc
     bench.client.to_deliver.append(b"#70 interval 100070")
     bench.run_ms(1000)
     assert bench.answers()[-1] == b"70 done"
+
+
+KEY = bytes(range(32))
+SIGNED = {"commands": "signed", "update_key": KEY.hex()}
+
+
+def proof(magic, *parts, key=KEY):
+    """As firmware/signature.py writes it, with code of its own."""
+    data = magic + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
+    return hmac.digest(key, data, "sha256")[:16].hex().encode()
+
+
+def signed(text, number, topic=b"sensors/node-7/command", key=KEY):
+    said = b"%d %s" % (number, text)
+    return proof(b"u31c\x01", topic, said, key=key) + b" " + said
+
+
+@pytest.fixture
+def signed_bench(clock, client, tmp_path):
+    """A node that asks for signatures, connected."""
+    bench = Bench(clock, client, tmp_path / "state.json", **SIGNED)
+    bench.run_ms(1500)
+    return bench
+
+
+def proven(answer):
+    topic = b"sensors/node-7/answer"
+    return answer + b" " + proof(b"u31a\x01", b"", topic, answer)
+
+
+def test_node_obeys_a_signed_command_and_proves_its_answer(signed_bench):
+    signed_bench.client.to_deliver.append(signed(b"#a interval 500", 1_800_000_000_000))
+    signed_bench.run_ms(1000)
+    assert signed_bench.node.interval_ms == 500
+    assert signed_bench.answers() == [proven(b"a done")]
+    assert signed_bench.node.report()["commands_refused"] == 0
+
+
+NOT_SIGNED = [
+    b"#a interval 500",
+    b"",
+    b"\xff" * 60,
+    signed(b"#a interval 500", 5, key=bytes(32)),
+    signed(b"#a interval 500", 5, topic=b"sensors/node-8/command"),
+    signed(b"#a interval 500", 5)[:-1],
+    signed(b"#a interval 500", 5).replace(b" 5 ", b" 6 "),
+    signed(b"#a interval 500", 5).upper(),
+    proof(b"u31a\x01", b"sensors/node-7/command", b"5 reset") + b" 5 reset",  # an answer's
+]
+
+
+@pytest.mark.parametrize("text", NOT_SIGNED)
+def test_node_refuses_and_counts_what_is_not_signed(signed_bench, text):
+    """Anybody at a broker without rules changed intervals and reset nodes."""
+    signed_bench.client.to_deliver += [text, b"reset"]
+    signed_bench.run_ms(1000)
+    assert signed_bench.node.interval_ms == 1000
+    assert signed_bench.node.report()["commands_refused"] == 2
+    assert signed_bench.calls("disconnect") == []
+    why = b"a refused: not signed with this fleet's key"
+    assert signed_bench.answers() in ([], [proven(why)])
+
+
+@pytest.mark.parametrize("number", [b"x", b"", b"-7", b"1.5", b"7", b"6", b"0"])
+def test_node_refuses_a_number_that_is_none_or_not_above_the_last(signed_bench, number):
+    said = number + b" #b interval 700"
+    text = proof(b"u31c\x01", b"sensors/node-7/command", said) + b" " + said
+    signed_bench.client.to_deliver += [signed(b"#a interval 500", 7), text]
+    signed_bench.run_ms(1000)
+    assert signed_bench.node.interval_ms == 500
+    assert signed_bench.answers()[0] == proven(b"a done")
+    assert signed_bench.node.report()["commands_refused"] == 1
+
+
+def test_node_refuses_a_repetition_after_a_reset_too(signed_bench, clock, client):
+    command = signed(b"#a interval 500", 1_800_000_000_000)
+    client.to_deliver.append(command)
+    signed_bench.run_ms(1000)
+    again = Bench(clock, client, signed_bench.path, **SIGNED)
+    again.run_ms(1000)
+    client.published.clear()
+    client.to_deliver += [command, signed(b"#b interval 600", 1_800_000_000_001)]
+    again.run_ms(1000)
+    assert again.node.interval_ms == 600
+    why = b"a refused: its number is not above the last one"
+    assert again.answers() == [proven(why), proven(b"b done")]
+    assert again.node.report()["commands_refused"] == 1
+
+
+def test_node_that_cannot_keep_the_number_does_not_obey(signed_bench, monkeypatch):
+    def fail(state):
+        raise OSError(28, "ENOSPC")
+
+    monkeypatch.setattr(State, "save", fail)
+    signed_bench.client.to_deliver.append(signed(b"#a interval 500", 9))
+    signed_bench.run_ms(1000)
+    assert signed_bench.node.interval_ms == 1000
+    assert signed_bench.answers()[0].startswith(b"a refused: flash: ")
+
+
+def test_node_tells_forged_commands_in_its_health(signed_bench):
+    signed_bench.client.to_deliver += [b"sample", b"sample", signed(b"health", 3)]
+    signed_bench.run_ms(2000)
+    first, second = (dict(one["values"]) for one in signed_bench.health())
+    assert 24 not in first
+    assert (second[24], second[5]) == (2, -61)
+
+
+def test_node_that_slept_goes_on_counting_forged_commands(clock, client, tmp_path):
+    sleeps = SIGNED | {"sleep_above_ms": 1000, "interval_ms": 60_000, "store": "journal"}
+    path = tmp_path / "state.json"
+    bench = Bench(clock, client, path, **sleeps)
+    client.to_deliver.append(b"sample")
+    assert bench.node.run() > 0
+    woken = Bench(clock, client, path, is_woken=True, **sleeps)
+    assert woken.node.report()["commands_refused"] == 1

@@ -1,9 +1,10 @@
 """Updates over the air under CPython: what is refused, resumed, staged and taken back.
 
 A folder is the board's filesystem; each start runs update.finish() as boot.py does.
-Real flash that loses its power at every operation: host_tests/boards/test_updates.py.
+Real littlefs that loses its power at every operation: test_update_cuts.py.
 """
 
+import ast
 import hashlib
 import hmac
 import os
@@ -18,10 +19,13 @@ import update
 from host_tests.standin.clock import Clock
 from ota import Updates
 from tools.boards import release
+from tools.boards.errors import BoardError
+from tools.boards.fleetkey import ANSWER, proof
 from tools.boards.places import FIRMWARE
 from tools.boards.release import make_bundle
 
 KEY = bytes(range(32))
+NONCE = b"8 bytes!"
 OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}
 NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "sub/c.mpy": b"c"}
 BASE = {path: hashlib.sha256(data).hexdigest() for path, data in OLD.items()}
@@ -46,19 +50,25 @@ class Node:
 
     def __init__(self, key=KEY, most_bytes=300):
         self.outbox = []
+        self.key = key
         self.clock = Clock()
         self.updates = Updates(
             key.hex(), "desk", most_bytes, lambda: None, lambda *words: None, self.clock
         )
-        self.updates.attach("t", self.outbox)
+        self.updates.attach(b"t", self.outbox)
 
-    def said(self):
-        found = [answer.decode().partition(" ")[2] for _, answer in self.outbox]
+    def said(self, nonce=NONCE):
+        """The answers, each of which is proven, without their proofs."""
+        found = []
+        for topic, answer in self.outbox:
+            said, _, shown = answer.rpartition(b" ")
+            assert shown == proof(self.key, ANSWER, nonce.hex().encode(), topic, said)
+            found.append(said.decode().partition(" ")[2])
         self.outbox.clear()
         return found
 
-    def offer(self, bundle):
-        self.updates.take(b"O" + name_of(bundle) + len(bundle).to_bytes(4, "big"))
+    def offer(self, bundle, nonce=NONCE):
+        self.updates.take(offer(name_of(bundle), len(bundle), nonce))
 
     def chunk(self, bundle, offset, size=300):
         data = bundle[offset : offset + size]
@@ -72,6 +82,10 @@ class Node:
         assert self.updates.is_complete
         self.said()
         return self.updates.stage()
+
+
+def offer(name, size, nonce=NONCE):
+    return b"O" + name + size.to_bytes(4, "big") + nonce
 
 
 def name_of(bundle):
@@ -126,6 +140,45 @@ def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
     node.chunk(bundle, 300)
     assert node.said() == []  # it does not know of it any more
     assert node.receive(bundle)
+
+
+def test_each_offer_is_answered_with_a_proof_over_its_own_nonce(board):
+    """A rollout that was started again believes what is said to itself, and nothing older."""
+    bundle, first, second = bundle_of(), b"rollout1", b"rollout2"
+    node = Node()
+    node.offer(bundle, first)
+    assert node.said(first) == ["have 0 of 300"]
+    node.offer(bundle, second)
+    node.chunk(bundle, 0)
+    assert node.said(second) == ["have 0 of 300", "have 300 of 300"]
+    node.receive(bundle)
+    node.said()
+    node.offer(bundle, first)
+    assert node.said(first) == ["staged"]
+    update.finish()
+    node = Node()
+    node.offer(bundle, first)
+    assert node.said(first) == ["staged"]
+    node.updates.told_at_start()
+    assert node.said() == ["running"]  # to the rollout that brought it
+    node.offer(bundle, second)
+    assert node.said(second) == ["running"]
+
+
+def test_answer_with_a_long_reason_fits_into_the_smallest_buffer(board):
+    """One that did not would have kept all others in the outbox."""
+    node = Node(most_bytes=80)  # no names leave less in the smallest buffer_size they allow
+    path = "lib/" + "long/" * 30 + "name.mpy"
+    manifest = b"board desk\nrelease 5\n= 00 " + path.encode()
+    bundle = signed(manifest)
+    node.offer(bundle)
+    for offset in range(0, len(bundle), 80):
+        node.chunk(bundle, offset, 80)
+    node.said()
+    node.updates.stage()
+    ((_, answer),) = node.outbox
+    assert len(answer) == 80 + 13 - len("/answer")
+    assert node.said() == ["refused: made for other files: lib/l"]
 
 
 def test_reception_is_under_way_from_the_offer_to_its_end(board):
@@ -238,7 +291,7 @@ def test_update_whose_confirmation_was_cut_and_then_fails_is_not_said_to_run(boa
         cut_at(patch, 3)
         with pytest.raises(PowerCut):
             Node().updates.told_at_start()
-    assert Path(update.RUNNING).read_text() == name_of(bundle).hex()
+    assert Path(update.RUNNING).read_text() == f"{name_of(bundle).hex()} {NONCE.hex()}"
     for _ in range(4):
         update.finish()
     assert is_old(files())
@@ -255,7 +308,7 @@ def test_retained_offer_is_ignored(board):
     node.offer(bundle)
     node.chunk(bundle, 0)
     node.said()
-    node.updates.take(b"O" + name_of(old) + len(old).to_bytes(4, "big"), True)
+    node.updates.take(offer(name_of(old), len(old)), True)
     assert node.said() == []
     node.chunk(bundle, 300)
     assert node.said() == ["have 600 of 300"]
@@ -275,7 +328,7 @@ def test_flood_of_offers_fills_no_memory_and_the_reception_goes_on(board):
     node = Node()
     bundle = bundle_of()
     for number in range(200):
-        node.updates.take(b"O" + number.to_bytes(8, "big") + (1000).to_bytes(4, "big"))
+        node.updates.take(offer(number.to_bytes(8, "big"), 1000))
     assert len(node.outbox) == 64
     node.chunk(bundle, 0)
     assert len(node.outbox) == 64
@@ -287,7 +340,7 @@ def test_reception_that_is_longer_than_its_bundle_begins_anew(board):
     """Somebody offered it with another size; no rollout of it came to an end any more."""
     bundle = bundle_of()
     node = Node()
-    node.updates.take(b"O" + name_of(bundle) + (len(bundle) + 300).to_bytes(4, "big"))
+    node.updates.take(offer(name_of(bundle), len(bundle) + 300))
     for offset in range(0, len(bundle) + 300, 300):
         node.updates.take(b"C" + name_of(bundle) + offset.to_bytes(4, "big") + bytes(300))
     node.said()
@@ -298,7 +351,7 @@ def test_reception_that_is_longer_than_its_bundle_begins_anew(board):
 def test_bundle_shorter_than_its_signature_is_refused(board, size):
     """Compared with as much of the signature as there was, none at all was right."""
     node = Node()
-    node.updates.take(b"O" + bytes(8) + size.to_bytes(4, "big"))
+    node.updates.take(offer(bytes(8), size))
     if size:
         node.updates.take(b"C" + bytes(12) + bytes(size))
     assert node.updates.is_complete
@@ -390,13 +443,46 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, bundle, 
     assert not update.finish()
 
 
-@pytest.mark.parametrize("path", ["boot.py", "update.mpy", "settings.json"])
+# What boot.py and main.py run before, and so without, any guard.
+NEEDED = sorted(
+    {
+        alias.name
+        for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text()))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+)
+SHADOWS = [text % name for name in NEEDED for text in ("%s.py", "%s/__init__.py", "lib/%s.mpy")]
+
+
+def test_boot_and_main_import_update_alone():
+    """What they import, an update must not bring: ota.py looks for it in update.py only."""
+    for name in ("boot.py", "main.py"):
+        body = ast.parse((FIRMWARE / name).read_text()).body
+        imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        assert [ast.unparse(node) for node in imports] == ["import update"]
+    assert {"machine", "micropython", "os", "sys", "time"} == set(NEEDED)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS],
+)
 def test_bundle_that_would_change_how_boards_start_is_refused(board, monkeypatch, path):
+    """With `os.py` or `update/__init__.py` neither file nor the way back came in again."""
+    monkeypatch.setattr(update, "machine", ast, raising=False)  # a module, as on a board
     monkeypatch.setattr(release, "KEPT", ())  # a tool that does not mind
+    monkeypatch.setattr(release, "_shadows", lambda path: False)
     node = Node()
     assert not node.receive(bundle_of(NEW | {path: b"another"}))
     assert node.said() == [f"refused: {path} changes by cable only"]
     assert files() == OLD
+
+
+@pytest.mark.parametrize("path", ["update/__init__.py", "main.mpy", *SHADOWS])
+def test_release_with_a_file_that_boards_would_refuse_is_told(path):
+    with pytest.raises(BoardError, match="in place of MicroPython's: rename it"):
+        bundle_of(NEW | {path: b"another"})
 
 
 def test_update_that_nobody_confirms_is_taken_back_after_three_starts(board):

@@ -92,6 +92,7 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
     ("extra", "text"),
     [
         ({"password": "x"}, "user is missing"),
+        ({"commands": "signed"}, "update_key is missing; signed commands need it"),
         ({"sleep_above_ms": 60000}, 'store is "ram"; deep sleep forgets it'),
         ({"tls": "ca.pem", "tls_cert": "me.crt"}, "tls_cert and tls_key belong together"),
         ({"tls": "ca.pem", "tls_key": "me.key"}, "tls_cert and tls_key belong together"),

@@ -1,4 +1,4 @@
-"""The pipeline on a standalone cluster, and a stream killed as a whole: `make test-cluster`.
+"""The pipeline on a standalone cluster, and a stream killed as a whole: `pytest -m cluster`.
 
 These start several Java processes each and take minutes, so `make test` leaves them out.
 """

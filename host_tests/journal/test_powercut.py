@@ -1,6 +1,6 @@
 """Every flash operation of every scenario cut in every way, and cut again in recovery.
 
-`make powercut` does the same with longer scenarios and all pairs of cuts.
+`python -m host_tests powercut` does the same with longer scenarios and all pairs of cuts.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A few seconds of the power cuts: notices most mistakes at once; for `make mutants`."""
+"""A few seconds of the power cuts: notices most mistakes at once; for `proof mutants`."""
 
 import pytest
 

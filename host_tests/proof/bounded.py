@@ -1,4 +1,4 @@
-"""A pytest plugin for `make mutants`: the shortest tests first, and none without end.
+"""A pytest plugin for `proof mutants`: the shortest tests first, and none without end.
 
 A mutant that never ends fails the test it is in after a few seconds of processor time,
 which do not depend on what else the computer does.

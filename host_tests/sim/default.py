@@ -3,7 +3,7 @@
 from .campaign import Job, exhaustive_jobs, random_jobs
 
 LEAST_SCHEDULES = 200_000
-_FIRST_KINDS = 2  # of the first of two faults at one place; `make sim` takes all
+_FIRST_KINDS = 2  # of the first of two faults at one place; `python -m host_tests sim` takes all
 _SEEDS = 3_000
 
 

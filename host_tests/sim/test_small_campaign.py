@@ -1,6 +1,6 @@
 """A few seconds of the default campaign in this process: notices most mistakes at once.
 
-For work on the session and for `make mutants`, which runs it thousands of times.
+For work on the session and for `proof mutants`, which runs it thousands of times.
 Shows the statements that test_campaign.py names, under fewer schedules.
 """
 

@@ -1,4 +1,4 @@
-"""A short soak: `make soak MINUTES=30` is the real one.
+"""A short soak: `python -m host_tests soak --minutes 30` is the real one.
 
 Shows 31-4.1-Q1 and 31-4.1-Q2 on real MicroPython over cut links, pulled plugs and a
 broker that restarts, and that nothing is left on the heap.

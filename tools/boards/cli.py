@@ -77,7 +77,7 @@ def build(board, is_plain):
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
     click.echo(f"{shown(tree)}: {total:,} bytes for {profile.arch}")
     if not is_plain:
-        click.echo(f"{shown(tree.with_name(MAP))}: for make traceback; keep it with a release")
+        click.echo(f"{shown(tree.with_name(MAP))}: for `tools boards traceback`; keep it")
 
 
 @cli.command()
@@ -91,7 +91,8 @@ def build(board, is_plain):
 def deploy(board, port, config, number, no_check, no_start, is_plain):
     """Copy changed files to the board, then let it check itself."""
     from . import deploy as deployment
-    from .config import device_files
+    from .access import doubt
+    from .config import device_files, read_config
     from .remote import Remote
 
     profile = load_profile(board)
@@ -102,6 +103,8 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
         plan = deployment.deploy(port, files, profile, on_file=advance, on_doubt=_warn)
     count = len(plan.changed.keys() & files.keys())
     click.echo(f"{count} of {len(files)} files copied, {len(plan.removed)} removed")
+    if config and (text := doubt(read_config(config, profile), config.parent)):
+        _warn(text)
     for path in plan.foreign:
         click.echo(f"  kept in /backup: your {path}")
     if not no_check:
@@ -271,6 +274,7 @@ _FURTHER = (
     cli_updates.key,
     cli_updates.release,
     cli_updates.rollout,
+    cli_updates.command,
 )
 for command in _FURTHER:
     cli.add_command(command)

@@ -1,4 +1,4 @@
-"""Commands for updates over the air: key, release, rollout."""
+"""What the fleet's key is for: key, release, rollout, and commands to a device."""
 
 import time
 from pathlib import Path
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("path", type=_FILE)
 def key(path):
     """Make a key for a fleet; its text is each device's setting update_key."""
-    from .release import make_key
+    from .fleetkey import make_key
 
     make_key(path)
     click.echo(f"{shown(path)}: keep it private; its text is update_key in each device.toml")
@@ -34,7 +34,8 @@ def key(path):
 def release(board, key, base, number, out, is_plain):
     """Build a signed bundle of what changed, for updates over the air."""
     from .compile import build_tree, tree_files
-    from .release import check_base, make_bundle, manifest_of, read_base, read_key
+    from .fleetkey import read_key
+    from .release import check_base, make_bundle, manifest_of, read_base
 
     profile = load_profile(board)
     number = number or int(time.time())
@@ -58,21 +59,51 @@ def release(board, key, base, number, out, is_plain):
 @click.option(
     "--fleet", cls=options.Needed, type=options.FILE, help="As of provision, or one id a line."
 )
+@_KEY
 @options.prefix
 @click.option("--at-once", default=20, type=_ONE, show_default=True, help="Devices at a time.")
 @click.option(
     "--patience", default=900, type=_ONE, show_default=True, help="Seconds without a word."
 )
-def rollout(broker, bundle, fleet, prefix, at_once, patience):
+def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
     """Bring a bundle to a list of devices over MQTT; exit status 1 if any did not take it."""
     from . import rollout as rolling
-    from .release import read_base
+    from .fleetkey import read_key
+    from .release import check_key, read_base
 
-    data = bundle.read_bytes()
-    read_base(data, shown(bundle))  # every device would take it whole, and then refuse it
+    data, secret = bundle.read_bytes(), read_key(key)
+    # Every device would take it whole, and then refuse it.
+    read_base(data, shown(bundle))
+    check_key(data, shown(bundle), secret)
     devices = rolling.read_fleet(fleet, prefix)
-    rolling.run(broker(), rolling.Rollout(data, devices, at_once, patience), click.echo)
+    rolled = rolling.Rollout(data, devices, secret, at_once, patience)
+    rolling.run(broker(), rolled, click.echo)
     failed = sum(device.state == rolling.FAILED for device in devices)
+    if unproven := sum(device.unproven for device in devices):
+        click.echo(f"{unproven} answers came without a proof by this key, and were ignored")
     click.echo(f"{len(devices) - failed} of {len(devices)} devices run it")
     if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("device")
+@click.argument("words", nargs=-1, required=True)
+@options.broker
+@click.option("--key", type=options.FILE, help="The fleet's key file: sign the command.")
+@options.prefix
+@click.option("--patience", default=30, type=_ONE, show_default=True, help="Seconds to wait.")
+def command(device, words, broker, key, prefix, patience):
+    """Send a command to DEVICE (with a site: SITE/DEVICE), e.g. `interval 60000`.
+
+    Exit status 1 unless it is done.
+    """
+    from .commanding import command as give
+    from .fleetkey import read_key
+
+    secret = read_key(key) if key else None
+    answer = give(broker(), f"{prefix}/{device}", " ".join(words), secret, patience)
+    proven = " with a proof by this key" if key else ""
+    click.echo(f"{device}: {answer or f'no answer{proven} in {patience} s'}")
+    if answer != "done":
         raise click.exceptions.Exit(1)

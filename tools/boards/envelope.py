@@ -24,6 +24,7 @@ _KINDS = {
     21: ("corrupt_pages", 1, "{} corrupt pages"),
     22: ("bad_blocks", 1, "{} bad blocks"),
     23: ("journal_failed", 1, "journal stopped"),
+    24: ("forged_commands", 1, "{} forged commands"),
 }
 _CAUSES = {
     0: "started",

@@ -23,6 +23,7 @@ def shown(path):
 
 
 def write_private(path, data):
-    """Write a file that only its owner may read."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    """Write a file that only its owner may read, whoever might read the one before."""
+    Path(path).unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)

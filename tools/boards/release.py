@@ -3,36 +3,18 @@
 Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its own.
 """
 
+import ast
 import hashlib
-import hmac
-import secrets
+from hmac import compare_digest
 
 from .deploy import DEPLOYED, SETTINGS, list_of, numbered
 from .errors import BoardError
-from .places import shown, write_private
+from .fleetkey import signature
+from .places import FIRMWARE
 
 MAGIC = b"u31b\x01"
 # What gets the old files back must not change over the air.
 KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
-
-
-def make_key(path):
-    """Write a new key, hex, into the file `path`, which must not exist, for its owner only."""
-
-    if path.exists():
-        raise BoardError(f"{shown(path)} is there already; a fleet that has it needs it")
-    write_private(path, f"{secrets.token_hex(32)}\n".encode())
-
-
-def read_key(path):
-    """The bytes of a key file.  BoardError."""
-    try:
-        key = bytes.fromhex(path.read_text().strip())
-    except ValueError:
-        key = b""
-    if not 16 <= len(key) <= 64:
-        raise BoardError(f"{shown(path)}: no key: 32 to 128 hex digits")
-    return key
 
 
 def make_bundle(board, files, key, release, base=None):
@@ -44,6 +26,10 @@ def make_bundle(board, files, key, release, base=None):
     files = numbered(files, release)
     files[DEPLOYED] = list_of(files)
     base = base or {}
+    if taken := [path for path in files if path not in KEPT and _shadows(path)]:
+        raise BoardError(
+            f"{taken[0]}: boot.py would import it in place of MicroPython's: rename it"
+        )
     if kept := [path for path in KEPT if path in base and _hash(files[path]) != base[path]]:
         raise BoardError(f"{', '.join(kept)} changed: only make deploy brings that")
     lines = [f"board {board}", f"release {release}"]
@@ -57,7 +43,24 @@ def make_bundle(board, files, key, release, base=None):
     lines += [f"- 0 {path}" for path in sorted(base.keys() - files.keys())]
     manifest = "\n".join(lines).encode()
     body = MAGIC + len(manifest).to_bytes(4, "big") + manifest + b"".join(bodies)
-    return body + hmac.new(key, body, hashlib.sha256).digest()
+    return body + signature(key, body)
+
+
+def _shadows(path):
+    # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
+    # refuses the same.
+    names = {path.partition(".")[0] for path in KEPT if path != SETTINGS}
+    for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in names
+
+
+def check_key(bundle, where, key):
+    """Is `bundle` signed with `key`?  BoardError."""
+    size = hashlib.sha256().digest_size
+    if not compare_digest(signature(key, bundle[:-size]), bundle[-size:]):
+        raise BoardError(f"{where}: signed with another key than that of KEY=")
 
 
 def read_base(bundle, where):

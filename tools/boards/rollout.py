@@ -2,20 +2,26 @@
 
 `Rollout` does no I/O: messages and the time go in, messages come out.  A device says how
 much it has; what it does not confirm is sent again from there, after resets of its own,
-of the broker or of this program.
+of the broker or of this program.  Who may publish on its topic could say that too: what
+lacks the proof by the fleet's key, over a nonce of this rollout, is counted and no more.
 """
 
 import contextlib
 import csv
 import hashlib
+import secrets
 import time
 from collections import deque
 from dataclasses import dataclass
+from hmac import compare_digest
 
 import paho.mqtt.client as paho
 
+from tools.terminal import printable
+
 from .config import keys
 from .errors import BoardError
+from .fleetkey import ANSWER, proof
 from .places import shown
 
 WINDOW = 4  # chunks on the way
@@ -25,6 +31,8 @@ _WAIT_S = 0.2
 _AGAIN_S = 1  # from one try to connect to the next
 _QUIET_S = 30
 _MOST_REFUSALS = 20
+_NONCE_BYTES = 8
+_MOST_DIGITS = 10
 WAITING, RUNNING, FAILED = "waiting", "running", "failed"
 
 
@@ -41,6 +49,7 @@ class Device:
     is_offered: bool = False
     heard_at: float = 0.0
     asked_at: float = 0.0
+    unproven: int = 0  # answers without proof
 
     @property
     def is_over(self):
@@ -49,14 +58,16 @@ class Device:
 
 
 class Rollout:
-    """`devices` take `bundle`, `at_once` of them at a time.
+    """`devices`, whose fleet has `key`, take `bundle`, `at_once` of them at a time.
 
     A device that says nothing for `patience_s` has failed.  When twenty have refused it or
     gone back, and none runs it, the others are left alone.
     """
 
-    def __init__(self, bundle, devices, at_once=20, patience_s=900.0):
+    def __init__(self, bundle, devices, key, at_once=20, patience_s=900.0):
         self.bundle = bundle
+        self.nonce = secrets.token_bytes(_NONCE_BYTES)
+        self._key = key
         self.id = hashlib.sha256(bundle).digest()[:8]
         self.devices = {device.root: device for device in devices}
         self._waiting = deque(devices)
@@ -94,11 +105,17 @@ class Rollout:
             self._active.append(device)
         for device in self._active:
             if now - device.heard_at >= self._patience_s:
-                device.state, device.why = FAILED, f"no word for {self._patience_s:.0f} s"
+                device.state, device.why = FAILED, self._silence_of(device)
             elif now - device.asked_at >= _pause_s(device):
                 device.asked_at, device.is_offered = now, True
                 size = len(self.bundle).to_bytes(4, "big")
-                yield f"{device.root}/update", b"O" + self.id + size
+                yield f"{device.root}/update", b"O" + self.id + size + self.nonce
+
+    def _silence_of(self, device):
+        text = f"no word for {self._patience_s:.0f} s"
+        if not device.unproven:
+            return text
+        return f"{text} with a proof by this key, {device.unproven} without"
 
     def _is_bad(self):
         runs = any(device.state == RUNNING for device in self.devices.values())
@@ -112,8 +129,13 @@ class Rollout:
     def hear(self, topic, payload, now):
         """A device said something -> what is to be published, as work() has it."""
         device = self.devices.get(topic.removesuffix("/update/answer"))
-        name, _, text = payload.decode(errors="replace").partition(" ")
+        said, _, shown_proof = payload.rpartition(b" ")
+        name, _, text = said.decode(errors="replace").partition(" ")
         if device is None or name != self.id.hex() or device.state == RUNNING:
+            return []
+        nonce = self.nonce.hex().encode()
+        if not compare_digest(proof(self._key, ANSWER, nonce, topic.encode(), said), shown_proof):
+            device.unproven += 1
             return []
         if text == "running":
             device.state, device.why = RUNNING, ""
@@ -156,7 +178,8 @@ def _pause_s(device):
 
 def _numbers(text):
     have, _, most = text.partition(" of ")
-    return (int(have), int(most)) if have.isdecimal() and most.isdecimal() else (0, 0)
+    is_good = all(one.isdecimal() and len(one) < _MOST_DIGITS for one in (have, most))
+    return (int(have), int(most)) if is_good else (0, 0)
 
 
 def read_fleet(path, prefix):
@@ -281,4 +304,4 @@ class _Carrier:
 
     def _tell(self, line):
         self._told_s = self._clock.monotonic()
-        self._on_line(line)
+        self._on_line(printable(line))

@@ -11,8 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 import paho.mqtt.client as paho
 
+from tools.terminal import printable
+
 from .envelope import read_envelope
 from .errors import BoardError
+from .fleetkey import PROOF_LENGTH
 
 _SERVER = re.compile(r"(\[.*\]|[^:\[\]]+)(?::([0-9]+))?")
 _KEEPALIVE_S = 30
@@ -22,6 +25,7 @@ _LONGEST_PAUSE_S = 10  # from one try to connect again to the next
 _UPDATE = "update/answer"
 _WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: ", _UPDATE: "update: "}
 _CHUNK = " have "  # of each chunk, for the rollout alone
+_PROOF = re.compile(rf" [0-9a-f]{{{PROOF_LENGTH}}}$")
 
 
 def line_of(topic, payload, arrived, as_json=False):
@@ -34,15 +38,17 @@ def line_of(topic, payload, arrived, as_json=False):
         return None
     envelope = read_envelope(payload)
     if envelope:
-        return _json(topic, envelope) if as_json else _printable(_reading(envelope, arrived))
+        return _json(topic, envelope) if as_json else printable(_reading(envelope, arrived))
     text = payload.decode(errors="replace")
     if kind not in _WORDS or kind == _UPDATE and _CHUNK in text:
         return None
+    if kind in (_UPDATE, "answer"):
+        text = _PROOF.sub("", text)  # for who asked
     if as_json:
         word = kind.partition("/")[0]
         about = {"topic": topic, "device": device, word: text, "arrived": arrived.isoformat()}
-        return json.dumps(about, ensure_ascii=False)
-    return _printable(f"{_clock(arrived)} {device} {_WORDS[kind]}{text or 'none'}")
+        return json.dumps(about)
+    return printable(f"{_clock(arrived)} {device} {_WORDS[kind]}{text or 'none'}")
 
 
 def _device_and_kind(topic):
@@ -51,11 +57,6 @@ def _device_and_kind(topic):
     if before[-1] and (device == "reading" or f"{device}/{kind}" == _UPDATE):
         return before[-1], f"{device}/{kind}"
     return device or None, kind
-
-
-def _printable(text):
-    # A device says what it likes; on a terminal that may be more than a line of text.
-    return "".join(one if one.isprintable() else "\ufffd" for one in text)
 
 
 def _reading(envelope, arrived):
@@ -87,15 +88,24 @@ def _json(topic, envelope):
         "firmware": envelope.firmware,
         "values": envelope.named_values(),
     }
-    return json.dumps(about, ensure_ascii=False)
+    return json.dumps(about)
 
 
-def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None):
+def connect(
+    server,
+    user=None,
+    password=None,
+    ca=None,
+    cert=None,
+    key=None,
+    cleared=None,
+    protocol=paho.MQTTv311,
+):
     """A paho client that is connected to `server` (HOST, HOST:PORT or [IPv6]:PORT), with TLS if
     `ca` is named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained
     message the broker forgets when the connection is lost.  BoardError."""
     host, port = _host_and_port(server)
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=protocol)
     client.reconnect_delay_set(max_delay=_LONGEST_PAUSE_S)
     if user:
         client.username_pw_set(user, password)

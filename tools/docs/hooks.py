@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, path in _SCRIPTS.items():
         script = path.read_text(encoding="utf-8") if path.exists() else _MISSING % name
         files.append(File.generated(config, name, content=script))
+    if (ROOT / "host_tests").exists():  # a checkout, and no installed package
+        subprocess.run([sys.executable, "-m", "host_tests", "conformance"], cwd=ROOT, check=True)
+        content = (ROOT / "build" / "conformance.md").read_text(encoding="utf-8")
+        files.append(File.generated(config, "reasons/conformance.md", content=content))
     for name in _modules_without_page(files):
         content = f"# {name}\n\n::: umqtt31.{name}\n    options:\n      show_root_heading: false\n"
         files.append(File.generated(config, f"reference/{name}.md", content=content))

@@ -1,4 +1,4 @@
-"""`python3 -m tools.setup [JOB]`: all steps, with the Python that the person has."""
+"""`python3 -m tools.setup [LAYER]`: all steps, with the Python that the person has."""
 
 import sys
 

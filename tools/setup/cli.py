@@ -16,18 +16,19 @@ def cli() -> None:
     pass
 
 
-@cli.command("all")
-def install_all() -> None:
-    """Install everything that is missing."""
+@cli.command("layer")
+@click.argument("layer", type=click.Choice(list(steps.LAYERS)), default="all")
+def install_layer(layer: str) -> None:
+    """Install what a layer lacks: client, boards, demo, fleet, docs or all."""
     try:
-        steps.run_all()
+        steps.run_all(layer)
     except steps.SetupError as error:
         raise click.ClickException(str(error)) from error
 
 
 @cli.command()
 def brokers() -> None:
-    """Unpack the brokers that only `make test-brokers` needs: RabbitMQ 3 and 4, ejabberd."""
+    """Unpack the brokers that only tests marked "broker" need: RabbitMQ 3 and 4, ejabberd."""
     try:
         steps.run_brokers()
     except steps.SetupError as error:

@@ -1,8 +1,8 @@
-"""Fetches MicroPython: on Debian two versions, each with 64 and with 32 bits.
+"""Further versions of MicroPython for tests: on Debian two, each with 64 and with 32 bits.
 
-Debian 12 has no package of it, so the packages of newer suites are unpacked and
-started through the C library that comes with them.  Elsewhere the system's own
-package has to serve.  `.tools/bin/micropython-<version>-<bits>` are for people.
+The desk, the demo and most tests use the one from PyPI.  For 32-bit heap figures and the oldest
+supported version packages of newer suites are unpacked, and started through the C library that
+comes with them.  `.tools/bin/micropython-<version>-<bits>` are for people.
 """
 
 import json
@@ -15,7 +15,6 @@ from tools.project import ROOT
 
 from . import debian
 from .errors import SetupError
-from .system import Need, install_missing
 
 # Debian 13 has the oldest version that is supported; sid has the newest packaged one.
 _SUITES = ("trixie", "sid")
@@ -39,10 +38,6 @@ root=$(dirname "$(readlink -f "$0")")/../micropython/{name}
 exec "$root/{loader}" --library-path "$root/{libraries}" "$root/{program}" "$@"
 """
 
-_PACKAGED = Need(
-    "MicroPython 1.25+", lambda: bool(micropython.interpreters()), "micropython", "micropython"
-)
-
 
 def install() -> bool:
     """Fetch what is missing; returns whether there was anything to do.  Raises SetupError.
@@ -53,7 +48,7 @@ def install() -> bool:
     uri = debian.mirror() if lacking else None
     did = uri is not None and _fetch(uri, lacking)
     micropython.interpreters.cache_clear()
-    return install_missing((_PACKAGED,)) or did
+    return did
 
 
 def missing() -> list[tuple[str, str]]:

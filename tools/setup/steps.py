@@ -1,6 +1,6 @@
 """The steps of set-up in their order; a step that has nothing to do says nothing.
 
-A job names what somebody wants to do, and set-up is as large as the job.  Two set-ups
+A layer names what somebody wants to do, and set-up is as large as that.  Two set-ups
 at the same time would spoil each other's downloads, so the second one waits for the
 first.
 """
@@ -12,29 +12,32 @@ from typing import IO
 
 from tools.project import ROOT
 
-from . import classes, environment, erlang, interpreters, nodejs, source, system
+from . import environment, interpreters, nodejs, programs, source, system
 from .errors import SetupError
 
-__all__ = ["JOBS", "SetupError", "run_all", "run_brokers"]
+__all__ = ["LAYERS", "SetupError", "run_all", "run_brokers"]
 
 _LOCK = ROOT / ".tools" / "setup.lock"
 
-# {job: groups of pyproject.toml}; "all" has them all, and what else tests need.
-JOBS: dict[str, tuple[str, ...]] = {
+# {layer: groups of pyproject.toml}; "all" has them all, and what else tests need.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "client": ("tools", "client"),
     "boards": ("tools", "boards"),
+    "demo": ("tools", "client", "boards"),
     "fleet": ("tools", "fleet"),
+    "docs": ("tools", "docs"),
     "all": (),
 }
 
 
-def run_all(job: str = "all") -> None:
-    """All steps of `job`.  Raises SetupError."""
-    _run(_steps(job))
+def run_all(layer: str = "all") -> None:
+    """All steps of `layer`.  Raises SetupError."""
+    _run(_steps(layer))
 
 
 def run_brokers() -> None:
     """The step that only the broker tests in full length need.  Raises SetupError."""
-    _run((erlang.install,))
+    _run((programs.install_others,))
 
 
 def _run(steps: Iterable[Callable[[], bool]]) -> None:
@@ -50,16 +53,17 @@ def _run(steps: Iterable[Callable[[], bool]]) -> None:
         print(f"setup: ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _steps(job: str) -> Iterator[Callable[[], bool]]:
-    if job not in JOBS:
-        raise SetupError(f"no job {job!r}; there are {', '.join(JOBS)}")
-    yield lambda: system.install_missing(system.needs_of(job))
-    yield lambda: environment.install(JOBS[job])
-    if job in ("fleet", "all"):
-        yield classes.install
-    if job == "all":
-        yield from (environment.install_stubs, interpreters.install)
-        yield from (source.install, nodejs.install)
+def _steps(layer: str) -> Iterator[Callable[[], bool]]:
+    if layer not in LAYERS:
+        raise SetupError(f"no layer {layer!r}; there are {', '.join(LAYERS)}")
+    yield lambda: system.install_missing(system.needs_of(layer))
+    yield lambda: environment.install(LAYERS[layer])
+    if layer in ("demo", "all"):
+        yield programs.install_mosquitto
+    if layer in ("docs", "all"):
+        yield nodejs.install
+    if layer == "all":
+        yield from (environment.install_stubs, interpreters.install, source.install)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""Programs of the operating system: brokers, tshark, Java, and Python's venv.
+"""Programs of the operating system: tshark, Java, Chromium, and Python's venv.
 
 Debian and its relatives get them through apt-get (as root or with sudo), macOS
-through brew; elsewhere one line says what to install.  Debian's own mosquitto
-service is neither started nor left enabled: demo and tests start brokers of their own.
+through brew; elsewhere one line says what to install.  None of them starts a service;
+brokers are unpacked by `programs`.
 """
 
 import importlib.util
@@ -14,55 +14,22 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tools.project import ROOT
+
 from .errors import SetupError
+
+BIN = ROOT / ".tools" / "bin"
 
 # Debian installs brokers where an ordinary user's PATH does not look.
 SEARCH_PATH = os.pathsep.join(
-    [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"]
+    [os.environ.get("PATH", ""), str(BIN), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"]
 )
 JAVA_MAJOR = 17
 
-# Packages may start their service as soon as they are installed; policy-rc.d is
-# Debian's way to say no.  An existing one is the administrator's, and stays, unless a
-# killed set-up left it.  They also enable it for the next start of the machine: what came
-# anew is disabled again.  A unit's links are all that enables it; Debian's helper for them
-# refuses whoever is not dpkg.  Both is tidied up after Ctrl-C, too, where sh by itself
-# would not run its EXIT trap.  A machine that was just installed is busy with updates of its
-# own: for ten minutes their locks are waited for, those of the lists here, as apt does not.
+# A machine that was just installed is busy with updates of its own: for ten minutes their locks
+# are waited for, those of the lists here, as apt does not.
 _APT = """
-set -e
 export DEBIAN_FRONTEND=noninteractive
-policy=/usr/sbin/policy-rc.d
-mark='# umqtt31: no service starts while its package is installed'
-enabled() {
-    cd "${ETC:-/etc}"
-    find systemd/system -path '*.wants/*.service' 2>/dev/null | sed 's|.*/||'
-    find rc2.d -name 'S??*' 2>/dev/null | sed 's|.*/S..||'
-}
-is_ours() { [ ! -e $policy ] || grep -qxF "$mark" $policy; }
-tidy() {
-    if is_ours; then rm -f $policy; fi
-    for name in $(enabled | sort -u); do
-        case "
-$before
-" in
-        *"
-$name
-"*) continue ;;
-        esac
-        case $name in
-        *.service) find "${ETC:-/etc}/systemd/system" -path "*.wants/$name" -delete ;;
-        *) update-rc.d "$name" disable >/dev/null ;;
-        esac
-    done
-}
-before=$(enabled | sort -u)
-trap tidy EXIT
-trap 'exit 130' HUP INT TERM
-if is_ours; then
-    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >$policy
-    chmod 755 $policy
-fi
 n=0
 until said=$(LC_ALL=C apt-get -q update 2>&1); do
     case $said in
@@ -77,7 +44,7 @@ until said=$(LC_ALL=C apt-get -q update 2>&1); do
     n=$((n + 1))
     sleep 5
 done
-apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
+exec apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 """
 
 
@@ -90,7 +57,7 @@ class Need:
     debian: str
     brew: str
     without: str = ""  # what does not work without it; empty: set-up cannot go on
-    jobs: tuple[str, ...] = ("all",)  # of steps.JOBS, which need it
+    layers: tuple[str, ...] = ("all",)  # of steps.LAYERS, which need it
 
 
 def find(program: str) -> str | None:
@@ -122,25 +89,37 @@ def _has(program: str) -> Callable[[], bool]:
     return lambda: find(program) is not None
 
 
+_VENV_LAYERS = ("client", "boards", "demo", "fleet", "docs", "all")
+MOSQUITTO = Need(
+    "mosquitto",
+    lambda: all(map(find, ("mosquitto", "mosquitto_sub"))),
+    "mosquitto mosquitto-clients",
+    "mosquitto",
+)
 NEEDS = (
     Need(
         "Python's venv",
         _has_venv,
         f"python3.{sys.version_info[1]}-venv",
         "python",
-        jobs=("boards", "fleet", "all"),
+        layers=_VENV_LAYERS,
     ),  # fmt: skip
-    Need("mosquitto", _has("mosquitto"), "mosquitto", "mosquitto"),
-    Need("mosquitto_sub", _has("mosquitto_sub"), "mosquitto-clients", "mosquitto"),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
-    Need("npm", _has("npm"), "npm", "node", without="tests against the broker aedes, pictures"),
+    Need(
+        "npm",
+        _has("npm"),
+        "npm",
+        "node",
+        without="tests against the broker aedes, pictures of the site",
+        layers=("docs", "all"),
+    ),
     Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
     Need(
         "Chromium",
         lambda: any(_has(name)() for name in ("chromium", "chromium-browser", "google-chrome")),
         "chromium",
         "chromium",
-        without="the test that looks at the fleet report",
+        without="the tests that look at pages",
     ),
     Need(
         f"Java {JAVA_MAJOR}+",
@@ -148,14 +127,14 @@ NEEDS = (
         "default-jre-headless",
         "openjdk",
         without="the fleet pipeline",
-        jobs=("fleet", "all"),
+        layers=("fleet", "all"),
     ),
 )
 
 
-def needs_of(job: str) -> tuple[Need, ...]:
-    """What of `NEEDS` the job needs."""
-    return tuple(need for need in NEEDS if job in need.jobs)
+def needs_of(layer: str) -> tuple[Need, ...]:
+    """What of `NEEDS` the layer needs."""
+    return tuple(need for need in NEEDS if layer in need.layers)
 
 
 def install_missing(needs: tuple[Need, ...] = NEEDS) -> bool:
@@ -185,7 +164,8 @@ def _install_or_warn(need: Need) -> bool:
 
 def _install(needs: list[Need]) -> None:
     print(f"setup: installing {_titles(needs)}", flush=True)
-    if shutil.which("apt-get"):
+    is_broker = MOSQUITTO in needs
+    if shutil.which("apt-get") and not is_broker:
         packages = [need.debian for need in needs]
         command = [*_as_root(packages), "sh", "-c", _APT, "sh", *packages]
         by_hand = " as root: apt-get install " + " ".join(packages)
@@ -195,17 +175,8 @@ def _install(needs: list[Need]) -> None:
         by_hand = ": brew install " + " ".join(packages)
     else:
         raise SetupError(f"please install {_titles(needs)}, then run `make setup` again")
-    if _run(command):
+    if subprocess.call(command):
         raise SetupError(f"could not install {_titles(needs)}; try yourself{by_hand}")
-
-
-def _run(command: list[str]) -> int:
-    process = subprocess.Popen(command)
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # it tidies up, for which subprocess.run would leave it a quarter second
-        raise
 
 
 def _as_root(packages: list[str]) -> list[str]:
