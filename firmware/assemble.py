@@ -117,19 +117,9 @@ def _network(config, board):
         from ethernet import Ethernet
 
         return Ethernet(board.ethernet())
-    import network
+    from wifi import WiFi
 
-    from wifi import WiFi, reasons
-
-    wlan = network.WLAN(network.STA_IF)
-    return WiFi(
-        wlan,
-        config["wifi_ssid"],
-        config["wifi_password"],
-        time,
-        reasons(network),
-        getattr(wlan, "PM_" + config["power_save"].upper(), None),
-    )
+    return WiFi(config["wifi_ssid"], config["wifi_password"], config["power_save"])
 
 
 def _ntp(config, board, network):

@@ -53,7 +53,8 @@ def turn(clock):
     """Let the client's modules look at this clock."""
     for name in _TIMES:
         for module in modules_with(name):
-            setattr(module, name, getattr(clock, name))
+            if name != "sleep_ms" or module.__name__ != "umqtt31.aio":  # asyncio's own
+                setattr(module, name, getattr(clock, name))
     for module in modules_with("time"):
         module.time = clock
 

@@ -2,7 +2,8 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import connack, connect, puback, publish
+from host_tests.client.wire import connack, connect, puback, publish, pubrec
+from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, TIMEOUT, MQTTClient
 
@@ -164,9 +165,8 @@ def test_b2c_what_comes_with_connack_makes_poll_due():
 
     B: CONNACK 0, PUBLISH a, PUBLISH b and the start of another
     """
-    packets = publish(b"t", b"a") + publish(b"t", b"b")
-    for size in (0, 256):
-        size = size or len(Dialogue(is_connected=False).connect_packet(True)) + 3
+    packets = publish(b"t", b"a" * 20) + publish(b"t", b"b" * 20)
+    for size in (40, 256):
         d = Dialogue(is_connected=False, buffer_size=size, keepalive=0)
         d.stream = ScriptedStream()
         d.stream.answer(d.connect_packet(True), connack() + packets + packets[:3])
@@ -241,3 +241,52 @@ def test_connect_with_what_is_no_stream_changes_nothing():
         assert not dropped and d.client.is_connected
         d.b2c(puback(packet_id))
         assert d.client.inflight == 0
+
+
+def test_b2c_clean_connect_without_connack_ends_the_session_all_the_same():
+    """MQTT-4.3.3-12, 31-3.1-CLEAN: when CONNECT leaves, in the journal, too; it may have arrived.
+
+    B: PUBLISH 5; C: PUBREC 5; C: CONNECT clean; lost, or the power goes; C: CONNECT
+    B: PUBLISH 5, another one
+    """
+    for is_reset in (False, True):
+        store = KeepingStore()
+        d = Dialogue(store=store)
+        d.publish(b"out", 2)
+        d.b2c(pubrec(1), publish(b"t", b"old", 2, 5))
+        d.lose()
+        stream = ScriptedStream()
+        stream.feed(None, OSError(104))
+        assert code_of(d.client.connect, True, stream) == NETWORK
+        assert stream.take() == d.connect_packet(True)
+        if is_reset:
+            d = Dialogue(store=store, is_connected=False)
+        else:
+            d.take_messages()
+        d.connect(False, False)
+        d.b2c(publish(b"t", b"new", 2, 5))
+        d.c2b(pubrec(5))
+        assert [message[1] for message in d.messages] == [b"new"]
+
+
+def test_c2b_clean_reconnect_without_connack_publishes_as_new():
+    """31-3.1-CLEAN, 31-4.1-Q2: PUBREC of the old session says nothing to the new one.
+
+    C: PUBLISH 1; B: PUBREC 1; C: PUBREL 1; C: CONNECT clean; lost, or the power goes; C: CONNECT
+    C: PUBLISH 1
+    """
+    for is_reset in (False, True):
+        store = KeepingStore()
+        d = Dialogue(clean=True, store=store)
+        d.publish(b"out", 2)
+        d.b2c(pubrec(1))
+        d.lose()
+        stream = d.next_stream = ScriptedStream()
+        stream.feed(None, None, OSError(104))
+        while not stream.is_closed:
+            assert d.client.reconnect(1000) is False
+        assert stream.take() == d.connect_packet(True)
+        if is_reset:
+            d = Dialogue(store=store, is_connected=False)
+        d.connect(False, False)
+        d.c2b(publish(b"t", b"out", 2, 1))
