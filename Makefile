@@ -9,7 +9,8 @@ TOOLS := $(RUN) -m tools
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 LAYER ?= all
-CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_on_micropython.py \
+CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_scripts.py \
+	host_tests/client/test_on_micropython.py \
 	host_tests/client/test_locked.py host_tests/client/test_session.py
 BOARD_TESTS := host_tests/boards host_tests/firmware host_tests/virtual host_tests/journal
 

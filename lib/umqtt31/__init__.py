@@ -693,6 +693,7 @@ class MQTTClient:
         if request[0][0] == _SUBSCRIBE:
             pairs += request[3]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+            self._is_told = False  # until the broker answers
         self._filters = pairs
         _begin_request(self, request)
 
