@@ -289,7 +289,7 @@ def test_traceback_of_a_board_leads_to_the_library(built, tmp_path):
 
 
 def test_page_shows_what_the_command_makes_of_a_traceback(tmp_path):
-    page = (ROOT / "docs/guides/tracebacks.md").read_text()
+    page = (ROOT / "docs/guides/packages.md").read_text()
     before, after = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     (tmp_path / "trace.txt").write_text(before)
     shown = CliRunner().invoke(cli, ["traceback", "--text", str(tmp_path / "trace.txt")]).output
