@@ -1,4 +1,4 @@
-"""The program of docs/guides/fleet-kafka.md, against librdkafka's cluster in miniature."""
+"""The program of docs/guides/fleet-cluster.md, against librdkafka's cluster in miniature."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ class _Program:
     """The page's program in a process of its own."""
 
     def __init__(self, folder, address, group):
-        (code,) = [one for one in blocks.of_kind("python") if one.page.endswith("fleet-kafka.md")]
+        (code,) = [one for one in blocks.of_kind("python") if one.page.endswith("fleet-cluster.md")]
         text = code.text
         for old, new in (
             ("kafka.local:9092", address),
