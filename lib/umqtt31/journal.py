@@ -546,10 +546,12 @@ class Journal:
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
         ):
+            if self._newest == self._good:
+                raise MQTTError(_JOURNAL, "journal has no spare block left")
             # Those that failed are tried again, the oldest of them first.
             self._newest = self._ready = self._good
             self._at = self._cells
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
+            return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
