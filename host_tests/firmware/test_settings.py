@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from assemble import make_client
 from node import topic_root
 from reading import Reading
 from schedule import LONGEST_MS, SHORTEST_MS
 from settings import KEYS, SettingsError, allowed, complete, load, problems
-from umqtt31 import MQTTClient
 
 GOOD = {"client_id": "node-7", "server": "broker.example"}
 
@@ -121,7 +121,7 @@ def test_smallest_buffer_that_is_allowed_takes_the_largest_reading(level):
     reading = Reading("node-7", 0x0100, 1)
     while reading.add(128, 0):
         pass
-    client = MQTTClient("node-7", "b", level=level, buffer_size=config["buffer_size"])
+    client = make_client(config, None)
     assert client.publish(topic_root(config) + b"/reading/7", reading.number(7, 1, 1), qos=1)
 
 

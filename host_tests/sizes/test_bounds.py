@@ -31,6 +31,7 @@ BYTES = {
     "sslparams": 660,
     "tls": 440,
     "v5": 7_100,
+    "wifi": 1_200,
 }
 BUILT_BYTES = {"__init__": 15_900}
 # On a 32-bit port, after `import umqtt31`.

@@ -171,8 +171,8 @@ class MQTTClient:
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
             ("queue_bytes", queue_bytes, 0, 1 << 18),
-            ("max_inflight", max_inflight, 1, 32767),
-            ("max_mqueue_len", max_mqueue_len, 0, 32767),
+            ("max_inflight", max_inflight, 1, 16383),
+            ("max_mqueue_len", max_mqueue_len, 0, 16383),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
             ("await_rel_timeout", await_rel_timeout, 1, 86400),
             ("retry_interval", retry_interval, 0, 3600),
@@ -306,6 +306,13 @@ class MQTTClient:
             _tell(self)
         raise MQTTError(code)
 
+    def _error_of(self, cause):
+        # -> the MQTTError for a code, or for what the stream raised.
+        place = self._address, self.level, self._is_present is None
+        if isinstance(cause, int):
+            return MQTTError(cause, None, place if place[2] else None)
+        return MQTTError(_NETWORK, cause, place)
+
     # --- messages in ------------------------------------------------------------------------
 
     def poll(self, timeout_ms=0):
@@ -426,10 +433,10 @@ class MQTTClient:
         while not self.is_connected:
             pause_ms = 1
             try:
+                self._rest()
                 if self._stream:
                     _advance(self)
                 else:
-                    self._rest()
                     now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
@@ -686,6 +693,7 @@ class MQTTClient:
         if request[0][0] == _SUBSCRIBE:
             pairs += request[3]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+            self._is_told = False  # until the broker answers
         self._filters = pairs
         _begin_request(self, request)
 
@@ -754,7 +762,7 @@ def _accept(client, topic, msg, retain, qos):
     at = client._tail
     after = at + size + _ENTRY
     if after + client.buffer_size > client._limit:  # as pack_into() fills
-        at = -1 if client._behind and qos else _place(client, size + _ENTRY)
+        at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
                 return -_FULL
@@ -893,7 +901,6 @@ def _next_entry(client):
         if ring[at]:
             return at
         client._next = client._tail
-        client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return -1
 
 
@@ -905,6 +912,8 @@ def _bring(client):
         client._behind -= 1
         if client._old:
             client._old -= 1
+        if not client._ring[at]:
+            client.give_up(at, _JOURNAL)  # it is no longer what was put there
     return at
 
 
@@ -1152,15 +1161,7 @@ def _fail(client, code):
 
 def _tell(client):
     # Raise what closed the connection.
-    raise _error_of(client, client._error or _CLOSED)
-
-
-def _error_of(client, cause):
-    # -> the MQTTError for a code, or for what the stream raised.
-    place = client._address, client.level, client._is_present is None
-    if isinstance(cause, int):
-        return MQTTError(cause, None, place if place[2] else None)
-    return MQTTError(_NETWORK, cause, place)
+    raise client._error_of(client._error or _CLOSED)
 
 
 def _close(client):
@@ -1573,7 +1574,7 @@ def _begin(client, clean, packet, stream):
     except _STREAM_ERRORS as error:
         if isinstance(error, MQTTError):
             raise
-        raise _error_of(client, error)
+        raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
     client._is_renewed = not clean
@@ -1852,6 +1853,16 @@ class Message:
 #       QoS 0 that cannot go out now was encoded at `at`, the tail: it may stay there.
 #   _may_go(at) -> is the entry, whose turn it is, to go out?  If not, it stays the next.
 #   _commit(): the store's commit(), or its sync().
+#
+# v5: it has methods of the names _handle(), _make_connect(), _make_request() and _all_filters(),
+# a Message of its own, whose `qos` is 0 once a handler refused it, _may_go, and:
+#
+#   _levels: begin of CONNECT, longest client id and retry_interval, by level.
+#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; write them to
+#       `n` of the entry at `at`, or raise an MQTTError.
+#   _connect_section, _will_section, _request_section: properties behind their length.
+#   _goodbye: DISCONNECT.  _farewell(code): an error is about to close the connection.
+#   _most_options: largest options of a filter.
 #
 # Those two are attributes, not methods: to look whether a method is there makes an object of it.
 #

@@ -221,7 +221,7 @@ def test_message_that_cannot_be_read_when_its_turn_comes_then_goes_out_when_it_c
 def test_max_age_when_flash_fails_then_each_message_given_up_is_told():
     flash = FailingFlash(40)
     d = Dialogue(
-        overflow="refuse", store=flash.journal(), max_inflight=1, max_mqueue_len=120, keepalive=0
+        is_queueing=True, store=flash.journal(), max_inflight=1, max_mqueue_len=120, keepalive=0
     )
     d.publish(b"in flight")
     ids = [d.publish(b"%d" % k, max_age=10) for k in range(100)]
@@ -362,7 +362,7 @@ def test_connect_when_flash_fails_at_connack_then_is_closed():
 def fill(flash, **options):
     """-> a client whose journal is full before its queue, and how many it took."""
     options = dict(max_mqueue_len=200, max_inflight=1, buffer_size=256, **options)
-    d = Dialogue(is_connected=False, store=flash.journal(), **options)
+    d = Dialogue(is_queueing=True, is_connected=False, store=flash.journal(), **options)
     told = d.watch_drops()
     count = 0
     while not told:

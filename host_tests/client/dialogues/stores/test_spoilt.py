@@ -15,7 +15,7 @@ def spoil(flash, payload):
 
 def dialogue(flash, **options):
     """-> a client that is offline, and what it is told of dropped messages."""
-    d = Dialogue(is_connected=False, store=flash.journal(), **options)
+    d = Dialogue(is_queueing=True, is_connected=False, store=flash.journal(), **options)
     told = d.watch_drops()
     return d, told
 
