@@ -311,6 +311,8 @@ class MQTTClient:
         place = self._address, self.level, self._is_present is None
         if isinstance(cause, int):
             return MQTTError(cause, None, place if place[2] else None)
+        if isinstance(cause, MQTTError):
+            return cause
         return MQTTError(_NETWORK, cause, place)
 
     # --- messages in ------------------------------------------------------------------------
@@ -505,6 +507,8 @@ class MQTTClient:
             self._next = _after(self, at)
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
+        if self._store:
+            self._store.sync()  # what was told
 
     def give_up(self, at, reason, is_waiting=False):
         """The entry at `at` is given up, the next that is to go out or one that waits: count and
@@ -793,7 +797,11 @@ def _accept(client, topic, msg, retain, qos):
     try:
         return _send(client, at, after, packet_id)
     except BaseException as error:
-        _lose(client, error)
+        if packet_id and isinstance(error, MQTTError):
+            _close(client)  # the store's: this message is accepted, so poll() tells it
+            client._error = error
+        else:
+            _lose(client, error)
         return packet_id or -_NETWORK
 
 
@@ -1579,7 +1587,10 @@ def _begin(client, clean, packet, stream):
     client._first = packet
     client._is_renewed = not clean
     if clean and client._store:
-        client._store.renew(True)  # before CONNECT leaves
+        try:
+            client._store.renew(True)  # before CONNECT leaves
+        except MQTTError as error:
+            _lose(client, error)
     client._rx_at = client._tx_at = ticks_ms()
 
 

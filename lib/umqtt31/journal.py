@@ -489,7 +489,12 @@ class Journal:
             before = self._title_cells
             self._entitle(page - before // page_cells)
         elif before:
-            self._load(block, at - before, self._before[before])
+            try:
+                self._load(block, at - before, self._before[before])
+            except MQTTError:  # of the page that it would share
+                self._at = at - before + page_cells
+                self._give_up_page()
+                return False
         size = cells * self._cell
         pages = (before + cells + page_cells - 1) // page_cells
         k = self._fill
