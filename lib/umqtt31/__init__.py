@@ -1674,8 +1674,8 @@ def as_text(name, value):
     try:
         value = bytes(as_bytes(name, value))
         for char in _str(value, "utf-8"):
-            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates and C0 80 are UTF-8.
-            if char == "\0" or "\ud7ff" < char < "\ue000":
+            # 311-1.5.3-1, 311-1.5.3-2: MicroPython takes surrogates and, for 0, C0 80.
+            if not ord(char) or "\ud7ff" < char < "\ue000":
                 break
         else:
             return value
