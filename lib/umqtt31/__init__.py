@@ -170,8 +170,8 @@ class MQTTClient:
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
             ("queue_bytes", queue_bytes, 0, 1 << 18),
-            ("max_inflight", max_inflight, 1, 32767),
-            ("max_mqueue_len", max_mqueue_len, 0, 32767),
+            ("max_inflight", max_inflight, 1, 16383),
+            ("max_mqueue_len", max_mqueue_len, 0, 16383),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
             ("await_rel_timeout", await_rel_timeout, 1, 86400),
             ("retry_interval", retry_interval, 0, 3600),
@@ -310,6 +310,8 @@ class MQTTClient:
         place = self._address, self.level, self._is_present is None
         if isinstance(cause, int):
             return MQTTError(cause, None, place if place[2] else None)
+        if isinstance(cause, MQTTError):
+            return cause
         return MQTTError(_NETWORK, cause, place)
 
     # --- messages in ------------------------------------------------------------------------
@@ -503,6 +505,8 @@ class MQTTClient:
             self._next = _after(self, at)
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
+        if self._store:
+            self._store.sync()  # what was told
 
     def give_up(self, at, reason, is_waiting=False):
         """The entry at `at` is given up, the next that is to go out or one that waits: count and
@@ -691,6 +695,7 @@ class MQTTClient:
         if request[0][0] == _SUBSCRIBE:
             pairs += request[3]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+            self._is_told = False  # until the broker answers
         self._filters = pairs
         _begin_request(self, request)
 
@@ -793,7 +798,11 @@ def _accept(client, topic, msg, flags):
     try:
         return _send(client, at + _ENTRY, size, packet_id)
     except BaseException as error:
-        _lose(client, error)
+        if packet_id and isinstance(error, MQTTError):
+            _close(client)  # the store's: this message is accepted, so poll() tells it
+            client._error = error
+        else:
+            _lose(client, error)
         return packet_id or -_NETWORK
 
 
@@ -1583,7 +1592,10 @@ def _begin(client, clean, packet, stream):
     client._first = packet
     client._is_renewed = not clean
     if clean and client._store:
-        client._store.renew(True)  # before CONNECT leaves
+        try:
+            client._store.renew(True)  # before CONNECT leaves
+        except MQTTError as error:
+            _lose(client, error)
     client._rx_at = client._tx_at = ticks_ms()
 
 
@@ -1678,8 +1690,8 @@ def as_text(name, value):
     try:
         value = bytes(as_bytes(name, value))
         for char in str(value, "utf-8"):
-            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates and C0 80 are UTF-8.
-            if char == "\0" or "\ud7ff" < char < "\ue000":
+            # 311-1.5.3-1, 311-1.5.3-2: MicroPython takes surrogates and, for 0, C0 80.
+            if not ord(char) or "\ud7ff" < char < "\ue000":
                 break
         else:
             return value

@@ -148,7 +148,7 @@ class Journal:
         cost = self._count(_HEAD + n + _CRC)
         if self._used + cost > self._capacity():
             if cost > self._capacity():  # nothing that is given up would help
-                if not self._used:
+                if self._used < self._room:
                     for k in range(self._blocks):
                         self._bad[k] = 0  # they are tried again: it may have passed
                 raise MQTTError(_JOURNAL, "journal has too few good blocks left")
@@ -179,14 +179,15 @@ class Journal:
         self._end = number + 1
         self._used += cost
         self._last_id = ring[at + 3] << 8 | ring[at + 4]
+        if self._fill == self._first:
+            self._base = self._end
         if is_online:
             self._sent = self._end
             self._is_new = False
         if not is_behind:
             self._add(number, ring[at], cost)
             self._take(self._last_id)
-        if self._fill == self._first:
-            self._base = self._end
+        if not self._is_deferred:
             self._keep_state()
         return True
 
@@ -472,9 +473,9 @@ class Journal:
         page_cells = self._page_cells
         at = self._at
         before = at % page_cells
-        if before + cells > page_cells >= cells and self._used * 2 < self._capacity():
-            if before and not self._is_busy:
-                at += page_cells - before  # there is room enough to program one page, not two
+        if (before + cells - 1) // page_cells > (cells - 1) // page_cells:
+            if self._used * 2 < self._capacity() and not self._is_busy:
+                at += page_cells - before  # there is room enough to program a page less
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
@@ -488,7 +489,12 @@ class Journal:
             before = self._title_cells
             self._entitle(page - before // page_cells)
         elif before:
-            self._load(block, at - before, self._before[before])
+            try:
+                self._load(block, at - before, self._before[before])
+            except MQTTError:  # of the page that it would share
+                self._at = at - before + page_cells
+                self._give_up_page()
+                return False
         size = cells * self._cell
         pages = (before + cells + page_cells - 1) // page_cells
         k = self._fill
@@ -499,13 +505,17 @@ class Journal:
         _seal(buf, self._sums[cells - 1], start + size)
         at -= before
         self._at = at + pages * page_cells
-        for k in range(pages):
-            if not self._is_put(at + k * page_cells, self._parts[before][k]):
-                # It may be there all the same, and is not to be found.
+        k = 0
+        try:
+            while k < pages and self._is_put(at + k * page_cells, self._parts[before][k]):
+                k += 1
+        finally:
+            if k < pages:  # it may be there all the same, and is not to be found
                 pack_into("<I", buf, start + size - _CRC, 0)
                 self._is_put(at + k * page_cells, self._parts[before][k])
-                self._give_up_page()
-                return False
+        if k < pages:
+            self._give_up_page()
+            return False
         self._at = at + before + cells
         if self._good != block:
             self._good = block
@@ -541,10 +551,12 @@ class Journal:
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
         ):
+            if self._newest == self._good:
+                raise MQTTError(_JOURNAL, "journal has no spare block left")
             # Those that failed are tried again, the oldest of them first.
             self._newest = self._ready = self._good
             self._at = self._cells
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
+            return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
@@ -684,8 +696,11 @@ class Journal:
             or _number_at(buf, start + 8) != (block * self._cells + at) // self._page_cells
         ):
             return 0
+        # Page by page, as a read need not go over the end of a device's block.
+        before = at % self._page_cells
+        for k in range((before + cells + self._page_cells - 1) // self._page_cells):
+            self._load(block, at - before + k * self._page_cells, self._parts[before][k])
         view = self._sums[cells - 1]
-        self._load(block, at, view)
         self._number = _number_at(buf, start + 4)
         self._stop = n = start + n - _CRC
         if is_strict:
