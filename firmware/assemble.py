@@ -18,6 +18,11 @@ _DEEP_SLEEP = 4
 # Of a chunk: header of PUBLISH, length of topic, packet id; kind, id and offset.
 _CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 
+# Of a reading in the client's queue: header and packet id of PUBLISH, the queue's own bytes,
+# the topic below the root, the largest envelope.
+_READING_BYTES = 5 + 2 + 2 + 5 + len("/reading/0") + 90
+_MOST_QUEUE_BYTES = 1 << 18
+
 # What their names end with, the port finds without a name server.
 _OWN_NAMES = ("local", "localhost")
 
@@ -27,7 +32,7 @@ def assemble(config, board):
     try:
         return _build(config, board)
     except (ValueError, MQTTError) as error:
-        print("cannot start:", error.args[-1])
+        print("cannot start:", error)
         return None
 
 
@@ -81,12 +86,20 @@ def make_client(config, store):
         _ssl(config),
         level=level,
         buffer_size=config["buffer_size"],
+        queue_bytes=_queue_bytes(config, store),
         store=store,
         max_inflight=config["max_inflight"],
         max_mqueue_len=config["max_mqueue_len"],
         max_awaiting_rel=_MAX_AWAITING_REL,
         connect_timeout=_CONNECT_TIMEOUT_S,
     )
+
+
+def _queue_bytes(config, store):
+    # The RAM for as many readings as the settings allow; what waits may lie in the store.
+    room = config["max_inflight"] + (0 if store else config["max_mqueue_len"])
+    topic = "//".join((config["prefix"], config["site"], config["client_id"]))
+    return min(room * (_READING_BYTES + len(topic.encode())), _MOST_QUEUE_BYTES)
 
 
 def _store(config, board, state):

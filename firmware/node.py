@@ -509,8 +509,8 @@ class Node:
 
 
 def reason(error):
-    """The text of an error alone: str() of an OSError shows its number too."""
-    return error.args[-1] if error.args else error
+    """The text of an error alone: str() of an OSError but MQTTError shows its number too."""
+    return error.args[-1] if error.args and not hasattr(error, "code") else error
 
 
 def topic_root(config):

@@ -22,7 +22,7 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import HERE as LOOPBACK
 from host_tests.brokers.certificates import Certificates
-from host_tests.patience import SECONDS
+from host_tests.patience import SECONDS, until
 from tools.micropython import interpreters
 from tools.project import ROOT
 
@@ -82,12 +82,21 @@ class Program:
 
 
 class Ear:
-    """Somebody else at the broker, who hears everything and can say something."""
+    """Somebody else at the broker, who hears everything and can say something.
 
-    def __init__(self, port):
+    With a name the broker keeps for it what it misses.
+    """
+
+    def __init__(self, port, name=""):
         self._heard = queue.Queue()
+        self._known = set()
         ready = threading.Event()
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
+        self.client = paho.Client(
+            paho.CallbackAPIVersion.VERSION2,
+            name,
+            clean_session=not name,
+            reconnect_on_failure=False,
+        )
         self.client.on_connect = lambda client, *_: client.subscribe("#", qos=2)
         self.client.on_subscribe = lambda *_: ready.set()
         self.client.on_message = lambda client, data, message: self._heard.put(message)
@@ -108,6 +117,16 @@ class Ear:
             message = self._heard.get(timeout=SECONDS)
             if message.topic == topic:
                 return message.payload.decode()
+
+    def new(self, topic, count):
+        """-> the next `count` payloads to `topic`, each once, however often it came."""
+        found = []
+        while len(found) < count:
+            payload = self.next(topic)
+            if payload not in self._known:
+                found.append(payload)
+                self._known.add(payload)
+        return found
 
     def say(self, topic, payload, **options):
         """Publish; at QoS 1 and 2 the broker has it on return."""
@@ -136,17 +155,79 @@ def test_every_example_has_its_test_and_its_line():
     assert sorted(lines) == sorted(names)
 
 
-def test_examples_that_need_a_boards_modules_are_those_that_the_page_names():
-    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"Those that need a\s+board's own modules \((.*?)\)", page, re.DOTALL)[1]
-    stand_ins = "|".join(path.stem for path in DESK.glob("*.py"))
-    needed = [
-        path.stem
-        for path in sorted(EXAMPLES.glob("*.py"))
-        if re.search(rf"^(import|from) ({stand_ins})\b", path.read_text(), re.MULTILINE)
-    ]
-    assert re.findall(r"\w+", named) == needed
-    assert f"PYTHONPATH=lib:{DESK.relative_to(ROOT)} " in page
+def test_every_example_names_level_3():
+    for path in sorted(EXAMPLES.glob("*.py")):
+        text = path.read_text()
+        assert re.findall(r"level=(\d)", text) == ["3"] * text.count("MQTTClient("), path.name
+
+
+def await_attempt(port, folder):
+    """Wait until somebody tries to reach the broker at `port`, which is not there.
+
+    Wi-Fi was not there before either: it comes when it was tried."""
+    if (folder / "no_wifi.txt").exists():
+        until((folder / "wifi_tried.txt").exists)
+        (folder / "wifi_tried.txt").unlink()
+        (folder / "no_wifi.txt").unlink()
+    with socket.create_server(("127.0.0.1", port)) as nobody:
+        nobody.settimeout(SECONDS)
+        nobody.accept()[0].close()
+
+
+def live_through_outages(process, broker, folder, hear):
+    """Broker and Wi-Fi are off at the start, then the broker, then both -> what hear(ear) found
+    each time when both were back."""
+    with Ear(broker.port, "ear"):
+        broker.stop()
+    (folder / "no_wifi.txt").touch()
+    found = []
+    with process.running():
+        for outage in range(3):
+            await_attempt(broker.port, folder)
+            broker.start()
+            with Ear(broker.port, "ear") as ear:
+                found.append(hear(ear))
+                if outage == 1:
+                    (folder / "no_wifi.txt").touch()
+                broker.stop()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"), [("minimal", "home/sensor-7/count"), ("asyncio_tasks", "home/desk-1/count")]
+)
+def test_example_keeps_what_it_samples_through_outages(program, mosquitto, tmp_path, name, topic):
+    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=100)
+    found = live_through_outages(sampler, mosquitto, tmp_path, lambda ear: ear.new(topic, 8))
+    assert [int(one) for one in sum(found, [])] == list(range(1, 25))
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [("home_assistant", "home/cellar/state"), ("readings", "home/logger-4/reading")],
+)
+def test_example_goes_on_after_each_outage(program, mosquitto, tmp_path, name, topic):
+    (tmp_path / "time.txt").touch()
+    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=100)
+
+    def hear(ear):
+        return [ear.next(topic) for _ in range(20)]
+
+    assert len(live_through_outages(sampler, mosquitto, tmp_path, hear)) == 3
+
+
+def test_commands_are_obeyed_after_each_outage(program, mosquitto, tmp_path):
+    numbers = iter(range(3))
+
+    def hear(ear):
+        number = next(numbers)
+        ear.say("home/door/command", '{"id": %d, "do": "state"}' % number, retain=True, qos=2)
+        while (answer := json.loads(ear.next("home/door/answer")))["id"] != number:
+            pass
+        return answer["id"]
+
+    door = program("commands", PORT=mosquitto.port)
+    assert live_through_outages(door, mosquitto, tmp_path, hear) == [0, 1, 2]
 
 
 def test_minimal_counts_hears_and_goes_on_after_the_broker_was_away(program, mosquitto):

@@ -76,7 +76,9 @@ def recovered(desk):
 
 
 def put(desk, slot, packet_id, packet=b"packet", qos=1, sent=False):
-    """Put a message in -> was there room?"""
+    """Put a message in, when those of an earlier life are fetched -> was there room?"""
+    while desk.behind:
+        desk.fetch()
     if not Opened.put(desk, packet_id, qos, packet, sent, 1):
         return False
     desk.ids[slot] = packet_id

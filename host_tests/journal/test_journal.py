@@ -170,13 +170,31 @@ def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monke
     assert recovered(opened(flash, erase_foreign=True)).messages == []
 
 
-def test_journal_of_version_1_is_refused_untouched_with_what_to_do():
-    head = "4a0140000001000000000081000000000100" + "0d00320b0003742f31000132312e35"
-    title = "0001400010001000" + "6e6f64652d3137" + "10"
+VERSION_1 = (
+    "4a01400000010000000000810000000001000d00320b0003742f31000132312e35"
+    + "ff" * 11
+    + "00014000100010006e6f64652d31371079bf5e5e"
+)
+VERSION_2 = (
+    "4a028000000100000000000381000000"
+    "0001000d00320b0003742f3100013231"
+    "2e35ffffffffffffffffffffffffffff"
+    "ffffffffffffffffffffffffffffffff"
+    "ffffffffffffffffff00014000100010"
+    "006e6f64652d31370000000000000000"
+    "00000000000000000000000000000000"
+    "0000000000000000000033000d4939bc"
+)
+
+
+@pytest.mark.parametrize(("version", "image"), [(1, VERSION_1), (2, VERSION_2)])
+def test_journal_of_an_older_version_is_refused_untouched_with_what_to_do(version, image):
     flash = board_flash()
-    flash.data[:64] = bytes.fromhex(head + "ff" * 11 + title + "79bf5e5e")
+    group = bytes.fromhex(image)
+    flash.data[: len(group)] = group
     image = bytes(flash.data)
-    with pytest.raises(MQTTError, match="version 1: send it with the release that wrote it"):
+    text = "version %d: send it with the release that wrote it" % version
+    with pytest.raises(MQTTError, match=text):
         opened(flash)
     assert bytes(flash.data) == image
     assert recovered(opened(flash, erase_foreign=True)).messages == []

@@ -20,8 +20,7 @@ from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
 from tools.micropython import interpreters
 from tools.project import ROOT
-from umqtt31 import protocol
-from umqtt31.message import Message
+from umqtt31 import Message
 from umqtt31.v5 import Message5
 
 HERE = Path(__file__).parent

@@ -73,6 +73,7 @@ _UNSUBSCRIBE = const(0xA2)
 _AGAIN = const(8)  # the DUP bit of a packet, too
 _ENTRY = const(5)  # bytes in front of the packet of an entry
 _PIECE = const(64)
+_BEHIND = const(69)  # bytes of the receive buffer behind the largest body
 _SET = const(30)  # ids of a set: a small integer has no more bits on a 32-bit port
 
 # Codes of MQTTError; the broker's own are 1 to 255.
@@ -199,9 +200,8 @@ class MQTTClient:
         self.stats = Stats()
         # What is to be written.
         self.buffer_size = buffer_size
-        self._short = ">BHHBBH%ds" % buffer_size  # an entry up to the topic
-        self._long = ">BHHBHH%ds" % buffer_size
-        self._width = "%ds" % buffer_size
+        width = "%ds" % buffer_size
+        self._forms = ">BHHBBH" + width, ">BHHBHH" + width, width  # an entry up to the topic
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
         self._size = queue_bytes + buffer_size + n + _ENTRY
@@ -218,7 +218,7 @@ class MQTTClient:
         self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
         # What comes.
-        self._rx = bytearray(buffer_size + 5 + _PIECE)
+        self._rx = bytearray(buffer_size + _BEHIND)
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
@@ -294,13 +294,14 @@ class MQTTClient:
             msg = as_bytes("msg", msg)
         if qos.__class__ is not _int or not 0 <= qos < 3:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
+        # A new local would need a frame from the heap: `qos` is the flags of the packet from here
+        # on, `retain` the answer.
+        qos = qos << 1 | (not not retain)
         heap_lock()
-        packet_id = _accept(self, topic, msg, retain, qos)
-        if packet_id < 0:
-            return self._refuse(-packet_id, topic, msg, retain, qos)
-        return packet_id
+        retain = _accept(self, topic, msg, qos)
+        return self._refuse(-retain, topic, msg, qos) if retain < 0 else retain
 
-    def _refuse(self, code, topic, msg, retain, qos):
+    def _refuse(self, code, topic, msg, flags):
         # An option may make room, and try again.
         if code == _NETWORK:
             _tell(self)
@@ -311,6 +312,8 @@ class MQTTClient:
         place = self._address, self.level, self._is_present is None
         if isinstance(cause, int):
             return MQTTError(cause, None, place if place[2] else None)
+        if isinstance(cause, MQTTError):
+            return cause
         return MQTTError(_NETWORK, cause, place)
 
     # --- messages in ------------------------------------------------------------------------
@@ -344,8 +347,7 @@ class MQTTClient:
 
     def _handle(self, first, at, n):
         # A whole packet, no PUBLISH: its body is `n` bytes of _rx from `at` on.
-        rx = self._rx
-        number = rx[at] << 8 | rx[at + 1]
+        number = self._rx[at] << 8 | self._rx[at + 1]
         if not self.is_connected:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
@@ -355,7 +357,7 @@ class MQTTClient:
         elif n == 2 and number and first & 0xF0 == 0x60:
             _on_pubrel(self, number)
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
-            _on_request_ack(self, first, number, at + 2, n - 2)
+            _on_request_ack(self, first, number, at + 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
@@ -386,14 +388,14 @@ class MQTTClient:
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if not self.is_connected:
             raise MQTTError(_CLOSED)
-        _push(self, ticks_ms())
+        _push(self)
         if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
             if self._ping_at is None:  # another one moves no deadline
                 self._ping_at = now
-            _push(self, now)
+            _push(self)
 
     # --- connecting -------------------------------------------------------------------------
 
@@ -505,6 +507,8 @@ class MQTTClient:
             self._next = _after(self, at)
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
+        if self._store:
+            self._store.sync()  # what was told
 
     def give_up(self, at, reason, is_waiting=False):
         """The entry at `at` is given up, the next that is to go out or one that waits: count and
@@ -612,7 +616,7 @@ class MQTTClient:
                 start = ticks_ms()
                 self._first = self._goodbye
                 while self._left or self._acks_n or self._first:
-                    _push(self, self._now)
+                    _push(self)
                     if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                         break
                     if self._left:
@@ -693,6 +697,7 @@ class MQTTClient:
         if request[0][0] == _SUBSCRIBE:
             pairs += request[3]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+            self._is_told = False  # until the broker answers
         self._filters = pairs
         _begin_request(self, request)
 
@@ -731,7 +736,7 @@ def _check(client, topic):
     return name
 
 
-def _accept(client, topic, msg, retain, qos):
+def _accept(client, topic, msg, flags):
     # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
     # error's code.
     heap_unlock()
@@ -740,15 +745,17 @@ def _accept(client, topic, msg, retain, qos):
     payload_len = _len(msg)
     n = topic_len + payload_len + extra + 2
     packet_id = 0
+    qos = flags & 6
     if qos:
         n += 2
         packet_id = client._id % 65535 + 1
     size = n + 2
-    form = client._short
+    short, form, width = client._forms
     if n > 127:
         size += 1
-        form = client._long
         n = (n & 127 | 128) << 8 | n >> 7
+    else:
+        form = short
     if size > client.buffer_size:  # which two bytes of length are enough for
         return -_TOO_LARGE
     if qos:
@@ -768,10 +775,11 @@ def _accept(client, topic, msg, retain, qos):
             at = client._size
         after = at + size + _ENTRY
     ring = client._ring
-    state = _PUBLISH + (qos << 4)  # PUBACK, PUBREC
-    first = _PUBLISH | qos << 1 | (not not retain)
-    pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
-    pack_into(client._width, ring, after - payload_len, msg)
+    # `qos` << 3 makes of it PUBACK, PUBREC.
+    pack_into(
+        form, ring, at, _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic
+    )
+    pack_into(width, ring, after - payload_len, msg)
     n = after - payload_len
     if extra:
         n -= extra
@@ -790,18 +798,22 @@ def _accept(client, topic, msg, retain, qos):
             client.queued += 1
             return packet_id
     try:
-        return _send(client, at, after, packet_id)
+        return _send(client, at + _ENTRY, size, packet_id)
     except BaseException as error:
-        _lose(client, error)
+        if packet_id and isinstance(error, MQTTError):
+            _close(client)  # the store's: this message is accepted, so poll() tells it
+            client._error = error
+        else:
+            _lose(client, error)
         return packet_id or -_NETWORK
 
 
-def _send(client, at, after, packet_id):
-    # Have the new entry there written, at once if nothing precedes it -> as _accept().
-    ring = client._ring
+def _send(client, at, n, packet_id):
+    # Have the new packet of `n` bytes at `at` written, at once if nothing precedes it
+    # -> as _accept().
     if packet_id:
         client.queued += 1
-        client._tail = after
+        client._tail = at + n
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
         _pump(client, ticks_ms())  # these come first, and behind them what is new
@@ -811,29 +823,28 @@ def _send(client, at, after, packet_id):
             return packet_id
         # The fast way of what _load() and _pump() do.
         client.queued = 0
-        client._next = after
+        client._next = at + n
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
         client.inflight += 1
         if client._commit:
             client._commit()
     elif client._keep and (client._again or client.queued or not is_next):
-        return client._keep(at, after)
+        return client._keep(at - _ENTRY, at + n)
     elif not is_next:
         return -_FULL
     client.stats.sent += 1
-    n = client._stream.write(ring, at + _ENTRY, after - at - _ENTRY) or 0
+    done = client._stream.write(client._ring, at, n) or 0
     client._tx_at = client._now
-    n += at + _ENTRY
-    if n != after:
+    if done < n:
         if not packet_id:  # it is passed over when its turn comes
-            ring[at] = 0
+            client._ring[at - _ENTRY] = 0
             if client._next == client._tail:
-                client._next = after
-            client._tail = after
-        client._out = ring
-        client._at = n
-        client._left = after - n
+                client._next = at + n
+            client._tail = at + n
+        client._out = client._ring
+        client._at = at + done
+        client._left = n - done
         client._wake = client._tx_at = ticks_ms()
     return packet_id
 
@@ -960,7 +971,7 @@ def _on_ack(client, first, packet_id):
     if state != first:
         client._again -= 1
     elif at == client._head and not client._left:
-        after = at + (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
+        after = (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY + at
         if after == client._wrap:
             after = 0
             client._wrap = -1
@@ -1039,10 +1050,16 @@ def _check_stream(stream):
     return stream
 
 
-def _push(client, now):
+def _push(client):
     # As _pump(), for those who do not look after the stream's errors.
+    heap_lock()
+    _try_pump(client)
+
+
+def _try_pump(client):
+    heap_unlock()
     try:
-        _pump(client, now)
+        _pump(client, ticks_ms())
     except BaseException as error:
         _lose(client, error)
 
@@ -1234,7 +1251,7 @@ def _step(client):
             client._is_busy = False
             try:
                 if client._stream:
-                    _push(client, now)  # the answers to what came before it
+                    _push(client)  # the answers to what came before it
             except MQTTError:  # the store's
                 pass
             raise error
@@ -1305,7 +1322,7 @@ def _take(client):
             handled = 64  # connect() calls no handler
             break
         if rx[at] & 0xF0 == _PUBLISH:
-            if not client._message.read(rx[at], pos, size, True):
+            if not client._message.read(rx[at], pos, size):
                 _fail(client, _PROTOCOL)
             _deliver(client, rx[at] >> 1 & 3, True)
         else:
@@ -1319,20 +1336,19 @@ def _large(client, at):
     # A packet larger than the buffer began -> 1 once it is passed over.  31-2.1-LEN
     rx = client._rx
     first = rx[at]
-    n = 0
-    for shift in range(0, 28, 7):
+    n = shift = 0
+    while shift < 28:
         at += 1
         if at == client._end:
             return 0
         n |= (rx[at] & 127) << shift
-        if rx[at] < 128:
-            break
-    if rx[at] > 127 or first & 0xF0 != _PUBLISH or not client.is_connected:
+        shift += 7 if rx[at] > 127 else 99
+    if shift < 99 or first & 0xF0 != _PUBLISH or not client.is_connected:
         _fail(client, _PROTOCOL)
     if at + 3 > client._end:
         client._lacks = at + 3 - client._end
         return 0
-    if not client._message.read(first, at + 1, n, False):
+    if not client._message.read(first, at + 1, n):
         _fail(client, _PROTOCOL)
     client._start = at + 3
     client._skip = n - 2
@@ -1472,15 +1488,15 @@ def _expire_held(client, now):
             _unhold(client, k)
 
 
-def _on_request_ack(client, first, number, at, n):
-    # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
+def _on_request_ack(client, first, number, at):
+    # SUBACK or UNSUBACK: its codes stand in _rx from `at` on.
     request = client._request
     if not request:
         return
     whole, k, codes = request[:3]
     if number != whole[-k] << 8 | whole[1 - k]:
         return  # it answers no request of this connection
-    if (first ^ whole[0]) & 0xF0 != 0x10 or n != _len(codes):
+    if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != _len(codes):
         _fail(client, _PROTOCOL)
     for n in range(_len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
@@ -1578,14 +1594,17 @@ def _begin(client, clean, packet, stream):
     client._first = packet
     client._is_renewed = not clean
     if clean and client._store:
-        client._store.renew(True)  # before CONNECT leaves
+        try:
+            client._store.renew(True)  # before CONNECT leaves
+        except MQTTError as error:
+            _lose(client, error)
     client._rx_at = client._tx_at = ticks_ms()
 
 
 def _advance(client):
     # Go on with an open connection -> did the broker accept it?
     now = ticks_ms()
-    _push(client, now)
+    _push(client)
     if client._at and not client._is_renewed:
         # CONNECT leaves, and with it the old session, even if no CONNACK comes.
         client._is_renewed = client._was_clean = True
@@ -1673,8 +1692,8 @@ def as_text(name, value):
     try:
         value = bytes(as_bytes(name, value))
         for char in _str(value, "utf-8"):
-            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates and C0 80 are UTF-8.
-            if char == "\0" or "\ud7ff" < char < "\ue000":
+            # 311-1.5.3-1, 311-1.5.3-2: MicroPython takes surrogates and, for 0, C0 80.
+            if not ord(char) or "\ud7ff" < char < "\ue000":
                 break
         else:
             return value
@@ -1739,32 +1758,30 @@ class Message:
 
     __repr__ = Stats.__repr__
 
-    def read(self, first, at, n, is_whole):
-        """For the client: decode a PUBLISH whose body of `n` bytes begins at `at`; if not
-        `is_whole`, only its topic's length is here -> is it well formed?"""
+    def read(self, first, at, n):
+        """For the client: decode a PUBLISH whose body of `n` bytes begins at `at`; if it is
+        larger than the buffer, only its topic's length is here -> is it well formed?"""
         rx = self._buf
         self.retain = first & 1 > 0
         self.dup = first & _AGAIN > 0
         self.qos = first >> 1 & 3
-        packet_id = 0
+        self.packet_id = 0
         self.topic_len = topic_len = rx[at] << 8 | rx[at + 1]
         self._topic = at = at + 2
-        n -= topic_len + 2
-        if is_whole and n >= 0:
+        self.payload_len = n - topic_len - (4 if first & 6 else 2)
+        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
+        if self.payload_len < 0 or not topic_len or first & 6 == 6 or first & 14 == 8:
+            return False
+        if n <= _len(rx) - _BEHIND:
             at += topic_len
             # 31-4-WILD: no message has a name with wildcards.
             if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
                 return False
-        if first & 6:
-            n -= 2
-            if is_whole and n >= 0:
-                packet_id = rx[at] << 8 | rx[at + 1]
+            if first & 6:
+                self.packet_id = rx[at] << 8 | rx[at + 1]
                 at += 2
-        self.packet_id = packet_id
         self._payload = at
-        self.payload_len = n
-        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
-        return n >= 0 and topic_len > 0 and first & 6 != 6 and first & 14 != 8
+        return True
 
     def read_id(self, byte):
         """For the client: of a message that is not whole the next byte of its packet id came."""
@@ -1801,24 +1818,8 @@ class Message:
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern`, bytes or str?"""
-        buf = self._buf
         at = self._topic
-        end = at + self.topic_len
-        pattern = as_bytes("filter", pattern)
-        # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-        if buf[at] == 36 and (not pattern or pattern[0] != 36):
-            return False
-        for char in pattern:
-            if char == 35:
-                return True
-            if char == 43:
-                while at < end and buf[at] != 47:
-                    at += 1
-            elif at < end and buf[at] == char or at == end and char == 47:
-                at += 1  # behind the end only # may follow: a/# takes a itself
-            else:
-                return False
-        return at == end
+        return _matches(self._buf, at, at + self.topic_len, as_bytes("filter", pattern))
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
@@ -1838,6 +1839,23 @@ class Message:
         if n > _len(target):
             n = _len(target)
         return copier.readinto(target, n) if n else 0
+
+
+def _matches(buf, at, end, pattern):
+    # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
+    if buf[at] == 36 and (not pattern or pattern[0] != 36):
+        return False
+    for char in pattern:
+        if char == 35:
+            return True
+        if char == 43:
+            while at < end and buf[at] != 47:
+                at += 1
+        elif at < end and buf[at] == char or at == end and char == 47:
+            at += 1  # behind the end only # may follow: a/# takes a itself
+        else:
+            return False
+    return at == end
 
 
 # --- hooks ----------------------------------------------------------------------------------

@@ -473,9 +473,9 @@ class Journal:
         page_cells = self._page_cells
         at = self._at
         before = at % page_cells
-        if before + cells > page_cells >= cells and self._used * 2 < self._capacity():
-            if before and not self._is_busy:
-                at += page_cells - before  # there is room enough to program one page, not two
+        if (before + cells - 1) // page_cells > (cells - 1) // page_cells:
+            if self._used * 2 < self._capacity() and not self._is_busy:
+                at += page_cells - before  # there is room enough to program a page less
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
@@ -489,7 +489,12 @@ class Journal:
             before = self._title_cells
             self._entitle(page - before // page_cells)
         elif before:
-            self._load(block, at - before, self._before[before])
+            try:
+                self._load(block, at - before, self._before[before])
+            except MQTTError:  # of the page that it would share
+                self._at = at - before + page_cells
+                self._give_up_page()
+                return False
         size = cells * self._cell
         pages = (before + cells + page_cells - 1) // page_cells
         k = self._fill
@@ -546,10 +551,12 @@ class Journal:
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
         ):
+            if self._newest == self._good:
+                raise MQTTError(_JOURNAL, "journal has no spare block left")
             # Those that failed are tried again, the oldest of them first.
             self._newest = self._ready = self._good
             self._at = self._cells
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
+            return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1

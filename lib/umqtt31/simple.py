@@ -62,10 +62,10 @@ class _Message(Message):
         super().__init__(buf)
         self._client = client
 
-    def read(self, first, at, n, is_whole):
-        if not is_whole:
+    def read(self, first, at, n):
+        if n > self._client.buffer_size:
             self._client.take_large(first, at, n)
-        return super().read(first, at, n, is_whole)
+        return super().read(first, at, n)
 
 
 class _Stream:
@@ -266,7 +266,7 @@ class MQTTClient(_Client):
             if self._stream is not stream:  # the callback connected anew
                 raise self._error_of(_CLOSED)
 
-    def _refuse(self, code, topic, msg, retain, qos):
+    def _refuse(self, code, topic, msg, flags):
         while code == _FULL:
             if self._left:
                 self._finish()
@@ -275,16 +275,17 @@ class MQTTClient(_Client):
             if not self.is_connected:
                 break
             heap_lock()
-            code = -_accept(self, topic, msg, retain, qos)
+            code = -_accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            self._publish_large(topic, msg, retain, qos)
+            self._publish_large(topic, msg, flags)
         elif code > 0:
             _tell(self)
 
-    def _publish_large(self, topic, msg, retain, qos):
+    def _publish_large(self, topic, msg, flags):
+        qos = flags >> 1
         if qos:
             self._settle()
-        _push(self, ticks_ms())
+        _push(self)
         self._finish()
         topic = string(topic)
         if qos:
@@ -296,7 +297,7 @@ class MQTTClient(_Client):
             self.inflight = 1
             self._moved_at = ticks_ms()
         self.stats.sent += 1
-        head = _head(_PUBLISH | qos << 1 | bool(retain), len(topic) + len(msg)) + topic
+        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
         stream = self._stream
         try:
             if not (
@@ -313,7 +314,7 @@ class MQTTClient(_Client):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            _push(self, now)
+            _push(self)
             if not self.is_connected:
                 _tell(self)
             if self._left:

@@ -68,19 +68,20 @@ class Message5(core.Message):
         self._client = client
         self._properties = 0  # where they begin; they end where the payload begins
 
-    def read(self, first, at, n, is_whole):
+    def read(self, first, at, n):
         """As Message."""
         # Not by super(), which takes so many arguments from the heap.
-        is_right = core.Message.read(self, first, at, n, is_whole)
-        if is_whole:
+        if not core.Message.read(self, first, at, n):
+            return False
+        if n <= self._client.buffer_size:
             at = self._payload
             n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
             self._properties = at + codec.width(codec.variable_at(self._buf, at))
             self._payload = n
             self.payload_len += at - n
-        if is_right and first & 14 in (2, 4):  # one that was not sent before
+        if first & 14 in (2, 4):  # one that was not sent before
             self._client.count()
-        return is_right
+        return True
 
     def __getattr__(self, name):
         buf = self._buf
@@ -325,7 +326,7 @@ class MQTTClient(core.MQTTClient):
             self._break(_MALFORMED)
         number = rx[at] << 8 | rx[at + 1]
         if kind > 7:
-            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER), end)
+            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER))
         elif n > 2 and code > 127 and kind < 6:
             self._on_refusal(first, number, code)
         else:
@@ -333,9 +334,9 @@ class MQTTClient(core.MQTTClient):
             if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
                 self._ages.pop(number, 0)
 
-    def _on_codes(self, first, number, at, end):
+    def _on_codes(self, first, number, at):
         request = self._request
-        core._on_request_ack(self, first, number, at, end - at)
+        core._on_request_ack(self, first, number, at)
         if request and not self._request:
             codes = request[2]
             for k in range(len(codes)):
@@ -526,7 +527,7 @@ class MQTTClient(core.MQTTClient):
             self._unfit = at >= 0 and self._refusal(at)
             if self._unfit:
                 self.give_up(at, self._unfit)
-                core._push(self, self._now)
+                core._push(self)
         return handled
 
     check_msg = poll

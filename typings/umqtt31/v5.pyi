@@ -5,8 +5,8 @@ from umqtt31.v5 import NO_LOCAL, MQTTClient
 client.subscribe("home/#", 1 | NO_LOCAL)
 """
 
-from . import client as _client
-from . import message as _message
+import umqtt31 as _client
+
 from .properties import Properties
 
 NO_LOCAL: int
@@ -18,7 +18,7 @@ RETAINED_IF_NEW: int
 NO_RETAINED: int
 """No retained messages."""
 
-class Message5(_message.Message):
+class Message5(_client.Message):
     """What `on_message` is called with at level 5: a Message with its properties.
 
     Valid until the handler returns.  Reading a property allocates what it returns, if that

@@ -78,7 +78,7 @@ def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
     """
     for qos, max_age in ((1, 0), (1, 60), (2, 0), (2, 60)):
         for first in range(16, 256):
-            d = Dialogue(overflow="refuse")
+            d = Dialogue(is_queueing=True)
             d.stream.is_blocked = True
             d.client.ping()
             d.publish(b"1", qos, max_age=max_age)
