@@ -228,7 +228,10 @@ class MQTTClient(_Client):
         self._wrap = -1
         self._limit = self._size
         self._most_acks = _MOST_ACKS
-        return int(super().connect(clean_session, stream and _Stream(stream)))
+        try:
+            return int(super().connect(clean_session, stream and _Stream(stream)))
+        finally:
+            self._error = None  # it is told here, and never again
 
     def _open(self):
         return _Stream(super()._open())
@@ -434,6 +437,11 @@ class MQTTClient(_Client):
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 _fail(self, _TIMEOUT)
             else:
+                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
+                    self._first = b"\xc0\0"  # whose answer comes behind the message
+                    _push(self, ticks_ms())
+                    if not self._stream:
+                        _tell(self)
                 sleep_ms(1)
         self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2
