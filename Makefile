@@ -109,7 +109,7 @@ bench:
 
 bench-fleet:
 	$(call layer,all)
-	@$(TOOLS) fleet bench $(ARGS)
+	@$(RUN) -m host_tests.fleet.bench $(ARGS)
 
 clean:
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

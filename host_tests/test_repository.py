@@ -83,7 +83,7 @@ MAY_IMPORT = {
     "aio": {"client", "cpython", "giveup", "ordered", "packet", "topic"},
 }
 # For tests only, and still to move to host_tests/.
-FOR_TESTS_STILL = {"tools/fleet/simulate", "tools/fleet/situations"}
+FOR_TESTS_STILL: set[str] = set()
 NETWORK = {"socket", "tls", "ssl", "asyncio"}
 MAY_USE_NETWORK = {"transport", "tls", "cpython", "aio"}
 MOST_BRANCHES = 12

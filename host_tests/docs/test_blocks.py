@@ -30,6 +30,8 @@ ELSEWHERE = {
     "README.md-python": "host_tests/test_readme.py",
     "docs/guides/access.md-conf": "host_tests/boards/test_access.py",
     "docs/guides/fleet-cluster.md-python": "host_tests/docs/test_kafka.py",
+    "docs/guides/fleet-queries.md-python": "host_tests/fleet/test_queries.py",
+    "docs/guides/fleet-queries.md-sql": "host_tests/fleet/test_queries.py",
     "docs/guides/moving.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/board-profiles.md-python": "host_tests/boards/test_new_board.py",
     "docs/reference/board-profiles.md-toml": "host_tests/boards/test_new_board.py",
@@ -46,7 +48,7 @@ ELSEWHERE = {
     "docs/start/index.md-conf": "host_tests/docs/test_start.py",
     "examples/README.md-python": "host_tests/docs/test_guides.py",
 }
-KINDS = {"python", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
+KINDS = {"python", "sql", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
 
 
 def here(kind):
@@ -127,7 +129,7 @@ RUN = {
     "MICROPYPATH": "host_tests/docs/test_start.py",
     "mosquitto_pub": "host_tests/docs/test_start.py",
     "make setup": "host_tests/docs/test_typed.py",
-    "python -m tools fleet simulate": "host_tests/docs/test_typed.py",
+    "python -m host_tests.fleet.simulate": "host_tests/docs/test_typed.py",
     "python -m tools fleet package": "host_tests/docs/test_typed.py",
     "python -m host_tests sim replay": "host_tests/docs/test_typed.py",
     "spark-class": "host_tests/fleet/cluster.py",
@@ -146,7 +148,6 @@ CHECKED = {
     "make audit": "starts Spark once more; host_tests/fleet audits in the one it has",
     "umqtt31 audit": "the same",
     "python -m tools fleet audit": "the same",
-    "python -m tools fleet stream": "the same",
     "spark-submit": "needs a cluster; pytest -m cluster host_tests/fleet starts one",
     "dumpcap": "needs the right to listen to a network",
     "mosquitto_sub -q": "runs for ever; host_tests/fleet reads what it writes",

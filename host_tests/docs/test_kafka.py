@@ -14,7 +14,7 @@ from host_tests.fleet.captures import simulated
 from host_tests.patience import SECONDS
 from tools.fleet.capture import files, jsonl
 from tools.fleet.capture.frames import Tally
-from tools.fleet.simulate.run import Plan
+from host_tests.fleet.simulate.run import Plan
 
 # Kafka waits 45 seconds for a member that is gone unless it is told otherwise.
 _IMPATIENT = '"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,'

@@ -19,7 +19,7 @@ def project(tmp_path):
 
 
 def test_fleet_is_simulated(project):
-    project.type("docs/guides/auditing.md", "python -m tools fleet simulate")
+    project.type("docs/guides/auditing.md", "python -m host_tests.fleet.simulate")
     made = {one.name for one in (project.folder / "build/fleet/captures").iterdir()}
     assert {"monday.pcap", "monday.pcap.truth.json"} <= made
 
