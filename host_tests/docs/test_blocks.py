@@ -29,9 +29,9 @@ from tools.project import ROOT
 ELSEWHERE = {
     "README.md-python": "host_tests/test_readme.py",
     "docs/guides/access.md-conf": "host_tests/boards/test_access.py",
+    "docs/guides/fleet-cluster.md-python": "host_tests/docs/test_kafka.py",
     "docs/guides/fleet-queries.md-python": "host_tests/fleet/test_queries.py",
     "docs/guides/fleet-queries.md-sql": "host_tests/fleet/test_queries.py",
-    "docs/guides/fleet-cluster.md-python": "host_tests/docs/test_kafka.py",
     "docs/guides/moving.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/board-profiles.md-python": "host_tests/boards/test_new_board.py",
     "docs/reference/board-profiles.md-toml": "host_tests/boards/test_new_board.py",

@@ -48,8 +48,8 @@ hide: [navigation, toc]
 
 # Figures
 
-Commands write the figures of this page. Counts and bytes are the same in each run. Rates depend on the
-computer, so read them as ratios. No test fails because a computer is slow.
+Commands write the figures of this page. Counts and bytes are the same in each run. Rates depend
+on the computer, so read them as ratios. No test fails because a computer is slow.
 
 """
 _LIBRARY = """\
@@ -60,17 +60,17 @@ From one run of `make bench`. The columns of umqtt.simple are measured in the sa
 <!-- from `make bench`: begin -->
 <!-- from `make bench`: end -->
 
-Heap is measured on MicroPython's unix port with 32 bits, whose objects are as large as a board's.
-Instructions are counted by valgrind on 64 bits, from `.mpy` files. A thread answers at once, so that no
-broker is in a figure. The link has a round trip of 20 ms.
+Heap is measured on MicroPython's unix port with 32 bits, whose objects are as large as a
+board's. Instructions are counted by valgrind on 64 bits, from `.mpy` files. A thread answers at
+once, so that no broker is in a figure. The link has a round trip of 20 ms.
 
 """
 _BESIDE = """\
 ## Beside other clients
 
-`make bench PEERS=folder` writes what follows. Every client runs on the same MicroPython, against the same
-far end, in one run. Each does what its own documentation says is best. At QoS 2 the figures vary, because
-several answers may come together.
+`make bench PEERS=folder` writes what follows. Every client runs on the same MicroPython, against
+the same far end, in one run. Each does what its own documentation says is best. At QoS 2 the
+figures vary, because several answers may come together.
 """
 _HOW = """\
 ## How to run it
@@ -85,11 +85,11 @@ make bench PEERS=folder
 |---|---|
 {layout}
 
-A client that is not there is named. `folder/versions.txt` names versions: `umqtt.simple 1.8.0`. This
-repository keeps none of these clients.
+A client that is not there is named. `folder/versions.txt` names versions: `umqtt.simple 1.8.0`.
+This repository keeps none of these clients.
 
-- Instructions are those of MicroPython, without the kernel. A client that makes garbage runs so long that
-  its collections count.
+- Instructions are those of MicroPython, without the kernel. A client that makes garbage runs so
+  long that its collections count.
 - mqtt_as looks every 100 ms whether an acknowledgement came. Its figures at QoS 1 are mostly that.
 - MiniMQTT gets sockets as CircuitPython has them. mqtt_as gets Wi-Fi that is always up.
 """
@@ -259,9 +259,9 @@ def _outcome_section(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[
     body = _markdown(["", _OURS, "a program cannot live with"], lines, "---")
     return (
         "## When something goes wrong\n\n"
-        "Time-outs and keep alive are 2 s where a client has them. The last column names the clients"
-        " that hang, hear nothing, or lose what came. *Told*: the program knows that no answer"
-        " came.\n\n" + body
+        "Time-outs and keep alive are 2 s where a client has them. The last column names the"
+        " clients that hang, hear nothing, or lose what came. *Told*: the program knows that no"
+        " answer came.\n\n" + body
     )
 
 

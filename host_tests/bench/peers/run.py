@@ -22,8 +22,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Heap",
             "bytes",
-            "Bytes that one operation allocates, with 32 bits and a payload of 64 bytes. QoS 1 and 2"
-            " are counted to the last acknowledgement.",
+            "Bytes that one operation allocates, with 32 bits and a payload of 64 bytes."
+            " QoS 1 and 2 are counted to the last acknowledgement.",
         ),
     ),
     (
@@ -58,7 +58,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Rate",
             "messages/s",
-            "Acknowledged messages a second at QoS 1 over a link with a round trip of 20 ms. A client"
+            "Acknowledged messages a second at QoS 1 over a link with a round trip of 20 ms. A"
+            " client"
             " that waits for each answer has window 1 only. *Bare socket* sends prebuilt packets."
             " Nothing can be faster. Rates scatter by a tenth.",
             is_more_better=True,
@@ -71,8 +72,10 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
             "Receive ratio",
             "messages/s",
             "Messages a second that a program is handed. *At once*: nothing delays up to 20,000"
-            " messages, so the client is the limit. *Under way*: over 20 ms the far end waits when so"
-            " many messages lack an answer. Ratios are to a bare socket, which only finds packets and"
+            " messages, so the client is the limit. *Under way*: over 20 ms the far end waits"
+            " when so"
+            " many messages lack an answer. Ratios are to a bare socket, which only finds"
+            " packets and"
             " answers them.",
             is_more_better=True,
             scatter=_SCATTER,
