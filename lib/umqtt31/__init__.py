@@ -56,6 +56,9 @@ that costs nothing before a program imports it.  docs/reference/client.md lists 
 from micropython import const, heap_lock, heap_unlock  # isort: skip
 
 import random
+
+# Otherwise a builtin is found only behind a miss among the names of the module.
+from builtins import bytes, int, isinstance, len, max, min, str
 from io import BytesIO
 from struct import pack_into
 from time import sleep_ms, ticks_add, ticks_diff, ticks_ms
@@ -91,12 +94,7 @@ _REFUSED_FILTER = const(265)
 
 _DAY_MS = const(86400000)
 
-# A builtin is found only behind a miss among the names of the module.
-_len = len
-_str = str
-_bytes = bytes
-_int = int
-_PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
+_PLAIN = (bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
@@ -167,7 +165,7 @@ class MQTTClient:
             retry_interval = retry
         # 31-3.1-CLIENTID: before a socket is opened.
         for row in (
-            ("client_id", _len(_str(client_id, "utf-8")), level == 3, longest),
+            ("client_id", len(str(client_id, "utf-8")), level == 3, longest),
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
@@ -290,9 +288,9 @@ class MQTTClient:
         """
         if topic is not self._valid:
             topic = _check(self, topic)
-        if msg.__class__ is not _bytes:
+        if msg.__class__ is not bytes:
             msg = as_bytes("msg", msg)
-        if qos.__class__ is not _int or not 0 <= qos < 3:
+        if qos.__class__ is not int or not 0 <= qos < 3:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
         # A new local would need a frame from the heap: `qos` is the flags of the packet from here
         # on, `retain` the answer.
@@ -489,12 +487,12 @@ class MQTTClient:
     def _packet(self, first, body):
         # -> a whole packet, as new bytes; TOO_LARGE if it is larger than the buffer.
         head = bytearray((first,))
-        n = _len(body)
+        n = len(body)
         while n > 127:
             head.append(n & 127 | 128)
             n >>= 7
         head.append(n)
-        if _len(head) + _len(body) > self.buffer_size:
+        if len(head) + len(body) > self.buffer_size:
             raise MQTTError(_TOO_LARGE)
         return head + body
 
@@ -541,7 +539,7 @@ class MQTTClient:
         import socket
 
         server, port, ssl = self._address
-        if not server or not isinstance(server, (_str, bytes)):
+        if not server or not isinstance(server, (str, bytes)):
             raise TypeError("server must be a host name or an address")
         family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
@@ -687,8 +685,8 @@ class MQTTClient:
         if not pairs:
             raise ValueError("topic: no filter given")
         # UNSUBACK has codes at level 5 only.
-        codes = _len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
-        return self._packet(first, b"\0\0" + body), _len(body) + 2, bytearray(codes), pairs
+        codes = len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
+        return self._packet(first, b"\0\0" + body), len(body) + 2, bytearray(codes), pairs
 
     def _send_request(self, request):
         # No other one waits.  What it subscribes to is remembered from now on.
@@ -704,13 +702,13 @@ class MQTTClient:
     def _all_filters(self, pairs):
         # -> the request that subscribes to all of them.
         body = self._request_section + b"".join([pair[1] for pair in pairs])
-        return self._packet(_SUBSCRIBE, b"\0\0" + body), _len(body) + 2, bytearray(_len(pairs))
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), len(body) + 2, bytearray(len(pairs))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
         whole, _, codes, pairs = request
         if codes and max(codes) > 2:
-            names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
+            names = [pairs[k][0] for k in range(len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
         return None if whole[0] & 0x20 else list(codes)
@@ -740,9 +738,9 @@ def _accept(client, topic, msg, flags):
     # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
     # error's code.
     heap_unlock()
-    topic_len = _len(topic)
+    topic_len = len(topic)
     extra = client._extra
-    payload_len = _len(msg)
+    payload_len = len(msg)
     n = topic_len + payload_len + extra + 2
     packet_id = 0
     qos = flags & 6
@@ -1095,7 +1093,7 @@ def _load(client, now):
     elif client._first:
         client._out = client._first
         client._at = 0
-        client._left = _len(client._out)
+        client._left = len(client._out)
         client._first = None
     elif _has_next(client):
         _fetch(client, now)
@@ -1419,7 +1417,7 @@ def _is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0 and client._held_end == _len(client._held)
+        or k < 0 and client._held_end == len(client._held)
     ):
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.
@@ -1496,9 +1494,9 @@ def _on_request_ack(client, first, number, at):
     whole, k, codes = request[:3]
     if number != whole[-k] << 8 | whole[1 - k]:
         return  # it answers no request of this connection
-    if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != _len(codes):
+    if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
         _fail(client, _PROTOCOL)
-    for n in range(_len(codes)):
+    for n in range(len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
     client._is_told = True
@@ -1677,7 +1675,7 @@ def _complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is _str:
+    if value.__class__ is str:
         return value.encode()
     if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
         try:
@@ -1691,7 +1689,7 @@ def as_text(name, value):
     """`as_bytes()` of what has to be a text: UTF-8 without NUL, or ValueError naming `name`."""
     try:
         value = bytes(as_bytes(name, value))
-        for char in _str(value, "utf-8"):
+        for char in str(value, "utf-8"):
             # 311-1.5.3-1, 311-1.5.3-2: MicroPython takes surrogates and, for 0, C0 80.
             if not ord(char) or "\ud7ff" < char < "\ue000":
                 break
@@ -1709,7 +1707,7 @@ def _as_filter(topic):
     topic = as_text("topic", topic)
     is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
-        if _len(level) > 1 and (35 in level or 43 in level):
+        if len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
     if is_wrong:
         raise _complaint("filter", topic)
@@ -1718,9 +1716,9 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
-    if _len(value) > 65535:
+    if len(value) > 65535:
         raise MQTTError(_TOO_LARGE)
-    return _len(value).to_bytes(2, "big") + value
+    return len(value).to_bytes(2, "big") + value
 
 
 class Stats:
@@ -1752,7 +1750,7 @@ class Message:
 
     def __init__(self, buf):
         self._buf = buf
-        self._copier = BytesIO(_len(buf))
+        self._copier = BytesIO(len(buf))
         self.topic_len = self.payload_len = self._topic = self._payload = 0
         self.qos = self.packet_id = self.retain = self.dup = 0
 
@@ -1772,7 +1770,7 @@ class Message:
         # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
         if self.payload_len < 0 or not topic_len or first & 6 == 6 or first & 14 == 8:
             return False
-        if n <= _len(rx) - _BEHIND:
+        if n <= len(rx) - _BEHIND:
             at += topic_len
             # 31-3.3-WILD: no message has a name with wildcards.
             if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
@@ -1807,7 +1805,7 @@ class Message:
         """Is the topic just `name`, bytes or str?"""
         buf = self._buf
         name = as_bytes("topic", name)
-        if self.topic_len != _len(name):
+        if self.topic_len != len(name):
             return False
         at = self._topic
         for byte in name:
@@ -1836,8 +1834,8 @@ class Message:
         copier.seek(0)
         copier.write(self._buf, at, n)
         copier.seek(0)
-        if n > _len(target):
-            n = _len(target)
+        if n > len(target):
+            n = len(target)
         return copier.readinto(target, n) if n else 0
 
 
