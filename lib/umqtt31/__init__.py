@@ -1772,7 +1772,7 @@ class Message:
             return False
         if n <= len(rx) - _BEHIND:
             at += topic_len
-            # 31-4-WILD: no message has a name with wildcards.
+            # 31-3.3-WILD: no message has a name with wildcards.
             if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
                 return False
             if first & 6:
