@@ -130,7 +130,9 @@ class MQTTClient:
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
     _most_acks = 132  # bytes of answers that may wait while packets are handled
+    _store = None
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
+    _filters = ()  # what is subscribed to: (filter, as it is sent)
 
     def __init__(
         self,
@@ -204,7 +206,7 @@ class MQTTClient:
         n = buffer_size + _ENTRY
         self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = self._limit = 0
+        self._head = self._next = self._tail = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
@@ -220,8 +222,9 @@ class MQTTClient:
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
-        self._skip = 0  # bytes still to come of a packet that is larger than the buffer
+        # Bytes that the packet at its start lacks at least, 0: it is whole; below 0: so many are
+        # still to come of one that is larger than the buffer.
+        self._lacks = 0
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
         self._places = max_awaiting_rel
@@ -230,18 +233,17 @@ class MQTTClient:
         self._is_starved = False  # a message was not taken, and none is before it came again
         # The connection.
         self.is_connected = self._is_busy = self._is_clean = self._was_clean = False
-        self._was_online = False  # did it once work, or just now
         self._stream = self._error = self._ping_at = self._try_at = None
         self._is_present = True
         self._first = None  # a whole packet that precedes messages
-        self._fails = self._tries = 0
+        self._fails = 0
+        self._tries = -1  # time-outs since anything was answered; below 0: it was never online
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
-        self._filters = []  # what is subscribed to: (filter, as it is sent)
         self._is_told = False  # does the broker know them?
         self._request = None  # the one that waits for its answer, see _make_request()
-        self._store = store
         if store is not None:
+            self._store = store
             self._recover(store, max_inflight + max_mqueue_len)
             self._commit = store.commit
 
@@ -250,18 +252,14 @@ class MQTTClient:
             raise TypeError("store must be a Journal")
         now = ticks_ms()
 
-        def hold(packet_id):
-            _hold(self, packet_id, now)
-
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
-            self._identity[1], self.level, self.buffer_size, most, hold, self._held, self._size
-        )
+            self._identity[1], self.level, self.buffer_size, most,
+            lambda packet_id: _hold(self, packet_id, now), self._held, self._size,
+        )  # fmt: skip
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
-        if self._old:
-            self._limit = 0
         if packet_id:
             self._id = packet_id
 
@@ -353,7 +351,10 @@ class MQTTClient:
         elif n == 2 and number and first in b"\x40\x50\x70":
             _on_ack(self, first, number)
         elif n == 2 and number and first & 0xF0 == 0x60:
-            _on_pubrel(self, number)
+            _unhold(self, number)
+            _owe(self, _PUBCOMP, number)  # MQTT-4.3.3-11: known or not
+            if self._is_starved:
+                self._wake = self._now
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
             _on_request_ack(self, first, number, at + 2)
         elif first & 0xF0 == 0xD0 and not n:
@@ -449,9 +450,8 @@ class MQTTClient:
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
-                if error.code < _NETWORK and error.code != _UNAVAILABLE:
-                    raise
-                if error.code == _TOO_LARGE:  # of CONNECT
+                code = error.code
+                if code < _NETWORK and code != _UNAVAILABLE or code == _TOO_LARGE:  # of CONNECT
                     raise
             left_ms = timeout_ms - ticks_diff(ticks_ms(), start)
             if left_ms <= 0:
@@ -581,12 +581,11 @@ class MQTTClient:
         self._was_clean = self._is_clean
         self._is_present = is_present
         self.is_connected = True
+        if self._tries >= 0:
+            self.stats.reconnects += 1
         self._fails = self._tries = 0
         self._wake = self._moved_at = self._now
         self._try_at = self.last_error = None
-        if self._was_online:
-            self.stats.reconnects += 1
-        self._was_online = True
         if self._store:
             self._store.note(0x20, 0)
         if not is_present:
@@ -666,7 +665,7 @@ class MQTTClient:
             self.poll(1)
 
     def _make_request(self, first, topics):
-        # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
+        # -> (packet, room for the answer's codes, [(filter, as it is sent)])
         pairs = []
         section = body = self._request_section
         for name in topics:
@@ -686,14 +685,14 @@ class MQTTClient:
             raise ValueError("topic: no filter given")
         # UNSUBACK has codes at level 5 only.
         codes = len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
-        return self._packet(first, b"\0\0" + body), len(body) + 2, bytearray(codes), pairs
+        return self._packet(first, b"\0\0" + body), bytearray(codes), pairs
 
     def _send_request(self, request):
         # No other one waits.  What it subscribes to is remembered from now on.
-        names = [pair[0] for pair in request[3]]
+        names = [pair[0] for pair in request[2]]
         pairs = [pair for pair in self._filters if pair[0] not in names]
         if request[0][0] == _SUBSCRIBE:
-            pairs += request[3]
+            pairs += request[2]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
             self._is_told = False  # until the broker answers
         self._filters = pairs
@@ -702,11 +701,11 @@ class MQTTClient:
     def _all_filters(self, pairs):
         # -> the request that subscribes to all of them.
         body = self._request_section + b"".join([pair[1] for pair in pairs])
-        return self._packet(_SUBSCRIBE, b"\0\0" + body), len(body) + 2, bytearray(len(pairs))
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(pairs))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
-        whole, _, codes, pairs = request
+        whole, codes, pairs = request
         if codes and max(codes) > 2:
             names = [pairs[k][0] for k in range(len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
@@ -765,7 +764,9 @@ def _accept(client, topic, msg, flags):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
-    if after + client.buffer_size > client._limit:  # as pack_into() fills
+    limit = client._head - 1 if at < client._head else client._size
+    if client._behind or after + client.buffer_size > limit:  # as pack_into() fills
+        # Nothing comes in between what lies in the store.
         at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
@@ -792,7 +793,6 @@ def _accept(client, topic, msg, flags):
         client._id = packet_id
         if at == client._size:
             client._behind += 1
-            client._limit = 0  # nothing comes in between
             client.queued += 1
             return packet_id
     try:
@@ -863,7 +863,6 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -1197,7 +1196,7 @@ def _close(client):
                         client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
-    client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
+    client._start = client._end = client._lacks = client._left = client._acks_n = client._at = 0
     client._out = acks
     _rewind(client)
     if stream:
@@ -1290,7 +1289,7 @@ def _read(client):
 
 def _take(client):
     # Handle the whole packets that are here, as far as there is room for answers -> how many.
-    if client._skip:
+    if client._lacks < 0:
         return _pass_over(client)
     rx = client._rx
     handled = 0
@@ -1349,7 +1348,7 @@ def _large(client, at):
     if not client._message.read(first, at + 1, n):
         _fail(client, _PROTOCOL)
     client._start = at + 3
-    client._skip = n - 2
+    client._lacks = 2 - n
     return _pass_over(client)
 
 
@@ -1357,16 +1356,15 @@ def _pass_over(client):
     # Of a message that is larger than the buffer only the packet id counts -> 1 at its end.
     message = client._message
     at = client._start
-    n = client._skip
+    n = -client._lacks
     while n and at < client._end:
         n -= 1
         if message.qos and 0 <= n - message.payload_len < 2:
             message.read_id(client._rx[at])
         at += 1
     client._start = at
-    client._skip = n
+    client._lacks = -n or 1
     if n:
-        client._lacks = n
         return 0
     _deliver(client, message.qos, False)
     return 1
@@ -1471,13 +1469,6 @@ def _unhold(client, packet_id):
         held[client._held_end + 1] = 0  # the store looks there, too
 
 
-def _on_pubrel(client, packet_id):
-    _unhold(client, packet_id)
-    _owe(client, _PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
-    if client._is_starved:
-        client._wake = client._now
-
-
 def _expire_held(client, now):
     # RT-AWAITREL-T: forget the oldest set when it waited so long since it grew.
     while client._held_n and ticks_diff(now, client._held[2]) >= client._held_ms:
@@ -1491,8 +1482,10 @@ def _on_request_ack(client, first, number, at):
     request = client._request
     if not request:
         return
-    whole, k, codes = request[:3]
-    if number != whole[-k] << 8 | whole[1 - k]:
+    whole = request[0]
+    codes = request[1]
+    k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
+    if number != whole[k] << 8 | whole[k + 1]:
         return  # it answers no request of this connection
     if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
         _fail(client, _PROTOCOL)
@@ -1508,8 +1501,9 @@ def _begin_request(client, request):
     client._id = n = client._id % 65535 + 1
     client._request = request
     client._first = whole = request[0]
-    whole[-request[1]] = n >> 8
-    whole[1 - request[1]] = n & 255
+    k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
+    whole[k] = n >> 8
+    whole[k + 1] = n & 255
     if client.inflight == client._again:
         client._moved_at = client._now
     client._wake = client._now

@@ -220,13 +220,12 @@ class MQTTClient(_Client):
             del self.sock
         self._sock = None
         if not self._is_robust:
-            self._filters = []  # the program subscribes again
+            self._filters = ()  # the program subscribes again
         _close(self)
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
-        self._limit = self._size
         self._most_acks = _MOST_ACKS
         try:
             return int(super().connect(clean_session, stream and _Stream(stream)))

@@ -338,7 +338,7 @@ class MQTTClient(core.MQTTClient):
         request = self._request
         core._on_request_ack(self, first, number, at)
         if request and not self._request:
-            codes = request[2]
+            codes = request[1]
             for k in range(len(codes)):
                 if codes[k] == 0x11:  # there was no such subscription
                     codes[k] = 0
@@ -549,7 +549,7 @@ class MQTTClient(core.MQTTClient):
             self._request_section = b"\0"
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
-        for name, part, _ in request[3] if first == _SUBSCRIBE else ():
+        for name, part, _ in request[2] if first == _SUBSCRIBE else ():
             options = part[-1]
             # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
             # those who share.
@@ -584,4 +584,4 @@ class MQTTClient(core.MQTTClient):
                 self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
         if n:
-            core._begin_request(self, (self._packet(_SUBSCRIBE, body), len(body), bytearray(n)))
+            core._begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))
