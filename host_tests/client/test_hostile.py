@@ -17,8 +17,8 @@ from host_tests.fuzz.cli import cli
 from host_tests.fuzz.inputs import generate
 from host_tests.fuzz.target import Finding, check, hostile_world
 from tools.project import ROOT
-from umqtt31.message import Message
-from umqtt31.protocol import Protocol
+import umqtt31
+from umqtt31 import Message
 
 CORPUS = sorted((FOLDER / "corpus").iterdir())
 GENERATED = 100_000

@@ -18,7 +18,7 @@ from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.sim.clock import injected
 from host_tests.standin import packets
 from host_tests.standin.stream import Misuse, WatchfulStream
-from umqtt31 import AWAITING_REL, MQTTClient, MQTTError
+from umqtt31 import AWAITING_REL, FULL, MQTTClient, MQTTError, v5
 
 from .inputs import LEVELS
 from .world import Finding, World
@@ -35,8 +35,9 @@ ENDS = 0x40  # the stream ends behind the bytes; else nothing more comes
 STALLS = 0x80  # the stream takes only a few bytes at a time
 
 
-# Publishing may be refused for what CONNACK said, at level 5: too large, QoS, retained.
-_LIMITS = (0x95, 0x9A, 0x9B)
+# Publishing may be refused for what CONNACK said, at level 5: too large, QoS, retained, and
+# a window so small that more has to wait than may.
+_LIMITS = (0x95, 0x9A, 0x9B, FULL)
 
 _LEAVES = (int, bool, str, bytes, type(None))
 
@@ -57,7 +58,8 @@ class Run:
         self.delivered: list[tuple[bytes, bytes, int]] = []
         self.oversize: list[tuple[int, int]] = []
         self.code = 0
-        self.client = MQTTClient(
+        make = v5.MQTTClient if level == 5 else MQTTClient
+        self.client = make(
             b"fuzz",
             "broker",
             level=level,
@@ -65,7 +67,6 @@ class Run:
             max_inflight=3,
             max_mqueue_len=2,
             max_awaiting_rel=3,
-            max_subscriptions=2,
             connect_timeout=1,
         )
         self.client.on_message = self._on_message

@@ -1779,6 +1779,10 @@ class Message:
         """For the client: of a message that is not whole the next byte of its packet id came."""
         self.packet_id = self.packet_id << 8 | byte
 
+    def keep(self):
+        """For an option: answer the message itself; the client then does not."""
+        self.qos = 0
+
     def __getattr__(self, name):
         if name == "topic":
             at = self._topic

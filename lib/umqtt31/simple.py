@@ -397,7 +397,7 @@ class MQTTClient(_Client):
         # As `on_message`.
         first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
         self._hand_over(first, message.packet_id, message.topic, message.payload)
-        message.qos = 0  # it is answered
+        message.keep()
 
     def _hand_over(self, first, packet_id, topic, payload):
         # From here on all may change.

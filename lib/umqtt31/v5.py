@@ -99,7 +99,7 @@ class Message5(core.Message):
             raise ValueError("not a reason to refuse: %r" % reason)
         if self.qos:
             self._client.refuse(self.qos, self.packet_id, reason)
-            self.qos = 0  # for the client: it is answered
+            self.keep()
 
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
