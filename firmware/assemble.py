@@ -21,6 +21,7 @@ _CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 # Of a reading in the client's queue: header and packet id of PUBLISH, the queue's own bytes,
 # the topic below the root, the largest envelope.
 _READING_BYTES = 5 + 2 + 2 + 5 + len("/reading/0") + 90
+_JSON_BYTES = 300  # more, usually
 _MOST_QUEUE_BYTES = 1 << 18
 
 # What their names end with, the port finds without a name server.
@@ -99,7 +100,8 @@ def _queue_bytes(config, store):
     # The RAM for as many readings as the settings allow; what waits may lie in the store.
     room = config["max_inflight"] + (0 if store else config["max_mqueue_len"])
     topic = "//".join((config["prefix"], config["site"], config["client_id"]))
-    return min(room * (_READING_BYTES + len(topic.encode())), _MOST_QUEUE_BYTES)
+    reading_bytes = _READING_BYTES + (_JSON_BYTES if config["format"] == "json" else 0)
+    return min(room * (reading_bytes + len(topic.encode())), _MOST_QUEUE_BYTES)
 
 
 def _store(config, board, state):
