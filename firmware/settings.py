@@ -29,6 +29,7 @@ KEYS = {
     "site": ("", "name", 0, 32),
     "interval_ms": (10000, "number", 10, 86400000),
     "streams": ((1,), "qos list", 1, 8),
+    "sensors": ("", "text", 0, 128),
     "format": ("binary", "choice", ("binary", "json"), None),
     "discovery": ("", "topic", 0, 64),
     "keepalive": (60, "number", 5, 65535),

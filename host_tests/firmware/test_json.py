@@ -56,7 +56,7 @@ def test_largest_json_reading_and_description_fit_the_smallest_buffer():
 
 
 def test_discovery_without_json_is_refused():
-    wrong = {"client_id": "a", "server": "b", "discovery": "ha", "buffer_size": 512}
+    wrong = {"client_id": "a", "server": "b", "discovery": "ha", "buffer_size": 768}
     assert problems(wrong) == ['format is "binary"; discovery is for "json"']
     assert complete({})["discovery"] == ""
 
@@ -106,7 +106,7 @@ def test_node_with_json_publishes_objects_and_describes_them(place):  # noqa: F8
     )
     listener.subscribe(f"ha-{device}/#", 1)
     listener.loop_start()
-    settings = {"format": "json", "discovery": f"ha-{device}", "buffer_size": 512}
+    settings = {"format": "json", "discovery": f"ha-{device}", "buffer_size": 768}
     node = start_node(choose(), place, interval_ms=50, **settings)
     try:
         node.wait_until(lambda: len(collector.arrivals) >= 5, SECONDS, "readings")
