@@ -11,6 +11,7 @@ package(
     (
         "__init__.py",
         "aio.py",
+        "alias.py",
         "errors.py",
         "fileblockdevice.py",
         "handshake.py",
@@ -25,6 +26,7 @@ package(
         "sslparams.py",
         "tls.py",
         "v5.py",
+        "wifi.py",
     ),
     base_path="lib",
 )

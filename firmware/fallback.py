@@ -116,7 +116,8 @@ class Fallback:
 
     def note(self, first, packet_id):
         """As the store's contract says."""
-        if first in (_PUBACK, _PUBCOMP) and packet_id in self._ids:
+        # Making a tuple would allocate.
+        if (first == _PUBACK or first == _PUBCOMP) and packet_id in self._ids:
             self._ids[self._ids.index(packet_id)] = 0
         elif not self.has_failed:
             try:

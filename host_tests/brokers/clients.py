@@ -1,6 +1,7 @@
 """The two ends of a broker in these tests: umqtt31, and paho-mqtt, which is not ours."""
 
 import itertools
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -11,9 +12,9 @@ from paho.mqtt.client import MQTTv31, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
 from host_tests.brokers.families import Family
+from host_tests.client.dialogue import class_for
 from host_tests.patience import SECONDS
-from umqtt31 import MQTTClient, MQTTError
-from umqtt31.transport import open_tcp
+from umqtt31 import MQTTError
 
 _numbers = itertools.count(1)
 
@@ -43,7 +44,8 @@ class Node:
             "user": family.user,
             "password": family.user,
         } | options
-        self.client = MQTTClient(
+        make = class_for(options["level"], options)
+        self.client = make(
             new_name("node") if client_id is None else client_id, "127.0.0.1", port, **options
         )
         self.client.on_message = self._keep
@@ -97,7 +99,8 @@ class Watched:
         self._broker = broker
 
     def __call__(self) -> "Watched":
-        self._link = link = open_tcp("127.0.0.1", self._broker.port, None)
+        self._link = link = socket.create_connection(("127.0.0.1", self._broker.port))
+        link.setblocking(False)
         self.close = link.close
         return self
 

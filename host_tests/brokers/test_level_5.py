@@ -154,7 +154,7 @@ def test_messages_in_flight_are_no_more_than_the_broker_takes(family, broker):
     """MQTT-3.3.4-7, with a window of ours far above it; all of them arrive."""
     topic = new_name("window")
     sent = [b"%d" % number for number in range(200)]
-    node = Node(broker.port, family, max_inflight=200, max_mqueue_len=200)
+    node = Node(broker.port, family, max_inflight=200, max_mqueue_len=200, queue_bytes=20000)
     with Other(broker.port, family) as other, node:
         other.subscribe(topic, 1)
         for payload in sent:

@@ -6,6 +6,7 @@ import pytest
 
 from host_tests.brokers import Aedes, Amqtt, BrokerProcess, Ejabberd, RabbitMQ3
 from host_tests.brokers.clients import new_name
+from host_tests.client.dialogue import class_for
 from umqtt31 import MQTTClient, MQTTError
 
 SPOKEN = {3: "MQTT 3.1", 5: "MQTT 5"}
@@ -38,7 +39,8 @@ def test_level_that_the_broker_refuses_is_answered_by_the_one_to_try(make, level
 
 def new_client(broker: BrokerProcess, level: int) -> MQTTClient:
     name = new_name("level")
-    return MQTTClient(name, broker.host, broker.port, USER, USER, level=level, keepalive=60)
+    make = class_for(level, {})
+    return make(name, broker.host, broker.port, USER, USER, level=level, keepalive=60)
 
 
 def broker_qos(broker: BrokerProcess) -> int:

@@ -1,37 +1,54 @@
-"""The 65,536th packet id and those around it, with ids in flight all the time."""
+"""Packet ids come by order alone; the 65,535 of them do not come round while one is in flight."""
+
+import pytest
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import puback, publish, pubrec, suback, subscribe
+from host_tests.client.wire import puback, publish
+from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL
 
 
-def test_ids_of_70000_messages_are_never_0_and_never_one_in_flight():
-    """31-2.4-ID, MQTT-4.3.2-1, MQTT-4.3.3-1: ids 1 (QoS 1) and 2 (QoS 2) stay unanswered."""
-    d = Dialogue(keepalive=0, retry_interval=0)
-    assert [d.publish(b"stuck", 1), d.publish(b"stuck", 2)] == [1, 2]
-    d.b2c(pubrec(2))
-    d.stream.take()
-    expected = 3
-    for _ in range(70_000):
-        packet_id = d.publish(b"x", 1)
-        assert packet_id == expected
-        d.stream.feed(puback(packet_id))
-        d.client.poll()
+@pytest.mark.parametrize("queue_bytes", [1024, 8192])
+@pytest.mark.parametrize("has_store", [False, True], ids=["ram", "store"])
+def test_ids_while_the_oldest_waits_end_in_full_and_go_on_behind_it(has_store, queue_bytes):
+    """31-2.4-ID, RT-MQUEUE: FULL until the oldest is answered, as on a new connection it is.
+
+    C: PUBLISH 1, 2, ...; B: PUBACK 2, ... as long as they come, and never 1
+    """
+    store = KeepingStore() if has_store else None
+    d = Dialogue(
+        keepalive=0, retry_interval=0, store=store, max_mqueue_len=16383, queue_bytes=queue_bytes
+    )
+    last = sent = d.publish(b"", 1)
+    while True:
+        try:
+            last = d.publish(b"", 1)
+        except OSError as error:
+            assert error.code == FULL
+            break
+        if d.client.inflight == 2:
+            sent = last
+            d.stream.feed(puback(sent))
+            d.client.poll()
         d.stream.sent = b""
         del d.stream.writes[:]
-        expected = packet_id + 1 if packet_id < 65535 else 3
+    assert 64 < sent < last + 1 < 65536 and d.client.inflight == 1
+    assert code_of(d.publish, b"", 1) == FULL and d.client.next_due_ms() == 86400000
     d.lose()
     d.connect(False)
-    assert publish(b"t", b"stuck", 1, 1, dup=1) in d.stream.take()
-    assert d.client.inflight == 2
+    d.c2b(publish(b"t", b"", 1, 1, dup=1))
+    d.b2c(puback(1))
+    for _ in range(2):
+        assert d.publish(b"", 1) == last + 1
+        last += 1
 
 
-def test_ids_when_all_messages_that_may_be_are_in_flight_then_one_is_left_for_a_request():
-    """31-2.4-ID: of 65,535."""
-    d = Dialogue(max_inflight=65534, max_mqueue_len=0, buffer_size=16)
-    assert {d.publish() for _ in range(65534)} == set(range(1, 65535))
-    assert code_of(d.publish) == FULL
-    d.stream.take()
-    assert d.subscribe(subscribe(65535, (b"t", 1)), suback(65535, 1), b"t", 1) == [1]
-    for options in ({"max_inflight": 65535}, {"max_inflight": 65000, "max_mqueue_len": 535}):
-        assert isinstance(error_of(Dialogue, buffer_size=16, **options), ValueError)
+def test_ids_suffice_for_all_that_may_be_kept_and_done_behind_the_oldest():
+    """31-2.4-ID: the ring holds what is done in front of it, the store what waits behind it."""
+    most = 16383
+    for option in ("max_inflight", "max_mqueue_len"):
+        assert isinstance(error_of(Dialogue, **{option: most + 1}), ValueError)
+    assert isinstance(error_of(Dialogue, queue_bytes=(1 << 18) + 1), ValueError)
+    least = 5 + len(publish(b"t", b"", 1, 1))
+    ring_bytes = (1 << 18) + 3 * 16383  # with room for largest packets
+    assert ring_bytes // least + 2 * most < 65535

@@ -53,14 +53,21 @@ def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4,
 
 
 class Found:
-    """What a journal hands over: all of it is fetched."""
+    """What a journal hands over: all of it is fetched.
+
+    `messages`: (place, packet id, QoS, has PUBREC, maybe sent, packet), None for one that is lost.
+    """
 
     def __init__(self, desk):
-        self.messages = [desk.fetch() for _ in range(desk.behind)]
+        self.messages = []
+        for place in range(desk.behind):
+            one = desk.fetch()
+            if one:
+                one = (place, one.packet_id, one.qos, one.has_pubrec, one.maybe_sent, one.packet)
+            self.messages.append(one)
         self.held = list(desk.held_ids())
         self.last_id = desk.last_id
         self.is_clean = desk.is_clean
-        self.ids = [message and message.packet_id for message in self.messages]
 
 
 def recovered(desk):
@@ -69,7 +76,9 @@ def recovered(desk):
 
 
 def put(desk, slot, packet_id, packet=b"packet", qos=1, sent=False):
-    """Put a message in -> was there room?"""
+    """Put a message in, when those of an earlier life are fetched -> was there room?"""
+    while desk.behind:
+        desk.fetch()
     if not Opened.put(desk, packet_id, qos, packet, sent, 1):
         return False
     desk.ids[slot] = packet_id

@@ -40,7 +40,7 @@ class Area:
 @pytest.mark.parametrize(
     ("device_bytes", "block_bytes", "slot_bytes"),
     [
-        (512, 512, 100),
+        (512, 1024, 100),
         (512, 4096, 256),
         (2048, 2048, 256),
         (4096, 4096, 256),

@@ -38,6 +38,15 @@ class Setting:
         flash.worn = dict.fromkeys(self.worn, False)
         return flash
 
+    def image_of(self, flash: Any) -> bytes:
+        """What is on a flash, read as a device is."""
+        size = flash.ioctl(5, 0)
+        parts = []
+        for block in range(flash.ioctl(4, 0)):
+            parts.append(bytearray(size))
+            flash.readblocks(block, parts[-1])
+        return b"".join(parts)
+
     def open(self, flash: Flash) -> "Opened":
         """A journal on it, and what it said of an earlier life."""
         return Opened(self, flash)
@@ -148,7 +157,7 @@ class Life:
     def __init__(self, setting: Setting, flash: Flash) -> None:
         self.refused = 0
         self._setting = setting
-        self.state = found_on(setting, bytes(flash.data))
+        self.state = found_on(setting, bytes(setting.image_of(flash)))
         self.opened = setting.open(flash)
         self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)

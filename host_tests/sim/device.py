@@ -24,6 +24,11 @@ from umqtt31 import (  # isort: skip
     TIMEOUT,
     MQTTClient,
     MQTTError,
+    errors,
+    journal,
+    opening,
+    queueing,
+    v5,
 )
 
 _WINDOW = 4
@@ -33,6 +38,9 @@ _PROGRAM_BYTES = 128
 _EIO = 5
 _STUCK_MS = 200
 _LONGEST_NAP_MS = 6 * 3_600_000
+
+# Loaded before anything runs, or they would look at the real time.
+OPTIONS = (errors, journal, opening, queueing, v5)
 
 
 class Taking:
@@ -69,6 +77,7 @@ class Watched(Taking):
         self.__drops_for_room = 0  # in the publish() that goes on
         self.__handler: Callable | None = None
         self.__drop_handler: Callable | None = None
+        self.__is_clean = False  # the session of the last connect()
         self.__revived = self.__rules.outgoing.revived()
         super().__init__(*args, **options)
 
@@ -160,8 +169,7 @@ class Watched(Taking):
             raise
         finally:
             self.__is_in_publish = False
-        is_deferred = getattr(self.__store, "is_deferred", False)
-        outgoing.on_accepted(flow, packet_id, is_deferred)
+        outgoing.on_accepted(flow, packet_id, self.__world.device.is_deferred)
         self.__check_bounds()
         return packet_id
 
@@ -174,7 +182,7 @@ class Watched(Taking):
             has_places = self.__queue or self.is_connected
             if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
                 self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
-            self.__rules.outgoing.check_expired("is refused for want of room")
+            self.__check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
         was_connected = self.is_connected
@@ -195,6 +203,7 @@ class Watched(Taking):
         return handled
 
     def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
+        self.__is_clean = clean_session
         try:
             is_present = self.__closing(super().connect, clean_session, stream)
         except MQTTError as error:
@@ -220,12 +229,14 @@ class Watched(Taking):
         self.__closing(super().disconnect)
 
     def __closing(self, call: Callable, *args: Any) -> Any:
-        # Inside these the client may close a connection.
+        # Inside these the client may close a connection, and end its session.
         self.__rules.closers += 1
+        self.__rules.is_ending = self.__is_clean
         try:
             return call(*args)
         finally:
             self.__rules.closers -= 1
+            self.__rules.is_ending &= self.__world.is_dead
 
     def __on_called(self, error: MQTTError | None) -> None:
         # poll(), connect() or reconnect() is over, and the device still lives.
@@ -236,7 +247,12 @@ class Watched(Taking):
             return
         self.__rules.outgoing.on_kept()
         if code in (0, CLOSED):
-            self.__rules.outgoing.check_expired("still waits")
+            self.__check_expired("still waits")
+
+    def __check_expired(self, what: str) -> None:
+        # What the store alone has is looked at when it comes into the ring.
+        if not self._behind:
+            self.__rules.outgoing.check_expired(what)
 
     def __check_bounds(self) -> None:
         inflight = self.inflight
@@ -278,9 +294,7 @@ class Device:
             self.flash = Flash(self.blocks, _BLOCK_BYTES, _PROGRAM_BYTES)
             self.flash.watch = self._on_flash
             self.flash.watch_read = self._on_load
-        from umqtt31 import Journal
-
-        return Journal(
+        return journal.Journal(
             self.flash,
             program_bytes=_PROGRAM_BYTES,
             erase_bytes=_BLOCK_BYTES,

@@ -59,6 +59,7 @@ class Rules:
         self.outgoing = self._make_outgoing(record)
         self.incoming = self._make_incoming(record)
         self.closers = 0  # calls under way in which the client may close a connection
+        self.is_ending = False  # it may have recorded that a clean session begins
         # The session of the last connection; None: whether that is recorded, nobody knows.
         self._was_clean: bool | None = False
         self._was_clean_before: bool | None = False  # until it is recorded: of the one before
@@ -167,7 +168,7 @@ class Rules:
         hello = p.Connect(packet)
         self.record.level, link.notes.is_clean = hello.level, hello.is_clean
         if link.notes.is_clean:
-            self.incoming.on_clean_connect()
+            self.on_clean_connect()
         is_to_be_kept = bool(hello.properties.get("session_expiry"))
         if hello.level == 5 and is_to_be_kept == link.notes.is_clean:
             self.fail("MQTT-3.1.2-23", "CONNECT asks for another session than connect() did")
@@ -227,8 +228,17 @@ class Rules:
         self.outgoing.on_recorded()
         self.incoming.on_recorded()
 
+    def on_clean_connect(self) -> None:
+        """CONNECT leaves, and with it the old session on the client's side; whether it did,
+        nobody can tell if the connection or the device dies now."""
+        self.outgoing.on_perhaps_new_session()
+        self.incoming.on_clean_connect()
+
     def on_reset(self) -> None:
         """The device lost its power."""
+        if self.is_ending:
+            self.is_ending = False
+            self.on_clean_connect()
         is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
         if is_old and not self.record.is_forgetful:
             self.record.secret_losses += 1  # it may go on as in the session before

@@ -181,7 +181,7 @@ class Program:
                     retry_interval=s.retry if s.level < 5 else 0,
                     **options,
                 )
-                if s.aliases:
+                if s.aliases and s.level == 5:
                     client.v5.topic_aliases = s.aliases
                 return client
             except OSError as error:

@@ -2,11 +2,12 @@
 
 import ssl
 
-import umqtt31
 import umqtt31.protocol  # refused
+from umqtt31.message import Message
+
+import umqtt31
 from umqtt31 import CLOSED, FULL, Journal, MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AsyncClient
-from umqtt31.message import Message
 from umqtt31.simple import MQTTClient as SimpleClient
 
 

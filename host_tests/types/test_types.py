@@ -20,8 +20,7 @@ from tools.boards.compile import board_sources
 from tools.boards.profile import load_profile
 from tools.micropython import interpreters
 from tools.project import ROOT
-from umqtt31 import protocol
-from umqtt31.message import Message
+from umqtt31 import Message
 from umqtt31.v5 import Message5
 
 HERE = Path(__file__).parent
@@ -150,7 +149,7 @@ def test_attributes_of_the_types_are_there():
         ("_types", "Stats"): client.stats,
         ("message", "Message"): Message(bytearray(16)),
         ("v5", "Message5"): Message5(bytearray(16)),
-        ("terms", "Options"): client.v5,
+        ("v5", "Options"): client.v5,
         ("properties", "Properties"): client.v5.connack,
         ("errors", "MQTTError"): umqtt31.MQTTError(umqtt31.FULL),
     }

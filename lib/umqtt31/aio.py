@@ -67,7 +67,7 @@ class _Messages:
         self._last = None
         for one in self._client._taken:
             if one._turn == _LOOP and one._pattern == self._pattern:
-                one._turn = _NOBODY
+                one._turn = _NOBODY if one.qos else _BROKER
         return self
 
     def __anext__(self):
@@ -205,7 +205,7 @@ def extend(base):
                     if self.reconnect():
                         break
                     await self._pace()
-                self._keeper = asyncio.create_task(self._keep())
+                self._keeper = asyncio.create_task(self._tend())
             finally:
                 if self._call is call and not self._keeper:
                     self._finish()
@@ -220,18 +220,18 @@ def extend(base):
                     one.packet_id = 0  # the broker's new session knows nothing of it
             self._is_up = True
             self.up.set()
-            asyncio.create_task(self._read(self._stream))
+            asyncio.create_task(self._listen(self._stream))
 
         def _pace(self):
             return sleep_ms(min(self.next_due_ms() + _GLANCE_MS, _TICK_MS))
 
-        async def _keep(self):
+        async def _tend(self):
             # Look at the clock, and connect again after a loss.
             while True:
                 self._turn()
                 await self._pace()
 
-        async def _read(self, stream):
+        async def _listen(self, stream):
             # Until this stream is closed.
             while self._stream is stream:
                 if self._turn():
@@ -302,10 +302,10 @@ def extend(base):
                     self._settle()
                     self.is_connected = False  # no message goes out any more
                     self._first = self._goodbye
-                    _push(self, ticks_ms())
+                    _push(self)
                     if self._left:
                         await sleep_ms(_TICK_MS)
-                        _push(self, ticks_ms())
+                        _push(self)
             finally:
                 self._finish()
 
@@ -436,8 +436,10 @@ def extend(base):
 
         # --- subscriptions ---------------------------------------------------------------
 
-        async def _ask(self, first, topics):
-            request = self._make_request(first, topics)
+        def _ask(self, first, topics):
+            return self._await_answer(self._make_request(first, topics))
+
+        async def _await_answer(self, request):
             link = 0  # the connection that was asked
             while True:
                 if link == self._link and self._request is not request and self.is_connected:

@@ -61,6 +61,7 @@ _OLDEST = const(10)  # the block with which the log begins
 _TITLE = const(11)
 
 _AGAIN = const(8)
+_IS_DONE = const(0x80)  # + 1 once a note in _buf says so
 _JOURNAL = const(262)
 _MOST_TRIES = const(8)  # of one call: a watchdog may be waiting
 _BLANK = b"\xff" * 32
@@ -147,7 +148,7 @@ class Journal:
         cost = self._count(_HEAD + n + _CRC)
         if self._used + cost > self._capacity():
             if cost > self._capacity():  # nothing that is given up would help
-                if not self._used:
+                if self._used < self._room:
                     for k in range(self._blocks):
                         self._bad[k] = 0  # they are tried again: it may have passed
                 raise MQTTError(_JOURNAL, "journal has too few good blocks left")
@@ -178,14 +179,15 @@ class Journal:
         self._end = number + 1
         self._used += cost
         self._last_id = ring[at + 3] << 8 | ring[at + 4]
+        if self._fill == self._first:
+            self._base = self._end
         if is_online:
             self._sent = self._end
             self._is_new = False
         if not is_behind:
             self._add(number, ring[at], cost)
             self._take(self._last_id)
-        if self._fill == self._first:
-            self._base = self._end
+        if not self._is_deferred:
             self._keep_state()
         return True
 
@@ -235,7 +237,7 @@ class Journal:
             self._has_held = True
         else:
             k = 0
-            while k < self._taken and (self._ids[k] != packet_id or self._states[k] < 2):
+            while k < self._taken and (self._ids[k] != packet_id or self._states[k] & _IS_DONE):
                 k += 1
             if k == self._taken:
                 pass
@@ -244,11 +246,10 @@ class Journal:
                 self._states[k] = 0x70
                 self._is_new = False
             else:
-                self._states[k] = 0
+                self._states[k] |= _IS_DONE
                 self._used -= self._costs[k]
                 if self._fill + _NOTE <= self._full:
-                    self._append(_DONE, self._numbers[k])
-                    self._states[k] = 1
+                    self._append_done(k)
 
     def renew(self, is_clean):
         """As the core has it."""
@@ -321,7 +322,7 @@ class Journal:
         # Forget the rows of messages that are done, as a note says it now.
         to = 0
         for k in range(self._rows):
-            if self._states[k] != 1:
+            if not self._states[k] & 1:
                 self._numbers[to] = self._numbers[k]
                 self._ids[to] = self._ids[k]
                 self._states[to] = self._states[k]
@@ -336,7 +337,7 @@ class Journal:
             return -1
         for k in range(self._rows):
             if self._numbers[k] == number:
-                return k if self._states[k] > 1 else -2
+                return k
         return -2
 
     def _find(self, number, is_strict):
@@ -373,7 +374,7 @@ class Journal:
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
-            if self._at + self._most + self._page_cells > self._cells and self._is_short():
+            if self._is_short(2):
                 self._empty()
                 self._reclaim()
             elif self._newest - self._listed >= self._blocks - 3:
@@ -381,20 +382,27 @@ class Journal:
             else:
                 break
         for k in range(self._taken):
-            if not self._states[k]:
+            if self._states[k] & (_IS_DONE | 1) == _IS_DONE:
                 if self._fill + _NOTE + n > self._full:
                     self._program()
                     return self._make_room(n)
-                self._append(_DONE, self._numbers[k])
-                self._states[k] = 1
+                self._append_done(k)
 
     def _empty(self):
         # _buf is needed for what is read.
         self.commit()
+        self._take_back()
+
+    def _take_back(self):
+        # What was appended since is to be appended again.
         self._fill = self._first
+        self._is_due = False
         for k in range(self._taken):
-            if self._states[k] == 1:
-                self._states[k] = 0
+            self._states[k] &= 0xFE
+
+    def _append_done(self, k):
+        self._append(_DONE, self._numbers[k])
+        self._states[k] |= 1
 
     def _write(self, kind, number):
         # A note that commit() has to program.
@@ -409,6 +417,8 @@ class Journal:
     def _program(self, number=-1, kept=1):
         # Make the group durable; if it raises, it is as it was.  `number`: of the first message
         # of a copy; `kept`: cells that stay free at the end of a block.
+        if self._at + self._most + self._page_cells > self._cells and not self._is_busy:
+            self._rescue()
         fill = self._fill
         if number < 0 and self._told != self._oldest and fill + _NOTE <= self._full:
             self._append(_OLDEST, self._oldest)
@@ -431,6 +441,23 @@ class Journal:
             self._drop()
         self._keep_state()
 
+    def _rescue(self):
+        # Blocks failed since the group was begun.  This is so seldom that it may allocate.
+        fill = self._fill
+        is_due = self._is_due
+        base = self._base
+        for _ in range(self._blocks):
+            if self._spare() > 1 or not self._is_short(2):
+                break
+            records = bytes(self._buf[self._first : fill])
+            try:
+                self._reclaim()
+            finally:
+                self._buf[self._first : fill] = records
+                self._fill = fill
+                self._is_due = is_due
+                self._base = base
+
     def _keep_state(self):
         # What is durable now, for the title of the next block.
         first = self._numbers[0] if self._rows else self._next
@@ -446,9 +473,9 @@ class Journal:
         page_cells = self._page_cells
         at = self._at
         before = at % page_cells
-        if before + cells > page_cells >= cells and self._used * 2 < self._capacity():
-            if before and not self._is_busy:
-                at += page_cells - before  # there is room enough to program one page, not two
+        if (before + cells - 1) // page_cells > (cells - 1) // page_cells:
+            if self._used * 2 < self._capacity() and not self._is_busy:
+                at += page_cells - before  # there is room enough to program a page less
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
@@ -462,7 +489,12 @@ class Journal:
             before = self._title_cells
             self._entitle(page - before // page_cells)
         elif before:
-            self._load(block, at - before, self._before[before])
+            try:
+                self._load(block, at - before, self._before[before])
+            except MQTTError:  # of the page that it would share
+                self._at = at - before + page_cells
+                self._give_up_page()
+                return False
         size = cells * self._cell
         pages = (before + cells + page_cells - 1) // page_cells
         k = self._fill
@@ -473,13 +505,17 @@ class Journal:
         _seal(buf, self._sums[cells - 1], start + size)
         at -= before
         self._at = at + pages * page_cells
-        for k in range(pages):
-            if not self._is_put(at + k * page_cells, self._parts[before][k]):
-                # It may be there all the same, and is not to be found.
+        k = 0
+        try:
+            while k < pages and self._is_put(at + k * page_cells, self._parts[before][k]):
+                k += 1
+        finally:
+            if k < pages:  # it may be there all the same, and is not to be found
                 pack_into("<I", buf, start + size - _CRC, 0)
                 self._is_put(at + k * page_cells, self._parts[before][k])
-                self._give_up_page()
-                return False
+        if k < pages:
+            self._give_up_page()
+            return False
         self._at = at + before + cells
         if self._good != block:
             self._good = block
@@ -494,13 +530,9 @@ class Journal:
     def _give_up_page(self):
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
-        place = self._newest % self._blocks
         is_new = self._good != self._newest
-        if self._failures > 1 or is_new and self._bad[place]:
-            self._failures = 0
+        if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
             self._at = self._cells
-            if is_new:
-                self._bad[place] = 1
 
     def _entitle(self, page):
         # The title stands in front of the group, and is programmed with it.
@@ -513,21 +545,23 @@ class Journal:
     def _is_begun(self):
         # Go on to the next block -> is it erased?
         block = self._newest + 1
+        if self._good < self._newest:
+            self._bad[self._newest % self._blocks] = 1  # it took nothing
         if (
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
         ):
+            if self._newest == self._good:
+                raise MQTTError(_JOURNAL, "journal has no spare block left")
             # Those that failed are tried again, the oldest of them first.
             self._newest = self._ready = self._good
             self._at = self._cells
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
+            return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
-                place = block % self._blocks
-                if self._failures > 2 or self._bad[place]:
+                if self._failures > 2 or self._bad[block % self._blocks]:
                     self._failures = 0
-                    self._bad[place] = 1
                     self._newest = self._ready = block
                     self._at = self._cells
                 return False
@@ -545,16 +579,15 @@ class Journal:
             n -= self._bad[block % self._blocks]
         return n
 
-    def _is_short(self):
-        # Two for copies, and as long as there is room one for the next that goes bad; one where
-        # more is kept than bad blocks leave room for.
-        left = self._capacity() - self._used
-        spare = self._spare() - 2 - (left >= self._room) + (left < 0)
-        return spare < 0 and self._oldest < self._good
+    def _is_short(self, least):
+        # Two for copies, and as long as there is room two for those that go bad next; fewer
+        # where more is kept than bad blocks leave room for.
+        left = (self._capacity() - self._used) // self._room
+        return self._spare() < max(least, min(4, 2 + left)) and self._oldest < self._good
 
     def _prepare(self):
         # Bring the room for what comes, step by step.
-        if self._is_short():
+        if self._is_short(1):
             self._reclaim()
         elif self._newest - self._listed >= self._blocks - 3:
             self._list_held()
@@ -580,6 +613,7 @@ class Journal:
             self.commit()
         except BaseException:
             self._listed = listed
+            self._take_back()
             raise
 
     def _reclaim(self):
@@ -602,6 +636,7 @@ class Journal:
                     self._oldest = block
                     raise
         finally:
+            self._take_back()
             self._is_busy = False
 
     def _copy_block(self, block):
@@ -632,7 +667,7 @@ class Journal:
                     pack_into("<BI", buf, fill, _NUMBER, number)
                     fill += _NOTE
                 n = 5 + (buf[where + 1] << 8 | buf[where + 2])
-                state = buf[where] & 0xF0 if k < 0 else self._states[k]
+                state = (buf[where] if k < 0 else self._states[k]) & 0x70
                 if fill != where:
                     for i in range(n):
                         buf[fill + i] = buf[where + i]
@@ -661,8 +696,11 @@ class Journal:
             or _number_at(buf, start + 8) != (block * self._cells + at) // self._page_cells
         ):
             return 0
+        # Page by page, as a read need not go over the end of a device's block.
+        before = at % self._page_cells
+        for k in range((before + cells + self._page_cells - 1) // self._page_cells):
+            self._load(block, at - before + k * self._page_cells, self._parts[before][k])
         view = self._sums[cells - 1]
-        self._load(block, at, view)
         self._number = _number_at(buf, start + 4)
         self._stop = n = start + n - _CRC
         if is_strict:

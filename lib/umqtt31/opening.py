@@ -117,10 +117,20 @@ class _Log:
 
     def load(self, place, at, n):
         """-> `n` bytes from cell `at` on of the block at this place."""
+        # In pieces of a page at most, as a read need not go over the end of a device's block.
         buf = bytearray(n)
+        view = memoryview(buf)
         at = (place % self.blocks * self.cells + at) * self.cell
-        if self.device.readblocks(at // self.device_bytes, buf, at % self.device_bytes):
-            raise OSError(5)
+        page = self.page_cells * self.cell
+        done = 0
+        while done < n:
+            end = min(n, done + page - (at + done) % page)
+            where = at + done
+            if self.device.readblocks(
+                where // self.device_bytes, view[done:end], where % self.device_bytes
+            ):
+                raise OSError(5)
+            done = end
         return buf
 
     def group(self, place, at):
@@ -136,7 +146,6 @@ class _Log:
         return buf if crc32(buf) == crc else None
 
     def is_blank(self, place, at, cells):
-        # In pieces of a page at most, as a device may be no larger.
         return self.load(place, at, cells * self.cell) == b"\xff" * (cells * self.cell)
 
     def title(self, place):
@@ -187,6 +196,7 @@ class _Log:
         self.costs = array("H")  # by number from `first` on; 0: not in the log
         self.states = bytearray()
         self.sizes = {}  # of packets that are too large, by number
+        self.longest = buffer_size + 5
         self.oldest = 0
         newest = -1
         for place in range(self.blocks):
@@ -298,7 +308,8 @@ class _Log:
                 self.costs.append(0)
             self.costs[k] = self.count(_HEAD + n + _CRC)
             self.states[k] = kind & 0xF0
-            self.sizes[number] = n - 5
+            if n > self.longest:
+                self.sizes[number] = n - 5
             if kind >= 0x70:
                 self.next = max(self.next, number + 1)
 

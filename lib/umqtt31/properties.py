@@ -8,7 +8,7 @@ Names are the standard's, in lower case with underscores.  Checking allocates no
 only what it returns.  MQTT 5 §1.5 and §2.2.2.
 """
 
-from micropython import const
+from micropython import const  # isort: skip
 
 import umqtt31 as core
 
@@ -98,9 +98,10 @@ def _value(name, form, value):
         return variable(value) if form == _VARIABLE else value.to_bytes(form, "big")
     value = bytes(core.as_bytes(name, value))
     # MQTT-3.3.2-14: a topic to answer to has no wildcards.
-    if form == _TEXT and not is_text(value, 0, len(value)) or (
+    n = len(value)
+    if n > 65535 or form == _TEXT and not is_text(value, 0, n) or (
         name == "response_topic" and (not value or 35 in value or 43 in value)
-    ):
+    ):  # fmt: skip
         raise ValueError(name + ": not valid")
     return core.string(value)
 
@@ -213,24 +214,27 @@ def _end_of(buf, at, end, form):
 
 def is_text(buf, at, end):
     """Is buf[at:end] well-formed UTF-8 without NUL?  MQTT-1.5.4-1, -2."""
-    more = 0
+    more = last = 0
     for k in range(at, end):
         c = buf[k]
         if more:
-            if not least <= c <= most:
+            # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
+            if (
+                c >> 6 != 2
+                or last == 0xE0 and c < 0xA0
+                or last == 0xED and c > 0x9F
+                or last == 0xF0 and c < 0x90
+                or last == 0xF4 and c > 0x8F
+            ):  # fmt: skip
                 return False
-            least = 0x80
-            most = 0xBF
             more -= 1
         elif c > 127:
             if not 0xC2 <= c < 0xF5:
                 return False
-            # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
-            more = 1 if c < 0xE0 else 2 if c < 0xF0 else 3
-            least = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
-            most = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
+            more = (c > 0xDF) + (c > 0xEF) + 1
         elif not c:
             return False
+        last = c
     return not more
 
 

@@ -100,8 +100,11 @@ def extend(base):
             if max_age != 0:
                 check_range("max_age", max_age, 0, 86400)
                 self._expire()
-            if self._keep and not qos and (self._left or self._acks_n):
-                _push(self, ticks_ms())  # if it fails, this message is kept
+            if self._keep and not qos:
+                if self._left or self._acks_n:
+                    _push(self)  # if it fails, this message is kept
+                while self._behind and _bring(self) >= 0:  # what is older goes out before
+                    pass
             self._age = max_age
             try:
                 if self.level > 4:
@@ -145,19 +148,19 @@ def extend(base):
 
         # --- no room ------------------------------------------------------------------------
 
-        def _refuse(self, code, topic, msg, retain, qos):
+        def _refuse(self, code, topic, msg, flags):
             n = 0  # the room that it needs in the ring
-            if not (qos and self._store):
+            if not (flags & 6 and self._store):
                 n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
             while (
                 code == _FULL
-                and (qos or self._keep)
+                and (flags & 6 or self._keep)
                 and (self._expire() or self._make_room(topic, n))
             ):
                 heap_lock()
-                code = -_accept(self, topic, msg, retain, qos)
+                code = -_accept(self, topic, msg, flags)
             if code > 0:
-                self._refuse_last(code, topic, msg, retain, qos)
+                self._refuse_last(code, topic, msg, flags)
             return -code
 
         def _most(self):
@@ -169,6 +172,8 @@ def extend(base):
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
             most = self._most()
+            if n and self._behind:
+                return False
             if n and self.queued < most and self._squeeze():
                 return True
             is_it = self._is_victim
@@ -176,7 +181,7 @@ def extend(base):
                 return False
             at = self._look_for(is_it, topic)
             # Nothing is given up for a message that is refused all the same.
-            if at < 0 or n > self._room_at(self._tail if self._left else at):
+            if at < 0 or n > self._room_at(self._tail if self._is_fixed() else at):
                 return False
             self.give_up(at, _FULL, True)
             return True
@@ -189,10 +194,18 @@ def extend(base):
                 return self._size
             return head - 1 - at if at < head else max(self._size - at, head - 1)
 
+        def _is_fixed(self):
+            # Does QoS 0 that is half written stand between what waits?
+            at = self._next
+            k = self._at
+            if not self._left or self._out is not self._ring:
+                return False
+            return at <= k < self._tail if at <= self._tail else k >= at or k < self._tail
+
         def _squeeze(self):
             # Close the holes between what waits -> were there any?
             _drop(self)
-            if self._left:  # it may stand in one of them
+            if self._is_fixed():
                 return False
             ring = self._ring
             at = to = self._next
@@ -228,6 +241,13 @@ def extend(base):
                     if self._squeeze():
                         return self._look_for(is_it, topic)
                     at = _bring(self)
+                    if at < 0 and is_it is _is_any:
+                        # There is no room for it: it is read to be given up.
+                        at = self._size
+                        self._store.fetch(self._ring, at)
+                        self._behind -= 1
+                        self._old -= self._old > 0
+                        return at
                     if at < 0:
                         return at
                 if self._ring[at]:
@@ -305,7 +325,7 @@ def extend(base):
             """As before; returns when a message has become too old, too."""
             handled = super().poll(min(timeout_ms, self._age_in()))
             while self._expire():
-                _push(self, self._now)  # what stood behind it
+                _push(self)  # what stood behind it
             return handled
 
         check_msg = poll

@@ -6,9 +6,9 @@ a subclass may replace.  Unlike the original it subscribes again where the broke
 keep the session, and a broker that is not available yet is tried again.  docs/guides/moving.md.
 """
 
-import time
+from micropython import const  # isort: skip
 
-from micropython import const
+import time
 
 from .simple import MQTTClient as _Simple
 from .simple import MQTTException
@@ -22,7 +22,7 @@ class MQTTClient(_Simple):
 
     DELAY = 2
     DEBUG = False
-    _filters = None  # {filter: QoS}
+    _is_robust = True
 
     def delay(self, i):
         """Wait before the attempt after `i` that failed."""
@@ -42,30 +42,13 @@ class MQTTClient(_Simple):
         while True:
             try:
                 # A subclass's connect(), if it has one.  Without a client id no session is kept.
-                is_present = self.connect(not self.client_id)
-                if not is_present:
-                    for topic, qos in list((self._filters or {}).items()):
-                        super().subscribe(topic, qos)
-                return is_present
+                return self.connect(not self.client_id)
             except OSError as error:
                 if isinstance(error, MQTTException) and error.code != _UNAVAILABLE:
                     raise
                 self.log(True, error)
             i += 1
             self.delay(i)
-
-    def subscribe(self, topic, qos=0):
-        """As simple's; the filter is remembered."""
-        super().subscribe(topic, qos)
-        if self._filters is None:
-            self._filters = {}
-        self._filters[topic] = qos
-
-    def unsubscribe(self, topic):
-        """As simple's; the filter is forgotten."""
-        super().unsubscribe(topic)
-        if self._filters:
-            self._filters.pop(topic, None)
 
     # By super() each call would copy its arguments.
     _publish_once = _Simple.publish

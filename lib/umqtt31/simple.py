@@ -6,26 +6,32 @@ anything.  Unlike the original no wait for an answer is endless: after `connect_
 seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 """
 
-import time
+# The core handles one packet at a time, as behind it there is no room for answers (_most_acks).
+# The callback gets copies, and the core is not busy while it runs, so that it may call anything;
+# from its call on, all may have changed.
+#
+# A message that is larger than the buffer is written from where it is, and read in one go.  While
+# it is in flight a PINGREQ stands in the ring in its place.
+
+from micropython import const, heap_lock  # isort: skip
+
 from errno import ETIMEDOUT
+from struct import pack_into
+from time import sleep_ms, ticks_diff, ticks_ms
 
-from micropython import const, heap_lock, heap_unlock
+from . import MQTTClient as _Client
+from . import Message, MQTTError, _accept, _check, _close, _drop, _fail, _hold
+from . import _is_new, _lose, _owe, _push, _step, _tell, _tick, as_bytes, check_range, string
 
-from . import client as _client
-from .errors import MQTTError
-from .packet import as_bytes
-
-_ONLINE = const(2)
-
-_MESSAGE = const(2)  # what received() says
-
+_PUBLISH = const(0x30)
 _TIMEOUT = const(257)
 _CLOSED = const(258)
+_PROTOCOL = const(259)
 _TOO_LARGE = const(260)
 _FULL = const(261)
-_REFUSED_FILTER = const(265)
 _SUBACK_REFUSED = const(128)
 
+_MOST_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
 
 
@@ -33,36 +39,94 @@ class MQTTException(MQTTError):
     """The broker's refusal: `args[0]` is its code, as umqtt.simple has it.  A program may
     raise it, too, with anything in the place of the code."""
 
-    def __init__(self, code=0, text=None):
-        if isinstance(code, int):
-            super().__init__(code, text, code)
-        else:
-            super().__init__(0, code)
+    def __init__(self, code=0, cause=None, place=None):
+        super().__init__(code, cause if isinstance(code, int) else str(code), place)
 
 
-_push = _client.MQTTClient._push
+class _Error(MQTTError):
+    # With the number that its programs compare with.
+
+    def __init__(self, number, code, about):
+        super().__init__(number, *about)
+        self.code = code
+        self.errno = number
+
+
+class _Done(Exception):
+    # A message that is larger than the buffer was handled.
+    pass
+
+
+class _Message(Message):
+    def __init__(self, client, buf):
+        super().__init__(buf)
+        self._client = client
+
+    def read(self, first, at, n):
+        if n > self._client.buffer_size:
+            self._client.take_large(first, at, n)
+        return super().read(first, at, n)
+
+
+class _Stream:
+    # What one thread has begun to write is its own: a second one would write it again.
+
+    def __init__(self, stream):
+        self.raw = getattr(stream, "raw", stream)
+        self.readinto = stream.readinto
+        self.close = stream.close
+        self._write = stream.write
+        self._is_writing = False
+
+    def write(self, buf, at, n):
+        if self._is_writing:
+            return None
+        self._is_writing = True
+        try:
+            return self._write(buf, at, n)
+        finally:
+            self._is_writing = False
+
+    def write_all(self, buf, timeout_ms):
+        # -> did it take all, without so long a pause?
+        self._is_writing = True
+        try:
+            at = 0
+            start = ticks_ms()
+            while at < len(buf):
+                n = self._write(buf, at, len(buf) - at)
+                if n:
+                    at += n
+                    start = ticks_ms()
+                elif ticks_diff(ticks_ms(), start) >= timeout_ms:
+                    return False
+                else:
+                    sleep_ms(1)
+            return True
+        finally:
+            self._is_writing = False
 
 
 def _port_of(port):
     # Programs read it from a file of settings.
     if isinstance(port, str) and port.isdigit():
         port = int(port)
-    _client.check_range("port", port, 0, 65535)
+    check_range("port", port, 0, 65535)
     return port
 
 
-class MQTTClient(_client.MQTTClient):
+class MQTTClient(_Client):
     """As umqtt.simple's; the attributes that it calls by these names may be changed
-    between two connections.  `buffer_size`: of the buffers that are always there; larger
-    ones are made when they are needed and given back.  One thread may wait for messages
-    while another publishes at QoS 0."""
+    between two connections.  `buffer_size`: of the buffers that are always there.  One thread
+    may wait for messages while another publishes at QoS 0."""
 
     # The will, as umqtt.simple names it.
     lw_topic = lw_msg = None
     lw_qos = 0
     lw_retain = False
-    # In place of wait_msg(), as `sock` was told.  False: there was no connect() yet.
-    _wait = False
+    cb = None
+    _sock = False  # no connect() yet
+    _is_robust = False
 
     def __init__(
         self,
@@ -78,7 +142,7 @@ class MQTTClient(_client.MQTTClient):
         level=4,
         buffer_size=256,
         connect_timeout=10,
-        retry_interval=None,
+        retry_interval=None
     ):
         if ssl is True:
             from .sslparams import context_of
@@ -90,45 +154,35 @@ class MQTTClient(_client.MQTTClient):
             client_id if level < 4 else as_bytes("client_id", client_id)[:0],
             server,
             _port_of(port),
-            user or None,
-            password if user else None,
-            keepalive or 0,
-            ssl,
+            keepalive=keepalive or 0,
+            ssl=ssl,
             level=level,
             buffer_size=buffer_size,
+            queue_bytes=buffer_size,
             max_inflight=1,
             max_mqueue_len=0,
             connect_timeout=connect_timeout,
             retry_interval=retry_interval,
         )
-        self.cb = None
         self.client_id = client_id
         self.server = server
         self.port, self.ssl = self._address[1:]
         self.user = user
         self.pswd = password
-        self.keepalive = keepalive
-        self._is_pushing = False  # is a thread writing?
-        # By packet id: why the broker refused, until its publish() tells.  One that a callback
-        # ended leaves it here until connect(), or 65,535 messages later.
-        self._refused = {}
-        self._size = buffer_size
-        self._rx = self._protocol.framing.rx
-        self._is_large = False  # are the session's buffers for now larger?
-        self._is_received_large = False  # is the receive buffer?
-        self._protocol.framing.on_large = self._take_large
-        self._protocol.is_shared = True  # by the threads that wait and publish
+        self._op = 0  # first byte of the message that was handled
+        self._message = _Message(self, self._rx)
+        self.on_message = self._on
 
     def __getattr__(self, name):
-        """`sock`: see `sock.Sock`, None before connect(); and what `umqtt31.MQTTClient` has."""
-        if name == "sock":
-            if self._wait is False:
-                return None
-            from .sock import Sock
+        """`sock`: see `sock.Sock`, None before connect()."""
+        if name != "sock":
+            raise AttributeError(name)
+        if self._sock is False:
+            return None
+        from .sock import Sock
 
-            self.sock = sock = Sock(self, self._raw)
-            return sock
-        return super().__getattr__(name)
+        self.sock = self._sock = sock = Sock(self, self._stream)
+        return sock
 
     def set_callback(self, f):
         """Call `f(topic, msg)` with new bytes for each message."""
@@ -137,7 +191,9 @@ class MQTTClient(_client.MQTTClient):
     def set_last_will(self, topic, msg, retain=False, qos=0):
         """What the broker publishes when the connection is lost; any bytes, and without
         keep alive, too (then the broker notices late)."""
-        self._set_will(topic, msg, retain, qos)
+        check_range("qos", qos, 0, 2)
+        flags = 4 | qos << 3 | bool(retain) << 5
+        self._will = _check(self, topic), as_bytes("msg", msg), flags
         self.lw_topic = topic
         self.lw_msg = msg
         self.lw_retain = retain
@@ -149,257 +205,263 @@ class MQTTClient(_client.MQTTClient):
         Raises MQTTException if the broker refuses, OSError if it cannot be reached.
         """
         if timeout is not None:
-            self._protocol.timeout_ms = int(timeout * 1000)
+            self._timeout_ms = int(timeout * 1000)
         user = self.user or None
         client_id = as_bytes("client_id", self.client_id)
-        _client.check_range("length of client_id", len(client_id), 0, 65535)
-        level = self._identity[0]
-        self._identity = level, client_id, user, self.pswd if user else None, self.keepalive or 0
+        self._identity = self._identity[0], client_id, user, self.pswd if user else None
+        self.keepalive = self.keepalive or 0
         self._address = self.server, _port_of(self.port), self.ssl
         self._will = None
         if self.lw_topic:
-            self._set_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
-        self._close()
-        self._is_pushing = False  # Ctrl-C may have come while it was set
-        self._wait = None
-        try:
-            del self.sock  # of the connection before, or the program's None
-        except AttributeError:
-            pass
+            self.set_last_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
+        # Of the connection before, or the program's None.
+        if hasattr(self, "sock"):
+            self.sock = None
+            del self.sock
+        self._sock = None
+        if not self._is_robust:
+            self._filters = ()  # the program subscribes again
+        _close(self)
         # Whose publish() raised will publish again.
-        while self._protocol.count:
-            self._protocol.remove(0)
-        self._refused.clear()
-        self._restore()
+        self._head = self._next = self._tail = self._rec = 0
+        self.inflight = self.queued = self._again = 0
+        self._wrap = -1
+        self._most_acks = _MOST_ACKS
         try:
-            return int(super().connect(clean_session, stream))
-        except MQTTError as error:
-            if error.code < 256:
-                raise MQTTException(error.code, error.args[-1])
-            raise self._error_of(error.code, error.args[-1], error.errno)
+            return int(super().connect(clean_session, stream and _Stream(stream)))
+        finally:
+            self._error = None  # it is told here, and never again
 
-    def _error_of(self, code, text=None, number=None):
-        # With the number that its programs compare with.
+    def _open(self):
+        return _Stream(super()._open())
+
+    def _packet(self, first, body):
+        # As the core's, but of any size.
+        return _head(first, len(body)) + body
+
+    def _error_of(self, cause):
+        error = super()._error_of(cause)
+        code = error.code
+        if code < 256:
+            return MQTTException(code, *error._about)
+        number = error.errno
         if code == _TIMEOUT:
             number = ETIMEDOUT
         elif code == _CLOSED:
             number = -1
-        return MQTTError(code, text, number)
+        return _Error(number, code, error._about)
 
     # --- out ------------------------------------------------------------------------------
 
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
-        heap_lock()  # see umqtt31.client: so the frame lies on the stack
-        self._publish_now(topic, msg, retain, qos)
-
-    def _publish_now(self, topic, msg, retain, qos):
-        heap_unlock()
-        protocol = self._protocol
+        if not self.is_connected:
+            _tell(self)
+        stream = self._stream
+        super().publish(topic, msg, retain, qos)
+        self._finish()
         if qos:
-            if qos != 1 and qos != 2:
-                _client.check_qos(qos)
-            qos <<= 1
-        if retain:
-            qos |= 1
-        raw = self._raw
-        while True:
-            if protocol.state != _ONLINE:
-                raise self._error_of(_CLOSED)
-            is_pushing = self._is_pushing
-            self._is_pushing = True  # see _push()
-            try:
-                heap_lock()
-                n = protocol.accept(topic, msg, qos)
-            finally:
-                self._is_pushing = is_pushing
-            if n >= 0:
-                break
-            self._make_way(topic, msg, -n)
-        if protocol.left:
-            self._finish()
-        if qos > 1:
             self._settle()
-            if self._raw is not raw:  # the callback connected anew
+            if self._stream is not stream:  # the callback connected anew
                 raise self._error_of(_CLOSED)
-            if self._refused:
-                self._tell_refusal(n)
-        if self._is_large and not (protocol.count or protocol.left):
-            self._restore()
 
-    def _push(self):
-        # As the client's, but that what one thread has begun to write is its own: a second
-        # one would write it again.
-        heap_unlock()
-        is_pushing = self._is_pushing
-        self._is_pushing = True  # no jump between: threads change only there
-        if is_pushing:
-            return
-        try:
+    def _refuse(self, code, topic, msg, flags):
+        while code == _FULL:
+            if self._left:
+                self._finish()
+            else:
+                self._settle()
+            if not self.is_connected:
+                break
             heap_lock()
-            _push(self)
-        finally:
-            self._is_pushing = False
-
-    def _give_up(self, k, reason):
-        # At level 5 the broker may refuse a message.
-        self._refused[super()._give_up(k, reason)] = reason
-
-    def _tell_refusal(self, packet_id):
-        reason = self._refused.pop(packet_id, 0)  # else it is of one that waits outside
-        if reason:
-            raise MQTTException(reason)
-
-    def _make_way(self, topic, msg, code):
-        # For a message that was refused: something else is under way, or it is too large.
-        if self._protocol.left:
-            return self._finish()
-        self._settle()
+            code = -_accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            topic_len = len(as_bytes("topic", topic))
-            self._enlarge(topic_len + len(as_bytes("msg", msg)) + 10)
-        elif code != _FULL:
-            # At level 5 the broker says beforehand what it refuses.
-            raise (MQTTException if code < 256 else MQTTError)(code)
+            self._publish_large(topic, msg, flags)
+        elif code > 0:
+            _tell(self)
 
-    def _fit(self, size):
-        pass  # they are written from where they are
-
-    def _enlarge(self, size):
-        self._finish()  # of what _settle() began
-        self._is_large = True
-        self._protocol.resize(size)
-
-    def _restore(self):
-        if self._is_large:
-            self._is_large = False
-            self._protocol.resize(self._size)
+    def _publish_large(self, topic, msg, flags):
+        qos = flags >> 1
+        if qos:
+            self._settle()
+        _push(self)
+        self._finish()
+        topic = string(topic)
+        if qos:
+            self._id = packet_id = self._id % 65535 + 1
+            topic += packet_id.to_bytes(2, "big")
+            _drop(self)
+            pack_into(">BHHBB", self._ring, 0, _PUBLISH + (qos << 4), 2, packet_id, 0xC0, 0)
+            self._next = self._tail = 7
+            self.inflight = 1
+            self._moved_at = ticks_ms()
+        self.stats.sent += 1
+        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
+        stream = self._stream
+        try:
+            if not (
+                stream.write_all(head, self._timeout_ms) and stream.write_all(msg, self._timeout_ms)
+            ):
+                _fail(self, _TIMEOUT)
+        except BaseException as error:
+            if self._stream:
+                _lose(self, error)
+            raise self._error_of(self._error)
+        self._tx_at = ticks_ms()
 
     def _finish(self):
         # Wait until all that was begun is written, as long as it goes on.
-        protocol = self._protocol
-        while protocol.left:
-            left = protocol.left
-            if not self._drain() and protocol.left == left:
-                self._fail(_TIMEOUT)
-            self._tell()
+        while self._left:
+            now = ticks_ms()
+            _push(self)
+            if not self.is_connected:
+                _tell(self)
+            if self._left:
+                _tick(self, now)
+                sleep_ms(1)
 
     def _settle(self):
         # Poll until no message is under way.
-        start = None
-        while self._protocol.count:
-            heap_lock()
-            if not self._poll(10):
-                if start is None:
-                    start = time.ticks_ms()
-                elif self._since(start) >= self._protocol.timeout_ms:
-                    self._fail(_TIMEOUT)
+        start = ticks_ms()
+        while self.inflight or self.queued:
+            if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                _fail(self, _TIMEOUT)
 
-    def subscribe(self, topic, qos=0):
-        """Subscribe; raises MQTTException(128) if the broker refuses.
-
-        A filter is not remembered: after connect() the program subscribes again.
-        """
-        try:
-            super().subscribe(topic, qos)
-        except MQTTError as error:
-            if error.code == _REFUSED_FILTER:
-                raise MQTTException(_SUBACK_REFUSED, error.args[-1])
-            raise
-        finally:
-            self._protocol.forget([one[0][0] for one in self._protocol.filters])
-
-    def _await_answer(self, request=None):
-        # As the client's, but that the callback may ask, too, or connect anew.
-        raw = self._raw
-        super()._await_answer(request)
-        if request and self._raw is not raw:
+    def _ask(self, first, topics):
+        # The callback may ask, too, or connect anew.
+        if not self.is_connected:
+            _tell(self)
+        stream = self._stream
+        request = self._make_request(first, topics)
+        start = ticks_ms()
+        while self._request:
+            self._wait_for_answer(start)
+        self._send_request(request)
+        while self._request is request:
+            self._wait_for_answer(start)
+        if self._stream is not stream:
             raise self._error_of(_CLOSED)
+        try:
+            self._granted(request)
+        except MQTTError as error:
+            raise MQTTException(_SUBACK_REFUSED, str(error))
+
+    def _wait_for_answer(self, start):
+        if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+            _fail(self, _TIMEOUT)
 
     # --- in -------------------------------------------------------------------------------
 
     def check_msg(self):
         """Handle one message, if one is there -> its first byte; else None."""
-        heap_lock()
         op = self._poll(0)
         return op if op > 15 else None
 
     def wait_msg(self):
         """Wait for a packet -> the first byte of a message; None for others."""
-        wait = self._wait
-        op = wait() if wait else 0
-        while not (op or wait):
-            heap_lock()
-            op = self._poll(_SLICE_MS)
+        op = self._sock.wait() if self._sock else -1
+        while op < 0:
+            op = self._poll(_SLICE_MS) or -1
         return op if op > 15 else None
 
     def poll(self, timeout_ms=0):
         """As the client's, but that one packet is taken at most."""
-        return int(super().poll(timeout_ms) > 0)
+        return int(self._poll(timeout_ms) > 0)
 
     def _poll(self, timeout_ms):
-        # As the client's, but that one packet is taken at most and the callback may call
-        # anything: from its call on, all may have changed.  -> the first byte of a message,
-        # else what received() says.
-        heap_unlock()
-        protocol = self._protocol
-        framing = protocol.framing
-        now = time.ticks_ms()
-        until = None
+        # -> the first byte of a message, 1 for another packet, 0 for none.
+        start = ticks_ms()
         while True:
-            if protocol.state != _ONLINE:
-                self._tell()
-                raise self._error_of(_CLOSED)
-            event = 0
+            if not self.is_connected:
+                _tell(self)
+            self._most_acks = _MOST_ACKS
+            self._op = 0
             try:
-                room = protocol.room
-                while not event and room > 0:
-                    n = self._readinto(framing.into, framing.need)
-                    if not n:
-                        if n is not None:
-                            self._fail(_CLOSED)
-                        break
-                    event = protocol.received(n)
-            except Exception as error:
-                self._on_failure(error)
-            if event == _MESSAGE:
-                event = framing.first
-                raw = self._raw
-                packet_id = protocol.message.packet_id
-                topic, payload = protocol.message.copies()
-                if self._is_received_large:
-                    self._is_received_large = False
-                    protocol.use(self._rx)
-                cb = self.cb
-                if cb:
-                    cb(topic, payload)
-                if packet_id and self._raw is raw:
-                    protocol.acknowledge(event >> 1 & 3, packet_id, now)
-            elif event > _MESSAGE:
-                self._on_event(event)
-            n = protocol.tick(now, event)
-            if n:
-                if n > 1:
-                    self._fail(n)
-                if protocol.aged:
-                    self._expire()
-                if self._raw:
-                    heap_lock()
-                    self._push()
-                self._tell()
-            if event or timeout_ms <= 0:
-                return event
-            if until is None:
-                until = time.ticks_add(now, timeout_ms)
-            elif time.ticks_diff(until, now) <= 0:
+                heap_lock()
+                handled = _step(self)
+            except _Done:
+                handled = 1
+            if handled:
+                return self._op or 1
+            if not self.is_connected:
+                _tell(self)
+            if ticks_diff(ticks_ms(), start) >= timeout_ms:
                 return 0
-            time.sleep_ms(1)
-            now = time.ticks_ms()
+            sleep_ms(1)
 
-    def _take_large(self, length):
-        # Asked by the framing.  Without memory for it, the message is passed over.
+    def _handle(self, first, at, n):
+        super()._handle(first, at, n)
+        self._most_acks = 0
+
+    def _on(self, message):
+        # As `on_message`.
+        first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
+        self._hand_over(first, message.packet_id, message.topic, message.payload)
+        message.qos = 0  # it is answered
+
+    def _hand_over(self, first, packet_id, topic, payload):
+        # From here on all may change.
+        stream = self._stream
+        self._is_busy = False
         try:
-            self._protocol.use(bytearray(length + len(self._rx) - self._size))
-            self._is_received_large = True
+            if self.cb:
+                self.cb(topic, payload)
+        finally:
+            self._is_busy = True
+            self._op = first
+            self._most_acks = 0
+        if packet_id and self._stream is stream:
+            if first & 4:
+                _hold(self, packet_id, self._now)
+            _owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
+
+    def take_large(self, first, at, n):
+        """For the message: read the one that begins at `at` of the buffer, and hand it over."""
+        try:
+            body = bytearray(n)
         except MemoryError:
-            pass
+            return  # it is passed over, and told
+        have = self._end - at
+        body[:have] = self._rx[at : self._end]
+        self._start = self._end = 0
+        view = memoryview(body)
+        start = ticks_ms()
+        while have < n:
+            got = self._stream.readinto(view[have:], n - have)
+            if got:
+                have += got
+                start = ticks_ms()
+            elif got is not None:
+                _fail(self, _CLOSED)
+            elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                _fail(self, _TIMEOUT)
+            else:
+                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
+                    self._first = b"\xc0\0"  # whose answer comes behind the message
+                    _push(self, ticks_ms())
+                    if not self._stream:
+                        _tell(self)
+                sleep_ms(1)
+        self._rx_at = self._now
+        at = (body[0] << 8 | body[1]) + 2
+        topic = bytes(view[2:at])
+        packet_id = 0
+        if first & 6:
+            packet_id = body[at] << 8 | body[at + 1]
+            at += 2
+        if at < 3 or at > n or first & 6 == 6:
+            _fail(self, _PROTOCOL)
+        if not first & 4 or _is_new(self, packet_id):
+            self.stats.received += 1
+            self._hand_over(first, packet_id, topic, bytes(view[at:]))
+        self._is_busy = True  # for the core: the connection goes on
+        raise _Done
+
+
+def _head(first, n):
+    head = bytearray((first,))
+    while n > 127:
+        head.append(n & 127 | 128)
+        n >>= 7
+    head.append(n)
+    return head

@@ -4,15 +4,15 @@ They poll it, close it, and say by it how long wait_msg() waits, while the strea
 waits.  Loaded when a program asks for `client.sock`.
 """
 
+from micropython import const  # isort: skip
+
 import io
 import select
 import sys
 
-from micropython import const, heap_lock
+from . import _close
 
 _TIMEOUT = const(257)
-
-_SLICE_MS = const(1000)
 
 # What MicroPython's select asks, and the answer to what is not known.
 _POLL = const(3)
@@ -40,38 +40,35 @@ class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
     def settimeout(self, seconds):
         """wait_msg() raises MQTTError, TIMEOUT, after so long; None or, as umqtt.simple sets
         that by itself, when something came: it waits for ever."""
-        client = self._client
         self._wait_ms = seconds and int(seconds * 1000)
-        self._rx_at = client._protocol.rx_at
-        client._wait = None if seconds is None else self._wait
+        self._rx_at = self._client._rx_at
 
-    def _wait(self):
-        # In place of wait_msg() -> what it got, 0 for nothing.
-        client = self._client
+    def wait(self):
+        """For wait_msg(): -> what it got, 0 for nothing, -1 if it waits for ever."""
         wait_ms = self._wait_ms
-        is_over = client._protocol.rx_at != self._rx_at
-        if is_over or not wait_ms:
-            client._wait = None
-        op = 0
-        while not op:
-            heap_lock()
-            op = client._poll(_SLICE_MS if is_over else wait_ms)
-            if not (op or is_over):
-                if wait_ms:
-                    raise client._error_of(_TIMEOUT)
-                break
+        if not wait_ms or self._client._rx_at != self._rx_at:
+            self._wait_ms = None
+            if wait_ms != 0:
+                return -1
+        op = self._client._poll(wait_ms)
+        if not op and wait_ms:
+            raise self._client._error_of(_TIMEOUT)
         return op
+
+    def pending(self):
+        """Bytes that were read and not handled yet, as CPython's TLS sockets have it."""
+        return self._client._end - self._client._start
 
     def close(self):
         """Close the connection without a word, so that the broker publishes the will."""
-        if self._client._raw is self._stream:
-            self._client._close()
+        if self._client._stream is self._stream:
+            _close(self._client)
 
     def ioctl(self, request, flags):
         """For MicroPython's select."""
         if request != _POLL:
             return -_EINVAL
-        if self._client._raw is not self._stream:
+        if self._client._stream is not self._stream or self.pending():
             return flags
         if not self._poller:
             self._poller = select.poll()

@@ -44,6 +44,7 @@ _PUBACK = const(0x40)
 _OWED = const(0x60)
 _PUBCOMP = const(0x70)
 _AGAIN = const(8)
+_SUBSCRIBE = const(0x82)
 _ENTRY = const(5)
 
 _CLOSED = const(258)
@@ -65,29 +66,30 @@ class Message5(core.Message):
     def __init__(self, client, buf):
         super().__init__(buf)
         self._client = client
-        self._start = 0  # of its properties, which end where the payload begins
+        self._properties = 0  # where they begin; they end where the payload begins
 
-    def read(self, first, at, n, is_whole):
+    def read(self, first, at, n):
         """As Message."""
         # Not by super(), which takes so many arguments from the heap.
-        is_right = core.Message.read(self, first, at, n, is_whole)
-        if is_whole:
+        if not core.Message.read(self, first, at, n):
+            return False
+        if n <= self._client.buffer_size:
             at = self._payload
             n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
-            self._start = at + codec.width(codec.variable_at(self._buf, at))
+            self._properties = at + codec.width(codec.variable_at(self._buf, at))
             self._payload = n
             self.payload_len += at - n
-        if is_right and first & 14 in (2, 4):  # one that was not sent before
+        if first & 14 in (2, 4):  # one that was not sent before
             self._client.count()
-        return is_right
+        return True
 
     def __getattr__(self, name):
         buf = self._buf
         if name == "properties":
-            return codec.Properties(bytes(buf[self._start : self._payload]))
+            return codec.Properties(bytes(buf[self._properties : self._payload]))
         number = codec.number_of(name)
         if number:
-            return codec.get(buf, self._start, self._payload, number)
+            return codec.get(buf, self._properties, self._payload, number)
         return super().__getattr__(name)
 
     def refuse(self, reason):
@@ -102,7 +104,7 @@ class Message5(core.Message):
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
         `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
-        at = codec.find(self._buf, self._start, self._payload, number)
+        at = codec.find(self._buf, self._properties, self._payload, number)
         return at if at < 0 else self.copy(at + 2, codec.number_at(self._buf, at, 2), target)
 
 
@@ -163,6 +165,7 @@ class MQTTClient(core.MQTTClient):
     """
 
     _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
+    _message_class = Message5
     _most_options = 47
     _request_section = b"\0"
     _extra = 1
@@ -175,9 +178,9 @@ class MQTTClient(core.MQTTClient):
     def __init__(self, *args, **options):
         options.setdefault("level", 5)
         super().__init__(*args, **options)
-        core.check_range("retry_interval", self._retry_ms, 0, 0)  # MQTT-4.4.0-1
+        core.check_range("retry_interval at level 5", self._retry_ms // 1000, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
-        self._message = Message5(self, self._rx)
+        self._message = self._message_class(self, self._rx)
         # A refusal has 12 bytes more than another answer.
         self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
@@ -192,7 +195,7 @@ class MQTTClient(core.MQTTClient):
 
     def _make_connect(self, clean):
         v5 = self.v5
-        (begin, client_id, user, password), self.keepalive, self._window = self._asked
+        (begin, client_id, user, password), self.keepalive, _ = self._asked
         if not client_id:
             client_id = core.as_text("assigned_client_id", v5.assigned_client_id)
         self._identity = begin, client_id, user, password
@@ -200,22 +203,18 @@ class MQTTClient(core.MQTTClient):
         v5.number("leave_reason", 255)
         most = 0xFFFFFFFF
         self._expiry = v5.number("session_expiry", most, 0 if clean else most)
-        self._most_in = v5.number("receive_maximum", 65535) or len(self._held) // 3
+        most_in = v5.number("receive_maximum", 65535)
+        # Unless it is set there may be as many as at level 4: mosquitto 2.0 sends more at QoS 2.
+        self._most_in = most_in or self._places
         size = v5.number("maximum_packet_size", most, self.buffer_size)
         said = pack(
             ">BIBHBI",
             _SESSION_EXPIRY, self._expiry,
-            _RECEIVE_MAXIMUM, self._most_in,
+            _RECEIVE_MAXIMUM, most_in or len(self._held) // 3,
             _MAXIMUM_PACKET_SIZE, size,
         )  # fmt: skip
         self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
         self._will_section = _block(v5.will_properties, _TO_WILL)
-        # PUBRELs that went out before their turn, see _on_accept().
-        at = self._head
-        while at != self._tail:
-            if self._ring[at] == _PUBCOMP:
-                self._ring[at] |= _AGAIN
-            at = core._after(self, at)
         return super()._make_connect(clean)
 
     def _on_accept(self, first, at, n):
@@ -225,17 +224,17 @@ class MQTTClient(core.MQTTClient):
         self._fault = _PROTOCOL_ERROR
         if first != 0x20 or n < 3:
             # A broker of another level refuses by two bytes.
-            core._fail(self, code if first == 0x20 and n == 2 and code else _PROTOCOL)
+            core._fail(self, first == 0x20 and n == 2 and code or _PROTOCOL)
         v5 = self.v5
-        said = self._read(at + 2, at + n, _IN_CONNACK)
+        said = self._said(at + 2, at + n, _IN_CONNACK)
         v5.note(code or v5.reason, said)
         said = said.value
         if code:
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
             n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
             core._fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
-        self._window = min(self._window, said(_RECEIVE_MAXIMUM) or 65535)
-        self._most_bytes = min(65535, said(_MAXIMUM_PACKET_SIZE) or 65535)
+        self._window = min(self._asked[2], said(_RECEIVE_MAXIMUM) or 65535)
+        self._most_bytes = said(_MAXIMUM_PACKET_SIZE) or 65535
         n = said(_MAXIMUM_QOS)
         self._denied = (0 if n is None else 6 - 2 * n) | (said(_RETAIN_AVAILABLE) == 0)
         n = said(_SERVER_KEEP_ALIVE)
@@ -244,21 +243,26 @@ class MQTTClient(core.MQTTClient):
         n = min(v5.topic_aliases, said(_TOPIC_ALIAS_MAXIMUM) or 0)
         self._topics = [None] * n
         if n:
-            self._aliased = bytearray(2 * self.buffer_size + 9)
-        if flags and self._window < self.inflight:
+            from .alias import shorten
+
+            self._shorten = shorten
+            self._buf = bytearray(2 * self.buffer_size + 9)
+        if flags:
             self._release_early()
         self._was_clean = False  # that the session is present is what counts
         self._unasked = self._filters
         self._filters = ()
-        super()._on_connack(flags << 8)
-        self._filters = self._unasked
+        try:
+            self._on_connack(flags << 8)
+        finally:
+            self._filters = self._unasked
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
         if self._is_told:
             self._unasked = ()
         self._ask_next()
 
-    def _read(self, at, end, kind):
+    def _said(self, at, end, kind):
         # -> the properties there, copied.
         if self.check(at, end, kind) != end:
             self._break(_MALFORMED)
@@ -268,13 +272,18 @@ class MQTTClient(core.MQTTClient):
     def _release_early(self):
         # MQTT-3.3.4-8: no PUBREL waits for the window.
         core._drop(self)
-        first = self._head
-        for _ in range(self.inflight):
+        first = at = self._head
+        ring = self._ring
+        while at != self._tail:  # what went out early on the connection before
+            if ring[at] == _PUBCOMP:
+                ring[at] |= _AGAIN
+            at = core._after(self, at)
+        for _ in range(self.inflight if self._window < self.inflight else 0):
             at = core._next_entry(self)
             if at < 0:
                 break
             self._next = after = core._after(self, at)
-            if self._ring[at] >= _OWED and self._acks_n < 132:
+            if ring[at] >= _OWED and self._acks_n < 132:
                 self._again -= 1
                 core._release_one(self, at)
                 if at == first:
@@ -286,13 +295,13 @@ class MQTTClient(core.MQTTClient):
         # DISCONNECT as the program wants it.
         v5 = self.v5
         reason = v5.number("leave_reason", 255)
-        said = _block(v5.leave_properties, _TO_DISCONNECT)
+        said = codec.given(v5.leave_properties, _TO_DISCONNECT)
         # §3.14.2.2.2: a protocol error, for which brokers publish the will.
-        if codec.Properties(said[1:]).value(_SESSION_EXPIRY) and not self._expiry:
+        if codec.get(said, 0, len(said), _SESSION_EXPIRY) and not self._expiry:
             raise ValueError("v5.leave_properties: the session has no expiry")
-        if reason or said[0]:
-            return self._packet(0xE0, bytes((reason,)) + said)
-        return super()._goodbye
+        if reason or said:
+            return self._packet(0xE0, bytes((reason,)) + codec.variable(len(said)) + said)
+        return b"\xe0\0"
 
     # --- what comes ----------------------------------------------------------------------
 
@@ -309,7 +318,7 @@ class MQTTClient(core.MQTTClient):
             return super()._handle(first, at, n)
         if kind == 14:
             code = rx[at] if n else 0
-            self.v5.note(code, None, self._read(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
+            self.v5.note(code, None, self._said(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
             core._fail(self, code if code > 127 else _CLOSED)
         if kind >> 2 != 1 and kind & 13 != 9:
             self._break(_PROTOCOL_ERROR)
@@ -317,7 +326,7 @@ class MQTTClient(core.MQTTClient):
             self._break(_MALFORMED)
         number = rx[at] << 8 | rx[at + 1]
         if kind > 7:
-            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER), end)
+            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER))
         elif n > 2 and code > 127 and kind < 6:
             self._on_refusal(first, number, code)
         else:
@@ -325,11 +334,11 @@ class MQTTClient(core.MQTTClient):
             if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
                 self._ages.pop(number, 0)
 
-    def _on_codes(self, first, number, at, end):
+    def _on_codes(self, first, number, at):
         request = self._request
-        core._on_request_ack(self, first, number, at, end - at)
+        core._on_request_ack(self, first, number, at)
         if request and not self._request:
-            codes = request[2]
+            codes = request[1]
             for k in range(len(codes)):
                 if codes[k] == 0x11:  # there was no such subscription
                     codes[k] = 0
@@ -463,49 +472,28 @@ class MQTTClient(core.MQTTClient):
             buf[at] = n
             at += 1
 
+    def close(self):
+        """As a stream: the store failed before write()."""
+        self._socket.close()
+
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""
         self._stream = stream = self._socket
-        topics = self._topics
-        topic = self._valid
-        k = 0
-        while k < len(topics) and topics[k] and topics[k] != topic:
-            k += 1
-        # MQTT-3.3.2-9, MQTT-3.2.2-17: 1 up to what both sides want.
-        if k < len(topics):
-            name = b"" if topics[k] else topic
-            if min(self._most_bytes, self.buffer_size) - size + len(topic) - len(name) > 4:
-                topics[k] = topic
-                return self._shorten(stream, ring, at, size, name, k + 1)
-        return stream.write(ring, at, size)
-
-    def _shorten(self, stream, ring, at, size, name, alias):
-        buf = self._aliased
-        msg = self._msg
-        extra = self._length(alias)
-        first = ring[at]
-        n = len(name) + len(msg) + extra + (4 if first & 6 else 2)
-        end = n + 7
-        form = self._short
-        if n > 127:
-            end += 1
-            form = self._long
-            n = (n & 127 | 128) << 8 | n >> 7
-        pack_into(form, buf, 0, 0, 0, 0, first, n, len(name), name)
-        n = end - len(msg)
-        pack_into(self._width, buf, n, msg)
-        n -= extra
-        self._put(buf, n, extra, alias)
-        if first & 6:
-            buf[n - 2] = ring[at - 2]
-            buf[n - 1] = ring[at - 1]
-        n = 5 + (stream.write(buf, 5, end - 5) or 0)
-        if n < end:
+        buf = self._buf
+        end = self._shorten(self, self._topics, buf, ring, at, size)
+        if not end:
+            return stream.write(ring, at, size)
+        at = 5 + (stream.write(buf, 5, end - 5) or 0)
+        if at < end:
             self._out = buf
-            self._at = n
-            self._left = end - n
+            self._at = at
+            self._left = end - at
             self._wake = self._now
         return size
+
+    def close(self):
+        """As a stream, if that message fails before it is written."""
+        self._socket.close()
 
     def _refusal(self, at):
         # -> the reason why the broker does not take the entry there, 0 if it does.
@@ -539,7 +527,7 @@ class MQTTClient(core.MQTTClient):
             self._unfit = at >= 0 and self._refusal(at)
             if self._unfit:
                 self.give_up(at, self._unfit)
-                core._push(self, self._now)
+                core._push(self)
         return handled
 
     check_msg = poll
@@ -548,25 +536,27 @@ class MQTTClient(core.MQTTClient):
 
     def subscribe(self, topic, qos=0, properties=b""):
         """As the core's; the properties hold for all filters of this call."""
-        self._request_section = _block(properties, _TO_SUBSCRIBE)
-        try:
-            return super().subscribe(topic, qos)
-        finally:
-            self._request_section = b"\0"
+        if not isinstance(topic, (list, tuple)):
+            topic = ((topic, qos),)
+        return self._ask(_SUBSCRIBE, (_block(properties, _TO_SUBSCRIBE), topic))
 
     def _make_request(self, first, topics):
-        request = super()._make_request(first, topics)
+        if first == _SUBSCRIBE:
+            self._request_section, topics = topics
+        try:
+            request = super()._make_request(first, topics)
+        finally:
+            self._request_section = b"\0"
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
-        if first < 0x90:
-            for name, part, _ in request[3]:
-                options = part[-1]
-                # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
-                # those who share.
-                if options & 3 == 3 or name[:7] == b"$share/" and (
-                    options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
-                ):  # fmt: skip
-                    raise ValueError("not valid as filter and options: %r, %d" % (name, options))
+        for name, part, _ in request[2] if first == _SUBSCRIBE else ():
+            options = part[-1]
+            # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
+            # those who share.
+            if options & 3 == 3 or name[:7] == b"$share/" and (
+                options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
+            ):  # fmt: skip
+                raise ValueError("filter %r cannot have options %d" % (name, options))
         return request
 
     def _all_filters(self, pairs):
@@ -594,4 +584,4 @@ class MQTTClient(core.MQTTClient):
                 self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
         if n:
-            core._begin_request(self, (self._packet(0x82, body), len(body), bytearray(n)))
+            core._begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))

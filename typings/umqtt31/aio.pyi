@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, Self, overload
 
-from . import client as _client
+import umqtt31 as _client
+
 from ._types import Data, OpenStream
 from .properties import Properties
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from . import client as _client
+import umqtt31 as _client
+
+from . import MQTTError
 from ._types import TLS, Data, OpenStream, Stream
-from .errors import MQTTError
 
 class MQTTException(MQTTError):
     """The broker's refusal: `args[0]` is its code, as umqtt.simple has it.  A program may

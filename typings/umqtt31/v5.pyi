@@ -1,11 +1,12 @@
-"""MQTT 5, which a client with `level=5` loads: its messages, and options of subscriptions.
+"""MQTT 5: its client, its messages, and options of subscriptions.
 
-from umqtt31.v5 import NO_LOCAL
+from umqtt31.v5 import NO_LOCAL, MQTTClient
 
 client.subscribe("home/#", 1 | NO_LOCAL)
 """
 
-from . import message as _message
+import umqtt31 as _client
+
 from .properties import Properties
 
 NO_LOCAL: int
@@ -17,7 +18,7 @@ RETAINED_IF_NEW: int
 NO_RETAINED: int
 """No retained messages."""
 
-class Message5(_message.Message):
+class Message5(_client.Message):
     """What `on_message` is called with at level 5: a Message with its properties.
 
     Valid until the handler returns.  Reading a property allocates what it returns, if that
@@ -49,3 +50,46 @@ class Message5(_message.Message):
         """Copy the property with this identifier (3 content type, 8 response topic, 9
         correlation data) to the start of `target` -> bytes copied (what fits), -1 if it is
         not there.  Allocates nothing."""
+
+class MQTTClient(_client.MQTTClient):
+    """As `umqtt31.MQTTClient`, at level 5, without `retry_interval`."""
+
+    @property
+    def v5(self) -> Options:
+        """What CONNECT says, and what the broker answered."""
+
+class Options:
+    """`client.v5`: what the next CONNECT says, and what the broker answered."""
+
+    session_expiry: int | None
+    """Seconds that the broker is to keep the session without a connection, 0xFFFFFFFF for
+    ever.  None: 0 for a clean session, else for ever, as at level 4."""
+    receive_maximum: int
+    """Messages of QoS 1 and 2 that the broker may send before they are acknowledged, up to
+    65,535.  0: as many as surely find their place, 36 in RAM and 7 with a journal."""
+    maximum_packet_size: int | None
+    """Bytes of the largest packet that the broker may send; it leaves larger ones out.
+    None: `buffer_size`.  0: any size, so that `on_oversize` is told."""
+    topic_aliases: int
+    """So many topics go out as a number, from their second message on, if the broker takes
+    as many.  Topics have to be `bytes`."""
+    properties: bytes
+    """Further properties of CONNECT, see `encode`: user_property, request_problem_information,
+    request_response_information."""
+    will_properties: bytes
+    """Properties of the will, see `encode`: will_delay_interval, message_expiry_interval,
+    content_type and the like."""
+    leave_reason: int
+    """Reason code of `disconnect()`: 0, or 4 to have the will published all the same."""
+    leave_properties: bytes
+    """Properties of `disconnect()`, see `encode`: session_expiry_interval, reason_string,
+    user_property."""
+    connack: Properties
+    """What the last CONNACK said."""
+    disconnect: Properties
+    """What the broker's last DISCONNECT said."""
+    reason: int
+    """The reason code that the broker gave last: of a refused connection, message or
+    subscription, or of a DISCONNECT."""
+    assigned_client_id: bytes
+    """The client id that the broker made, for a client without one."""

@@ -1,24 +1,21 @@
 """What a new life makes of the one before: in flight, released, ids, order.
 
-MQTT 3.1 §4; a KeepingStore stands in for the journal.
+MQTT 3.1 §4.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     PUBLISH,
+    puback,
     pubcomp,
     publish,
     pubrec,
-    pubrel,
     read_id,
     read_publish,
 )
 from host_tests.standin.store import KeepingStore
-from umqtt31 import FULL, PROTOCOL, MQTTError
-
-# Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
-LEVEL_3 = ("test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup",)
+from umqtt31 import FULL, JOURNAL, PROTOCOL, MQTTError
 
 
 def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
@@ -40,28 +37,6 @@ def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
             assert b"\x62" not in again.stream.take()
 
 
-def test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup():
-    """31-3.6-PUBREL, MQTT-4.3.3-6: PUBREL, never PUBLISH again, and DUP as it may be the second.
-
-    C: PUBLISH 1, 2; B: PUBREC 1; C: PUBREL 1; reset; CONNECT
-    C: PUBREL 1 DUP, PUBLISH 2 DUP
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, clean=False)
-    d.publish(b"1", 2)
-    d.publish(b"2", 2)
-    d.b2c(pubrec(1))
-    again = Dialogue(store=store, clean=False)
-    assert (again.client.inflight, again.client.queued) == (2, 0)
-    sent = again.stream.take()
-    assert sorted((sent[:4], sent[4:])) == sorted(
-        (pubrel(1, dup=1), publish(b"t", b"2", 2, 2, dup=1))
-    )
-    again.b2c(pubcomp(1), pubrec(2))
-    again.b2c(pubcomp(2))
-    assert again.client.inflight == 0 and not store.kept
-
-
 def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
     """MQTT-4.6.0-1: what lies in the store alone is older.
 
@@ -77,6 +52,49 @@ def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
     again.c2b(*[publish(b"t", b"%d" % number, 1, number) for number in (1, 2, 3)])
 
 
+def test_c2b_qos0_that_waits_behind_a_reset_goes_out_behind_the_old():
+    """RT-MQUEUE-Q0, 31-4.2-RECONNECT: QoS 0 takes no place of what is to go out again.
+
+    C: PUBLISH 1; reset; publish 2 at QoS 0; CONNECT; C: PUBLISH 1 DUP, PUBLISH 2
+    """
+    store = KeepingStore()
+    Dialogue(store=store).publish(b"1")
+    d = Dialogue(store=store, is_connected=False, mqueue_store_qos0=True)
+    d.publish(b"2", 0)
+    d.connect(False)
+    d.c2b(publish(b"t", b"1", 1, 1, dup=1), publish(b"t", b"2"))
+    d.b2c(puback(1))
+    assert (d.client.inflight, d.client.queued) == (0, 0)
+
+
+def test_c2b_qos0_that_finds_no_room_behind_a_reset_gives_up_no_other():
+    """RT-MQUEUE-Q0: what lies in the store alone stays there."""
+    store = KeepingStore()
+    d = Dialogue(store=store, is_connected=False, max_mqueue_len=40)
+    for _ in range(40):
+        d.publish(b"x" * 200)
+    again = Dialogue(
+        store=store, is_connected=False, mqueue_store_qos0=True, overflow="drop_oldest",
+        max_mqueue_len=41, queue_bytes=0,
+    )  # fmt: skip
+    assert code_of(again.publish, b"y" * 200, 0) == FULL
+    assert (again.client.queued, again.client.stats.dropped) == (40, 0)
+
+
+def test_message_that_the_store_no_longer_has_is_given_up_though_qos0_waits():
+    """RT-MQUEUE: counted and told, so that flush() gets done."""
+    store = KeepingStore()
+    Dialogue(store=store, is_connected=False).publish(b"1")
+    store.kept[0][0] = 0
+    d = Dialogue(store=store, is_connected=False, mqueue_store_qos0=True)
+    dropped = d.watch_drops()
+    d.publish(b"2", 0)
+    assert dropped == [(1, JOURNAL)] and d.client.queued == 1
+    d.connect(False)
+    d.c2b(publish(b"t", b"2"))
+    assert d.client.queued == 0
+
+
 def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
     """31-2.4-ID: 65535 is followed by 1, and no id is one of what is still here."""
     store = KeepingStore()
@@ -86,21 +104,6 @@ def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
     del store.kept[1]
     again = Dialogue(store=store, is_connected=False)
     assert [again.publish(b"x") for _ in range(4)] == [65534, 65535, 1, 2]
-
-
-def test_held_ids_of_an_earlier_life_are_released_in_any_order():
-    """MQTT-4.3.3-12, RT-AWAITREL-T: and forgotten when they are too old."""
-    store = KeepingStore()
-    store.held = [7, 8, 9]
-    d = Dialogue(store=store, clean=False, await_rel_timeout=300, keepalive=0)
-    d.b2c(pubrel(8))
-    assert store.held == [7, 9]
-    d.b2c(publish(b"t", b"9", 2, 9, dup=1), publish(b"t", b"8", 2, 8))
-    assert [message[1] for message in d.messages] == [b"8"]
-    d.wait(301)
-    assert store.held == []
-    d.b2c(publish(b"t", b"new", 2, 9))
-    assert [message[1] for message in d.messages] == [b"8", b"new"]
 
 
 def test_latest_with_long_topics_replaces_just_the_same_one():

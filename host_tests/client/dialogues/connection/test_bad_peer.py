@@ -78,7 +78,7 @@ def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
     """
     for qos, max_age in ((1, 0), (1, 60), (2, 0), (2, 60)):
         for first in range(16, 256):
-            d = Dialogue(overflow="refuse")
+            d = Dialogue(is_queueing=True)
             d.stream.is_blocked = True
             d.client.ping()
             d.publish(b"1", qos, max_age=max_age)
@@ -314,3 +314,26 @@ def test_c2b_short_writes_of_any_size_put_out_the_same_bytes():
         assert len(sent) == sum(len(part) for part in expected)
         for part in expected:
             assert sent.count(part) == 1, (most, sent)
+
+
+def test_b2c_what_no_message_and_no_answer_may_be_is_a_protocol_error():
+    """Nothing of it is answered or handed over.
+
+    31-2.4-ID, 31-3.3-WILD, 311-3.3.2-2, MQTT-3.3.1-2, MQTT-3.3.2-2.
+    B: an answer with packet id 0, PUBLISH with DUP at QoS 0, PUBLISH to a name with a wildcard
+    """
+    for wrong in (
+        puback(0), pubrec(0), pubrel(0), pubcomp(0),
+        publish(b"t", b"x", dup=1), publish(b"t", b"x", 1, 0), publish(b"t", b"x", 2, 0),
+        publish(b"#", b"x"), publish(b"+", b"x", 1, 5), publish(b"a/+/b", b"x", 2, 5),
+        publish(b"a#", b"x", 1, 5),
+    ):  # fmt: skip
+        for is_known in (False, True):
+            d = Dialogue()
+            if is_known:
+                d.publish(b"1", 2)
+                d.take_packets()
+            d.stream.feed(wrong)
+            assert code_of(d.work) == PROTOCOL, wrong
+            assert d.stream.is_closed and not d.messages, wrong
+            assert not [one for one in d.take_packets() if one[0] < 0xE0], wrong

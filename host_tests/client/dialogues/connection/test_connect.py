@@ -2,16 +2,13 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import connack, connect, puback, publish
+from host_tests.client.wire import connack, connect, puback, publish, pubrec
+from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
-
-# What level 5 does in their place is in `level_5/`.
-BELOW_5 = ("test_b2c_anything_but_connack_first_is_a_protocol_error",)
+from umqtt31 import CLOSED, NETWORK, TIMEOUT, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
 LEVEL_3 = (
-    "test_c2b_connect_with_empty_will_message_is_valid",
     "test_c2b_connect_plain_carries_mqisdp_version_3",
     "test_c2b_connect_with_everything_keeps_the_payload_order",
     "test_b2c_connack_reserved_byte_is_ignored_at_level_3",
@@ -71,20 +68,6 @@ def test_c2b_connect_flags_are_those_of_the_arguments():
                 stream.answer(connect(b"dev", flags, 60, *fields, level=d.level), connack())
                 d.client.connect(clean, stream=stream)
                 assert stream.has_answered(), flags
-
-
-def test_c2b_connect_with_empty_will_message_is_valid():
-    """31-3.1-WILL: the message may be empty, and is 7-bit ASCII."""
-    d = Dialogue(is_connected=False)
-    d.client.set_last_will(b"w", b"")
-    stream = ScriptedStream()
-    stream.answer(connect(b"dev", 0x06, 60, b"w", b"", level=d.level), connack())
-    d.client.connect(stream=stream)
-    assert stream.has_answered()
-    if d.level == 3:
-        assert isinstance(error_of(d.client.set_last_will, b"w", b"\x80"), ValueError)
-    assert isinstance(error_of(d.client.set_last_will, b"w/#", b""), ValueError)
-    assert isinstance(error_of(d.client.set_last_will, b"w", b"", qos=3), ValueError)
 
 
 def test_client_id_outside_1_to_23_characters_is_refused_before_a_socket_is_opened():
@@ -156,29 +139,6 @@ def test_c2b_connect_that_cannot_be_written_times_out():
     assert stream.is_closed and d.clock.now_ms <= 2010
 
 
-def test_b2c_anything_but_connack_first_is_a_protocol_error():
-    """31-3.2-CONNACK: exactly two bytes, and first on a connection.
-
-    C: CONNECT
-    B: another packet, or a CONNACK of another length
-    """
-    for wrong in (
-        publish(b"t", b"x"),
-        b"\x20\x00",
-        b"\x20\x01\x00",
-        b"\x20\x03\x00\x00\x00",
-        b"\xd0\x00",
-        b"\x40\x02\x00\x01",
-        b"\x10\x02\x00\x00",
-    ):
-        d = Dialogue(is_connected=False)
-        stream = ScriptedStream()
-        stream.answer(d.connect_packet(True), wrong)
-        assert code_of(d.client.connect, stream=stream) == PROTOCOL, wrong
-        assert stream.is_closed and not d.messages
-        d.connect()
-
-
 def test_b2c_connack_reserved_byte_is_ignored_at_level_3():
     """31-3.2-CONNACK: the first byte is reserved in MQTT 3.1; no session is claimed."""
     d = Dialogue(is_connected=False)
@@ -205,8 +165,8 @@ def test_b2c_what_comes_with_connack_makes_poll_due():
 
     B: CONNACK 0, PUBLISH a, PUBLISH b and the start of another
     """
-    packets = publish(b"t", b"a") + publish(b"t", b"b")
-    for size in (22, 256):
+    packets = publish(b"t", b"a" * 20) + publish(b"t", b"b" * 20)
+    for size in (40, 256):
         d = Dialogue(is_connected=False, buffer_size=size, keepalive=0)
         d.stream = ScriptedStream()
         d.stream.answer(d.connect_packet(True), connack() + packets + packets[:3])
@@ -272,7 +232,7 @@ def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened
 def test_connect_with_what_is_no_stream_changes_nothing():
     """A clean session would give up what is in flight."""
     for wrong in (16, "uart", [1]):
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         dropped = d.watch_drops()
         packet_id = d.publish(b"x", 1)
         d.take_packets()
@@ -281,3 +241,52 @@ def test_connect_with_what_is_no_stream_changes_nothing():
         assert not dropped and d.client.is_connected
         d.b2c(puback(packet_id))
         assert d.client.inflight == 0
+
+
+def test_b2c_clean_connect_without_connack_ends_the_session_all_the_same():
+    """MQTT-4.3.3-12, 31-3.1-CLEAN: when CONNECT leaves, in the journal, too; it may have arrived.
+
+    B: PUBLISH 5; C: PUBREC 5; C: CONNECT clean; lost, or the power goes; C: CONNECT
+    B: PUBLISH 5, another one
+    """
+    for is_reset in (False, True):
+        store = KeepingStore()
+        d = Dialogue(store=store)
+        d.publish(b"out", 2)
+        d.b2c(pubrec(1), publish(b"t", b"old", 2, 5))
+        d.lose()
+        stream = ScriptedStream()
+        stream.feed(None, OSError(104))
+        assert code_of(d.client.connect, True, stream) == NETWORK
+        assert stream.take() == d.connect_packet(True)
+        if is_reset:
+            d = Dialogue(store=store, is_connected=False)
+        else:
+            d.take_messages()
+        d.connect(False, False)
+        d.b2c(publish(b"t", b"new", 2, 5))
+        d.c2b(pubrec(5))
+        assert [message[1] for message in d.messages] == [b"new"]
+
+
+def test_c2b_clean_reconnect_without_connack_publishes_as_new():
+    """31-3.1-CLEAN, 31-4.1-Q2: PUBREC of the old session says nothing to the new one.
+
+    C: PUBLISH 1; B: PUBREC 1; C: PUBREL 1; C: CONNECT clean; lost, or the power goes; C: CONNECT
+    C: PUBLISH 1
+    """
+    for is_reset in (False, True):
+        store = KeepingStore()
+        d = Dialogue(clean=True, store=store)
+        d.publish(b"out", 2)
+        d.b2c(pubrec(1))
+        d.lose()
+        stream = d.next_stream = ScriptedStream()
+        stream.feed(None, None, OSError(104))
+        while not stream.is_closed:
+            assert d.client.reconnect(1000) is False
+        assert stream.take() == d.connect_packet(True)
+        if is_reset:
+            d = Dialogue(store=store, is_connected=False)
+        d.connect(False, False)
+        d.c2b(publish(b"t", b"out", 2, 1))

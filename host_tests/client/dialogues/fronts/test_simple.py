@@ -1,14 +1,12 @@
 """umqtt31.simple: the names, order and semantics of umqtt.simple, with deadlines."""
 
-from host_tests.client import dialogue
-from host_tests.client.dialogue import clocked_modules, error_of, with_ids_from_1
+from host_tests.client.dialogue import error_of, turn, with_ids_from_1
 from host_tests.client.wire import (
     connack,
     connect,
     disconnect,
     pingreq,
     pingresp,
-    properties,
     puback,
     pubcomp,
     publish,
@@ -22,29 +20,18 @@ from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, TIMEOUT
 from umqtt31.simple import MQTTClient, MQTTException
 
-LEVELS = (4, 5)  # umqtt.simple speaks 4
-LEVEL_5 = (
-    "test_b2c_refused_message_raises_its_reason",
-    "test_b2c_message_with_properties_is_called_back",
-    "test_b2c_refusal_reaches_the_publish_whose_message_it_was",
-    "test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason",
-    "test_b2c_disconnect_with_a_reason_is_a_lost_connection_and_no_refusal",
-)
+LEVELS = (4,)  # as umqtt.simple
 
 
 def asked(keepalive=0):
     """CONNECT of a client that takes messages of any size."""
-    level = dialogue.default_level
-    said = properties(session_expiry=0, receive_maximum=36) if level == 5 else b""
-    return connect(b"dev", 2, keepalive, level=level, properties=said)
+    return connect(b"dev", 2, keepalive, level=4)
 
 
 def new_client(*args, **options):
     """-> (client, stream), connected with keep alive off, as umqtt.simple has it."""
     clock = Clock()
-    for module in clocked_modules():
-        module.time = clock
-    options.setdefault("level", dialogue.default_level)
+    turn(clock)
     client = with_ids_from_1(MQTTClient, b"dev", "broker", *args, **options)
     stream = ScriptedStream()
     stream.answer(asked(), connack())
@@ -70,8 +57,10 @@ def test_c2b_keepalive_is_off_unless_asked_for():
 def test_c2b_keepalive_set_before_connect_is_kept_from_then_on():
     """C: CONNECT with keep alive 20; 15 s of silence; C: PINGREQ."""
     client, _ = new_client()
+    clock = Clock()
+    turn(clock)
     stream = connected_with(client, 20)
-    clocked_modules()[0].time.now_ms += 15_000
+    clock.now_ms += 15_000
     stream.answer(pingreq(), pingresp())
     client.check_msg()
     assert stream.has_answered()
@@ -129,8 +118,7 @@ def test_c2b_callback_check_msg_ping_and_disconnect_are_those_of_umqtt_simple():
 def test_connect_timeout_can_be_given_to_connect():
     """C: CONNECT; B: nothing.  umqtt.simple's `timeout`, in seconds."""
     clock = Clock()
-    for module in clocked_modules():
-        module.time = clock
+    turn(clock)
     client = MQTTClient(b"dev", "broker")
     error = error_of(client.connect, timeout=2, stream=ScriptedStream())
     assert error.code == TIMEOUT and 2000 <= clock.now_ms <= 2010
@@ -189,76 +177,3 @@ def test_c2b_ping_without_answer_ends_the_waiting():
     stream = connected_with(client, 10)
     assert error_of(client.wait_msg).code == TIMEOUT
     assert pingreq() in stream.take()
-
-
-def test_b2c_refused_message_raises_its_reason():
-    """MQTT-4.4.0-2: it is not sent again, and the client goes on."""
-    for qos, answer in ((1, puback(1, 0x97)), (2, pubrec(1, 0x97))):
-        client, stream = new_client()
-        stream.answer(publish(b"t", b"x", qos, 1), answer)
-        error = error_of(client.publish, b"t", b"x", False, qos)
-        assert isinstance(error, MQTTException) and error.args[0] == 0x97
-        stream.answer(publish(b"t", b"y", 1, 2), puback(2))
-        client.publish(b"t", b"y", False, 1)
-        assert client.is_connected and client.inflight == 0
-
-
-def refusal_of(client, payload):
-    """-> the reason for which the broker refuses this message at QoS 1, 0 for none."""
-    try:
-        client.publish(b"t", payload, False, 1)
-    except MQTTException as error:
-        return error.args[0]
-    return 0
-
-
-def test_b2c_refusal_reaches_the_publish_whose_message_it_was():
-    """C: PUBLISH 1; B: PUBLISH, in whose callback another publish() waits for PUBACK 1, which
-    refuses; and the other way round, with the message of the one inside; and both."""
-    for outer, inner in ((0x97, 0), (0, 0x97), (0x97, 0x87)):
-        client, stream = new_client()
-        told = []
-
-        def callback(topic, msg, client=client, told=told):
-            told.append(refusal_of(client, b"inner"))
-
-        client.set_callback(callback)
-        first, second = (publish(b"t", name, 1, k + 1) for k, name in enumerate((b"o", b"inner")))
-        stream.answer(first, publish(b"t", b"") + puback(1, outer))
-        stream.answer(second, puback(2, inner))
-        assert refusal_of(client, b"o") == outer
-        assert told == [inner] and stream.has_answered()
-
-
-def test_c2b_publish_of_what_the_broker_never_takes_raises_its_reason():
-    """An MQTTException, for which robust does not connect again and again."""
-    client, _ = new_client()
-    stream = ScriptedStream()
-    stream.answer(
-        asked(), connack(properties=properties(maximum_packet_size=40, retain_available=0))
-    )
-    client.connect(stream=stream)
-    for msg, retain, reason in ((bytes(40), False, 0x95), (b"x", True, 0x9A)):
-        error = error_of(client.publish, b"t", msg, retain, 1)
-        assert isinstance(error, MQTTException) and error.args[0] == reason
-    assert client.is_connected and stream.take() == b""
-
-
-def test_b2c_disconnect_with_a_reason_is_a_lost_connection_and_no_refusal():
-    """B: DISCONNECT, server shutting down: robust connects again."""
-    client, stream = new_client()
-    stream.feed(b"\xe0\x01\x8b")
-    error = error_of(client.wait_msg)
-    assert error.code == 0x8B and not isinstance(error, MQTTException)
-
-
-def test_b2c_message_with_properties_is_called_back():
-    client, stream = new_client()
-    seen = []
-    client.set_callback(lambda topic, msg: seen.append((topic, msg)))
-    said = properties(content_type=b"c", user_property=[(b"k", b"v")])
-    stream.feed(publish(b"t", b"x", 1, 9, properties=said))
-    assert client.check_msg() == 0x32
-    stream.feed(publish(b"t", b"y" * 1000, properties=said))
-    assert client.wait_msg() == 0x30
-    assert seen == [(b"t", b"x"), (b"t", b"y" * 1000)]

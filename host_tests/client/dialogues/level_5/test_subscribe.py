@@ -2,8 +2,9 @@
 MQTT 5 §3.8 to §3.11."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import properties, suback, subscribe, unsuback, unsubscribe
-from umqtt31 import PROTOCOL, REFUSED_FILTER
+from umqtt31 import JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError
 from umqtt31.properties import encode
 from umqtt31.v5 import NO_LOCAL, NO_RETAINED, RETAIN_AS_PUBLISHED, RETAINED_IF_NEW
 
@@ -57,3 +58,23 @@ def test_b2c_unsuback_with_reasons():
         d = Dialogue()
         d.stream.answer(unsubscribe(1, b"a"), bad.replace(b"\x00\x04", b"\x00\x01"))
         assert code_of(d.client.unsubscribe, b"a") == PROTOCOL
+
+
+def test_filters_are_remembered_when_the_journal_fails_at_connack():
+    store = FailingFlash().journal()
+    d = Dialogue(store=store)
+    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+    d.lose()
+    d.new_stream(False, False)
+    stream, d.next_stream = d.next_stream, None
+
+    def fail(first, packet_id):
+        raise MQTTError(JOURNAL)
+
+    real = store.note
+    store.note = fail
+    assert code_of(d.client.connect, False, stream) == JOURNAL
+    store.note = real
+    d.connect(False, is_present=False)
+    d.work()
+    d.c2b(subscribe(2, (b"a", 1)))
