@@ -72,6 +72,9 @@ class Message5(core.Message):
         """As Message."""
         # Not by super(), which takes so many arguments from the heap.
         if not core.Message.read(self, first, at, n):
+            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
+            if not self.topic_len and self.payload_len > 0 and n <= self._client.buffer_size:
+                self._client.check(at + n - self.payload_len, at + n, _IN_PUBLISH)
             return False
         if n <= self._client.buffer_size:
             at = self._payload
