@@ -38,6 +38,13 @@ def count_wake():
     return wakes + 1
 
 
+def connect(client):
+    # One try: a broker that refuses is asked at the next wake.
+    while not client.reconnect(50) and not client.last_error and left_ms():
+        pass
+    return client.is_connected
+
+
 def wake():
     # Where flash is to spare: esp32.Partition, or rp2.Flash(start=…, len=…).
     journal = Journal(FileBlockDevice("journal.bin", 16))
@@ -52,7 +59,7 @@ def wake():
     )
     client.publish(b"home/meter-1/wake", b"%d" % count_wake(), qos=1)  # on flash from here on
     wifi = WiFi(SSID, PASSWORD)
-    if wifi.is_up(left_ms()) and client.reconnect(left_ms()) and client.flush(left_ms()):
+    if wifi.is_up(left_ms()) and connect(client) and client.flush(left_ms()):
         client.disconnect()
         print("all acknowledged")
     else:

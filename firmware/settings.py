@@ -3,7 +3,7 @@
 `KEYS` is the one table of what may stand in the file; the host tools that write
 settings import it too, so this module runs under CPython and touches no hardware.
 An error names the key, the value found and the values allowed; secrets are never
-shown.  `docs/reference/settings.md` explains the keys.
+shown.  `docs/guides/sensor-node.md` explains the keys.
 """
 
 import json

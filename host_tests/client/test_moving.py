@@ -124,8 +124,8 @@ def test_each_line_of_the_page_names_a_test_that_there_is():
     there = "".join(path.read_text(encoding="utf-8") for path in tests)
     rows = re.findall(r"^\| .* \| .* \|(?: (.+?))? \|$", page, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(test_\w+)`", row)]
-    assert len(named) > 60
+    assert len(named) > 40
     assert [name for name in named if f"def {name}(" not in there] == []
     # What no test can show: what the library does not have, and what one argument is called.
     untested = [row for row in rows if not row.startswith(("`test_", "the same", "shown by"))]
-    assert untested == [""] * 10
+    assert untested == [""] * 3

@@ -153,7 +153,7 @@ def test_table_of_arguments_is_that_of_the_constructor():
 
 
 def test_table_of_settings_is_that_of_the_node():
-    table = rows("reference/settings.md", "")
+    table = rows("guides/sensor-node.md", "Settings")
     told = {name.strip(): row for cell, row in table.items() for name in cell.split(",")}
     assert list(told) == list(settings.KEYS)
     for name, (default, kind, low, high) in settings.KEYS.items():

@@ -30,7 +30,7 @@ def test_pipeline_is_packed_for_a_cluster(project):
 
 
 def test_simulated_faults_are_replayed(project):
-    assert project.type("docs/reasons/proof.md", "python -m host_tests sim replay")
+    assert project.type("docs/reasons/guarantees.md", "python -m host_tests sim replay")
 
 
 def test_set_up_has_nothing_to_do(project):

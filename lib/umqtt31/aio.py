@@ -302,10 +302,10 @@ def extend(base):
                     self._settle()
                     self.is_connected = False  # no message goes out any more
                     self._first = self._goodbye
-                    _push(self, ticks_ms())
+                    _push(self)
                     if self._left:
                         await sleep_ms(_TICK_MS)
-                        _push(self, ticks_ms())
+                        _push(self)
             finally:
                 self._finish()
 

@@ -62,10 +62,10 @@ class _Message(Message):
         super().__init__(buf)
         self._client = client
 
-    def read(self, first, at, n, is_whole):
-        if not is_whole:
+    def read(self, first, at, n):
+        if n > self._client.buffer_size:
             self._client.take_large(first, at, n)
-        return super().read(first, at, n, is_whole)
+        return super().read(first, at, n)
 
 
 class _Stream:
@@ -220,15 +220,17 @@ class MQTTClient(_Client):
             del self.sock
         self._sock = None
         if not self._is_robust:
-            self._filters = []  # the program subscribes again
+            self._filters = ()  # the program subscribes again
         _close(self)
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
-        self._limit = self._size
         self._most_acks = _MOST_ACKS
-        return int(super().connect(clean_session, stream and _Stream(stream)))
+        try:
+            return int(super().connect(clean_session, stream and _Stream(stream)))
+        finally:
+            self._error = None  # it is told here, and never again
 
     def _open(self):
         return _Stream(super()._open())
@@ -263,7 +265,7 @@ class MQTTClient(_Client):
             if self._stream is not stream:  # the callback connected anew
                 raise self._error_of(_CLOSED)
 
-    def _refuse(self, code, topic, msg, retain, qos):
+    def _refuse(self, code, topic, msg, flags):
         while code == _FULL:
             if self._left:
                 self._finish()
@@ -272,16 +274,17 @@ class MQTTClient(_Client):
             if not self.is_connected:
                 break
             heap_lock()
-            code = -_accept(self, topic, msg, retain, qos)
+            code = -_accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            self._publish_large(topic, msg, retain, qos)
+            self._publish_large(topic, msg, flags)
         elif code > 0:
             _tell(self)
 
-    def _publish_large(self, topic, msg, retain, qos):
+    def _publish_large(self, topic, msg, flags):
+        qos = flags >> 1
         if qos:
             self._settle()
-        _push(self, ticks_ms())
+        _push(self)
         self._finish()
         topic = string(topic)
         if qos:
@@ -293,7 +296,7 @@ class MQTTClient(_Client):
             self.inflight = 1
             self._moved_at = ticks_ms()
         self.stats.sent += 1
-        head = _head(_PUBLISH | qos << 1 | bool(retain), len(topic) + len(msg)) + topic
+        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
         stream = self._stream
         try:
             if not (
@@ -310,7 +313,7 @@ class MQTTClient(_Client):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            _push(self, now)
+            _push(self)
             if not self.is_connected:
                 _tell(self)
             if self._left:
@@ -433,6 +436,11 @@ class MQTTClient(_Client):
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 _fail(self, _TIMEOUT)
             else:
+                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
+                    self._first = b"\xc0\0"  # whose answer comes behind the message
+                    _push(self, ticks_ms())
+                    if not self._stream:
+                        _tell(self)
                 sleep_ms(1)
         self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2
