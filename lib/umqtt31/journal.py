@@ -63,7 +63,7 @@ _TITLE = const(11)
 _AGAIN = const(8)
 _IS_DONE = const(0x80)  # + 1 once a note in _buf says so
 _JOURNAL = const(262)
-_MOST_TRIES = const(8)  # of one call: a watchdog may be waiting
+_MOST_TRIES = const(12)  # of one call: a watchdog may be waiting
 _BLANK = b"\xff" * 32
 
 
@@ -424,7 +424,7 @@ class Journal:
             self._append(_OLDEST, self._oldest)
         tries = _MOST_TRIES
         try:
-            while not self._is_written(self._base if number < 0 else number, kept):
+            while not self._is_written(self._base if number < 0 else number, kept, tries):
                 tries -= 1
                 if not tries:
                     raise MQTTError(_JOURNAL)
@@ -465,7 +465,7 @@ class Journal:
         pack_into("<BH", self._title, 22, self._session, self._last_id)
         pack_into("<3I", self._title, 25, first, self._next, self._sent)
 
-    def _is_written(self, number, kept):
+    def _is_written(self, number, kept, tries):
         # Try one place -> does the device hold the group there?
         buf = self._buf
         start = self._start
@@ -479,7 +479,7 @@ class Journal:
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
-            if not self._is_begun():
+            if not self._is_begun(tries):
                 return False
             at = self._title_cells
         before = at % page_cells
@@ -542,7 +542,7 @@ class Journal:
         pack_into(self._title_form, self._buf, self._start - len(title), title)
         _seal(self._buf, self._before[self._title_cells], self._start)
 
-    def _is_begun(self):
+    def _is_begun(self, tries):
         # Go on to the next block -> is it erased?
         block = self._newest + 1
         if self._good < self._newest:
@@ -550,17 +550,21 @@ class Journal:
         if (
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
+            or block > self._good + 3  # then it is not for the blocks
         ):
-            if self._newest == self._good:
+            if self._newest == self._good or tries < _MOST_TRIES:
                 raise MQTTError(_JOURNAL, "journal has no spare block left")
-            # Those that failed are tried again, the oldest of them first.
-            self._newest = self._ready = self._good
+            # The next call tries those again that failed, the oldest of them first.
+            while self._newest > self._good:
+                self._bad[self._newest % self._blocks] = 0
+                self._newest -= 1
+            self._ready = self._good
             self._at = self._cells
             return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
-                if self._failures > 2 or self._bad[block % self._blocks]:
+                if self._failures > 4 or self._bad[block % self._blocks]:
                     self._failures = 0
                     self._newest = self._ready = block
                     self._at = self._cells

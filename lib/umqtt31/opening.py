@@ -340,10 +340,7 @@ class _Log:
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
-        n = 0
-        for number in self.live():
-            n += 1
-        n += self.end - self.next
+        n = len(list(self.live())) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
             _refuse(
@@ -357,11 +354,10 @@ class _Log:
                 n = max(n, size)
         if n > buffer_size:
             _raise("buffer_size to %d" % n)
-        self.n = n
 
     def hand_over(self, buffer_size, rows):
         cell = self.cell
-        live = [number for number in self.live()]
+        live = list(self.live())
         rows = max(rows, len(live))
         none = [0] * rows
         numbers = array("I", none)
