@@ -53,7 +53,7 @@ def test_profile_of_repository_is_valid_and_complete(name):
     profile = load_profile(name)
     assert profile.name == name
     assert (profile.folder / "board.py").is_file()
-    assert {"lib/umqtt31/client.py", "main.py", "board.py"} <= {
+    assert {"lib/umqtt31/__init__.py", "main.py", "board.py"} <= {
         path for _, path in board_sources(profile)
     }
 
