@@ -21,7 +21,7 @@ BYTES = {
     "errors": 3_850,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
-    "journal": 7_630,
+    "journal": 7_690,
     "opening": 5_270,
     "properties": 2_850,
     "queueing": 3_560,
@@ -31,7 +31,7 @@ BYTES = {
     "sock": 810,
     "sslparams": 630,
     "tls": 420,
-    "v5": 6_810,
+    "v5": 6_850,
     "wifi": 1_190,
 }
 BUILT_BYTES = {"__init__": 15_770}
