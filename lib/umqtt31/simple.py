@@ -31,7 +31,7 @@ _TOO_LARGE = const(260)
 _FULL = const(261)
 _SUBACK_REFUSED = const(128)
 
-_MOST_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
+_FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
 
 
@@ -226,7 +226,7 @@ class MQTTClient(_Client):
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
-        self._most_acks = _MOST_ACKS
+        self._most_acks = _FEW_ACKS
         try:
             return int(super().connect(clean_session, stream and _Stream(stream)))
         finally:
@@ -258,7 +258,7 @@ class MQTTClient(_Client):
         if not self.is_connected:
             _tell(self)
         stream = self._stream
-        super().publish(topic, msg, retain, qos)
+        _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
         self._finish()
         if qos:
             self._settle()
@@ -374,7 +374,7 @@ class MQTTClient(_Client):
         while True:
             if not self.is_connected:
                 _tell(self)
-            self._most_acks = _MOST_ACKS
+            self._most_acks = _FEW_ACKS
             self._op = 0
             try:
                 heap_lock()
@@ -438,7 +438,7 @@ class MQTTClient(_Client):
             else:
                 if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
                     self._first = b"\xc0\0"  # whose answer comes behind the message
-                    _push(self, ticks_ms())
+                    _push(self)
                     if not self._stream:
                         _tell(self)
                 sleep_ms(1)
