@@ -475,10 +475,6 @@ class MQTTClient(core.MQTTClient):
             buf[at] = n
             at += 1
 
-    def close(self):
-        """As a stream: the store failed before write()."""
-        self._socket.close()
-
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""
         self._stream = stream = self._socket
