@@ -11,6 +11,8 @@ from host_tests.client import wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
 from umqtt31 import robust, simple
 
+BELOW_5 = ("test_publish_with_the_faces_of_umqtt",)
+
 
 def test_publish_at_each_qos():
     b = Bench()
