@@ -348,7 +348,8 @@ class MQTTClient(core.MQTTClient):
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
             self._is_told = not self._unasked
-            self._ask_next()
+            if self._unasked:
+                self._ask_next()  # which allocates
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
