@@ -28,7 +28,7 @@ _ONLINE = const(4)
 _HOLD = const(5)
 _RELEASE = const(6)
 _RENEW = const(7)
-_SET = const(8)
+_ID_SET = const(8)
 _BITS = const(9)
 _OLDEST = const(10)
 _TITLE = const(11)
@@ -285,7 +285,7 @@ class _Log:
             for k in range(len(self.states)):
                 if self.states[k] == 0x70:
                     self.states[k] = 0x50
-        elif kind == _SET:
+        elif kind == _ID_SET:
             self.set = number
         elif kind == _BITS:
             self.hold(self.set, number, 0)
