@@ -13,11 +13,10 @@ import gc
 import time
 from binascii import unhexlify
 
-from micropython import heap_lock, heap_unlock
-
 import commands
 import health
 from fault import TEXT, Fault
+from micropython import heap_lock, heap_unlock
 from schedule import LONGEST_MS, SHORTEST_MS, Schedule
 from sleep import Sleep
 from timekeeper import Timekeeper
