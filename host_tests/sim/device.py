@@ -181,7 +181,8 @@ class Watched(Taking):
             # Offline and without a queue there is no place, whatever is given up.
             has_places = self.__queue or self.is_connected
             if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
-                self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} wait to be given up")
+                if not self._is_fixed():  # QoS 0 is half written in the room that is needed
+                    self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} are there")
             self.__check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
@@ -263,7 +264,7 @@ class Watched(Taking):
 
 
 @cache
-def _watched(level: int, named: frozenset[str]) -> type:
+def watched(level: int, named: frozenset[str]) -> type:
     return type("Client", (Watched, class_for(level, dict.fromkeys(named))), {})
 
 
@@ -345,7 +346,7 @@ class Device:
         rules.record.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
         named = frozenset(options) & {"overflow", "mqueue_store_qos0", "ordered"}
-        make = _watched(options.get("level", 3), named)
+        make = watched(options.get("level", 3), named)
         return make(self._world, client_id, "broker", **options)
 
     def connect(self, client: MQTTClient, clean_session: bool = False) -> bool:
