@@ -318,7 +318,7 @@ class MQTTClient:
         """Do all that is due: receive, deliver, acknowledge, send, ping.
 
         Waits up to `timeout_ms` for a packet -> packets handled.  Raises what a handler raises
-        (its message comes again on the next connection), and MQTTError when the connection is lost:
+        (its message comes again on the next connection), and MQTTError when the link is lost:
         then call reconnect().
         """
         start = None
@@ -529,7 +529,7 @@ class MQTTClient:
             self.on_drop(packet_id, reason)
 
     def look_up(self, server, port):
-        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        """-> the first of what socket.getaddrinfo() says; a program may put another here."""
         import socket
 
         return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
@@ -776,8 +776,9 @@ def _accept(client, topic, msg, flags):
     ring = client._ring
     # `qos` << 3 makes of it PUBACK, PUBREC.
     pack_into(
-        form, ring, at, _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic
-    )
+        form, ring, at,
+        _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic,
+    )  # fmt: skip
     pack_into(width, ring, after - payload_len, msg)
     n = after - payload_len
     if extra:

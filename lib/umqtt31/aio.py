@@ -25,8 +25,8 @@ import asyncio
 from asyncio import sleep_ms
 from time import ticks_diff, ticks_ms
 
-from . import MQTTClient as _Client
 from . import Message, MQTTError, _as_filter, _close, _hold, _owe, _push, _set_of, as_bytes
+from . import MQTTClient as _Client
 
 _PUBLISH = const(0x30)
 _NETWORK = const(256)
@@ -107,7 +107,8 @@ class _Messages:
 def extend(base):
     """-> the class of clients that are as those of `base`, for asyncio."""
     message_class = getattr(base, "_message_class", Message)
-    fields = ["qos", "packet_id", "retain", "dup", "topic_len", "payload_len", "_topic", "_payload"]
+    fields = ["qos", "packet_id", "retain", "dup"]
+    fields += ["topic_len", "payload_len", "_topic", "_payload"]
     if message_class is not Message:
         fields.append("_properties")
 

@@ -386,10 +386,10 @@ class _Log:
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []
-        befores = []
+        heads = []
         for k in range(before + 1):
             at = start - k * cell
-            befores.append(view[at:start])
+            heads.append(view[at:start])
             row = []
             while at < start + self.most * cell:
                 row.append(view[at : at + page])
@@ -405,7 +405,7 @@ class _Log:
         return (
             self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
             self.blocks, title, self.title_cells, buf, start, self.most,
-            parts, befores, sums, view[start : start + _HEAD], bytearray(page), self.room,
+            parts, heads, sums, view[start : start + _HEAD], bytearray(page), self.room,
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,
