@@ -4,11 +4,11 @@ Shows RT-INFLIGHT and 31-3.5-PUBREC for these schedules.
 """
 
 import pytest
+from umqtt31.held import Held
+from umqtt31.protocol import Protocol
 
 from host_tests.sim import campaign, parse, script
 from umqtt31 import Journal, MQTTClient
-from umqtt31.held import Held
-from umqtt31.protocol import Protocol
 
 # ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
 STUCK = "up=122211 down=1112 window=3 queue=1 size=130 inside=ping pressure=150 overflow=latest"

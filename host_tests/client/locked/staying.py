@@ -4,11 +4,10 @@ from `connect()` on.
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import dialogue, wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
 from host_tests.standin.stream import FixedStream
+from micropython import heap_lock, heap_unlock
 from umqtt31 import CLOSED, PROTOCOL, TIMEOUT, MQTTError
 
 BELOW_5 = ("test_retry_of_publish_and_pubrel",)  # where time-outs repeat
