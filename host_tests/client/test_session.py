@@ -115,11 +115,12 @@ STEPS = st.lists(
         ),
         st.integers(0, 2**16),
     ),
+    min_size=20,  # or most of them are too short to get anywhere
     max_size=60,
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=40)
 @given(STEPS, st.sampled_from([3, 4]), st.sampled_from([1, 8, 65530, 65534]))
 def test_any_steps_keep_the_order_and_lose_nothing(steps, level, first_id):
     """MQTT-4.6.0-1, MQTT-4.3.2-1, MQTT-4.3.3-1, MQTT-4.3.3-6, 31-2.1-DUP, 31-2.4-ID, 31-4.3-STAGE,
@@ -152,6 +153,9 @@ def look(d):
     """-> what the client sent."""
     if d.client.is_connected:
         d.work()
+        for _ in range(WINDOW + QUEUE):
+            if not d.client.next_due_ms():  # behind a PUBREL that waits
+                d.work()
     return d.take_packets()
 
 
@@ -214,10 +218,12 @@ def meant(step, packet_id, held):
 
 
 @pytest.mark.parametrize("level", [3, 4])
-@settings(max_examples=200)
+@settings(max_examples=15)
 @given(
     most=st.integers(1, 60),
-    steps=st.lists(st.tuples(st.sampled_from(RECEIVED), st.integers(1, 900)), max_size=120),
+    steps=st.lists(
+        st.tuples(st.sampled_from(RECEIVED), st.integers(1, 900)), min_size=20, max_size=120
+    ),
 )
 def test_received_ids_are_a_set(level, most, steps):
     """MQTT-4.3.3-10, MQTT-4.3.3-12, RT-AWAITREL: in whatever order they come, never more than
