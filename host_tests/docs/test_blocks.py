@@ -41,7 +41,6 @@ ELSEWHERE = {
     "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/deep-sleep.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/packages.md-text": "host_tests/boards/test_compact.py",
     "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/journal-format.md-text": "host_tests/journal/test_layout.py",
     "docs/start/index.md-python": "host_tests/docs/test_start.py",

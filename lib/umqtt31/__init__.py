@@ -155,7 +155,7 @@ class MQTTClient:
         retry_interval=None,
         connect_timeout=10,
         max_pause=30,
-        **options
+        **options,
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
@@ -1416,7 +1416,8 @@ def _is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0 and client._held_end == len(client._held)
+        or k < 0
+        and client._held_end == len(client._held)
     ):
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.

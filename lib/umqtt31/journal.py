@@ -91,7 +91,7 @@ class Journal:
         erase_bytes=4096,
         cell_bytes=64,
         group_commit=False,
-        erase_foreign=False
+        erase_foreign=False,
     ):
         self._dev = block_device
         self._sizes = program_bytes, cell_bytes, erase_bytes

@@ -19,9 +19,27 @@ from errno import ETIMEDOUT
 from struct import pack_into
 from time import sleep_ms, ticks_diff, ticks_ms
 
+from . import (
+    Message,
+    MQTTError,
+    _accept,
+    _check,
+    _close,
+    _drop,
+    _fail,
+    _hold,
+    _is_new,
+    _lose,
+    _owe,
+    _push,
+    _step,
+    _tell,
+    _tick,
+    as_bytes,
+    check_range,
+    string,
+)
 from . import MQTTClient as _Client
-from . import Message, MQTTError, _accept, _check, _close, _drop, _fail, _hold
-from . import _is_new, _lose, _owe, _push, _step, _tell, _tick, as_bytes, check_range, string
 
 _PUBLISH = const(0x30)
 _TIMEOUT = const(257)
@@ -142,7 +160,7 @@ class MQTTClient(_Client):
         level=4,
         buffer_size=256,
         connect_timeout=10,
-        retry_interval=None
+        retry_interval=None,
     ):
         if ssl is True:
             from .sslparams import context_of
@@ -300,7 +318,8 @@ class MQTTClient(_Client):
         stream = self._stream
         try:
             if not (
-                stream.write_all(head, self._timeout_ms) and stream.write_all(msg, self._timeout_ms)
+                stream.write_all(head, self._timeout_ms)
+                and stream.write_all(msg, self._timeout_ms)
             ):
                 _fail(self, _TIMEOUT)
         except BaseException as error:

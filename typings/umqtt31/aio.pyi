@@ -68,9 +68,7 @@ class MQTTClient(_client.MQTTClient):
         Waits for room, at QoS 0 for the connection too.  A cancelled one is accepted whole
         or not at all.
         """
-    def publish_nowait(
-        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0
-    ) -> int:
+    def publish_nowait(self, topic: Data, msg: Data, retain: bool = False, qos: int = 0) -> int:
         """As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL)."""
     @overload  # type: ignore[override]  # to be awaited
     async def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
