@@ -38,7 +38,7 @@ BUILT_BYTES = {"__init__": 15_770}
 # On a 32-bit port, after `import umqtt31`.
 HEAP = {".mpy": 23_600, "ROMFS": 7_500}
 ATTRIBUTES = 60
-LINES = 6_150
+LINES = 6_170
 
 
 def test_each_module_has_at_most_its_bytes():
