@@ -9,7 +9,8 @@ TOOLS := $(RUN) -m tools
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 LAYER ?= all
-CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_on_micropython.py \
+CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_scripts.py \
+	host_tests/client/test_on_micropython.py \
 	host_tests/client/test_locked.py host_tests/client/test_session.py
 BOARD_TESTS := host_tests/boards host_tests/firmware host_tests/virtual host_tests/journal
 
@@ -109,7 +110,7 @@ bench:
 
 bench-fleet:
 	$(call layer,all)
-	@$(TOOLS) fleet bench $(ARGS)
+	@$(RUN) -m host_tests.fleet.bench $(ARGS)
 
 clean:
 	@rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

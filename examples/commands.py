@@ -9,8 +9,11 @@ was away arrives when it is back, once.
 
 import json
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient
+from umqtt31.wifi import WiFi
 
+SSID = "name"
+PASSWORD = "password"
 SERVER = "broker.example"
 PORT = 1883
 
@@ -55,14 +58,14 @@ def on_message(message):
     client.publish(ANSWER, json.dumps(answer(message.payload)), qos=1)
 
 
-client = MQTTClient("door", SERVER, PORT, level=4, max_mqueue_len=64)  # a poll()'s answers
+wifi = WiFi(SSID, PASSWORD)
+client = MQTTClient("door", SERVER, PORT, level=3, max_mqueue_len=64)  # a poll()'s answers
 client.on_message = on_message
-client.connect(clean_session=False)
-client.subscribe(COMMAND, qos=2)
+is_subscribed = False
 while True:
     try:
-        client.poll(1000)
-    except MQTTError as error:
+        if wifi.is_up(1000) and client.reconnect(1000):
+            is_subscribed = is_subscribed or bool(client.subscribe(COMMAND, qos=2))
+            client.poll(1000)
+    except OSError as error:
         print(error)
-        while not client.reconnect(1000):
-            pass

@@ -4,14 +4,26 @@ Every wake starts this program anew.  What could not be sent, for want of networ
 broker, stays on flash and goes out at a later wake, before what is newer.
 """
 
+import time
+
 import machine
 
-from umqtt31 import FileBlockDevice, Journal, MQTTClient
+from umqtt31 import FileBlockDevice, Journal
+from umqtt31.queueing import MQTTClient
+from umqtt31.wifi import WiFi
 
-SERVER = "broker.example"
+SSID = "name"
+PASSWORD = "password"
+SERVER = "broker.example"  # an address, where the name server may be silent, too
 PORT = 1883
 SLEEP_MS = 600_000
-AWAKE_MS = 5_000
+AWAKE_MS = 10_000  # at most, whoever is silent
+
+start = time.ticks_ms()
+
+
+def left_ms():
+    return max(AWAKE_MS - time.ticks_diff(time.ticks_ms(), start), 0)
 
 
 def count_wake():
@@ -26,6 +38,13 @@ def count_wake():
     return wakes + 1
 
 
+def connect(client):
+    # One try: a broker that refuses is asked at the next wake.
+    while not client.reconnect(50) and not client.last_error and left_ms():
+        pass
+    return client.is_connected
+
+
 def wake():
     # Where flash is to spare: esp32.Partition, or rp2.Flash(start=…, len=…).
     journal = Journal(FileBlockDevice("journal.bin", 16))
@@ -33,16 +52,18 @@ def wake():
         "meter-1",
         SERVER,
         PORT,
-        level=4,
+        level=3,
         store=journal,
         max_mqueue_len=100,
         overflow="drop_oldest",  # after days without a broker
     )
     client.publish(b"home/meter-1/wake", b"%d" % count_wake(), qos=1)  # on flash from here on
-    client.connect(clean_session=False)
-    if client.flush(AWAKE_MS):
+    wifi = WiFi(SSID, PASSWORD)
+    if wifi.is_up(left_ms()) and connect(client) and client.flush(left_ms()):
+        client.disconnect()
         print("all acknowledged")
-    client.disconnect()
+    else:
+        print("kept for the next wake:", wifi.why or client.last_error or "no answer in time")
 
 
 try:

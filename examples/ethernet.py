@@ -9,7 +9,7 @@ import time
 import network
 from machine import Pin
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient
 
 SERVER = "broker.example"
 PORT = 1883
@@ -34,9 +34,8 @@ lan = start(
     phy_addr=0,
 )
 
-client = MQTTClient("pump-2", SERVER, PORT, level=4)
+client = MQTTClient("pump-2", SERVER, PORT, level=3)
 is_plugged = None
-is_new = True  # has connect() to be called, or reconnect()?
 count = 0
 due = time.ticks_ms()
 while True:
@@ -48,14 +47,9 @@ while True:
             due = time.ticks_add(due, PERIOD_MS)
             count += 1
             client.publish(b"home/pump-2/count", b"%d" % count, qos=1)  # waits, if it has to
-        if client.is_connected:
-            client.poll(100)
-        elif not is_plugged:
+        if not is_plugged:
             time.sleep_ms(100)
-        elif is_new:
-            client.connect(clean_session=False)
-            is_new = False
-        else:
-            client.reconnect(100)
-    except MQTTError as error:
+        elif client.reconnect(100):
+            client.poll(100)
+    except OSError as error:
         print(error)

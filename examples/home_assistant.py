@@ -7,8 +7,11 @@ unavailable when it goes silent.
 import json
 import time
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient
+from umqtt31.wifi import WiFi
 
+SSID = "name"
+PASSWORD = "password"
 SERVER = "broker.example"
 PORT = 1883
 PERIOD_MS = 30_000
@@ -37,26 +40,27 @@ def measure():
 
 
 def introduce():
-    """What the broker keeps for Home Assistant."""
+    """What the broker keeps for Home Assistant -> True."""
     client.publish(CONFIG, json.dumps(DESCRIPTION), retain=True, qos=1)
     client.publish(AVAILABLE, b"online", retain=True, qos=1)
+    return True
 
 
 # The description is longer than the usual 256 bytes.
-client = MQTTClient("cellar", SERVER, PORT, level=4, buffer_size=1024)
+wifi = WiFi(SSID, PASSWORD)
+client = MQTTClient("cellar", SERVER, PORT, level=3, buffer_size=1024)
 client.set_last_will(AVAILABLE, b"offline", retain=True, qos=1)
-client.connect()
-introduce()
+is_introduced = False
 due = time.ticks_ms()
 while True:
     try:
         if time.ticks_diff(time.ticks_ms(), due) >= 0:
             due = time.ticks_add(due, PERIOD_MS)
             client.publish(STATE, json.dumps({"temperature": measure()}), qos=1)
-        client.poll(100)
-    except MQTTError as error:
+        if not client.is_connected:
+            is_introduced = False  # the will says "offline" then
+        if wifi.is_up(100) and client.reconnect(100):
+            client.poll(100)  # first, so that the queue has room
+            is_introduced = is_introduced or introduce()
+    except OSError as error:
         print(error)
-        while not client.reconnect(1000):
-            pass
-        introduce()  # the will said "offline" meanwhile
-        due = time.ticks_ms()  # what was missed is not made up for

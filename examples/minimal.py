@@ -6,8 +6,11 @@ mosquitto_pub -h broker.example -t home/sensor-7/led -m on
 
 import time
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient
+from umqtt31.wifi import WiFi
 
+SSID = "name"
+PASSWORD = "password"
 SERVER = "broker.example"
 PORT = 1883
 PERIOD_MS = 10_000
@@ -19,11 +22,11 @@ def on_message(message):
         print("led is", "on" if message.payload_len == 2 else "off")
 
 
-client = MQTTClient("sensor-7", SERVER, PORT)
+wifi = WiFi(SSID, PASSWORD)
+client = MQTTClient("sensor-7", SERVER, PORT, level=3)
 client.on_message = on_message
-client.connect()
-client.subscribe(b"home/sensor-7/led", qos=1)
 
+is_subscribed = False
 count = 0
 due = time.ticks_ms()
 while True:
@@ -32,9 +35,9 @@ while True:
             due = time.ticks_add(due, PERIOD_MS)
             count += 1
             client.publish(b"home/sensor-7/count", b"%d" % count, qos=1)  # does not wait
-        client.poll(100)  # sends, receives, acknowledges, repeats, pings
-    except MQTTError as error:
+            print(count, wifi.why or client.last_error or "")
+        if wifi.is_up(100) and client.reconnect(100):
+            is_subscribed = is_subscribed or bool(client.subscribe(b"home/sensor-7/led", qos=1))
+            client.poll(100)  # sends, receives, acknowledges, repeats, pings
+    except OSError as error:  # what was published before is kept
         print(error)
-        while not client.reconnect(1000):  # what was published before is kept
-            pass
-        due = time.ticks_ms()  # what was missed is not made up for

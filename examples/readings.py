@@ -11,8 +11,12 @@ import time
 
 import ntptime
 
-from umqtt31 import FileBlockDevice, Journal, MQTTClient, MQTTError
+from umqtt31 import FileBlockDevice, Journal
+from umqtt31.queueing import MQTTClient
+from umqtt31.wifi import WiFi
 
+SSID = "name"
+PASSWORD = "password"
 SERVER = "broker.example"
 PORT = 1883
 PERIOD_MS = 10_000
@@ -44,28 +48,25 @@ def measure():
     return 20 + random.getrandbits(2)  # your sensor here
 
 
+wifi = WiFi(SSID, PASSWORD)
 client = MQTTClient(
     "logger-4",
     SERVER,
     PORT,
-    level=4,
+    level=3,
     store=Journal(FileBlockDevice("journal.bin", 16)),
     max_mqueue_len=100,
     overflow="drop_oldest",
 )
-try:
-    client.connect(clean_session=False)
-except MQTTError as error:
-    print(error)
-
 due = time.ticks_ms()
 while True:
     now = time.ticks_ms()
+    is_up = wifi.is_up(100)
     if time.ticks_diff(now, due) >= 0:
         due = time.ticks_add(due, PERIOD_MS)
         waiting.append((now, measure()))
         del waiting[:-MOST_WAITING]
-        is_set = is_set or set_clock()
+        is_set = is_set or is_up and set_clock()
     try:
         while waiting and is_set:
             ticks, value = waiting[0]
@@ -73,9 +74,7 @@ while True:
             client.publish(b"home/logger-4/reading", text, qos=1)
             waiting.pop(0)
             print(text)
-        if client.is_connected:
+        if is_up and client.reconnect(100):
             client.poll(100)
-        else:
-            client.reconnect(100)
-    except MQTTError as error:
+    except OSError as error:
         print(error)

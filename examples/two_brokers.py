@@ -4,16 +4,20 @@ Each client has its own buffers and its own connection, and none waits for anoth
 message is acknowledged at home when the handler returns: by then the other client has it.
 """
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient, queueing
+from umqtt31.wifi import WiFi
 
+SSID = "name"
+PASSWORD = "password"
 SERVER = "broker.example"
 PORT = 1883
 CLOUD = "cloud.example"
 CLOUD_PORT = 1883
 
-home = MQTTClient("gateway", SERVER, PORT, level=4)
-cloud = MQTTClient(
-    "gateway", CLOUD, CLOUD_PORT, level=4, max_mqueue_len=50, overflow="drop_oldest"
+wifi = WiFi(SSID, PASSWORD)
+home = MQTTClient("gateway", SERVER, PORT, level=3)
+cloud = queueing.MQTTClient(
+    "gateway", CLOUD, CLOUD_PORT, level=3, max_mqueue_len=50, overflow="drop_oldest"
 )
 
 
@@ -22,18 +26,19 @@ def on_message(message):
 
 
 def serve(client):
-    """Let `client` do what is due, without waiting."""
-    if not client.is_connected and not client.reconnect():
-        return
+    """Let `client` do what is due, without waiting -> is it connected?"""
     try:
-        client.poll(10)
-    except MQTTError as error:
+        if client.reconnect():
+            client.poll(10)
+    except OSError as error:
         print(error)
+    return client.is_connected
 
 
 home.on_message = on_message
-home.connect(clean_session=False)
-home.subscribe(b"home/#", qos=1)
+is_subscribed = False
 while True:
-    serve(home)
-    serve(cloud)
+    if wifi.is_up(100):
+        if serve(home) and not is_subscribed:
+            is_subscribed = bool(home.subscribe(b"home/#", qos=1))
+        serve(cloud)

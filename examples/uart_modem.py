@@ -10,7 +10,7 @@ import time
 
 from machine import UART, Pin
 
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTClient
 
 SERVER = "broker.example"
 PORT = 1883
@@ -56,8 +56,11 @@ def dial():
     return Modem()
 
 
-client = MQTTClient("tank-3", SERVER, PORT, level=4, keepalive=300)
-client.connect(clean_session=False, stream=dial)
+client = MQTTClient("tank-3", SERVER, PORT, level=3, keepalive=300)
+try:
+    client.connect(clean_session=False, stream=dial)
+except OSError as error:
+    print(error)  # reconnect() dials again
 count = 0
 due = time.ticks_ms()
 while True:
@@ -66,9 +69,7 @@ while True:
             due = time.ticks_add(due, PERIOD_MS)
             count += 1
             client.publish(b"home/tank-3/count", b"%d" % count, qos=2)
-        client.poll(100)
-    except MQTTError as error:
+        if client.reconnect(100):
+            client.poll(100)
+    except OSError as error:
         print(error)
-        while not client.reconnect(1000):
-            pass
-        due = time.ticks_ms()  # what was missed is not made up for

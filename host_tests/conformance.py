@@ -18,6 +18,7 @@ from tools.project import ROOT
 
 PAGE = ROOT / "build" / "conformance.md"
 _ID = re.compile(r"\b(?:31-[A-Z0-9.]+|311-[\d.]+|MQTT-[\d.]+|RT|SIB)-[A-Z0-9][A-Z0-9-]*\b")
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MUST_HAVE_TEST = ("client", "codec")
 
 _HEADER = """\
@@ -82,7 +83,7 @@ def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:
 def _named_texts(source: str) -> Iterator[tuple[str, str]]:
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+        if isinstance(node, _FUNCTION) and node.name.startswith("test_"):
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
             comment = []
             while first and lines[first - 1].lstrip().startswith("#"):

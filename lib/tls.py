@@ -93,15 +93,19 @@ class TLSStream:
     """TLS over a socket that may still be connecting; resumes the last session."""
 
     def __init__(self, sock, context, server):
-        self.raw = sock
+        self.raw = self  # for select and asyncio
+        self._sock = sock
         self._context = context
         self._server = server
         self._is_wrapped = self._has_read = False
 
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
     def readinto(self, buf, n):
         """As MicroPython's; the handshake goes on here."""
         n = self._try("recv_into", memoryview(buf)[:n])
-        if n == 0 and not (self._has_read or self.raw.version()):
+        if n == 0 and not (self._has_read or self._sock.version()):
             raise _TLSError(_ENDED, "end of stream")
         self._has_read = self._has_read or bool(n)
         return n
@@ -112,7 +116,7 @@ class TLSStream:
 
     def _try(self, name, data):
         try:
-            return getattr(self.raw, name)(data) if self._is_ready() else None
+            return getattr(self._sock, name)(data) if self._is_ready() else None
         except _WAITS:
             return None
         except _ENDS as error:
@@ -126,28 +130,28 @@ class TLSStream:
 
     def close(self):
         """Close the socket and keep the session."""
-        if self._is_wrapped and self.raw.version():  # the handshake was completed
-            session = self.raw.session
+        if self._is_wrapped and self._sock.version():  # the handshake was completed
+            session = self._sock.session
             if session.has_ticket:
                 _sessions[self._context] = self._server, session
-        self.raw.close()
+        self._sock.close()
 
     def _is_ready(self):
         # CPython makes the TLS object only over a socket that is connected.
         if self._is_wrapped:
             return True
         poll = select.poll()
-        poll.register(self.raw, select.POLLOUT)
+        poll.register(self._sock, select.POLLOUT)
         if not poll.poll(0):
             return False
-        number = self.raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        number = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             raise OSError(number, os.strerror(number))
         # Taken out, and put back by close(): a session is not tried again after a handshake
         # that failed.
         server, session = _sessions.pop(self._context, (None, None))
-        self.raw = self._context.wrap_socket(
-            self.raw,
+        self._sock = self._context.wrap_socket(
+            self._sock,
             server_hostname=self._server,
             do_handshake_on_connect=False,
             session=session if server == self._server else None,

@@ -192,6 +192,12 @@ def test_page_shows_ratios_to_the_bare_socket_where_that_is_the_limit(written):
     assert "| bare socket | 10,000 |" in table
 
 
+def test_page_keeps_what_another_run_has_measured(written):
+    assert "<!-- from `make bench`: begin -->" in written([])
+    page.PAGE.write_text(page.PAGE.read_text().replace("begin -->", "begin -->\n| heap | 0 |"))
+    assert "begin -->\n| heap | 0 |\n<!-- from" in written([])
+
+
 def test_page_names_no_defeat_where_there_is_none(written):
     rows = {"window 1": {"umqtt31": 45, "umqtt.simple": 44}, "window 10": {"umqtt31": 450}}
     text = written([Measured("Rate", "messages/s", "", rows, True)])
@@ -241,7 +247,7 @@ def test_page_marks_what_a_program_cannot_live_with_and_names_what_was_not_there
         "no CONNACK": {"umqtt31": Outcome("told", True), "umqtt.simple": Outcome("hangs", False)}
     }
     text = written([], outcomes, {"upaho": "upaho"})
-    assert "| no CONNACK | told | **hangs** |" in text
+    assert "| no CONNACK | told | umqtt.simple (hangs) |" in text
     assert "upaho was not there: upaho." in text
 
 

@@ -1,4 +1,4 @@
-"""docs/guides/new-board.md: its files, as they stand there, make a board."""
+"""docs/reference/board-profiles.md: its files, as they stand there, make a board."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ def page(tmp_path, monkeypatch):
     for module in (profiles, compiling):
         monkeypatch.setattr(module, "BOARDS", folder)
     profiles.shared_facts.cache_clear()
-    part = (ROOT / "docs/guides/new-board.md").read_text()
+    part = (ROOT / "docs/reference/board-profiles.md").read_text()
     yield (
         folder,
         dict(zip(("board", "chip"), re.findall(r"```toml\n(.*?)```", part, re.DOTALL)))

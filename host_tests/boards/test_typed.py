@@ -79,7 +79,7 @@ def test_esp32_of_the_start_page_from_an_image_to_readings(project, make_firmwar
 
 
 def test_images_for_a_batch_are_made_as_the_guide_says(project, make_firmware):
-    page = "docs/guides/many-boards.md"
+    page = "docs/guides/updates.md"
     make_firmware(load_profile("RPI_PICO_W")).rename(project.folder / "RPI_PICO_W-1.27.uf2")
     project.write("devices.csv", on_page(page, "csv").replace("…", "secret"))
     project.write("shared.toml", 'wifi_ssid = "workshop"\nwifi_password = "12345678"\n')
@@ -87,7 +87,7 @@ def test_images_for_a_batch_are_made_as_the_guide_says(project, make_firmware):
 
 
 def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, make_board, monkeypatch):
-    page, name = "docs/guides/new-board.md", "LILYGO_TTGO_LORA32"
+    page, name = "docs/reference/board-profiles.md", "LILYGO_TTGO_LORA32"
     (project.folder / "boards" / name).mkdir()
     project.write(f"boards/{name}/board.toml", on_page(page, "toml"))
     project.write(f"boards/{name}/board.py", on_page(page, "python"))

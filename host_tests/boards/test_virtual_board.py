@@ -4,7 +4,6 @@ import contextlib
 import http.server
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from host_tests.boards.console import read_until
 from host_tests.patience import SECONDS
+from tools.boards.compile import compile_library
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.monitor import monitor
@@ -105,9 +105,8 @@ def _quiet(folder):
 def test_readme_line_that_copies_the_library_does_so_on_an_empty_filesystem(
     make_board, name, tmp_path
 ):
-    """As `make clean` leaves it: what Python compiles for the desk would fill a small board."""
-    without = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=without)
+    """As `make build` makes it."""
+    compile_library(tmp_path / "build/RPI_PICO_W/fs/lib/umqtt31", "armv6m")
     line = next(x for x in (ROOT / "README.md").read_text().splitlines() if "mpremote cp" in x)
     words = line.partition("#")[0].split()[1:]
     board = make_board(load_profile(name))
@@ -116,7 +115,7 @@ def test_readme_line_that_copies_the_library_does_so_on_an_empty_filesystem(
         check = ["+", "exec", "import umqtt31; print(umqtt31.__file__)"]
         done = mpremote(board, *words, *check, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.splitlines()[-1] == "/lib/umqtt31/__init__.py"
+        assert done.stdout.splitlines()[-1] == "/lib/umqtt31/__init__.mpy"
 
 
 def test_mpremote_mip_installs_from_a_local_index(board, tmp_path):

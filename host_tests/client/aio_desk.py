@@ -8,14 +8,14 @@ import asyncio
 import sys
 
 import umqtt31
+from host_tests.client.dialogue import class_for
 from host_tests.standin.dice import Thrown
-from umqtt31 import FileBlockDevice, Journal
-from umqtt31 import client as waiting
-from umqtt31.aio import MQTTClient
+from umqtt31 import aio
 
 
 def _new_client(name, port, level, **options):
-    return MQTTClient(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
+    make = aio.extend(class_for(level, ()))
+    return make(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
 
 
 async def _pass_messages(port, level):
@@ -111,7 +111,7 @@ async def _lose(port, level):
         await client.subscribe(topic, 1)
         reading = asyncio.create_task(client.messages().__anext__())
         # The broker closes the connection of whom another one takes the name of.
-        other = umqtt31.MQTTClient(b"lose%d" % level, "127.0.0.1", int(port), level=level)
+        other = class_for(level, ())(b"lose%d" % level, "127.0.0.1", int(port), level=level)
         other.connect()
         while client.is_connected:
             await asyncio.sleep(0.01)
@@ -125,7 +125,7 @@ async def _lose(port, level):
 
 def lose(port, level):
     """-> payload of what was published without a connection, reconnects."""
-    with Thrown([waiting]):  # no pause before an attempt to connect
+    with Thrown([umqtt31]):  # no pause before an attempt to connect
         return asyncio.run(_lose(port, level))
 
 
@@ -165,6 +165,8 @@ def cancel(port, level):
 
 
 def _journal(path):
+    from umqtt31 import FileBlockDevice, Journal
+
     return Journal(FileBlockDevice(path, 6))
 
 

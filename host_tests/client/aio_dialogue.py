@@ -79,13 +79,18 @@ class Desk:
         await asyncio.sleep(0)
 
     def run(self, main):
-        """Run `main(desk)`, which must come to its end."""
+        """Run `main(desk)`, which must come to its end; then the client disconnects."""
         real = aio.sleep_ms
         aio.sleep_ms = self.sleep_ms
         try:
-            return asyncio.run(asyncio.wait_for(main(self), _MOST_S))
+            return asyncio.run(asyncio.wait_for(self._whole(main), _MOST_S))
         finally:
             aio.sleep_ms = real
+
+    async def _whole(self, main):
+        found = await main(self)
+        await self.client.disconnect()
+        return found
 
     async def until(self, is_true):
         """Let all go on until it is so."""
@@ -104,3 +109,15 @@ class Desk:
             if request in stream.sent:
                 at = stream.sent.rindex(request)
                 stream.feed(wire.suback(wire.read_id(stream.take()[at:]), 1))
+
+
+def on_desk(streams=1, **options):
+    """-> what makes a test of `async def test_…(desk)`."""
+
+    def decorate(main):
+        def test():
+            Desk(streams, **options).run(main)
+
+        return test
+
+    return decorate

@@ -13,7 +13,7 @@ _REPLACED = ("time", "random", "ticks_ms", "ticks_add", "ticks_diff", "sleep_ms"
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each dialogue runs at levels 3, 4 and 5, if its module does not say otherwise."""
     if "dialogues" in metafunc.module.__name__:
-        module, name = metafunc.module, metafunc.function.__name__
+        module, name = metafunc.module, metafunc.definition.originalname
         metafunc.parametrize("level", dialogue.levels_of(module, name), indirect=True)
 
 

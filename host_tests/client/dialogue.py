@@ -8,6 +8,7 @@ written with it.  It changes the names `time`, `socket` and, while a client is m
 import sys
 
 import umqtt31
+from host_tests.choice import class_for
 from host_tests.client import wire
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
@@ -52,24 +53,10 @@ def turn(clock):
     """Let the client's modules look at this clock."""
     for name in _TIMES:
         for module in modules_with(name):
-            setattr(module, name, getattr(clock, name))
+            if name != "sleep_ms" or module.__name__ != "umqtt31.aio":  # asyncio's own
+                setattr(module, name, getattr(clock, name))
     for module in modules_with("time"):
         module.time = clock
-
-
-def class_for(level, options):
-    """-> the MQTTClient of the core, or of the options that the level and the arguments need."""
-    make = umqtt31.MQTTClient
-    if level > 4:
-        from umqtt31 import v5
-
-        make = v5.MQTTClient
-    # A test that publishes with max_age says overflow="refuse".
-    if "overflow" in options or "mqueue_store_qos0" in options or "ordered" in options:
-        from umqtt31 import queueing
-
-        make = queueing.MQTTClient if level < 5 else queueing.extend(make)
-    return make
 
 
 def with_ids_from_1(make, *args, first_id=1, **options):
@@ -102,11 +89,13 @@ class Dialogue:
     from one connection to the next if both were opened with `clean` False.
     """
 
-    def __init__(self, clean=False, is_connected=True, is_random=False, **options):
+    def __init__(
+        self, clean=False, is_connected=True, is_random=False, is_queueing=False, **options
+    ):
         self.clock = Clock()
         sys.modules["socket"] = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
-        make = class_for(self.level, options)
+        make = class_for(self.level, options, is_queueing)
         turn(self.clock)
         wire.speak(self.level)
         self.keepalive = options.setdefault("keepalive", 60)
@@ -155,20 +144,20 @@ class Dialogue:
         places = 7 if hasattr(self.store, "Held") else max(16, self.most_held // 15 + 2)
         return min(places, self.most_held)
 
-    def new_stream(self, clean, is_present=None, **limits):
+    def new_stream(self, clean, is_present=None, said=b"", **limits):
         """A stream on which the broker takes CONNECT; the next that is opened.
 
-        `is_present`: does the broker say that it kept the session?
+        `is_present`: does the broker say that it kept the session?  `said`: its properties.
         """
         if is_present is None:
             is_present = self.level > 3 and not clean
         stream = self.next_stream = ScriptedStream(**limits)
-        stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present)))
+        stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present), said))
         return stream
 
-    def connect(self, clean=True, is_present=None, **limits):
+    def connect(self, clean=True, is_present=None, said=b"", **limits):
         """CONNECT and CONNACK on a new stream; see `new_stream()`."""
-        self.stream = self.new_stream(clean, is_present, **limits)
+        self.stream = self.new_stream(clean, is_present, said, **limits)
         self.next_stream = None
         if is_present is None:
             is_present = self.level > 3 and not clean

@@ -10,11 +10,19 @@ import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
+from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
+from host_tests.standin.stream import ScriptedStream
 
+# What becomes of the stream: its attribute, and the value if the step has none.
+_STREAM = {
+    "blocked": ("is_blocked", True),
+    "free": ("is_blocked", False),
+    "broken": ("write_error", OSError(104)),
+    "out_of_memory": ("write_error", MemoryError()),
+    "write_most": ("write_most", 0),
+    "read_most": ("read_most", 0),
+}
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
-_ANSWERS = ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "DISCONNECT")
-# What the broker's side of a stream does besides packets.
-_EVENTS = {"end": b"", "failure": OSError(104), "pause": None}
 
 
 class Script:
@@ -34,10 +42,10 @@ class Script:
         if lines[0][1].startswith("for "):
             rows = _rows(lines[0][1])
             lines = lines[1:]
-        hears_drops = any(" dropped " in " " + line for _, line in lines)
-        has_ages = any("max_age" in line for _, line in lines)
+        text = "\n".join([line for _, line in lines])
+        hears_drops = "dropped " in text.replace("stats.dropped", "")
         for row in rows:
-            player = Player(level, hears_drops, has_ages)
+            player = Player(level, hears_drops, hears_drops or "max_age=" in text)
             for number, line in lines:
                 for step in _filled(line, row).split(" / "):
                     self._play_step(player, number, step.strip())
@@ -49,6 +57,18 @@ class Script:
         except Exception as error:
             where = "%s, line %d: %s" % (self.name, number, step)
             raise AssertionError("%s\n%r" % (where, error))
+
+
+def _rows(line):
+    names, _, rows = line[4:].partition(": ")
+    names = names.split()
+    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows.split(", ")]
+
+
+def _filled(line, row):
+    for name, text in row.items():
+        line = line.replace("{%s}" % name, text)
+    return line
 
 
 def read_scripts(path):
@@ -70,137 +90,13 @@ def read_scripts(path):
     return scripts
 
 
-def _rows(line):
-    names, _, rows = line[4:].partition(": ")
-    names = names.split()
-    return [dict(zip(names, row.split())) for row in rows.split(", ")]
-
-
-def _filled(line, row):
-    for name, text in row.items():
-        line = line.replace("{%s}" % name, text)
-    return line
-
-
-def _value(word):
-    """-> the number, bytes or name that a word says."""
-    if word[0] == '"':
-        return eval("b" + word)
-    if word in ("True", "False", "None"):
-        return eval(word)
-    try:
-        return int(word, 0)
-    except ValueError:
-        return word
-
-
-def _bytes(word):
-    value = _value(word)
-    return value if isinstance(value, bytes) else word.encode()
-
-
-def _items(text, level):
-    """-> the words of each item of a list, what is for other levels left out."""
-    found = []
-    for item in text.split(", "):
-        for one in _counted(item):
-            words = [_at_level(word, level) for word in one.split()]
-            if None not in words:  # an @5 by itself is for the whole item
-                found.append([word for word in words if word])
-    return found
-
-
-def _at_level(word, level):
-    """-> the word; "" if it is for other levels, None if the item is."""
-    text, _, levels = word.partition("@")
-    if not levels or '"' in word:
-        return word
-    if str(level) in levels:
-        return text
-    return "" if text else None
-
-
-def _counted(item):
-    """-> the item; each of many of them if it counts with "1..3" or ends with "x3"."""
-    before, _, count = item.rpartition(" x")
-    if before and count.isdigit():
-        return [before] * int(count)
-    before, dots, after = item.partition("..")
-    if not dots:
-        return [item]
-    at = len(before)
-    while at and before[at - 1].isdigit():
-        at -= 1
-    size = 0
-    while size < len(after) and after[size].isdigit():
-        size += 1
-    numbers = range(int(before[at:]), int(after[:size]) + 1)
-    rest = _counted(after[size:])
-    return [before[:at] + str(number) + rest[k % len(rest)] for k, number in enumerate(numbers)]
-
-
-def _arguments(words):
-    """-> what stands by itself, and what has a name."""
-    alone, named = [], {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if word[0] == '"' or not (equals or name in ("dup", "retain", "q0", "q1", "q2")):
-            alone.append(_value(word))
-        elif equals:
-            named[name] = _value(value)
-        elif name[0] == "q":
-            named["qos"] = int(name[1])
-        else:
-            named[name] = True
-    return alone, named
-
-
-def _packet(words):
-    """-> the bytes of one packet, or what else a stream may give."""
-    name = words[0]
-    if name in _EVENTS:
-        return _EVENTS[name]
-    if name[0] == '"':
-        return _value(name)
-    make = getattr(wire, name.lower())
-    if name in ("SUBSCRIBE", "UNSUBSCRIBE"):
-        pairs = [word.rsplit(":", 1) for word in words[2:] if word != "dup"]
-        pairs = [(_bytes(one[0]), int(one[1])) if one[1:] else _bytes(one[0]) for one in pairs]
-        return make(int(words[1]), *pairs, dup=int("dup" in words))
-    alone, named = _arguments(words[1:])
-    if name == "PUBLISH":
-        return _publish(alone, named)
-    dup = {"dup": 1} if named.pop("dup", False) else {}
-    if named:  # properties: a reason stands before them
-        return make(*alone, properties=wire.properties(**named), **dup)
-    if name in _ANSWERS and len(alone) + (name == "DISCONNECT") > 1:
-        reason = {"reason": alone.pop()}
-        return make(*alone, **dup, **reason)
-    return make(*alone, **dup)
-
-
-def _publish(alone, named):
-    packet_id, payload = 0, b"x"
-    for value in alone:
-        if isinstance(value, int):
-            packet_id = value
-        else:
-            payload = value
-    qos = named.pop("qos", 1 if packet_id else 0)
-    topic = named.pop("topic", "t")
-    head = [int(named.pop(name, 0)) for name in ("dup", "retain")]
-    properties = wire.properties(**named) if named and wire.level == 5 else b""
-    topic = topic if isinstance(topic, bytes) else topic.encode()
-    return wire.publish(topic, payload, qos, packet_id, *head, properties=properties)
-
-
 class Player:
     """The client of a script that is being played, and what of it no step named yet."""
 
-    def __init__(self, level, hears_drops, has_ages):
+    def __init__(self, level, hears_drops=False, is_queueing=False):
         self.level = level
-        self.has_ages = has_ages
         self.hears_drops = hears_drops
+        self.is_queueing = is_queueing
         self.flash = FailingFlash()
         self.options = {}
         self.d = None
@@ -232,9 +128,7 @@ class Player:
         if self.d:
             self._all_said()
         words = step.split()[1:] if step.startswith("with") else []
-        alone, self.options = _arguments(words)
-        if self.has_ages:
-            self.options.setdefault("overflow", "refuse")  # of `queueing`
+        alone, self.options = arguments_of(words)
         self.flash = FailingFlash()
         assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
         self.has_journal = "journal" in alone
@@ -243,7 +137,7 @@ class Player:
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
             self.options["store"] = self.flash.journal()
-        self.d = Dialogue(clean, is_connected, **self.options)
+        self.d = Dialogue(clean, is_connected, is_queueing=self.is_queueing, **self.options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
 
     def _expect(self, call, wanted):
@@ -258,7 +152,7 @@ class Player:
             assert text.strip('"') in str(error), error
         else:
             result = call()
-            values = [_value(word) for word in wanted.split()]
+            values = [value_of(word) for word in wanted.split()]
             if isinstance(result, list):
                 assert result == values, result
             else:
@@ -272,6 +166,9 @@ class Player:
         method = getattr(self, "do_" + name.rstrip(":").lower(), None)
         if method:
             return method(rest)
+        if name in _STREAM:
+            attribute, value = _STREAM[name]
+            return setattr(self.d.stream, attribute, value_of(rest) if rest else value)
         return self._ask(name, rest)
 
     def _wait(self, words):
@@ -286,27 +183,53 @@ class Player:
         value = self.d.client
         for part in name.split("."):
             value = getattr(value, part)
-        alone, named = _arguments(rest.split())
+        alone, named = arguments_of(rest.split())
         if callable(value):
             return value(*alone, **named)
         assert [value] == alone, value
 
+    def _items(self, text):
+        return [] if text == "nothing" else items_of(text, self.level)
+
     def _packets(self, text):
-        if text == "nothing":
-            return []
-        return [_packet(words) for words in _items(text, self.level)]
+        return [self._packet(words) for words in self._items(text)]
+
+    def _packet(self, words):
+        return self._connect_packet(words) if words[0] == "CONNECT" else packet_of(words)
+
+    def _connect_packet(self, words):
+        """CONNECT as this client sends it, or with these flags, keep alive and fields."""
+        alone, named = arguments_of(words[1:])
+        if not alone or alone[0] == "clean":
+            return self.d.connect_packet(bool(alone))
+        if named:
+            named = {"properties": wire.properties(**named)}
+        return wire.connect(b"dev", *alone, level=self.level, **named)
+
+    def do_stream(self, text):
+        """A new stream, for `open`."""
+        self._all_said()
+        self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
+
+    def do_open(self, text):
+        """connect() on it -> session present."""
+        return self.d.client.connect(text == "clean", stream=self.d.stream)
+
+    def do_set(self, text):
+        """An attribute of the client."""
+        name, value = text.split(" ", 1)
+        owner = self.d.client
+        for part in name.split(".")[:-1]:
+            owner = getattr(owner, part)
+        setattr(owner, name.split(".")[-1], value_of(value))
 
     def do_c(self, text):
         """The client sent just this since the last look."""
-        if text == "anything":
-            return self.d.stream.take()
-        is_free = text.startswith("in any order ")
-        if is_free:
-            text = text[13:]
+        is_free = text.endswith(" in any order")
         sent = self.d.take_packets()
         wanted = []
-        for words in _items(text, self.level) if text != "nothing" else ():
-            one = _packet([word for word in words if word != "dup?"])
+        for words in self._items(text[:-13] if is_free else text):
+            one = self._packet([word for word in words if word != "dup?"])
             # "dup?": the standard leaves it to the client.
             marked = bytes((one[0] | 8,)) + one[1:]
             wanted.append(marked if "dup?" in words and marked in sent else one)
@@ -330,10 +253,10 @@ class Player:
         """The application got just these messages since the last look."""
         self.hears = True
         wanted = []
-        for words in _items(text, self.level) if text != "nothing" else ():
-            alone, named = _arguments(words)
+        for words in self._items(text):
+            alone, named = arguments_of(words)
             payload = alone[0] if alone else b"x"
-            topic = _bytes(str(named["topic"])) if "topic" in named else b"t"
+            topic = bytes_of(str(named["topic"])) if "topic" in named else b"t"
             flags = [named.get(one, 0) for one in ("qos", "retain", "dup")]
             wanted.append(tuple([topic, payload] + flags))
         got = self.d.take_messages()
@@ -342,7 +265,7 @@ class Player:
     def do_dropped(self, text):
         """on_drop was told just this since the last look."""
         wanted = []
-        for words in _items(text, self.level) if text != "nothing" else ():
+        for words in self._items(text):
             wanted.append((int(words[0]), getattr(umqtt31, words[1])))
         assert self.dropped == wanted, self.dropped
         self.dropped[:] = []
@@ -350,68 +273,50 @@ class Player:
     def do_publish(self, text):
         """One message, or several; -> the id of each."""
         ids = []
-        for words in _items(text, self.level):
-            alone, named = _arguments(words)
+        for words in items_of(text, self.level):
+            alone, named = arguments_of(words)
             ids.append(self.d.publish(*alone, **named))
         return ids if len(ids) > 1 else ids[0]
 
     def do_subscribe(self, text):
         """To one filter, or to a list of "filter:QoS" -> granted QoS."""
-        alone, named = _arguments(text.split())
+        alone, named = arguments_of(text.split())
         if isinstance(alone[0], str) and ":" in alone[0]:
             pairs = [word.rsplit(":", 1) for word in text.split() if "=" not in word]
-            alone = [[(_bytes(name), int(qos)) for name, qos in pairs]]
+            alone = [[(bytes_of(name), int(qos)) for name, qos in pairs]]
         return self.d.client.subscribe(*alone, **named)
 
     def do_unsubscribe(self, text):
         """From one filter, or from a list of them."""
-        names = [_bytes(word) for word in text.split()]
+        names = [bytes_of(word) for word in text.split()]
         return self.d.client.unsubscribe(names if names[1:] else names[0])
 
     def do_lost(self, _):
-        """The network takes the connection away; poll() raises NETWORK."""
+        """The network takes the connection away, and poll() says so."""
         self.d.lose()
 
     def do_connect(self, text):
         """On a new stream; the session is kept unless it is said to be clean."""
         self._all_said()
-        words = text.split()
-        present = {"present": True, "absent": False}
-        is_present = [present[word] for word in words if word in present]
-        self.d.connect("clean" in words, *is_present, **_arguments(words)[1])
+        words, said = arguments_of(text.split())
+        said = wire.properties(**said) if said else b""
+        self.d.connect("clean" in words, self._is_present(words), said)
 
     def do_reconnect(self, text):
         """reconnect(), where it succeeds."""
         self._all_said()
         words = text.split()
-        present = {"present": True, "absent": False}
-        self.d.reconnect("clean" in words, *[present[word] for word in words if word in present])
+        self.d.reconnect("clean" in words, self._is_present(words))
+
+    def _is_present(self, words):
+        assert not [word for word in words if word not in ("clean", "present", "absent")], words
+        return True if "present" in words else False if "absent" in words else None
 
     def do_reset(self, text):
         """The board begins anew, not connected; what its journal has is all that it knows."""
         self._all_said()
-        self.options.update(_arguments(text.split())[1])
+        self.options.update(arguments_of(text.split())[1])
         self._client()
-
-    def do_blocked(self, _):
-        """The stream takes nothing."""
-        self.d.stream.is_blocked = True
-
-    def do_free(self, _):
-        """It takes what comes again."""
-        self.d.stream.is_blocked = False
-
-    def do_write_most(self, text):
-        """So many bytes at a time, and every second time none."""
-        self.d.stream.write_most = int(text)
-
-    def do_read_most(self, text):
-        """So many bytes at a time."""
-        self.d.stream.read_most = int(text)
-
-    def do_broken(self, text):
-        """Who writes to the stream gets an error."""
-        self.d.stream.write_error = eval(text)() if text else OSError(104)
 
     def do_closed(self, _):
         """The client has closed the stream."""

@@ -10,6 +10,7 @@ from host_tests.client.player import read_scripts
 from tools.project import ROOT
 
 FOLDER = Path(__file__).parent
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def functions_of(path, levels=(3, 4, 5)):
@@ -23,7 +24,7 @@ def functions_of(path, levels=(3, 4, 5)):
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in lists:
             lists[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
-        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+        elif isinstance(node, _FUNCTION) and node.name.startswith("test_"):
             names.append(node.name)
     module = SimpleNamespace(**lists)
     return sorted(

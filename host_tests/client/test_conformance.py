@@ -56,3 +56,17 @@ def test_ids_count_in_docstring_and_comment_above_and_nowhere_else(tmp_path):
         "RT-AWAITREL-T",
         "SIB-NOEXC",
     ]
+
+
+def test_ids_count_in_the_comments_of_a_script(tmp_path):
+    folder = tmp_path / "client" / "dialogues" / "sending"
+    folder.mkdir(parents=True)
+    (folder / "retry.txt").write_text(
+        "# RT-SEQ of the file\n\n"
+        "c2b_a level 3\n    # 31-2.1-LEN,\n    # MQTT-4.3.3-10.\n    publish\n\n"
+        'c2b_b\n    publish "RT-AWAITREL-T"\n'
+    )
+    found = conformance.find_tests(tmp_path)
+    assert sorted(found) == ["31-2.1-LEN", "MQTT-4.3.3-10"]
+    test = conformance.Test("client/dialogues/sending/retry.txt", "c2b_a")
+    assert found["31-2.1-LEN"] == [test]

@@ -90,3 +90,10 @@ def test_wrong_script_fails(right, wrong):
 def test_step_that_fails_is_named_with_its_line():
     with pytest.raises(AssertionError, match=r"script, line 2: C: PUBACK 1"):
         play("publish\nC: PUBACK 1")
+
+
+def test_any_order_takes_any_order_and_leaves_nothing_out():
+    play('publish q0, "y" q0\nC: PUBLISH "y", PUBLISH in any order')
+    for wrong in ("PUBLISH", 'PUBLISH "y"', 'PUBLISH, PUBLISH "y" x2'):
+        with pytest.raises(AssertionError):
+            play('publish q0, "y" q0\nC: %s in any order' % wrong)

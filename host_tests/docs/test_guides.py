@@ -50,6 +50,53 @@ def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, mic
             process.communicate()
 
 
+def moving(number, folder, port):
+    """A program of docs/guides/moving.md: before and behind the move, by their number."""
+    path = folder / "program.py"
+    path.write_text(programs("docs/guides/moving.md")[number].replace('.1"', f'.1", {port}'))
+    return path
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (3, 4)], ids=["simple", "robust"])
+def test_moving_md_changes_one_line_of_umqtt_programs(
+    before, after, tmp_path, mosquitto, micropythons
+):
+    """The program before it finds umqtt, as the page says a library does."""
+    found = [programs("docs/guides/moving.md")[number] for number in (before, after)]
+    assert found[0].replace("umqtt.", "umqtt31.") == found[1] != found[0]
+    (tmp_path / "umqtt").mkdir()
+    for name in ("simple", "robust"):
+        shim = programs("docs/guides/moving.md")[2].replace("31.simple", f"31.{name}")
+        (tmp_path / "umqtt" / f"{name}.py").write_text(shim)
+    printed = []
+    for number in (before, after):
+        path = moving(number, tmp_path, mosquitto.port)
+        done = micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+    assert printed == ([r"b'lamp-1/set' b'on'" + "\n"] * 2 if before == 0 else ["", ""])
+
+
+@pytest.mark.parametrize(("before", "after"), [(5, 6), (7, 8)], ids=["mqtt_as", "MiniMQTT"])
+def test_moving_md_program_behind_the_move_gets_its_message(
+    before, after, tmp_path, mosquitto, micropythons
+):
+    """The one before it is only compiled: neither client is a part of this project."""
+    compile(programs("docs/guides/moving.md")[before], "before", "exec")
+    path = moving(after, tmp_path, mosquitto.port)
+    argv, environment = micropythons[-1].argv(path), micropythons[-1].environment([ROOT / "lib"])
+    program = subprocess.Popen(
+        argv, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        send = ["mosquitto_pub", "-p", str(mosquitto.port), "-r", "-t", "lamp-1/set", "-m", "on"]
+        subprocess.run(send, check=True)
+        assert program.stdout.readline() == "b'lamp-1/set' b'on'\n"
+    finally:
+        program.kill()
+        program.communicate()
+
+
 def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropythons):
     for block in blocks.of_kind("sh"):
         if block.page == "docs/guides/tls.md":
@@ -88,9 +135,9 @@ def test_fleet_tables_md_program_finds_its_columns(tmp_path):
 
 
 @pytest.mark.parametrize("kilobytes", [16, 32])
-def test_journal_size_md_says_how_many_messages_fit(kilobytes, tmp_path):
+def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
     scope = {}
-    exec(compile(programs("docs/guides/journal-size.md")[0], "journal-size.md", "exec"), scope)
+    exec(compile(programs("docs/guides/qos.md")[1], "qos.md", "exec"), scope)
     store = Journal(FileBlockDevice(str(tmp_path / "journal"), kilobytes // 4))
     client = MQTTClient("sensor-7", "127.0.0.1", store=store, max_mqueue_len=1000)
     fit = scope["room"](kilobytes * 1024)
@@ -114,11 +161,3 @@ def test_packages_md_installs_with_what_the_port_has(tmp_path):
     included = []
     exec(compile(freezes, "packages.md", "exec"), {"include": included.append})
     assert included == ["dist/freeze/manifest.py"]  # host_tests/frozen builds with it
-
-
-def test_examples_readme_md_uses_what_the_port_has(tmp_path):
-    """examples/README.md: a network and its pins are a board's, so names are checked."""
-    for number, code in enumerate(programs("examples/README.md")):
-        path = tmp_path / f"boot_{number}.py"
-        path.write_text(code)
-        assert not ports.missing_on("esp32", (str(path),))

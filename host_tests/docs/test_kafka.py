@@ -1,4 +1,4 @@
-"""The program of docs/guides/fleet-kafka.md, against librdkafka's cluster in miniature."""
+"""The program of docs/guides/fleet-cluster.md, against librdkafka's cluster in miniature."""
 
 import json
 import signal
@@ -11,10 +11,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from host_tests.docs import blocks
 from host_tests.fleet.captures import simulated
+from host_tests.fleet.simulate.run import Plan
 from host_tests.patience import SECONDS
 from tools.fleet.capture import files, jsonl
 from tools.fleet.capture.frames import Tally
-from tools.fleet.simulate.run import Plan
 
 # Kafka waits 45 seconds for a member that is gone unless it is told otherwise.
 _IMPATIENT = '"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,'
@@ -34,7 +34,9 @@ class _Program:
     """The page's program in a process of its own."""
 
     def __init__(self, folder, address, group):
-        (code,) = [one for one in blocks.of_kind("python") if one.page.endswith("fleet-kafka.md")]
+        (code,) = [
+            one for one in blocks.of_kind("python") if one.page.endswith("fleet-cluster.md")
+        ]
         text = code.text
         for old, new in (
             ("kafka.local:9092", address),

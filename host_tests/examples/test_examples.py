@@ -22,7 +22,7 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import HERE as LOOPBACK
 from host_tests.brokers.certificates import Certificates
-from host_tests.patience import SECONDS
+from host_tests.patience import SECONDS, until
 from tools.micropython import interpreters
 from tools.project import ROOT
 
@@ -82,12 +82,20 @@ class Program:
 
 
 class Ear:
-    """Somebody else at the broker, who hears everything and can say something."""
+    """Somebody else at the broker, who hears everything and can say something.
 
-    def __init__(self, port):
-        self._heard = queue.Queue()
+    With a name the broker keeps for it what it misses; `heard` goes on from one to the next.
+    """
+
+    def __init__(self, port, name="", heard=None):
+        self._heard = queue.Queue() if heard is None else heard
         ready = threading.Event()
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
+        self.client = paho.Client(
+            paho.CallbackAPIVersion.VERSION2,
+            name,
+            clean_session=not name,
+            reconnect_on_failure=False,
+        )
         self.client.on_connect = lambda client, *_: client.subscribe("#", qos=2)
         self.client.on_subscribe = lambda *_: ready.set()
         self.client.on_message = lambda client, data, message: self._heard.put(message)
@@ -136,17 +144,91 @@ def test_every_example_has_its_test_and_its_line():
     assert sorted(lines) == sorted(names)
 
 
-def test_examples_that_need_a_boards_modules_are_those_that_the_page_names():
-    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"Those that need a\s+board's own modules \((.*?)\)", page, re.DOTALL)[1]
-    stand_ins = "|".join(path.stem for path in DESK.glob("*.py"))
-    needed = [
-        path.stem
-        for path in sorted(EXAMPLES.glob("*.py"))
-        if re.search(rf"^(import|from) ({stand_ins})\b", path.read_text(), re.MULTILINE)
-    ]
-    assert re.findall(r"\w+", named) == needed
-    assert f"PYTHONPATH=lib:{DESK.relative_to(ROOT)} " in page
+def test_every_example_names_level_3():
+    for path in sorted(EXAMPLES.glob("*.py")):
+        text = path.read_text()
+        assert re.findall(r"level=(\d)", text) == ["3"] * text.count("MQTTClient("), path.name
+
+
+def await_attempt(port, folder):
+    """Wait until somebody tries to reach the broker at `port`, which is not there.
+
+    Wi-Fi was not there before either: it comes when it was tried."""
+    if (folder / "no_wifi.txt").exists():
+        until((folder / "wifi_tried.txt").exists)
+        (folder / "wifi_tried.txt").unlink()
+        (folder / "no_wifi.txt").unlink()
+    with socket.create_server(("127.0.0.1", port)) as nobody:
+        nobody.settimeout(SECONDS)
+        nobody.accept()[0].close()
+
+
+def live_through_outages(process, broker, folder, hear):
+    """Broker and Wi-Fi are off at the start, then the broker, then both -> what hear(ear) found
+    each time when both were back."""
+    heard = queue.Queue()
+    with Ear(broker.port, "ear"):
+        broker.stop()
+    (folder / "no_wifi.txt").touch()
+    found = []
+    with process.running():
+        for outage in range(3):
+            await_attempt(broker.port, folder)
+            broker.start()
+            with Ear(broker.port, "ear", heard) as ear:
+                found.append(hear(ear))
+                if outage == 1:
+                    (folder / "no_wifi.txt").touch()
+                broker.stop()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"), [("minimal", "home/sensor-7/count"), ("asyncio_tasks", "home/desk-1/count")]
+)
+def test_example_keeps_what_it_samples_through_outages(program, mosquitto, tmp_path, name, topic):
+    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=100)
+    known = []  # each once, however often it came
+
+    def hear(ear):
+        count = len(known) + 8
+        while len(known) < count:
+            number = int(ear.next(topic))
+            if number not in known:
+                known.append(number)
+
+    live_through_outages(sampler, mosquitto, tmp_path, hear)
+    # As many as may wait from before the first connection, and never one before an older one.
+    assert known[:16] == list(range(1, 17))
+    assert known == sorted(known)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [("home_assistant", "home/cellar/state"), ("readings", "home/logger-4/reading")],
+)
+def test_example_goes_on_after_each_outage(program, mosquitto, tmp_path, name, topic):
+    (tmp_path / "time.txt").touch()
+    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=100)
+
+    def hear(ear):
+        return [ear.next(topic) for _ in range(20)]
+
+    assert len(live_through_outages(sampler, mosquitto, tmp_path, hear)) == 3
+
+
+def test_commands_are_obeyed_after_each_outage(program, mosquitto, tmp_path):
+    numbers = iter(range(3))
+
+    def hear(ear):
+        number = next(numbers)
+        ear.say("home/door/command", '{"id": %d, "do": "state"}' % number, retain=True, qos=2)
+        while (answer := json.loads(ear.next("home/door/answer")))["id"] != number:
+            pass
+        return answer["id"]
+
+    door = program("commands", PORT=mosquitto.port)
+    assert live_through_outages(door, mosquitto, tmp_path, hear) == [0, 1, 2]
 
 
 def test_minimal_counts_hears_and_goes_on_after_the_broker_was_away(program, mosquitto):
@@ -176,6 +258,15 @@ def test_deep_sleep_five_wakes_two_without_broker_all_arrive(program, mosquitto)
         assert [ear.next("home/meter-1/wake") for _ in range(4)] == ["2", "3", "4", "5"]
 
 
+def test_deep_sleep_is_awake_for_a_bounded_time_whoever_is_silent(program, tmp_path):
+    """It waited for each one anew."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        meter = program("deep_sleep", PORT=silent.getsockname()[1], AWAKE_MS=3000)
+        assert "kept for the next wake: no answer in time\n" in meter.run()
+        (tmp_path / "no_wifi.txt").touch()
+        assert "kept for the next wake: " in meter.run()
+
+
 def test_deep_sleep_when_its_flash_fails_then_it_sleeps_all_the_same(program, tmp_path):
     """It ended with a traceback, awake, until the battery was empty."""
     (tmp_path / "journal.bin").mkdir()
@@ -183,17 +274,25 @@ def test_deep_sleep_when_its_flash_fails_then_it_sleeps_all_the_same(program, tm
     assert "kept for the next wake: " in meter.run()
 
 
-def test_tls_client_shows_its_certificate(program, tmp_path):
+def test_tls_client_shows_its_certificate_also_to_a_broker_that_came_late(program, tmp_path):
+    (tmp_path / "time.txt").touch()
     certificates = Certificates(tmp_path)
     certificates.make("ca", is_authority=True)
     certificates.make("server", "ca", hosts=LOOPBACK)
     certificates.make("device", "ca")
     with TLSMosquitto(tmp_path, "server", "1.2", require_certificate=True) as broker:
-        assert program("tls_client", PORT=broker.port).run() == "acknowledged: True\n"
-        assert "from 127.0.0.1" in broker.log_text()
+        broker.stop()
+        with program("tls_client", PORT=broker.port, PERIOD_MS=100).running():
+            for count in (1, 30):
+                await_attempt(broker.port, tmp_path)
+                broker.start()
+                until(lambda: broker.log_text().count("PUBACK to sensor-7") >= count)  # noqa: B023
+                broker.stop()
+        broker.start()
         certificates.make("other", is_authority=True)
         certificates.make("device", "other")
-        assert "acknowledged" not in program("tls_client", PORT=broker.port).run()
+        with program("tls_client", PORT=broker.port, PERIOD_MS=100).running() as process:
+            assert any("certificate" in line for line in process.stdout)
 
 
 def test_two_brokers_what_is_said_at_home_arrives_in_the_cloud(program, mosquitto):

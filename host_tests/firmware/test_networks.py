@@ -9,9 +9,7 @@ from host import HostNetwork
 from host_tests.standin import wlan as network
 
 
-@pytest.mark.parametrize(
-    ("setting", "pm"), [("none", 16), ("performance", 17), ("powersave", 18)]
-)
+@pytest.mark.parametrize(("setting", "pm"), [("none", 16), ("performance", 17), ("powersave", 18)])
 def test_wifi_gets_login_and_power_of_the_settings(monkeypatch, setting, pm):
     monkeypatch.setitem(sys.modules, "network", network)
     monkeypatch.delitem(sys.modules, "umqtt31.wifi", raising=False)

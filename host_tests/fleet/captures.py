@@ -8,14 +8,15 @@ import io
 
 import pyarrow as pa
 
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
+from tools.fleet.audit.wills import not_sent
 from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
-from tools.fleet.simulate import tcp
 
 SERVER = bytes((10, 0, 0, 1))
 START_US = 1_700_000_000_000_000
@@ -116,6 +117,8 @@ def audit(events, exempt=()):
     messages = found["messages"]
     routed = routes(messages, found["subscriptions"], exempt, found["wills"])
     collected = readings(messages.filter(messages["envelope"].is_valid()))
+    missing = not_sent(found["wills"], found["subscriptions"], messages)
+    found["findings"] = _joined(found["findings"], missing)
     for name in ("violations", "findings"):
         found[name] = _joined(found[name], routed[name])
     found["losses"] = _joined(routed["losses"], collected["losses"])
@@ -139,7 +142,7 @@ def _plain(schema):
 
 def simulated(plan):
     """-> (bytes of a simulated capture, its truth)."""
-    from tools.fleet.simulate.run import pcap
+    from host_tests.fleet.simulate.run import pcap
 
     stream = io.BytesIO()
     truth = pcap(plan, stream)

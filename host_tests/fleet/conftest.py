@@ -8,7 +8,7 @@ def spark():
     """A local session with two cores; the tests that use it share one process."""
     from tools.fleet.spark import engine
 
-    started = engine.start("local[2]", memory="1g", partitions=2)
+    started = engine.start("local[2]", memory="1g")
     yield started
     started.stop()
 

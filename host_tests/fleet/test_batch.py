@@ -1,16 +1,18 @@
 """The audit as a command: what passes, what fails, and what is wrong use."""
 
 import json
-import os
+import signal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tools.fleet import batch, cli, outcome, places
+from host_tests.fleet.captures import Capture
+from tools.fleet import batch, cli, outcome
+from tools.fleet.capture import files
+from tools.fleet.capture.frames import Tally
 from tools.fleet.report import collect, metrics
-from tools.fleet.spark import job
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_alert_that_hangs_is_ended_and_said(tmp_path, capfd, monkeypatch):
     assert "ended after" in capfd.readouterr().err
 
 
-_AUDIT, _STREAM = ["audit", "captures", "--out", "out"], ["stream", ".", "--out", "out", "--once"]
+_AUDIT = ["audit", "captures", "--out", "out"]
 
 
 @pytest.mark.parametrize(
@@ -69,17 +71,13 @@ _AUDIT, _STREAM = ["audit", "captures", "--out", "out"], ["stream", ".", "--out"
         ([*_AUDIT, "--alert", " "], "--alert"),
         ([*_AUDIT, "--since", ""], "--since"),
         ([*_AUDIT, "--memory", "3 GB"], "900m"),
-        ([*_STREAM, "--allow", "nothing=3"], "lost messages"),
-        ([*_STREAM, "--trigger", "-1"], "range"),
-        ([*_STREAM, "--settle", "nan"], "no number"),
-        ([*_STREAM, "--refresh", "inf"], "range"),
-        ([*_STREAM, "--exempt", "#/a"], "no filter"),
+        ([*_AUDIT, "--allow", "nothing=3"], "lost messages"),
+        ([*_AUDIT, "--every", "0"], "range"),
+        ([*_AUDIT, "--every", "nan"], "no number"),
+        ([*_AUDIT, "--every", "inf"], "range"),
+        ([*_AUDIT, "--exempt", "#/a"], "no filter"),
         (["decode", ".", "--out", "../out"], "no capture"),
         (["decode", ".", "--out", "out"], "must not be in"),
-        (["simulate", "x.pcapng"], ".pcap or .jsonl"),
-        (["simulate", "x.pcap", "--faults", "2"], "range"),
-        (["simulate", "x.pcap", "--interval", "0"], "range"),
-        (["simulate", "x.pcap", "--days", "nan"], "no number"),
     ],
 )
 def test_option_that_is_wrong_says_what_to_write(arguments, said, tmp_path, monkeypatch):
@@ -113,15 +111,57 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
             "Job aborted\n\tat a.Error$.b(C.scala)\nCaused by: java.io.IOException: full\n\tat d",
             "java.io.IOException: full",
         ),
-        (
-            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to "
-            "connect back. SQLSTATE: XXKST\n=== Streaming Query ===\nThread State: RUNNABLE",
-            "Python worker failed to connect back",
-        ),
     ],
 )
 def test_reason_of_a_failure_is_the_line_that_names_the_error(text, wanted):
     assert batch.reason(RuntimeError(text)) == wanted
+
+
+def test_wrong_port_is_said_before_anything_is_judged(tmp_path, capsys):
+    capture = Capture()
+    capture.connection(b"dev")
+    capture.write(tmp_path / "a.pcap")
+    batch._look_at_ports(tmp_path, "1884,8883")
+    assert "MQTT on port 1883: --ports 1883?" in capsys.readouterr().err
+    batch._look_at_ports(tmp_path, "1883")
+    assert capsys.readouterr().err == ""
+
+
+def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
+    """And ends with the exit code of the last one when it is interrupted."""
+    done, codes = [], [batch.BAD_INPUT, batch.FINDINGS]
+
+    def once(folder, out, wish, told):
+        assert wish.options["is_growing"]
+        done.append(sorted(one.name for one in folder.iterdir()))
+        (tmp_path / "in" / ("%d.pcap" % len(done))).write_bytes(b"x" if len(done) < 2 else b"")
+        if len(done) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return codes.pop(0)
+
+    (tmp_path / "in").mkdir()
+    monkeypatch.setattr(batch, "_once", once)
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        code = batch.run(tmp_path / "in", tmp_path / "out", batch.Wish(), every_s=0.01)
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+    assert (done, code) == ([[], ["1.pcap"]], batch.FINDINGS)
+
+
+@pytest.mark.parametrize("size", [1000, 1003, 1017])
+def test_end_of_a_file_that_is_written_to_is_no_damage(size, tmp_path):
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    for number in range(20):
+        talk.publish(0, b"t", b"%d" % number)
+    path = capture.write(tmp_path / "a.pcap")
+    path.write_bytes(path.read_bytes()[:size])
+    for is_growing in (True, False):
+        tally = Tally(is_growing=is_growing)
+        assert sum(len(one.ts) for one in files.read_frames(path, tally)) > 8
+        assert bool(tally.errors) == (not is_growing and "unfinished" not in tally.counts)
 
 
 def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):
@@ -133,28 +173,6 @@ def test_folder_of_one_audit_is_refused_to_another_meanwhile(tmp_path):
             pass
     with batch.alone(tmp_path / "out"):
         pass
-
-
-def test_shelves_of_killed_audits_are_deleted_and_those_in_use_are_not(tmp_path):
-    for name in ("fleet-shelf-left", "fleet-shelf-used", "fleet-other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "part").touch()
-    (tmp_path / "fleet-shelf-new").mkdir()
-    with places.held(tmp_path / "fleet-shelf-used"):
-        for path in tmp_path.iterdir():
-            if path.name != "fleet-shelf-new":
-                os.utime(path, (0, 0))
-        job.sweep(tmp_path)
-    kept = sorted(path.name for path in tmp_path.iterdir())
-    assert kept == ["fleet-other", "fleet-shelf-new", "fleet-shelf-used"]
-
-
-def test_audit_into_the_folder_of_a_stream_is_refused(tmp_path):
-    (tmp_path / "captures").mkdir()
-    (tmp_path / "captures" / "a.pcap").touch()
-    (tmp_path / "out" / "_stream").mkdir(parents=True)
-    with pytest.raises(batch.BadInput, match="fleet stream"):
-        batch.audit(tmp_path / "captures", tmp_path / "out", {})
 
 
 _NOW = {"site": ["north", "north", "south"], "client_id": ["a", "b", "a"]}
@@ -186,7 +204,7 @@ def test_since_that_is_no_audit_is_said_before_anything_is_judged(name, said, tm
     _devices(tmp_path / "old", state=pa.nulls(3))
     _devices(tmp_path / "other", state=["well", "well", "sick"])
     with pytest.raises(batch.BadInput, match=said):
-        batch.run(tmp_path / "captures", tmp_path / "out", {}, since=tmp_path / name)
+        batch.run(tmp_path / "captures", tmp_path / "out", batch.Wish(since=tmp_path / name))
     assert not (tmp_path / "out" / "packets").exists()
 
 
@@ -223,7 +241,7 @@ def test_since_cannot_tell_a_client_whose_connect_lies_before_one_of_the_capture
 def test_out_inside_the_captures_is_wrong_use(tmp_path):
     """`make audit` calls it OUT."""
     with pytest.raises(batch.BadInput, match="another one for OUT"):
-        batch.audit(tmp_path, tmp_path / "captures" / "out", {})
+        batch.audit(tmp_path, tmp_path / "captures" / "out")
 
 
 def test_metrics_have_one_line_for_each_number():
@@ -232,15 +250,4 @@ def test_metrics_have_one_line_for_each_number():
     assert lines == [
         'mqtt_fleet_findings{what="lost messages"} 2',
         'mqtt_fleet_rows{table="packets"} 7',
-    ]
-
-
-def test_simulate_makes_the_folder_that_it_writes_to(tmp_path):
-    path = tmp_path / "not" / "there" / "one.pcap"
-    arguments = ["simulate", str(path), "--devices", "1", "--readings", "1"]
-    done = CliRunner().invoke(cli.cli, arguments)
-    assert done.exit_code == 0, done.output
-    assert sorted(one.name for one in path.parent.iterdir()) == [
-        path.name,
-        path.name + ".truth.json",
     ]

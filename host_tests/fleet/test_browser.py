@@ -12,7 +12,7 @@ from tools.fleet.report import page
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _BROWSER = next((found for name in _NAMES if (found := shutil.which(name))), None)
-_HOSTILE = '<img src=x onerror="document.body.dataset.hit=1">\u202e\x00</script>'
+_HOSTILE = '<img src=x onerror="document.body.dataset.hit=1">\u202e\x00</script>{{names}}'
 _DARK, _LIGHT = "0", "1"
 
 # What a person does, and what is then to be seen.
@@ -42,9 +42,15 @@ seen.files = byId("tiles").lastChild.textContent;
 seen.apart = [shown("\u05d0 1").length, shown("a 1").length];
 seen.brief = shown("x".repeat(65535)).slice(290);
 seen.csv = toCsv(["a", "b"], [["=1+1", 'x "y", z'], [null, -3]]);
-seen.bars = document.querySelectorAll("#loss svg rect").length;
+seen.bars = document.querySelectorAll("#lossplot svg rect").length;
 seen.tiles = [...document.querySelectorAll("a.tile")].map((node) => node.hash.slice(1));
 seen.dangling = seen.tiles.filter((id) => !byId(id));
+const isCut = (one) => one.scrollWidth > one.clientWidth + 1;
+seen.narrow = [...document.querySelectorAll(".scroll")].filter(isCut)
+  .map((one) => one.firstChild.id);
+byId("losses").rows[1].click(); seen.loss = texts(byId("loss").querySelectorAll("dd, code"));
+seen.units = texts(document.querySelectorAll(".plot .y span:first-child"))
+  .map((one) => one.split(" ")[1].replace(",", ""));
 seen.theme = document.documentElement.className;
 seen.hit = document.body.dataset.hit ?? null;
 seen.wide = document.documentElement.scrollWidth > innerWidth;
@@ -77,7 +83,8 @@ def _data():
     example |= {"sure": "proved", "why": _HOSTILE, "site": "default", "around": []}
     loss = {"ts": "2026-01-01 00:00:01.000", "published_by": "dev-009999", "topic": _HOSTILE}
     loss |= {"client_id": "far", "site": "default", "messages": 3, "why": _HOSTILE}
-    loss |= {"sure": "proved", "qos": 1}
+    loss |= {"sure": "proved", "qos": 1, "packet_id": 7, "capture": "a.pcap", "offset": 99}
+    loss |= {"connection": "10.0.0.2:4000-10.0.0.1:1883@x"}
     others = {"published_by": "other", "client_id": None, "sure": "not_knowable"}
     trouble = {"finding": "refused_connects", "about": "client", "client_id": _HOSTILE}
     strip = {"client": _HOSTILE, "topic": _HOSTILE, "qos": 1, "before": 1}
@@ -96,13 +103,15 @@ def _data():
         "groups": {"firmware": [{"firmware": "1.0", "devices": 3}], "site": []},
         "step_s": 600,
         "moments": moments,
-        "losses": [loss, loss | others],
+        "losses": [loss],
+        "causes": [{"cause": "queue_full", "messages": 3, "why": _HOSTILE, "advice": _HOSTILE}],
+        "unknown": [loss | others],
         "troubles": [trouble],
         "violations": [{"requirement": "RT-SEQ", "by": "client", "times": 1, "clients": 1}],
         "examples": [example],
         "strips": [strip | {"cells": [["1", "new"], ["2", "again"], [_HOSTILE, "late"]]}],
         "statements": {},
-        "taken": {"losses": (2, 3000), "findings": (1, 1), "captures": (1, 700)},
+        "taken": {"losses": (1, 3000), "findings": (1, 1), "captures": (1, 700)},
         "since": {"counts": {"worse": 1}, "rows": [change]},
     }
 
@@ -131,7 +140,10 @@ def _look(tmp_path, scheme, width=1200):
 if _BROWSER:
 
     def test_report_of_10_000_devices_when_opened_offline_filters_and_sorts(tmp_path):
-        seen = _look(tmp_path, _LIGHT)
+        seen = _look(tmp_path, _LIGHT, width=1280)
+        assert not seen["wide"] and seen["narrow"] == []
+        assert seen["loss"][-1].startswith("tshark -r a.pcap -Y ")
+        assert seen["units"] == ["messages", "ms", "packets", "connects"][: len(seen["units"])]
         assert seen["first"] == 100  # one page of rows, not all
         assert seen["unpacked"] == 1  # and one block of devices
         assert seen["second"] == "dev-000100"
@@ -151,9 +163,8 @@ if _BROWSER:
     def test_report_of_which_parts_are_left_out_says_so(tmp_path):
         seen = _look(tmp_path, _LIGHT)
         assert seen["files"] == "700files"
-        told = "What nobody can know (not_knowable), and QoS 0, is told here and not counted."
-        parts = ["2 of 3,000: the tables hold all.", "1 of 700: the tables hold all."]
-        assert seen["cut"] == [told, *parts]
+        parts = ["1 of 3,000: the tables hold all.", "1 of 700: the tables hold all."]
+        assert seen["cut"] == parts
         assert seen["brief"] == "x" * 10 + " … (65,535 characters)"
         assert seen["apart"] == [5, 3]  # what is written from right to left stands by itself
 

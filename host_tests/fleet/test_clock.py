@@ -3,8 +3,8 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
 
 _VALUES = [b"30", b"31", b"30", b"30", b"32", b"31"] * 3
 

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.audit import envelopes
 from tools.fleet.capture import payloads
-from tools.fleet.simulate.envelope import reading
 
 ONE = reading(0x0102, 3, 7, 60, 2, b"esp32-1", (2100, 3300))
 NO_VALUES = reading(0x0102, 4, 1, 5, 0, "gr\u00fcn".encode(), (0, 0))[:41]

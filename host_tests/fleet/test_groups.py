@@ -40,7 +40,7 @@ def _losses(capture, tmp_path):
 
 
 def _missing(*numbers):
-    start = (_FILTER.decode(), "pub", "unexplained", "not_knowable")
+    start = (_FILTER.decode(), "pub", "not_delivered", "likely")
     return [(*start, number) for number in numbers]
 
 

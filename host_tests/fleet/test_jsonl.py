@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from host_tests.fleet.captures import Capture, audit, decode, rows
+from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
-from tools.fleet.simulate.envelope import reading
-from tools.fleet.spark import tasks
+from tools.fleet.spark import steps
 
 _HEX = '{"tst":%U,"topic":"%t","qos":%q,"retain":%r,"payloadlen":%l,"payload":"%x"}'
 
@@ -162,7 +162,7 @@ def test_subscriber_is_who_the_file_is_named_after(names, delivered, tmp_path):
         found.append(_events(tmp_path / name)[0])
     events = pa.concat_tables(found)
     assert rows(audit(events)["readings"], "times_delivered") == [(delivered,)]
-    buckets = [bucket for bucket, _ in tasks.events_by_client(events, 4096)]
+    buckets = [bucket for bucket, _ in steps.events_by_client(events, 4096)]
     assert len(buckets) == 3 - delivered
 
 

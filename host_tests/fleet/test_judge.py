@@ -8,9 +8,9 @@ MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from host_tests.fleet.simulate import tcp
+from host_tests.fleet.simulate.envelope import reading
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
-from tools.fleet.simulate.envelope import reading
 
 
 def _judge(capture, tmp_path, exempt=()):

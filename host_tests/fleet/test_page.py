@@ -10,6 +10,7 @@ import pytest
 from tools.fleet.report import collect, page, strips
 
 _HOSTILE = "</script><script>alert(1)</script><!--<b onload=x>&amp;\u2028\x00"
+_HOSTILE += "{{names}} {{ blocks }} {% for %}"
 
 
 def _data():
@@ -41,6 +42,19 @@ def test_page_with_hostile_names_keeps_them_inside_its_data():
     assert _unpacked(block) == [["default", _HOSTILE, "losing", None, "1.0", None]]
     names = re.search(r'id="names"[^>]*>(.*?)</script>', text)[1]
     assert _unpacked(names) == [["default", _HOSTILE, "losing", "1.0"]]
+
+
+def test_page_shows_hostile_names_in_every_field_as_they_are():
+    """A topic named as a part of the page did not leave the page empty again."""
+    wanted = {"notes": [_HOSTILE], "statements": {_HOSTILE: _HOSTILE}}
+    for name in ("losses", "unknown", "causes", "troubles", "violations", "examples", "strips"):
+        wanted[name] = [dict.fromkeys(("topic", "client_id", "why", "detail", "site"), _HOSTILE)]
+    text = page.page(_data() | wanted)
+    assert len(re.findall(r"<script[^>]*>", text)) == 4
+    data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[1]
+    found = json.loads(data)
+    assert {name: found[name] for name in wanted} == wanted
+    assert "{{" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
 
 
 def test_page_needs_nothing_from_outside():
@@ -83,6 +97,7 @@ def test_strip_of_many_lost_messages_stays_short():
 
 def _loss(second, sequence=None, client="sub"):
     row = dict.fromkeys(("site", "published_by", "topic", "kind", "qos", "sure", "why"))
+    row |= {"evidence": None}
     row |= {"device": None, "boot": None, "stream": None, "client_id": client, "messages": 1}
     moment = "2026-01-01 00:00:%02d.000" % second
     return row | {"ts": moment, "first_sequence": sequence, "last_sequence": sequence}

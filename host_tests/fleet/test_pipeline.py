@@ -11,13 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
+from host_tests.fleet.simulate.run import Plan, json_lines
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import batch, schemas
 from tools.fleet.capture import files
-from tools.fleet.report import collect, metrics
-from tools.fleet.simulate.run import Plan, json_lines
-from tools.fleet.spark import job, pack, transforms
-from tools.fleet.spark.source import ranges
+from tools.fleet.report import collect, devices, metrics
+from tools.fleet.spark import job
 
 PLAN = Plan(devices=8, readings=300, seed=5, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5))
 _KEYS = {
@@ -41,7 +40,15 @@ def capture():
 
 @pytest.mark.parametrize(
     ("megabytes", "cores", "wanted"),
-    [(0, 2, 2), (60, 2, 2), (100, 2, 4), (100, 8, 8), (300, 8, 16), (1 << 20, 12, 4092)],
+    [
+        (0, 2, 1),
+        (5, 2, 2),
+        (60, 2, 2),
+        (100, 2, 4),
+        (100, 8, 8),
+        (300, 8, 16),
+        (1 << 20, 12, 4092),
+    ],
 )
 def test_all_cores_judge_as_many_buckets(megabytes, cores, wanted):
     sources = [files.Source("a.pcap", "a.pcap", "", size_bytes=megabytes << 20)]
@@ -159,28 +166,10 @@ def test_whole_files_in_another_number_of_buckets_give_the_same_tables(
         assert _sorted(_written(out, name), name) == _sorted(_written(audited[0], name), name)
 
 
-def test_source_gives_packets_as_rows(spark, capture, tmp_path):
-    (tmp_path / "north").mkdir()
-    (tmp_path / "north" / "one.pcap").write_bytes(capture[0])
-    frame = spark.read.format("mqtt_pcap").load(str(tmp_path))
-    counts = dict(frame.groupBy("packet_type").count().collect())
-    for name, number in capture[1].packets.items():
-        assert counts.get(name, 0) == number
-    assert {row.site for row in frame.select("site").distinct().collect()} == {"north"}
-
-
-def test_packets_table_read_back_gives_the_same_flows(spark, audited):
-    out, _ = audited
-    # What ended a connection, and gaps, are not packets; flows need neither here.
-    events = job.load(spark, out, "packets").drop("day")
-    judged = transforms.judge(transforms.by_client(events, 2), 2, 2)
-    flows = transforms.table(judged, "flows", schemas.FLOWS)
-    assert flows.count() == _written(out, "flows").num_rows
-
-
 def test_tables_are_joined_in_sql(spark, audited):
     out, _ = audited
-    job.register(spark, out)
+    for name in ("devices", "violations", "connections"):
+        spark.read.parquet(str(out / name)).createOrReplaceTempView(name)
     query = """
         SELECT d.client_id, d.state, count(v.requirement) AS broken
         FROM devices d JOIN violations v ON v.site = d.site AND v.client_id = d.client_id
@@ -188,32 +177,9 @@ def test_tables_are_joined_in_sql(spark, audited):
         WHERE v.by = 'client' GROUP BY d.client_id, d.state
     """
     found = {row.client_id: row.broken for row in spark.sql(query).collect()}
-    devices = _written(out, "devices").to_pylist()
+    own = _written(out, "devices").to_pylist()
     assert found
-    assert found == {row["client_id"]: row["violations"] for row in devices if row["violations"]}
-
-
-def test_rows_between_the_steps_say_what_they_were_read_from(spark, capture, tmp_path):
-    """They are joined with tables by columns, and the payload is the only binary one."""
-    _split(capture[0], tmp_path, 3)
-    found = files.survey(tmp_path)
-    read = transforms.read(spark, ranges(found, True, 1 << 20), "segments", {1883}, 2)
-    assert read.schema == spark.createDataFrame([], pack.PACKED).schema
-    assert [name for name, kind in read.dtypes if kind == "binary"] == ["part"]
-    read.createOrReplaceTempView("frames")
-    transforms.table(read, "captures", schemas.CAPTURES).createOrReplaceTempView("counted")
-    query = """
-        SELECT f.site, f.capture, f.first_ts, max(c.count) AS segments
-        FROM frames f JOIN counted c ON c.site = f.site AND c.capture = f.capture
-        WHERE f.kind = 'segments' AND f.begin >= 0 AND c.counter = 'segments'
-        GROUP BY f.site, f.capture, f.first_ts
-    """
-    rows = spark.sql(query).collect()
-    assert {row.capture for row in rows} == {one.capture for one in found}
-    assert {row.site for row in rows} == {"default"}
-    assert all(row.segments for row in rows)
-    by_time = [row.capture for row in sorted(rows, key=lambda row: row.first_ts)]
-    assert by_time == ["m.pcap", "a.pcap.gz", "z.cap"]
+    assert found == {row["client_id"]: row["violations"] for row in own if row["violations"]}
 
 
 def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
@@ -233,14 +199,13 @@ def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
 def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     spark, capture, tmp_path, monkeypatch, capsys
 ):
-    from tools.fleet import batch
     from tools.fleet.spark import engine
 
     monkeypatch.setattr(engine, "start", lambda *_: spark)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.pcap").write_bytes(capture[0])
-    options = {"ports": "1883", "whole_files": False, "exempt": ()}
-    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.FINDINGS
+    wish = batch.Wish()
+    assert batch.run(tmp_path / "in", tmp_path / "out", wish) == batch.FINDINGS
     page = (tmp_path / "out" / "report.html").read_text()
     assert "MQTT-4.6.0-5" in page
     metrics = (tmp_path / "out" / "metrics.prom").read_text()
@@ -249,13 +214,13 @@ def test_command_when_findings_are_there_exits_1_and_writes_the_report(
     shutil.rmtree(tmp_path / "in")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.pcap").write_bytes(simulated(Plan(devices=2, readings=20))[0])
-    more = {"since": tmp_path / "out"}  # read before it is replaced
-    assert batch.run(tmp_path / "in", tmp_path / "out", options, **more) == batch.CLEAN
+    more = batch.Wish(since=tmp_path / "out")  # read before it is replaced
+    assert batch.run(tmp_path / "in", tmp_path / "out", more) == batch.CLEAN
     page = (tmp_path / "out" / "report.html").read_text()
     assert '"change":"not seen any more"' in page
     (tmp_path / "in" / "one.pcap").write_bytes(b"not a capture")
     before = _files(tmp_path / "out")
-    assert batch.run(tmp_path / "in", tmp_path / "out", options) == batch.BAD_INPUT
+    assert batch.run(tmp_path / "in", tmp_path / "out", wish) == batch.BAD_INPUT
     told = capsys.readouterr().err
     assert "one.pcap: byte 0: " in told
     assert "left as it was" in told
@@ -297,7 +262,9 @@ def test_tables_report_and_findings_tell_the_same_numbers(spark, tmp_path):
     heard = [row for row in losses if row["client_id"] is not None]
     assert _sum(sequences, "lost") == _sum(devices, "missed") == _sum(heard, "messages")
     known = [row for row in losses if row["published_by"] is not None]
-    assert _sum(devices, "lost") == _sum(known, "messages")
+    assert _sum(devices, "lost") + _sum(devices, "undelivered") == _sum(known, "messages")
+    never_seen = [row for row in known if row["kind"] == "never_seen"]
+    assert _sum(devices, "lost") == _sum(never_seen, "messages")
     assert _sum(data["losses"], "messages") == _sum(tables["losses"], "messages")
     for name in ("packets", "connections", "readings"):
         assert _moments(data, name) == result.rows[name], name
@@ -336,7 +303,7 @@ def test_devices_tell_in_words_what_is_wrong_with_whom(audited, capture):
 def test_tables_when_an_audit_fails_stay_those_of_the_one_before(spark, audited, monkeypatch):
     out, _ = audited
     before = sorted(path for path in out.rglob("*") if path.is_file())
-    monkeypatch.setattr(transforms, "sum_up", None)
+    monkeypatch.setattr(devices, "merge", None)
     with pytest.raises(TypeError):
         _run(spark, out.parent, out, buckets=2)
     assert sorted(path for path in out.rglob("*") if path.is_file()) == before
@@ -360,10 +327,10 @@ def test_tables_and_report_stay_together_when_there_is_no_room_for_the_report(
 
     monkeypatch.setattr(metrics, "text", fails)
     with pytest.raises(OSError, match="No space"):
-        batch.audit(captures, out, {})
+        batch.audit(captures, out)
     after = sorted((one, one.stat().st_mtime_ns) for one in out.rglob("*") if one.is_file())
     assert after == before
     monkeypatch.undo()
-    _, result = batch.audit(captures, out, {})
+    _, result = batch.audit(captures, out)
     assert sorted(one.name for one in out.glob("*.*")) == ["metrics.prom", "report.html"]
     assert "only" in (out / "report.html").read_text() and result.rows["devices"] == 1

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
-from tools.fleet.simulate import tcp
 
 _BREACH = {C2S: ("MQTT-3.3.4-7", "client"), S2C: ("MQTT-3.3.4-9", "broker")}
 _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
@@ -141,7 +141,7 @@ def test_message_that_cannot_come_is_explained_by_a_full_window(takes, tmp_path)
     subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
     subscriber.send(S2C, b"\xd0\0")
     losses = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["losses"]
-    ((kind, sure, why),) = rows(losses, "kind", "sure", "why")
+    ((kind, sure, why),) = rows(losses, "kind", "sure", "evidence")
     assert (kind, sure) == ("unexplained", "not_knowable")
     assert ("has to wait" in why) == (takes < 3)
 

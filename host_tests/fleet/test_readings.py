@@ -5,9 +5,9 @@ import pyarrow.compute as pc
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, decode, rows
+from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
-from tools.fleet.simulate.envelope import reading
 
 _PUBACK = 0x40
 

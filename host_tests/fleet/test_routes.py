@@ -3,11 +3,26 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.simulate.envelope import reading
 from host_tests.standin import packets
-from tools.fleet.simulate.envelope import reading
+from tools.fleet.audit.judge import judge
+from tools.fleet.audit.routes import routes
 
 _PUBACK = 0x40
 _VALUES = [b"30", b"31", b"32", b"30", b"32", b"31"] * 40
+
+
+def test_plain_message_tells_how_long_it_was_under_way(tmp_path):
+    capture = Capture()
+    pub, sub = capture.connection(b"pub"), capture.connection(b"sub")
+    sub.subscribe(b"t", 0)
+    for number in range(3):
+        pub.publish(C2S, b"t", b"%d of 3" % number, after_ms=1000)
+        sub.publish(S2C, b"t", b"%d of 3" % number, after_ms=20 + number)
+    events = decode(capture.write(tmp_path / "one.pcap"))[0]
+    found = judge(events)
+    told = routes(found["messages"], found["subscriptions"])["latency"]
+    assert rows(told, "device", "latency_ms") == [("pub", 20), ("pub", 21), ("pub", 22)]
 
 
 def _played(capture, lost, twice, repeats, pause_ms):
@@ -76,7 +91,7 @@ def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, 
             sub.ack(C2S, _PUBACK, number)
     sub.send(C2S, packets.pingreq(), after_ms=6000)
     tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    ((sure, why),) = rows(tables["losses"], "sure", "why")
+    ((sure, why),) = rows(tables["losses"], "sure", "evidence")
     assert sure == "proved"
     assert ("equal" in why) == is_open
 

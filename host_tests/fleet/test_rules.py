@@ -7,8 +7,8 @@ MQTT-4.3.3-4 MQTT-4.4.0-1
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
 
 _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
 

@@ -3,8 +3,8 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
 
 _ONE, _OTHER = (bytes((10, 0, 0, number)) for number in (1, 2))
 
@@ -153,4 +153,4 @@ def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
         assert _losses(tables) == [("s", "dev", "not_delivered", "proved")]
     else:
         assert _losses(tables) == [("s", "dev", "unexplained", "not_knowable")] * 5
-        assert all("another broker" in one for one in tables["losses"]["why"].to_pylist())
+        assert all("another broker" in one for one in tables["losses"]["evidence"].to_pylist())

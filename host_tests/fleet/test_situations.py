@@ -1,6 +1,6 @@
 """Recorded situations with known truth: the whole job says what is true, no more, no less.
 
-`tools/fleet/situations` tells how each was recorded.  All go through Spark in one run,
+`host_tests/fleet/situations` tells how each was recorded.  All go through Spark in one run,
 each as a site of its own.
 """
 
@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.fleet.captures import audit, decode_all
+from host_tests.fleet.situations import derive
+from host_tests.fleet.situations.catalogue import SITUATIONS
+from host_tests.fleet.situations.record import record
 from host_tests.fleet.test_pipeline import _run
 from host_tests.fleet.verdicts import NAMES, told, truth_of
-from tools.fleet.situations import derive
-from tools.fleet.situations.catalogue import SITUATIONS
-from tools.fleet.situations.record import record
 
 _FOLDER = Path(__file__).parent / "situations"
-_TABLES = ("packets", "losses", "violations", "findings", "sequences")
+_PORTS = (1883, 1884)
+_TABLES = ("packets", "losses", "causes", "violations", "findings", "sequences")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def tables(spark, tmp_path_factory):
     for name in derive.DERIVED:
         derive.write(name, folder)
     out = tmp_path_factory.mktemp("tables")
-    _run(spark, folder, out, buckets=3)
+    _run(spark, folder, out, buckets=3, ports="1883,1884")
     return {name: pq.read_table(out / name) for name in _TABLES}
 
 
@@ -51,6 +52,7 @@ def test_every_verdict_says_how_sure_it_is_and_why(tables):
         assert found.num_rows
         assert set(found["sure"].to_pylist()) <= {"proved", "likely", "not_knowable"}
         assert all(found["why"].to_pylist()), name
+    assert all(tables["losses"]["evidence"].to_pylist())
 
 
 def test_loss_is_only_likely_where_level_3_may_have_forgotten_the_session(tables):
@@ -61,10 +63,27 @@ def test_loss_is_only_likely_where_level_3_may_have_forgotten_the_session(tables
 
 def test_why_says_that_the_receive_maximum_was_reached(tables):
     whys = [
-        set(_at(tables, name)["losses"]["why"].to_pylist())
+        set(_at(tables, name)["losses"]["evidence"].to_pylist())
         for name in ("subscriber_is_stuck", "receive_maximum_reached")
     ]
     assert [["has to wait" in one for one in why] for why in whys] == [[False], [True]]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "messages", "closed"),
+    [
+        ("broker_that_restarts", "broker_restarted", 2, 5),
+        ("queue_that_is_too_small", "queue_full", 6, None),
+        ("bridge_that_loses_two", "bridge_left_out", 2, None),
+        ("one_of_plain_values_lost", "broker_lost_it", 1, None),
+        ("json_counter_that_leaves_out_two", "never_sent", 2, None),
+        ("subscriber_is_stuck", "not_acknowledged", 0, None),
+    ],
+)
+def test_losses_have_one_cause_with_what_to_do(tables, name, cause, messages, closed):
+    (row,) = _at(tables, name)["causes"].to_pylist()
+    assert (row["cause"], row["messages"], row["closed"]) == (cause, messages, closed)
+    assert row["advice"] and set(_at(tables, name)["losses"]["why"].to_pylist()) == {row["why"]}
 
 
 def test_messages_allowed_to_come_again_are_no_duplicates(tables):
@@ -74,7 +93,7 @@ def test_messages_allowed_to_come_again_are_no_duplicates(tables):
 
 
 def _judged(path, name):
-    events, _ = decode_all([path], site=name)
+    events, _ = decode_all([path], ports=_PORTS, site=name)
     if events is None:
         return None
     found = audit(events)
@@ -139,7 +158,7 @@ def _requirements(truth):
 def test_situation_recorded_anew_is_judged_the_same(name, tmp_path):
     """Without Spark: the script still brings about what the captures show."""
     record(tmp_path, [derive.source_of(name), name] if name in derive.DERIVED else [name])
-    events, tally = decode_all(sorted((tmp_path / name).glob("*.pcap")), site=name)
+    events, tally = decode_all(sorted((tmp_path / name).glob("*.pcap")), ports=_PORTS, site=name)
     assert not tally.errors
     found = audit(events)
     assert told(found | {"packets": events, "sequences": found["routes"]}) == truth_of(name)

@@ -16,9 +16,9 @@ from host_tests.fleet.captures import (
     simulated,
     types,
 )
+from host_tests.fleet.simulate import tcp
+from host_tests.fleet.simulate.run import Plan
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
-from tools.fleet.simulate.run import Plan
 
 _COLUMNS = ("packet_type", "topic", "packet_id", "payload_bytes", "payload_hash")
 

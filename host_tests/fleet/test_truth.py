@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 from host_tests.fleet.captures import audit, decode, rows, simulated, types
-from tools.fleet.simulate.kinds import KINDS, PLAIN_KINDS
-from tools.fleet.simulate.run import Plan
+from host_tests.fleet.simulate.kinds import KINDS, PLAIN_KINDS
+from host_tests.fleet.simulate.run import Plan
 
 _READING = ("device", "boot", "stream")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from host_tests.fleet.captures import decode, simulated, types
+from host_tests.fleet.simulate.run import Plan
 from tools.fleet import schemas
-from tools.fleet.simulate.run import Plan
 
 _NAMED = os.environ.get("UMQTT31_CAPTURES")
 CAPTURES = sorted(

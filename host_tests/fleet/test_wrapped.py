@@ -8,8 +8,8 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, decode, rows, types
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
-from tools.fleet.simulate import tcp
 
 _ASK = (
     b"GET /mqtt HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -1,8 +1,8 @@
-"""What an audit's tables say, in the words of `tools.fleet.situations.catalogue.Truth`."""
+"""What an audit's tables say, in the words of `host_tests.fleet.situations.catalogue.Truth`."""
 
 from host_tests.fleet.captures import rows
-from tools.fleet.situations import derive
-from tools.fleet.situations.catalogue import SITUATIONS, Truth
+from host_tests.fleet.situations import derive
+from host_tests.fleet.situations.catalogue import SITUATIONS, Truth
 
 NAMES = [*SITUATIONS, *derive.DERIVED]
 
@@ -14,7 +14,7 @@ def truth_of(name):
 
 def told(tables):
     """`Truth` as the tables of one site tell it; `tables` has the names of `schemas`."""
-    lost, unexplained = _losses(tables)
+    lost, lost_at_0, unexplained, missing = _losses(tables)
     violations = rows(tables["violations"], "requirement", "client_id", "sure")
     findings = rows(tables["findings"], "finding", "about", "sure")
     sums = {
@@ -23,6 +23,8 @@ def told(tables):
     }
     return Truth(
         lost=lost,
+        lost_at_0=lost_at_0,
+        missing=missing,
         unexplained=unexplained,
         violations=sorted(row[:2] for row in violations if row[2] != "not_knowable"),
         findings=sorted(
@@ -40,11 +42,15 @@ def _losses(tables):
     for direction, kind, topic, ts in sorted(packets, key=lambda row: row[3]):
         if (direction, kind) == ("c2s", "PUBLISH"):
             sent.setdefault(topic, []).append(ts)
-    lost, unexplained = {}, {}
+    lost, lost_at_0, unexplained, missing = {}, {}, {}, {}
     columns = ("client_id", "topic", "ts", "qos", "sure", "kind")
-    for client, topic, ts, qos, sure, kind in rows(tables["losses"], *columns):
-        assert (kind == "unexplained") == (sure == "not_knowable")
-        if qos:
-            found = unexplained if kind == "unexplained" else lost
-            found.setdefault((client, topic), []).append(sent[topic].index(ts))
-    return lost, unexplained
+    numbers = ("device", "first_sequence", "last_sequence")
+    for client, topic, ts, qos, sure, kind, *more in rows(tables["losses"], *columns, *numbers):
+        assert (kind == "unexplained") == (sure == "not_knowable") or kind == "never_seen"
+        if kind == "never_seen":
+            if sure != "not_knowable":
+                missing.setdefault((more[0], topic), []).append(tuple(more[1:]))
+            continue
+        found = unexplained if kind == "unexplained" else lost if qos else lost_at_0
+        found.setdefault((client, topic), []).append(sent[topic].index(ts))
+    return lost, lost_at_0, unexplained, missing

@@ -47,7 +47,9 @@ class Desk(Opened):
         self.release(packet_id)
 
 
-def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, level=3, **options):
+def opened(
+    flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, level=3, **options
+):
     """A journal on `flash`, open as a client would open it."""
     return Desk(flash, client_id, slots, slot_bytes, held_slots, level, options)
 
@@ -76,7 +78,9 @@ def recovered(desk):
 
 
 def put(desk, slot, packet_id, packet=b"packet", qos=1, sent=False):
-    """Put a message in -> was there room?"""
+    """Put a message in, when those of an earlier life are fetched -> was there room?"""
+    while desk.behind:
+        desk.fetch()
     if not Opened.put(desk, packet_id, qos, packet, sent, 1):
         return False
     desk.ids[slot] = packet_id

@@ -8,28 +8,20 @@ import binascii
 import pytest
 
 import umqtt31.journal
-from host_tests.powercut.life import Collector
+from host_tests.journal.steps import opened, put, recovered
 from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
-from umqtt31.journal import Journal
 
 
-def opened(flash):
-    journal = Journal(flash)
-    journal.open(b"node-17", 20, 256, 4)
-    return journal
-
-
-def write_some(journal, count=60):
+def write_some(desk, count=60):
     """Groups in different places of their pages, with different bytes."""
-    buf = bytearray(256)
     for number in range(count):
-        buf[: 40 + number] = bytes((number * 37 + i) & 255 for i in range(40 + number))
-        assert journal.put(number % 20, number + 1, 1, buf, 40 + number, False)
+        packet = bytes((number * 37 + i) & 255 for i in range(40 + number))
+        assert put(desk, number, number + 1, packet)
         if number >= 4:
-            journal.remove((number - 4) % 20)
-    journal.sync()
+            desk.remove(number - 4)
+    desk.sync()
 
 
 def crc_without_big_numbers(data):
@@ -63,11 +55,9 @@ def test_journal_of_a_board_when_read_on_a_computer_then_all_is_there(monkeypatc
     with monkeypatch.context() as board:
         board.setattr(umqtt31.journal, "crc32", crc_without_big_numbers)
         write_some(opened(flash))
-    journal = opened(flash)
-    found = Collector()
-    journal.recover(found)
-    assert [message[1] for message in found.messages] == [57, 58, 59, 60]
-    assert journal.corrupt_pages == 0
+    desk = opened(flash)
+    assert [message[1] for message in recovered(desk).messages] == [57, 58, 59, 60]
+    assert desk.journal.corrupt_pages == 0
 
 
 def failing(*_):
@@ -76,16 +66,17 @@ def failing(*_):
 
 def test_erase_when_device_fails_then_journal_error(monkeypatch):
     flash = Flash(4, 4096, 256)
-    journal = opened(flash)
+    journal = opened(flash, slots=20)
     ioctl = flash.ioctl
     monkeypatch.setattr(flash, "ioctl", lambda op, arg: failing() if op == 6 else ioctl(op, arg))
     with pytest.raises(MQTTError) as caught:
-        write_some(journal)
+        write_some(journal, 140)  # more than the blocks that were blank take
     assert caught.value.code == JOURNAL
     monkeypatch.undo()
-    buf = bytearray(b"after" + bytes(251))
-    assert journal.put(19, 999, 1, buf, 5, False)
-    found = Collector()
-    again = opened(flash)
-    again.recover(found)
-    assert found.messages[-1][1] == 999
+    for slot in list(journal.ids):
+        journal.remove(slot)
+    try:
+        assert put(journal, 999, 999, b"after")
+    except MQTTError:  # from now on they are tried again
+        assert put(journal, 999, 999, b"after")
+    assert recovered(opened(flash)).messages[-1][1] == 999

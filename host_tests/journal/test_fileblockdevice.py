@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from host_tests.journal.steps import opened, put, recovered
-from host_tests.powercut.life import Collector
 from tools.project import ROOT
-from umqtt31 import FileBlockDevice, Journal, MQTTError, fileblockdevice
+from umqtt31 import FileBlockDevice, MQTTError, fileblockdevice
 
 LIBRARY = ROOT / "lib"
 
@@ -21,32 +20,20 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from umqtt31 import FileBlockDevice, Journal
 
-class Found:
-    last_id = 0
-    def restore(self, slot, packet_id, *rest):
-        slots.append(slot)
-    def restore_run(self, first, last):
-        pass
-    def restore_clean(self, is_clean):
-        pass
-    def restore_last_id(self, packet_id):
-        self.last_id = packet_id
-
-slots = []
+ring = bytearray(600)
 journal = Journal(FileBlockDevice(sys.argv[2], 6, 4096))
-journal.open(b"node", 8, 64, 2)
-found = Found()
-journal.recover(found)
-buf = bytearray(64)
-packet_id = found.last_id
+count, _, packet_id, _ = journal.open(b"node", 3, 64, 8, None, [0, 0, 0], 600)
+here = []
+for _ in range(count):
+    journal.fetch(ring, 0)
+    here.append(ring[3] << 8 | ring[4])
 while True:
-    if len(slots) == 8:
-        journal.remove(slots.pop(0))
-    slot = next(i for i in range(8) if i not in slots)
-    slots.append(slot)
+    if len(here) == 8:
+        journal.note(0x40, here.pop(0))
     packet_id += 1
-    buf[0] = packet_id & 255
-    assert journal.put(slot, packet_id, 1, buf, 40, True)
+    ring[:6] = bytes((0x40, 0, 40, packet_id >> 8, packet_id & 255, packet_id & 255))
+    assert journal.put(ring, 0, 45, True, False)
+    here.append(packet_id)
     sys.stdout.write("%d\\n" % packet_id)
     sys.stdout.flush()
 """
@@ -163,10 +150,9 @@ def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
         rest = node.stdout.read().split()
         node.wait()
         newest = int(rest[-1]) if rest else newest
-        journal = Journal(FileBlockDevice(str(file), 6, 4096))
-        journal.open(b"node", 8, 64, 2)
-        found = Collector()
-        journal.recover(found)
+        device = FileBlockDevice(str(file), 6, 4096)
+        found = recovered(opened(device, b"node", slots=8, slot_bytes=64))
+        device.close()
         ids = [message[1] for message in found.messages]
         # One more may have been accepted without being told.
         assert found.last_id in (newest, newest + 1)

@@ -5,14 +5,14 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from host_tests.powercut.life import Collector, Life
+from host_tests.journal.steps import opened, put, recovered
+from host_tests.powercut.life import Life, found_on
 from host_tests.powercut.model import Message, State
 from host_tests.powercut.scenarios import scenarios
 from host_tests.standin.nor import Flash
 from tools.journal.cli import cli
 from tools.journal.layout import read_log
 from tools.project import ROOT
-from umqtt31.journal import Journal
 
 DOCUMENT = ROOT / "docs" / "reference" / "journal-format.md"
 
@@ -23,26 +23,14 @@ def page_in_the_document():
     return bytes.fromhex("".join(text for _, text in lines))
 
 
-def journal_on(flash):
-    journal = Journal(flash)
-    journal.open(b"node-17", 20, 256, 4)
-    return journal
-
-
-def put(journal, slot, packet_id, qos, packet):
-    buf = bytearray(256)
-    buf[: len(packet)] = packet
-    assert journal.put(slot, packet_id, qos, buf, len(packet), False)
-
-
 def example():
     flash = Flash(16, 4096, 256)
-    journal = journal_on(flash)
-    put(journal, 0, 1, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
+    journal = opened(flash, slots=20)
+    put(journal, 0, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
     journal.renew(True)
     journal.online()
     journal.remove(0)
-    put(journal, 1, 2, 2, b"\x34\x09\0\x03t/2\0\x02on")
+    put(journal, 1, 2, b"\x34\x09\0\x03t/2\0\x02on", 2)
     journal.pubrec(1)
     journal.hold_id(9)
     journal.hold_id(10)
@@ -69,8 +57,9 @@ def test_example_in_the_document_decodes():
     log = read_log(image)
     assert log.layout == (256, 64, 16, 16, b"node-17")
     assert [[r.kind for r in group.records] for group in log.groups] == [
+        [],  # the title
         ["message"],
-        ["renew", "online", "remove", "message"],
+        ["renew", "online", "done", "message"],
         ["pubrec", "hold", "hold", "release"],
     ]
     (message,) = log.messages()
@@ -82,9 +71,8 @@ def test_example_in_the_document_decodes():
 
 def test_example_in_the_document_recovers():
     image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
-    found = Collector()
-    journal_on(Flash(16, 4096, 256, image)).recover(found)
-    assert found.messages == [(0, 2, 2, True, False)]
+    found = recovered(opened(Flash(16, 4096, 256, image)))
+    assert [m[1:5] for m in found.messages] == [(2, 2, True, False)]
     assert (found.held, found.last_id, found.is_clean) == ([10], 2, True)
 
 
@@ -103,7 +91,7 @@ def test_reader_and_recovery_agree_at_every_operation(scenario):
             for r in log.messages()
         )
         state = State(messages, tuple(sorted(log.held)), log.last_id, log.is_clean)
-        assert Life(scenario.setting, scenario.setting.flash(image)).state == state
+        assert found_on(scenario.setting, image) == state
 
 
 @pytest.fixture
@@ -132,7 +120,7 @@ def test_check_of_a_whole_journal_ends_with_0(image):
 
 def test_check_names_a_page_that_cannot_be_read(image):
     data = bytearray(image.read_bytes())
-    data[0xC1] ^= 4
+    data[0xD1] ^= 4
     image.write_bytes(data)
     done = run("check", image)
     assert done.exit_code == 1

@@ -1,6 +1,8 @@
 """Tests of the tests: journals with one thing broken, which the checker has to catch."""
 
 from dataclasses import replace
+from struct import error as struct_error
+from struct import unpack_from
 
 import pytest
 
@@ -14,56 +16,70 @@ from umqtt31.journal import Journal
 class WithoutPubrecBarrier(Journal):
     """PUBREL may overtake the record that PUBREC came."""
 
-    def pubrec(self, slot):
+    def note(self, first, packet_id):
         is_due = self._is_due
-        super().pubrec(slot)
-        self._is_due = is_due
+        super().note(first, packet_id)
+        if first == 0x50:
+            self._is_due = is_due
 
 
 class WithoutCommitOfMessages(Journal):
     """publish() returns before the message is on flash."""
 
     def put(self, *args):
-        self.is_deferred, kept = True, self.is_deferred
+        self._is_deferred, kept = True, self._is_deferred
         try:
             return super().put(*args)
         finally:
-            self.is_deferred = kept
+            self._is_deferred = kept
 
 
 class ErasesBeforeCopying(Journal):
     """The oldest block is erased while its entries are in RAM only."""
 
-    def _reclaim(self):
-        place = self._ring.oldest % self._ring.blocks
-        flash = self._ring.device
-        image = bytes(flash.data)
-        self._ring.erase(place)
-        read = self._ring.read
-        packet = self._ring.packet
-        self._ring.read = lambda at: packet.__setitem__(slice(None), image[at : at + len(packet)])
+    def _copy_block(self, block):
+        image = bytes(self._dev.data)
+        self._erase(block)
+        load = self._load
+        size = self._cells * self._cell
+
+        def load_old(number, at, view):
+            at = (number % self._blocks) * size + at * self._cell
+            view[:] = image[at : at + len(view)]
+
+        self._load = load_old
         try:
-            super()._reclaim()
+            super()._copy_block(block)
         finally:
-            self._ring.read = read
+            self._load = load
 
 
-class ForgetsFlagsWhenCopying(Journal):
-    """A copy says that neither PUBREC came nor a connection opened."""
+class ForgetsStatesWhenCopying(Journal):
+    """A copy says that no PUBREC came."""
 
-    def _append(self, entry, buf):
-        kind = self._kind[entry]
-        if self._is_reclaiming:
-            self._kind[entry] = kind & ~0x18
-        super()._append(entry, buf)
-        self._kind[entry] = kind
+    def _pick(self):
+        states = bytes(self._states)
+        for k in range(len(states)):
+            self._states[k] = min(states[k], 0x50)
+        try:
+            return super()._pick()
+        finally:
+            self._states[:] = states
+
+
+class ForgetsHeldIds(Journal):
+    """Held ids go with the block that says so."""
+
+    def _list_held(self):
+        self._listed = self._newest
 
 
 BROKEN = [
     WithoutPubrecBarrier,
     WithoutCommitOfMessages,
     ErasesBeforeCopying,
-    ForgetsFlagsWhenCopying,
+    ForgetsStatesWhenCopying,
+    ForgetsHeldIds,
 ]
 
 
@@ -80,9 +96,22 @@ def test_checker_catches_a_broken_journal(journal):
 
 
 def test_checker_catches_a_journal_that_ignores_the_crc(monkeypatch):
-    monkeypatch.setattr(opening._Log, "is_sealed", lambda log, at, n: True)
-    with pytest.raises((Broken, WrongUse)):
+    monkeypatch.setattr(opening, "crc32", lambda buf: unpack_from("<I", KEPT[-1])[0] & 0x3FFFFFFF)
+    group = opening._Log.group
+
+    def keeping(log, place, at):
+        head = log.load(place, at, 12)
+        n = head[2] | head[3] << 8
+        if 32 <= n <= (log.cells - at) * log.cell:
+            KEPT.append(bytes(log.load(place, at, n)[-4:]))
+        return group(log, place, at)
+
+    monkeypatch.setattr(opening._Log, "group", keeping)
+    with pytest.raises((Broken, WrongUse, struct_error)):
         check_all(Journal)
+
+
+KEPT: list[bytes] = []
 
 
 def test_flash_model_refuses_to_turn_a_0_into_a_1():

@@ -24,7 +24,7 @@ def test_journal_erases_a_tenth_of_an_append_to_littlefs_at_most():
 @pytest.mark.parametrize("qos", [1, 2])
 def test_computed_erases_are_those_counted(qos):
     computed = erases_per_message(len(PACKET), qos)
-    assert computed == pytest.approx(journal_work(qos).erases, rel=0.05)
+    assert computed == pytest.approx(journal_work(qos).erases, rel=0.07)
 
 
 def test_64_kb_last_more_than_ten_years_at_a_message_in_ten_seconds():

@@ -4,6 +4,7 @@ Steady state: a warm-up is not counted.  The message is a PUBLISH with 64 bytes 
 payload on a topic of 27 bytes, the window 4, the region 16 blocks of 4096 bytes.
 """
 
+import struct
 from dataclasses import dataclass
 
 from littlefs import LittleFS
@@ -23,6 +24,8 @@ PACKET = b"\x32\x5f\x00\x1bsensors/node-17/temperature\x00\x01" + bytes(range(64
 _WARM_UP = 600
 _COUNT = 2000
 _FILE_BYTES = 16384
+_ENTRY = struct.Struct(">BHH")  # state, size, packet id
+_PUBACK, _PUBREC = 0x40, 0x50
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ def journal_work(qos: int, messages_per_poll: int = 1) -> Work:
     """With more than one message a poll, they are put first and committed together."""
     flash = Flash(BLOCKS, BLOCK_BYTES, PAGE_BYTES)
     journal = Journal(flash, program_bytes=PAGE_BYTES, group_commit=messages_per_poll > 1)
-    journal.open(b"node-17", 20, SLOT_BYTES, 4)
+    journal.open(b"node-17", 3, SLOT_BYTES, 20, None, [0, 0, 0], 12 * 20)
     step = messages_per_poll
     return _counted(flash, lambda k: _send(journal, qos, k, step), step)
 
@@ -83,17 +86,19 @@ def _counted(flash: Flash, do, step: int) -> Work:
 
 def _send(journal: Journal, qos: int, first: int, count: int) -> None:
     # Messages of one poll, sent on an open connection, and all their answers.
-    buf = bytearray(PACKET) + bytes(SLOT_BYTES - len(PACKET))
-    for k in range(first, first + count):
-        if not journal.put(k % WINDOW, k % 65535 + 1, qos, buf, len(PACKET), True):
+    ids = range(first + 1, first + count + 1)
+    for packet_id in ids:
+        entry = _ENTRY.pack(0x30 + (qos << 4), len(PACKET), packet_id) + PACKET
+        if not journal.put(entry, 0, len(entry), True, False):
             raise AssertionError("the journal is full")
     journal.commit()
     if qos == 2:
-        for k in range(first, first + count):
-            journal.pubrec(k % WINDOW)
+        for packet_id in ids:
+            journal.note(_PUBREC, packet_id)
         journal.commit()
-    for k in range(first, first + count):
-        journal.remove(k % WINDOW)
+    for packet_id in ids:
+        journal.note(_PUBACK, packet_id)
+    journal.tidy()
 
 
 class _Context(UserContext):

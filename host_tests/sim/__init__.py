@@ -1,7 +1,7 @@
 """Simulates client, network, broker, flash and time with faults at any place.
 
 The real device library runs in one process with everything around it under control;
-docs/reasons/simulator.md says how to test your own program with it.
+README.md says how to test your own program with it.
 """
 
 from .faults import parse

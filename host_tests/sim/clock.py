@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from inspect import iscoroutinefunction
 from types import ModuleType
 from typing import Any
 
@@ -69,7 +70,11 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
     changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
     for module in _simulated(len(sys.modules)) + modules:
         names = vars(module)
-        changed += [(names, name, names[name]) for name in stand_ins if name in names]
+        changed += [
+            (names, name, names[name])
+            for name in stand_ins
+            if name in names and not iscoroutinefunction(names[name])  # asyncio's own sleep_ms()
+        ]
     for names, name, _ in changed:
         names[name] = stand_ins[name]
     try:

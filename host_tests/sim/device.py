@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 from host_tests.standin.nor import MODES, Flash, cut
 
 from .network import DeviceReset
@@ -120,7 +120,9 @@ class Watched(Taking):
         if reason == JOURNAL:
             self.__rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
         if reason == FULL and self.__overflow in (None, "refuse"):
-            self.__rules.fail("overflow", f"id {packet_id} is given up, and that was not asked for")
+            self.__rules.fail(
+                "overflow", f"id {packet_id} is given up, and that was not asked for"
+            )
         self.__drops_for_room += reason == FULL
         is_clean, is_old = reason == CLOSED, reason == TIMEOUT
         self.__rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
@@ -175,7 +177,9 @@ class Watched(Taking):
 
     def __check_refusal(self, error: Exception, qos: int) -> None:
         if getattr(error, "code", 0) == FULL:
-            has_bad_blocks = getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
+            has_bad_blocks = (
+                getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
+            )
             if self.__drops_for_room and not has_bad_blocks:
                 self.__rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
             # Offline and without a queue there is no place, whatever is given up.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 NEVER = 1 << 60
 
-# place -> {kind: default value}.  docs/reasons/simulator.md has the same table in words.
+# place -> {kind: default value}.
 PLACES: dict[str, dict[str, int]] = {
     # bytes that the client writes
     "up": {

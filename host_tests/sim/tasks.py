@@ -15,13 +15,14 @@ from host_tests import library  # noqa: F401 - makes umqtt31 importable
 
 from . import programs
 from .clock import injected
+from .device import Taking
 from .network import DeviceReset
 from .programs import Handed
 from .record import Violation
 from .rules import Rules
 from .world import World
 
-from umqtt31 import MQTTError, aio, alias, giveup, terms, v5  # isort: skip # noqa: F401 - of the simulated
+from umqtt31 import MQTTError, aio, v5  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
@@ -123,12 +124,13 @@ class Loop(asyncio.SelectorEventLoop):
         return self._world.now / 1000
 
 
-class Client(aio.MQTTClient):
-    """A watched client: the rules hear what is accepted."""
+class _Watched(Taking):
+    # The rules hear what is accepted.
 
     _is_deferred = False  # what is accepted is kept from the next turn on
 
     def __init__(self, world: World, **options: Any):
+        self.world = world
         self._outgoing = world.rules.outgoing
         self._incoming = world.rules.incoming
         world.rules.keepalive_ms = 1000 * options["keepalive"]
@@ -156,6 +158,14 @@ class Client(aio.MQTTClient):
         return int(packet_id)
 
 
+class Client(_Watched, aio.MQTTClient):  # type: ignore[misc]
+    """A watched client."""
+
+
+class Client5(_Watched, aio.extend(v5.MQTTClient)):  # type: ignore[misc]
+    """A watched client of level 5."""
+
+
 class Program(programs.Program):
     """A random program of tasks that publish, loops whose bodies pause, publish, raise, break
     and are cancelled, and a client that says goodbye between."""
@@ -181,8 +191,8 @@ class Program(programs.Program):
         self._have_sent()
         self.world.run_tasks(self._main)
 
-    def _make_client(self) -> Client:
-        return Client(
+    def _make_client(self) -> Any:
+        return (Client5 if self._options["level"] == 5 else Client)(
             self.world,
             keepalive=60,
             buffer_size=64,

@@ -226,9 +226,9 @@ def test_program_with_its_own_time_when_given_as_module_then_its_clock_is_turned
 
 
 def test_documented_program_when_run_then_prints_what_the_page_says(capsys):
-    """docs/reasons/simulator.md: its example is run as it stands."""
-    page = (ROOT / "docs" / "reasons" / "simulator.md").read_text()
+    """README.md: its example is run as it stands."""
+    page = (ROOT / "host_tests" / "sim" / "README.md").read_text()
     source = re.search(r"```python\n(.*?)```", page, re.S).group(1)
     printed = re.search(r"```text\n(.*?)```", page, re.S).group(1)
-    exec(compile(source, "docs/reasons/simulator.md", "exec"), {})
+    exec(compile(source, "README.md", "exec"), {})
     assert capsys.readouterr().out == printed

@@ -56,6 +56,9 @@ that costs nothing before a program imports it.  docs/reference/client.md lists 
 from micropython import const, heap_lock, heap_unlock  # isort: skip
 
 import random
+
+# Otherwise a builtin is found only behind a miss among the names of the module.
+from builtins import bytes, int, isinstance, len, max, min, str
 from io import BytesIO
 from struct import pack_into
 from time import sleep_ms, ticks_add, ticks_diff, ticks_ms
@@ -73,6 +76,7 @@ _UNSUBSCRIBE = const(0xA2)
 _AGAIN = const(8)  # the DUP bit of a packet, too
 _ENTRY = const(5)  # bytes in front of the packet of an entry
 _PIECE = const(64)
+_BEHIND = const(69)  # bytes of the receive buffer behind the largest body
 _SET = const(30)  # ids of a set: a small integer has no more bits on a 32-bit port
 
 # Codes of MQTTError; the broker's own are 1 to 255.
@@ -90,12 +94,7 @@ _REFUSED_FILTER = const(265)
 
 _DAY_MS = const(86400000)
 
-# A builtin is found only behind a miss among the names of the module.
-_len = len
-_str = str
-_bytes = bytes
-_int = int
-_PLAIN = (_bytes, bytearray, memoryview)  # made here, as making a tuple allocates
+_PLAIN = (bytes, bytearray, memoryview)  # made here, as making a tuple allocates
 
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
@@ -131,7 +130,9 @@ class MQTTClient:
     _keep = _may_go = _commit = None  # hooks, see below
     _most_options = 2  # of a filter: its QoS
     _most_acks = 132  # bytes of answers that may wait while packets are handled
+    _store = None
     _behind = _old = 0  # entries in the store alone; of these, of an earlier life
+    _filters = ()  # what is subscribed to: (filter, as it is sent)
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class MQTTClient:
         retry_interval=None,
         connect_timeout=10,
         max_pause=30,
-        **options
+        **options,
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
@@ -166,7 +167,7 @@ class MQTTClient:
             retry_interval = retry
         # 31-3.1-CLIENTID: before a socket is opened.
         for row in (
-            ("client_id", _len(_str(client_id, "utf-8")), level == 3, longest),
+            ("client_id", len(str(client_id, "utf-8")), level == 3, longest),
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
@@ -199,14 +200,13 @@ class MQTTClient:
         self.stats = Stats()
         # What is to be written.
         self.buffer_size = buffer_size
-        self._short = ">BHHBBH%ds" % buffer_size  # an entry up to the topic
-        self._long = ">BHHBHH%ds" % buffer_size
-        self._width = "%ds" % buffer_size
+        width = "%ds" % buffer_size
+        self._forms = ">BHHBBH" + width, ">BHHBHH" + width, width  # an entry up to the topic
         # Behind the ring is room for one entry that goes to the store alone.
         n = buffer_size + _ENTRY
         self._size = queue_bytes + buffer_size + n + _ENTRY
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._head = self._next = self._tail = self._limit = 0
+        self._head = self._next = self._tail = 0
         self._rec = 0  # the entry whose PUBREC is to come next, or where to begin to look for it
         self._wrap = -1  # where the ring ends, while there are entries at its start again
         self.inflight = self.queued = self._again = 0
@@ -218,12 +218,13 @@ class MQTTClient:
         self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
         # What comes.
-        self._rx = bytearray(buffer_size + 5 + _PIECE)
+        self._rx = bytearray(buffer_size + _BEHIND)
         self._piece = bytearray(_PIECE)
         self._message = Message(self._rx)
         self._start = self._end = 0  # what is in it, not handled yet
-        self._lacks = 0  # bytes that the packet at its start lacks at least, 0: it is whole
-        self._skip = 0  # bytes still to come of a packet that is larger than the buffer
+        # Bytes that the packet at its start lacks at least, 0: it is whole; below 0: so many are
+        # still to come of one that is larger than the buffer.
+        self._lacks = 0
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it last grew.
         self._places = max_awaiting_rel
@@ -232,18 +233,17 @@ class MQTTClient:
         self._is_starved = False  # a message was not taken, and none is before it came again
         # The connection.
         self.is_connected = self._is_busy = self._is_clean = self._was_clean = False
-        self._was_online = False  # did it once work, or just now
         self._stream = self._error = self._ping_at = self._try_at = None
         self._is_present = True
         self._first = None  # a whole packet that precedes messages
-        self._fails = self._tries = 0
+        self._fails = 0
+        self._tries = -1  # time-outs since anything was answered; below 0: it was never online
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
-        self._filters = []  # what is subscribed to: (filter, as it is sent)
         self._is_told = False  # does the broker know them?
         self._request = None  # the one that waits for its answer, see _make_request()
-        self._store = store
         if store is not None:
+            self._store = store
             self._recover(store, max_inflight + max_mqueue_len)
             self._commit = store.commit
 
@@ -252,13 +252,11 @@ class MQTTClient:
             raise TypeError("store must be a Journal")
         now = ticks_ms()
 
-        def hold(packet_id):
-            _hold(self, packet_id, now)
-
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
-            self._identity[1], self.level, self.buffer_size, most, hold, self._held, self._size
-        )
+            self._identity[1], self.level, self.buffer_size, most,
+            lambda packet_id: _hold(self, packet_id, now), self._held, self._size,
+        )  # fmt: skip
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
         self._behind = self._old
@@ -288,17 +286,18 @@ class MQTTClient:
         """
         if topic is not self._valid:
             topic = _check(self, topic)
-        if msg.__class__ is not _bytes:
+        if msg.__class__ is not bytes:
             msg = as_bytes("msg", msg)
-        if qos.__class__ is not _int or not 0 <= qos < 3:
+        if qos.__class__ is not int or not 0 <= qos < 3:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
+        # A new local would need a frame from the heap: `qos` is the flags of the packet from here
+        # on, `retain` the answer.
+        qos = qos << 1 | (not not retain)
         heap_lock()
-        packet_id = _accept(self, topic, msg, retain, qos)
-        if packet_id < 0:
-            return self._refuse(-packet_id, topic, msg, retain, qos)
-        return packet_id
+        retain = _accept(self, topic, msg, qos)
+        return self._refuse(-retain, topic, msg, qos) if retain < 0 else retain
 
-    def _refuse(self, code, topic, msg, retain, qos):
+    def _refuse(self, code, topic, msg, flags):
         # An option may make room, and try again.
         if code == _NETWORK:
             _tell(self)
@@ -309,6 +308,8 @@ class MQTTClient:
         place = self._address, self.level, self._is_present is None
         if isinstance(cause, int):
             return MQTTError(cause, None, place if place[2] else None)
+        if isinstance(cause, MQTTError):
+            return cause
         return MQTTError(_NETWORK, cause, place)
 
     # --- messages in ------------------------------------------------------------------------
@@ -317,7 +318,7 @@ class MQTTClient:
         """Do all that is due: receive, deliver, acknowledge, send, ping.
 
         Waits up to `timeout_ms` for a packet -> packets handled.  Raises what a handler raises
-        (its message comes again on the next connection), and MQTTError when the connection is lost:
+        (its message comes again on the next connection), and MQTTError when the link is lost:
         then call reconnect().
         """
         start = None
@@ -342,8 +343,7 @@ class MQTTClient:
 
     def _handle(self, first, at, n):
         # A whole packet, no PUBLISH: its body is `n` bytes of _rx from `at` on.
-        rx = self._rx
-        number = rx[at] << 8 | rx[at + 1]
+        number = self._rx[at] << 8 | self._rx[at + 1]
         if not self.is_connected:
             if first & 0xF0 != 0x20 or n != 2:
                 _fail(self, _PROTOCOL)
@@ -351,9 +351,12 @@ class MQTTClient:
         elif n == 2 and number and first in b"\x40\x50\x70":
             _on_ack(self, first, number)
         elif n == 2 and number and first & 0xF0 == 0x60:
-            _on_pubrel(self, number)
+            _unhold(self, number)
+            _owe(self, _PUBCOMP, number)  # MQTT-4.3.3-11: known or not
+            if self._is_starved:
+                self._wake = self._now
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
-            _on_request_ack(self, first, number, at + 2, n - 2)
+            _on_request_ack(self, first, number, at + 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
@@ -384,14 +387,14 @@ class MQTTClient:
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if not self.is_connected:
             raise MQTTError(_CLOSED)
-        _push(self, ticks_ms())
+        _push(self)
         if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
             if self._ping_at is None:  # another one moves no deadline
                 self._ping_at = now
-            _push(self, now)
+            _push(self)
 
     # --- connecting -------------------------------------------------------------------------
 
@@ -447,9 +450,8 @@ class MQTTClient:
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
-                if error.code < _NETWORK and error.code != _UNAVAILABLE:
-                    raise
-                if error.code == _TOO_LARGE:  # of CONNECT
+                code = error.code
+                if code < _NETWORK and code != _UNAVAILABLE or code == _TOO_LARGE:  # of CONNECT
                     raise
             left_ms = timeout_ms - ticks_diff(ticks_ms(), start)
             if left_ms <= 0:
@@ -485,12 +487,12 @@ class MQTTClient:
     def _packet(self, first, body):
         # -> a whole packet, as new bytes; TOO_LARGE if it is larger than the buffer.
         head = bytearray((first,))
-        n = _len(body)
+        n = len(body)
         while n > 127:
             head.append(n & 127 | 128)
             n >>= 7
         head.append(n)
-        if _len(head) + _len(body) > self.buffer_size:
+        if len(head) + len(body) > self.buffer_size:
             raise MQTTError(_TOO_LARGE)
         return head + body
 
@@ -503,6 +505,8 @@ class MQTTClient:
             self._next = _after(self, at)
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
+        if self._store:
+            self._store.sync()  # what was told
 
     def give_up(self, at, reason, is_waiting=False):
         """The entry at `at` is given up, the next that is to go out or one that waits: count and
@@ -525,7 +529,7 @@ class MQTTClient:
             self.on_drop(packet_id, reason)
 
     def look_up(self, server, port):
-        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        """-> the first of what socket.getaddrinfo() says; a program may put another here."""
         import socket
 
         return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
@@ -535,7 +539,7 @@ class MQTTClient:
         import socket
 
         server, port, ssl = self._address
-        if not server or not isinstance(server, (_str, bytes)):
+        if not server or not isinstance(server, (str, bytes)):
             raise TypeError("server must be a host name or an address")
         family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
@@ -577,12 +581,11 @@ class MQTTClient:
         self._was_clean = self._is_clean
         self._is_present = is_present
         self.is_connected = True
+        if self._tries >= 0:
+            self.stats.reconnects += 1
         self._fails = self._tries = 0
         self._wake = self._moved_at = self._now
         self._try_at = self.last_error = None
-        if self._was_online:
-            self.stats.reconnects += 1
-        self._was_online = True
         if self._store:
             self._store.note(0x20, 0)
         if not is_present:
@@ -610,7 +613,7 @@ class MQTTClient:
                 start = ticks_ms()
                 self._first = self._goodbye
                 while self._left or self._acks_n or self._first:
-                    _push(self, self._now)
+                    _push(self)
                     if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                         break
                     if self._left:
@@ -662,7 +665,7 @@ class MQTTClient:
             self.poll(1)
 
     def _make_request(self, first, topics):
-        # -> (packet, where its id stands from its end, room for the answer's codes, [(filter, as it is sent)])
+        # -> (packet, room for the answer's codes, [(filter, as it is sent)])
         pairs = []
         section = body = self._request_section
         for name in topics:
@@ -681,29 +684,30 @@ class MQTTClient:
         if not pairs:
             raise ValueError("topic: no filter given")
         # UNSUBACK has codes at level 5 only.
-        codes = _len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
-        return self._packet(first, b"\0\0" + body), _len(body) + 2, bytearray(codes), pairs
+        codes = len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
+        return self._packet(first, b"\0\0" + body), bytearray(codes), pairs
 
     def _send_request(self, request):
         # No other one waits.  What it subscribes to is remembered from now on.
-        names = [pair[0] for pair in request[3]]
+        names = [pair[0] for pair in request[2]]
         pairs = [pair for pair in self._filters if pair[0] not in names]
         if request[0][0] == _SUBSCRIBE:
-            pairs += request[3]
+            pairs += request[2]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
+            self._is_told = False  # until the broker answers
         self._filters = pairs
         _begin_request(self, request)
 
     def _all_filters(self, pairs):
         # -> the request that subscribes to all of them.
         body = self._request_section + b"".join([pair[1] for pair in pairs])
-        return self._packet(_SUBSCRIBE, b"\0\0" + body), _len(body) + 2, bytearray(_len(pairs))
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(pairs))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
-        whole, _, codes, pairs = request
+        whole, codes, pairs = request
         if codes and max(codes) > 2:
-            names = [pairs[k][0] for k in range(_len(pairs)) if codes[k] > 2]
+            names = [pairs[k][0] for k in range(len(pairs)) if codes[k] > 2]
             self._filters = [pair for pair in self._filters if pair[0] not in names]
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
         return None if whole[0] & 0x20 else list(codes)
@@ -729,24 +733,26 @@ def _check(client, topic):
     return name
 
 
-def _accept(client, topic, msg, retain, qos):
+def _accept(client, topic, msg, flags):
     # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
     # error's code.
     heap_unlock()
-    topic_len = _len(topic)
+    topic_len = len(topic)
     extra = client._extra
-    payload_len = _len(msg)
+    payload_len = len(msg)
     n = topic_len + payload_len + extra + 2
     packet_id = 0
+    qos = flags & 6
     if qos:
         n += 2
         packet_id = client._id % 65535 + 1
     size = n + 2
-    form = client._short
+    short, form, width = client._forms
     if n > 127:
         size += 1
-        form = client._long
         n = (n & 127 | 128) << 8 | n >> 7
+    else:
+        form = short
     if size > client.buffer_size:  # which two bytes of length are enough for
         return -_TOO_LARGE
     if qos:
@@ -758,7 +764,9 @@ def _accept(client, topic, msg, retain, qos):
         return -_CLOSED
     at = client._tail
     after = at + size + _ENTRY
-    if after + client.buffer_size > client._limit:  # as pack_into() fills
+    limit = client._head - 1 if at < client._head else client._size
+    if client._behind or after + client.buffer_size > limit:  # as pack_into() fills
+        # Nothing comes in between what lies in the store.
         at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
@@ -766,10 +774,12 @@ def _accept(client, topic, msg, retain, qos):
             at = client._size
         after = at + size + _ENTRY
     ring = client._ring
-    state = _PUBLISH + (qos << 4)  # PUBACK, PUBREC
-    first = _PUBLISH | qos << 1 | (not not retain)
-    pack_into(form, ring, at, state, size, packet_id, first, n, topic_len, topic)
-    pack_into(client._width, ring, after - payload_len, msg)
+    # `qos` << 3 makes of it PUBACK, PUBREC.
+    pack_into(
+        form, ring, at,
+        _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic,
+    )  # fmt: skip
+    pack_into(width, ring, after - payload_len, msg)
     n = after - payload_len
     if extra:
         n -= extra
@@ -784,22 +794,25 @@ def _accept(client, topic, msg, retain, qos):
         client._id = packet_id
         if at == client._size:
             client._behind += 1
-            client._limit = 0  # nothing comes in between
             client.queued += 1
             return packet_id
     try:
-        return _send(client, at, after, packet_id)
+        return _send(client, at + _ENTRY, size, packet_id)
     except BaseException as error:
-        _lose(client, error)
+        if packet_id and isinstance(error, MQTTError):
+            _close(client)  # the store's: this message is accepted, so poll() tells it
+            client._error = error
+        else:
+            _lose(client, error)
         return packet_id or -_NETWORK
 
 
-def _send(client, at, after, packet_id):
-    # Have the new entry there written, at once if nothing precedes it -> as _accept().
-    ring = client._ring
+def _send(client, at, n, packet_id):
+    # Have the new packet of `n` bytes at `at` written, at once if nothing precedes it
+    # -> as _accept().
     if packet_id:
         client.queued += 1
-        client._tail = after
+        client._tail = at + n
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
         _pump(client, ticks_ms())  # these come first, and behind them what is new
@@ -809,29 +822,28 @@ def _send(client, at, after, packet_id):
             return packet_id
         # The fast way of what _load() and _pump() do.
         client.queued = 0
-        client._next = after
+        client._next = at + n
         if not client.inflight:
             client._moved_at = None  # timed from the next poll() on
         client.inflight += 1
         if client._commit:
             client._commit()
     elif client._keep and (client._again or client.queued or not is_next):
-        return client._keep(at, after)
+        return client._keep(at - _ENTRY, at + n)
     elif not is_next:
         return -_FULL
     client.stats.sent += 1
-    n = client._stream.write(ring, at + _ENTRY, after - at - _ENTRY) or 0
+    done = client._stream.write(client._ring, at, n) or 0
     client._tx_at = client._now
-    n += at + _ENTRY
-    if n != after:
+    if done < n:
         if not packet_id:  # it is passed over when its turn comes
-            ring[at] = 0
+            client._ring[at - _ENTRY] = 0
             if client._next == client._tail:
-                client._next = after
-            client._tail = after
-        client._out = ring
-        client._at = n
-        client._left = after - n
+                client._next = at + n
+            client._tail = at + n
+        client._out = client._ring
+        client._at = at + done
+        client._left = n - done
         client._wake = client._tx_at = ticks_ms()
     return packet_id
 
@@ -852,7 +864,6 @@ def _place(client, n):
             client._rec = 0
         client._tail = at = 0
         limit = client._head - 1
-    client._limit = 0 if client._behind else limit  # nothing comes in between
     return at if at + n <= limit else -1
 
 
@@ -958,7 +969,7 @@ def _on_ack(client, first, packet_id):
     if state != first:
         client._again -= 1
     elif at == client._head and not client._left:
-        after = at + (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
+        after = (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY + at
         if after == client._wrap:
             after = 0
             client._wrap = -1
@@ -1037,10 +1048,16 @@ def _check_stream(stream):
     return stream
 
 
-def _push(client, now):
+def _push(client):
     # As _pump(), for those who do not look after the stream's errors.
+    heap_lock()
+    _try_pump(client)
+
+
+def _try_pump(client):
+    heap_unlock()
     try:
-        _pump(client, now)
+        _pump(client, ticks_ms())
     except BaseException as error:
         _lose(client, error)
 
@@ -1076,7 +1093,7 @@ def _load(client, now):
     elif client._first:
         client._out = client._first
         client._at = 0
-        client._left = _len(client._out)
+        client._left = len(client._out)
         client._first = None
     elif _has_next(client):
         _fetch(client, now)
@@ -1180,7 +1197,7 @@ def _close(client):
                         client._ring[at] = _OWED | acks[n] & _AGAIN
                 at = _after(client, at)
         n += 4
-    client._start = client._end = client._skip = client._left = client._acks_n = client._at = 0
+    client._start = client._end = client._lacks = client._left = client._acks_n = client._at = 0
     client._out = acks
     _rewind(client)
     if stream:
@@ -1232,7 +1249,7 @@ def _step(client):
             client._is_busy = False
             try:
                 if client._stream:
-                    _push(client, now)  # the answers to what came before it
+                    _push(client)  # the answers to what came before it
             except MQTTError:  # the store's
                 pass
             raise error
@@ -1273,7 +1290,7 @@ def _read(client):
 
 def _take(client):
     # Handle the whole packets that are here, as far as there is room for answers -> how many.
-    if client._skip:
+    if client._lacks < 0:
         return _pass_over(client)
     rx = client._rx
     handled = 0
@@ -1303,7 +1320,7 @@ def _take(client):
             handled = 64  # connect() calls no handler
             break
         if rx[at] & 0xF0 == _PUBLISH:
-            if not client._message.read(rx[at], pos, size, True):
+            if not client._message.read(rx[at], pos, size):
                 _fail(client, _PROTOCOL)
             _deliver(client, rx[at] >> 1 & 3, True)
         else:
@@ -1317,23 +1334,22 @@ def _large(client, at):
     # A packet larger than the buffer began -> 1 once it is passed over.  31-2.1-LEN
     rx = client._rx
     first = rx[at]
-    n = 0
-    for shift in range(0, 28, 7):
+    n = shift = 0
+    while shift < 28:
         at += 1
         if at == client._end:
             return 0
         n |= (rx[at] & 127) << shift
-        if rx[at] < 128:
-            break
-    if rx[at] > 127 or first & 0xF0 != _PUBLISH or not client.is_connected:
+        shift += 7 if rx[at] > 127 else 99
+    if shift < 99 or first & 0xF0 != _PUBLISH or not client.is_connected:
         _fail(client, _PROTOCOL)
     if at + 3 > client._end:
         client._lacks = at + 3 - client._end
         return 0
-    if not client._message.read(first, at + 1, n, False):
+    if not client._message.read(first, at + 1, n):
         _fail(client, _PROTOCOL)
     client._start = at + 3
-    client._skip = n - 2
+    client._lacks = 2 - n
     return _pass_over(client)
 
 
@@ -1341,16 +1357,15 @@ def _pass_over(client):
     # Of a message that is larger than the buffer only the packet id counts -> 1 at its end.
     message = client._message
     at = client._start
-    n = client._skip
+    n = -client._lacks
     while n and at < client._end:
         n -= 1
         if message.qos and 0 <= n - message.payload_len < 2:
             message.read_id(client._rx[at])
         at += 1
     client._start = at
-    client._skip = n
+    client._lacks = -n or 1
     if n:
-        client._lacks = n
         return 0
     _deliver(client, message.qos, False)
     return 1
@@ -1401,7 +1416,8 @@ def _is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0 and client._held_end == _len(client._held)
+        or k < 0
+        and client._held_end == len(client._held)
     ):
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.
@@ -1455,13 +1471,6 @@ def _unhold(client, packet_id):
         held[client._held_end + 1] = 0  # the store looks there, too
 
 
-def _on_pubrel(client, packet_id):
-    _unhold(client, packet_id)
-    _owe(client, _PUBCOMP, packet_id)  # MQTT-4.3.3-11: known or not
-    if client._is_starved:
-        client._wake = client._now
-
-
 def _expire_held(client, now):
     # RT-AWAITREL-T: forget the oldest set when it waited so long since it grew.
     while client._held_n and ticks_diff(now, client._held[2]) >= client._held_ms:
@@ -1470,17 +1479,19 @@ def _expire_held(client, now):
             _unhold(client, k)
 
 
-def _on_request_ack(client, first, number, at, n):
-    # SUBACK or UNSUBACK: its `n` codes stand in _rx from `at` on.
+def _on_request_ack(client, first, number, at):
+    # SUBACK or UNSUBACK: its codes stand in _rx from `at` on.
     request = client._request
     if not request:
         return
-    whole, k, codes = request[:3]
-    if number != whole[-k] << 8 | whole[1 - k]:
+    whole = request[0]
+    codes = request[1]
+    k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
+    if number != whole[k] << 8 | whole[k + 1]:
         return  # it answers no request of this connection
-    if (first ^ whole[0]) & 0xF0 != 0x10 or n != _len(codes):
+    if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
         _fail(client, _PROTOCOL)
-    for n in range(_len(codes)):
+    for n in range(len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
     client._is_told = True
@@ -1492,8 +1503,9 @@ def _begin_request(client, request):
     client._id = n = client._id % 65535 + 1
     client._request = request
     client._first = whole = request[0]
-    whole[-request[1]] = n >> 8
-    whole[1 - request[1]] = n & 255
+    k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
+    whole[k] = n >> 8
+    whole[k + 1] = n & 255
     if client.inflight == client._again:
         client._moved_at = client._now
     client._wake = client._now
@@ -1576,14 +1588,17 @@ def _begin(client, clean, packet, stream):
     client._first = packet
     client._is_renewed = not clean
     if clean and client._store:
-        client._store.renew(True)  # before CONNECT leaves
+        try:
+            client._store.renew(True)  # before CONNECT leaves
+        except MQTTError as error:
+            _lose(client, error)
     client._rx_at = client._tx_at = ticks_ms()
 
 
 def _advance(client):
     # Go on with an open connection -> did the broker accept it?
     now = ticks_ms()
-    _push(client, now)
+    _push(client)
     if client._at and not client._is_renewed:
         # CONNECT leaves, and with it the old session, even if no CONNACK comes.
         client._is_renewed = client._was_clean = True
@@ -1656,7 +1671,7 @@ def _complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is _str:
+    if value.__class__ is str:
         return value.encode()
     if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
         try:
@@ -1670,9 +1685,9 @@ def as_text(name, value):
     """`as_bytes()` of what has to be a text: UTF-8 without NUL, or ValueError naming `name`."""
     try:
         value = bytes(as_bytes(name, value))
-        for char in _str(value, "utf-8"):
-            # 311-1.5.3-1, 311-1.5.3-2: to MicroPython surrogates and C0 80 are UTF-8.
-            if char == "\0" or "\ud7ff" < char < "\ue000":
+        for char in str(value, "utf-8"):
+            # 311-1.5.3-1, 311-1.5.3-2: MicroPython takes surrogates and, for 0, C0 80.
+            if not ord(char) or "\ud7ff" < char < "\ue000":
                 break
         else:
             return value
@@ -1688,7 +1703,7 @@ def _as_filter(topic):
     topic = as_text("topic", topic)
     is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
-        if _len(level) > 1 and (35 in level or 43 in level):
+        if len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
     if is_wrong:
         raise _complaint("filter", topic)
@@ -1697,9 +1712,9 @@ def _as_filter(topic):
 
 def string(value):
     """Bytes behind their length."""
-    if _len(value) > 65535:
+    if len(value) > 65535:
         raise MQTTError(_TOO_LARGE)
-    return _len(value).to_bytes(2, "big") + value
+    return len(value).to_bytes(2, "big") + value
 
 
 class Stats:
@@ -1731,42 +1746,44 @@ class Message:
 
     def __init__(self, buf):
         self._buf = buf
-        self._copier = BytesIO(_len(buf))
+        self._copier = BytesIO(len(buf))
         self.topic_len = self.payload_len = self._topic = self._payload = 0
         self.qos = self.packet_id = self.retain = self.dup = 0
 
     __repr__ = Stats.__repr__
 
-    def read(self, first, at, n, is_whole):
-        """For the client: decode a PUBLISH whose body of `n` bytes begins at `at`; if not
-        `is_whole`, only its topic's length is here -> is it well formed?"""
+    def read(self, first, at, n):
+        """For the client: decode a PUBLISH whose body of `n` bytes begins at `at`; if it is
+        larger than the buffer, only its topic's length is here -> is it well formed?"""
         rx = self._buf
         self.retain = first & 1 > 0
         self.dup = first & _AGAIN > 0
         self.qos = first >> 1 & 3
-        packet_id = 0
+        self.packet_id = 0
         self.topic_len = topic_len = rx[at] << 8 | rx[at + 1]
         self._topic = at = at + 2
-        n -= topic_len + 2
-        if is_whole and n >= 0:
+        self.payload_len = n - topic_len - (4 if first & 6 else 2)
+        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
+        if self.payload_len < 0 or not topic_len or first & 6 == 6 or first & 14 == 8:
+            return False
+        if n <= len(rx) - _BEHIND:
             at += topic_len
-            # 31-4-WILD: no message has a name with wildcards.
+            # 31-3.3-WILD: no message has a name with wildcards.
             if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
                 return False
-        if first & 6:
-            n -= 2
-            if is_whole and n >= 0:
-                packet_id = rx[at] << 8 | rx[at + 1]
+            if first & 6:
+                self.packet_id = rx[at] << 8 | rx[at + 1]
                 at += 2
-        self.packet_id = packet_id
         self._payload = at
-        self.payload_len = n
-        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
-        return n >= 0 and topic_len > 0 and first & 6 != 6 and first & 14 != 8
+        return True
 
     def read_id(self, byte):
         """For the client: of a message that is not whole the next byte of its packet id came."""
         self.packet_id = self.packet_id << 8 | byte
+
+    def keep(self):
+        """For an option: answer the message itself; the client then does not."""
+        self.qos = 0
 
     def __getattr__(self, name):
         if name == "topic":
@@ -1788,7 +1805,7 @@ class Message:
         """Is the topic just `name`, bytes or str?"""
         buf = self._buf
         name = as_bytes("topic", name)
-        if self.topic_len != _len(name):
+        if self.topic_len != len(name):
             return False
         at = self._topic
         for byte in name:
@@ -1799,24 +1816,8 @@ class Message:
 
     def matches(self, pattern):
         """Does the topic match the filter `pattern`, bytes or str?"""
-        buf = self._buf
         at = self._topic
-        end = at + self.topic_len
-        pattern = as_bytes("filter", pattern)
-        # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
-        if buf[at] == 36 and (not pattern or pattern[0] != 36):
-            return False
-        for char in pattern:
-            if char == 35:
-                return True
-            if char == 43:
-                while at < end and buf[at] != 47:
-                    at += 1
-            elif at < end and buf[at] == char or at == end and char == 47:
-                at += 1  # behind the end only # may follow: a/# takes a itself
-            else:
-                return False
-        return at == end
+        return _matches(self._buf, at, at + self.topic_len, as_bytes("filter", pattern))
 
     def topic_into(self, target):
         """Copy the topic to the start of `target` -> bytes copied (what fits)."""
@@ -1833,9 +1834,26 @@ class Message:
         copier.seek(0)
         copier.write(self._buf, at, n)
         copier.seek(0)
-        if n > _len(target):
-            n = _len(target)
+        if n > len(target):
+            n = len(target)
         return copier.readinto(target, n) if n else 0
+
+
+def _matches(buf, at, end, pattern):
+    # MQTT-4.7.2-1: no wildcard takes a name that begins with $.
+    if buf[at] == 36 and (not pattern or pattern[0] != 36):
+        return False
+    for char in pattern:
+        if char == 35:
+            return True
+        if char == 43:
+            while at < end and buf[at] != 47:
+                at += 1
+        elif at < end and buf[at] == char or at == end and char == 47:
+            at += 1  # behind the end only # may follow: a/# takes a itself
+        else:
+            return False
+    return at == end
 
 
 # --- hooks ----------------------------------------------------------------------------------

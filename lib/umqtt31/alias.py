@@ -27,14 +27,14 @@ def shorten(client, topics, buf, ring, at, size):
     first = ring[at]
     n = len(name) + len(msg) + extra + (4 if first & 6 else 2)
     end = n + 7
-    form = client._short
+    form, long, width = client._forms
     if n > 127:
         end += 1
-        form = client._long
+        form = long
         n = (n & 127 | 128) << 8 | n >> 7
     pack_into(form, buf, 0, 0, 0, 0, first, n, len(name), name)
     n = end - len(msg)
-    pack_into(client._width, buf, n, msg)
+    pack_into(width, buf, n, msg)
     n -= extra
     client._put(buf, n, extra, alias)
     if first & 6:

@@ -55,7 +55,7 @@ _ONLINE = const(4)  # messages before this number may have been sent
 _HOLD = const(5)
 _RELEASE = const(6)
 _RENEW = const(7)  # a new session: its level, 0x80 more if it is a clean one
-_SET = const(8)  # number of a set of 30 received ids
+_ID_SET = const(8)  # number of a set of 30 received ids
 _BITS = const(9)  # which of these are held
 _OLDEST = const(10)  # the block with which the log begins
 _TITLE = const(11)
@@ -63,7 +63,7 @@ _TITLE = const(11)
 _AGAIN = const(8)
 _IS_DONE = const(0x80)  # + 1 once a note in _buf says so
 _JOURNAL = const(262)
-_MOST_TRIES = const(8)  # of one call: a watchdog may be waiting
+_MOST_TRIES = const(12)  # of one call: a watchdog may be waiting
 _BLANK = b"\xff" * 32
 
 
@@ -91,7 +91,7 @@ class Journal:
         erase_bytes=4096,
         cell_bytes=64,
         group_commit=False,
-        erase_foreign=False
+        erase_foreign=False,
     ):
         self._dev = block_device
         self._sizes = program_bytes, cell_bytes, erase_bytes
@@ -148,7 +148,7 @@ class Journal:
         cost = self._count(_HEAD + n + _CRC)
         if self._used + cost > self._capacity():
             if cost > self._capacity():  # nothing that is given up would help
-                if not self._used:
+                if self._used < self._room:
                     for k in range(self._blocks):
                         self._bad[k] = 0  # they are tried again: it may have passed
                 raise MQTTError(_JOURNAL, "journal has too few good blocks left")
@@ -179,14 +179,15 @@ class Journal:
         self._end = number + 1
         self._used += cost
         self._last_id = ring[at + 3] << 8 | ring[at + 4]
+        if self._fill == self._first:
+            self._base = self._end
         if is_online:
             self._sent = self._end
             self._is_new = False
         if not is_behind:
             self._add(number, ring[at], cost)
             self._take(self._last_id)
-        if self._fill == self._first:
-            self._base = self._end
+        if not self._is_deferred:
             self._keep_state()
         return True
 
@@ -423,7 +424,7 @@ class Journal:
             self._append(_OLDEST, self._oldest)
         tries = _MOST_TRIES
         try:
-            while not self._is_written(self._base if number < 0 else number, kept):
+            while not self._is_written(self._base if number < 0 else number, kept, tries):
                 tries -= 1
                 if not tries:
                     raise MQTTError(_JOURNAL)
@@ -464,7 +465,7 @@ class Journal:
         pack_into("<BH", self._title, 22, self._session, self._last_id)
         pack_into("<3I", self._title, 25, first, self._next, self._sent)
 
-    def _is_written(self, number, kept):
+    def _is_written(self, number, kept, tries):
         # Try one place -> does the device hold the group there?
         buf = self._buf
         start = self._start
@@ -472,13 +473,13 @@ class Journal:
         page_cells = self._page_cells
         at = self._at
         before = at % page_cells
-        if before + cells > page_cells >= cells and self._used * 2 < self._capacity():
-            if before and not self._is_busy:
-                at += page_cells - before  # there is room enough to program one page, not two
+        if (before + cells - 1) // page_cells > (cells - 1) // page_cells:
+            if self._used * 2 < self._capacity() and not self._is_busy:
+                at += page_cells - before  # there is room enough to program a page less
         if self._good != self._newest:
             at += self._title_cells
         if at + cells + kept > self._cells:
-            if not self._is_begun():
+            if not self._is_begun(tries):
                 return False
             at = self._title_cells
         before = at % page_cells
@@ -488,7 +489,12 @@ class Journal:
             before = self._title_cells
             self._entitle(page - before // page_cells)
         elif before:
-            self._load(block, at - before, self._before[before])
+            try:
+                self._load(block, at - before, self._before[before])
+            except MQTTError:  # of the page that it would share
+                self._at = at - before + page_cells
+                self._give_up_page()
+                return False
         size = cells * self._cell
         pages = (before + cells + page_cells - 1) // page_cells
         k = self._fill
@@ -499,13 +505,17 @@ class Journal:
         _seal(buf, self._sums[cells - 1], start + size)
         at -= before
         self._at = at + pages * page_cells
-        for k in range(pages):
-            if not self._is_put(at + k * page_cells, self._parts[before][k]):
-                # It may be there all the same, and is not to be found.
+        k = 0
+        try:
+            while k < pages and self._is_put(at + k * page_cells, self._parts[before][k]):
+                k += 1
+        finally:
+            if k < pages:  # it may be there all the same, and is not to be found
                 pack_into("<I", buf, start + size - _CRC, 0)
                 self._is_put(at + k * page_cells, self._parts[before][k])
-                self._give_up_page()
-                return False
+        if k < pages:
+            self._give_up_page()
+            return False
         self._at = at + before + cells
         if self._good != block:
             self._good = block
@@ -532,7 +542,7 @@ class Journal:
         pack_into(self._title_form, self._buf, self._start - len(title), title)
         _seal(self._buf, self._before[self._title_cells], self._start)
 
-    def _is_begun(self):
+    def _is_begun(self, tries):
         # Go on to the next block -> is it erased?
         block = self._newest + 1
         if self._good < self._newest:
@@ -540,15 +550,21 @@ class Journal:
         if (
             block + (not self._is_busy) >= self._oldest + self._blocks
             or block >= self._told + self._blocks
+            or block > self._good + 3  # then it is not for the blocks
         ):
-            # Those that failed are tried again, the oldest of them first.
-            self._newest = self._ready = self._good
+            if self._newest == self._good or tries < _MOST_TRIES:
+                raise MQTTError(_JOURNAL, "journal has no spare block left")
+            # The next call tries those again that failed, the oldest of them first.
+            while self._newest > self._good:
+                self._bad[self._newest % self._blocks] = 0
+                self._newest -= 1
+            self._ready = self._good
             self._at = self._cells
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
+            return False
         if block > self._ready:
             if not self._erase(block):
                 self._failures += 1
-                if self._failures > 2 or self._bad[block % self._blocks]:
+                if self._failures > 4 or self._bad[block % self._blocks]:
                     self._failures = 0
                     self._newest = self._ready = block
                     self._at = self._cells
@@ -595,7 +611,7 @@ class Journal:
             for k in range(0, len(held), 3):
                 if self._has_held and held[k + 1]:
                     self._make_room(2 * _NOTE)
-                    self._append(_SET, held[k])
+                    self._append(_ID_SET, held[k])
                     self._append(_BITS, held[k + 1])
                     self._is_due = True
             self.commit()
@@ -684,8 +700,11 @@ class Journal:
             or _number_at(buf, start + 8) != (block * self._cells + at) // self._page_cells
         ):
             return 0
+        # Page by page, as a read need not go over the end of a device's block.
+        before = at % self._page_cells
+        for k in range((before + cells + self._page_cells - 1) // self._page_cells):
+            self._load(block, at - before + k * self._page_cells, self._parts[before][k])
         view = self._sums[cells - 1]
-        self._load(block, at, view)
         self._number = _number_at(buf, start + 4)
         self._stop = n = start + n - _CRC
         if is_strict:
@@ -756,13 +775,17 @@ def _number_at(buf, at):
 
 def _crc(view):
     # -> -1 if it has more than 30 bits, too.
-    heap_lock()
     try:
-        crc = crc32(view)
+        heap_lock()
+        try:
+            crc = crc32(view)
+        finally:
+            heap_unlock()  # no jump before it, or Ctrl-C would leave it locked
+        if crc < 0x40000000:
+            return crc
     except MemoryError:
-        crc = -1
-    heap_unlock()
-    return crc if crc < 0x40000000 else -1
+        pass
+    return -1
 
 
 def _seal(buf, view, end):

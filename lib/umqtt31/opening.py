@@ -28,7 +28,7 @@ _ONLINE = const(4)
 _HOLD = const(5)
 _RELEASE = const(6)
 _RENEW = const(7)
-_SET = const(8)
+_ID_SET = const(8)
 _BITS = const(9)
 _OLDEST = const(10)
 _TITLE = const(11)
@@ -117,10 +117,20 @@ class _Log:
 
     def load(self, place, at, n):
         """-> `n` bytes from cell `at` on of the block at this place."""
+        # In pieces of a page at most, as a read need not go over the end of a device's block.
         buf = bytearray(n)
+        view = memoryview(buf)
         at = (place % self.blocks * self.cells + at) * self.cell
-        if self.device.readblocks(at // self.device_bytes, buf, at % self.device_bytes):
-            raise OSError(5)
+        page = self.page_cells * self.cell
+        done = 0
+        while done < n:
+            end = min(n, done + page - (at + done) % page)
+            where = at + done
+            if self.device.readblocks(
+                where // self.device_bytes, view[done:end], where % self.device_bytes
+            ):
+                raise OSError(5)
+            done = end
         return buf
 
     def group(self, place, at):
@@ -136,7 +146,6 @@ class _Log:
         return buf if crc32(buf) == crc else None
 
     def is_blank(self, place, at, cells):
-        # In pieces of a page at most, as a device may be no larger.
         return self.load(place, at, cells * self.cell) == b"\xff" * (cells * self.cell)
 
     def title(self, place):
@@ -276,7 +285,7 @@ class _Log:
             for k in range(len(self.states)):
                 if self.states[k] == 0x70:
                     self.states[k] = 0x50
-        elif kind == _SET:
+        elif kind == _ID_SET:
             self.set = number
         elif kind == _BITS:
             self.hold(self.set, number, 0)
@@ -331,10 +340,7 @@ class _Log:
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
-        n = 0
-        for number in self.live():
-            n += 1
-        n += self.end - self.next
+        n = len(list(self.live())) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
             _refuse(
@@ -348,11 +354,10 @@ class _Log:
                 n = max(n, size)
         if n > buffer_size:
             _raise("buffer_size to %d" % n)
-        self.n = n
 
     def hand_over(self, buffer_size, rows):
         cell = self.cell
-        live = [number for number in self.live()]
+        live = list(self.live())
         rows = max(rows, len(live))
         none = [0] * rows
         numbers = array("I", none)
@@ -381,10 +386,10 @@ class _Log:
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []
-        befores = []
+        heads = []
         for k in range(before + 1):
             at = start - k * cell
-            befores.append(view[at:start])
+            heads.append(view[at:start])
             row = []
             while at < start + self.most * cell:
                 row.append(view[at : at + page])
@@ -400,7 +405,7 @@ class _Log:
         return (
             self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
             self.blocks, title, self.title_cells, buf, start, self.most,
-            parts, befores, sums, view[start : start + _HEAD], bytearray(page), self.room,
+            parts, heads, sums, view[start : start + _HEAD], bytearray(page), self.room,
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,

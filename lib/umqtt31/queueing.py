@@ -102,7 +102,7 @@ def extend(base):
                 self._expire()
             if self._keep and not qos:
                 if self._left or self._acks_n:
-                    _push(self, ticks_ms())  # if it fails, this message is kept
+                    _push(self)  # if it fails, this message is kept
                 while self._behind and _bring(self) >= 0:  # what is older goes out before
                     pass
             self._age = max_age
@@ -148,19 +148,19 @@ def extend(base):
 
         # --- no room ------------------------------------------------------------------------
 
-        def _refuse(self, code, topic, msg, retain, qos):
+        def _refuse(self, code, topic, msg, flags):
             n = 0  # the room that it needs in the ring
-            if not (qos and self._store):
+            if not (flags & 6 and self._store):
                 n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
             while (
                 code == _FULL
-                and (qos or self._keep)
+                and (flags & 6 or self._keep)
                 and (self._expire() or self._make_room(topic, n))
             ):
                 heap_lock()
-                code = -_accept(self, topic, msg, retain, qos)
+                code = -_accept(self, topic, msg, flags)
             if code > 0:
-                self._refuse_last(code, topic, msg, retain, qos)
+                self._refuse_last(code, topic, msg, flags)
             return -code
 
         def _most(self):
@@ -325,7 +325,7 @@ def extend(base):
             """As before; returns when a message has become too old, too."""
             handled = super().poll(min(timeout_ms, self._age_in()))
             while self._expire():
-                _push(self, self._now)  # what stood behind it
+                _push(self)  # what stood behind it
             return handled
 
         check_msg = poll

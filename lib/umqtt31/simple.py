@@ -19,9 +19,27 @@ from errno import ETIMEDOUT
 from struct import pack_into
 from time import sleep_ms, ticks_diff, ticks_ms
 
+from . import (
+    Message,
+    MQTTError,
+    _accept,
+    _check,
+    _close,
+    _drop,
+    _fail,
+    _hold,
+    _is_new,
+    _lose,
+    _owe,
+    _push,
+    _step,
+    _tell,
+    _tick,
+    as_bytes,
+    check_range,
+    string,
+)
 from . import MQTTClient as _Client
-from . import Message, MQTTError, _accept, _check, _close, _drop, _fail, _hold
-from . import _is_new, _lose, _owe, _push, _step, _tell, _tick, as_bytes, check_range, string
 
 _PUBLISH = const(0x30)
 _TIMEOUT = const(257)
@@ -31,7 +49,7 @@ _TOO_LARGE = const(260)
 _FULL = const(261)
 _SUBACK_REFUSED = const(128)
 
-_MOST_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
+_FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
 
 
@@ -62,10 +80,10 @@ class _Message(Message):
         super().__init__(buf)
         self._client = client
 
-    def read(self, first, at, n, is_whole):
-        if not is_whole:
+    def read(self, first, at, n):
+        if n > self._client.buffer_size:
             self._client.take_large(first, at, n)
-        return super().read(first, at, n, is_whole)
+        return super().read(first, at, n)
 
 
 class _Stream:
@@ -142,7 +160,7 @@ class MQTTClient(_Client):
         level=4,
         buffer_size=256,
         connect_timeout=10,
-        retry_interval=None
+        retry_interval=None,
     ):
         if ssl is True:
             from .sslparams import context_of
@@ -220,15 +238,17 @@ class MQTTClient(_Client):
             del self.sock
         self._sock = None
         if not self._is_robust:
-            self._filters = []  # the program subscribes again
+            self._filters = ()  # the program subscribes again
         _close(self)
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
-        self._limit = self._size
-        self._most_acks = _MOST_ACKS
-        return int(super().connect(clean_session, stream and _Stream(stream)))
+        self._most_acks = _FEW_ACKS
+        try:
+            return int(super().connect(clean_session, stream and _Stream(stream)))
+        finally:
+            self._error = None  # it is told here, and never again
 
     def _open(self):
         return _Stream(super()._open())
@@ -256,14 +276,14 @@ class MQTTClient(_Client):
         if not self.is_connected:
             _tell(self)
         stream = self._stream
-        super().publish(topic, msg, retain, qos)
+        _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
         self._finish()
         if qos:
             self._settle()
             if self._stream is not stream:  # the callback connected anew
                 raise self._error_of(_CLOSED)
 
-    def _refuse(self, code, topic, msg, retain, qos):
+    def _refuse(self, code, topic, msg, flags):
         while code == _FULL:
             if self._left:
                 self._finish()
@@ -272,16 +292,17 @@ class MQTTClient(_Client):
             if not self.is_connected:
                 break
             heap_lock()
-            code = -_accept(self, topic, msg, retain, qos)
+            code = -_accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            self._publish_large(topic, msg, retain, qos)
+            self._publish_large(topic, msg, flags)
         elif code > 0:
             _tell(self)
 
-    def _publish_large(self, topic, msg, retain, qos):
+    def _publish_large(self, topic, msg, flags):
+        qos = flags >> 1
         if qos:
             self._settle()
-        _push(self, ticks_ms())
+        _push(self)
         self._finish()
         topic = string(topic)
         if qos:
@@ -293,11 +314,12 @@ class MQTTClient(_Client):
             self.inflight = 1
             self._moved_at = ticks_ms()
         self.stats.sent += 1
-        head = _head(_PUBLISH | qos << 1 | bool(retain), len(topic) + len(msg)) + topic
+        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
         stream = self._stream
         try:
             if not (
-                stream.write_all(head, self._timeout_ms) and stream.write_all(msg, self._timeout_ms)
+                stream.write_all(head, self._timeout_ms)
+                and stream.write_all(msg, self._timeout_ms)
             ):
                 _fail(self, _TIMEOUT)
         except BaseException as error:
@@ -310,7 +332,7 @@ class MQTTClient(_Client):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            _push(self, now)
+            _push(self)
             if not self.is_connected:
                 _tell(self)
             if self._left:
@@ -371,7 +393,7 @@ class MQTTClient(_Client):
         while True:
             if not self.is_connected:
                 _tell(self)
-            self._most_acks = _MOST_ACKS
+            self._most_acks = _FEW_ACKS
             self._op = 0
             try:
                 heap_lock()
@@ -394,7 +416,7 @@ class MQTTClient(_Client):
         # As `on_message`.
         first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
         self._hand_over(first, message.packet_id, message.topic, message.payload)
-        message.qos = 0  # it is answered
+        message.keep()
 
     def _hand_over(self, first, packet_id, topic, payload):
         # From here on all may change.
@@ -433,6 +455,11 @@ class MQTTClient(_Client):
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 _fail(self, _TIMEOUT)
             else:
+                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
+                    self._first = b"\xc0\0"  # whose answer comes behind the message
+                    _push(self)
+                    if not self._stream:
+                        _tell(self)
                 sleep_ms(1)
         self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2

@@ -55,6 +55,10 @@ class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
             raise self._client._error_of(_TIMEOUT)
         return op
 
+    def pending(self):
+        """Bytes that were read and not handled yet, as CPython's TLS sockets have it."""
+        return self._client._end - self._client._start
+
     def close(self):
         """Close the connection without a word, so that the broker publishes the will."""
         if self._client._stream is self._stream:
@@ -64,7 +68,7 @@ class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
         """For MicroPython's select."""
         if request != _POLL:
             return -_EINVAL
-        if self._client._stream is not self._stream:
+        if self._client._stream is not self._stream or self.pending():
             return flags
         if not self._poller:
             self._poller = select.poll()

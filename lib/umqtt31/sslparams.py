@@ -3,8 +3,6 @@
 Loaded only when a program gives them.  Unchecked only if it says `cert_reqs` none.
 """
 
-from .tls import context_of as _context_of
-
 _NAMES = {"cadata": "ca", "cert": "cert", "key": "key"}
 _OTHERS = "server_hostname", "do_handshake", "server_side"
 
@@ -35,7 +33,9 @@ def context_of(params):
         elif name == "server_side" and value or name not in _OTHERS:
             raise ValueError("ssl_params: %r is not known" % name)
     try:
-        context = _context_of(given, is_checked)
+        from .tls import context_of  # which does not stay
+
+        context = context_of(given, is_checked)
     except ValueError as error:
         raise ValueError("ssl_params, where ca is cadata: %s" % str(error)[5:])
     name = params.get("server_hostname")

@@ -68,19 +68,23 @@ class Message5(core.Message):
         self._client = client
         self._properties = 0  # where they begin; they end where the payload begins
 
-    def read(self, first, at, n, is_whole):
+    def read(self, first, at, n):
         """As Message."""
         # Not by super(), which takes so many arguments from the heap.
-        is_right = core.Message.read(self, first, at, n, is_whole)
-        if is_whole:
+        if not core.Message.read(self, first, at, n):
+            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
+            if not self.topic_len and self.payload_len > 0 and n <= self._client.buffer_size:
+                self._client.check(at + n - self.payload_len, at + n, _IN_PUBLISH)
+            return False
+        if n <= self._client.buffer_size:
             at = self._payload
             n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
             self._properties = at + codec.width(codec.variable_at(self._buf, at))
             self._payload = n
             self.payload_len += at - n
-        if is_right and first & 14 in (2, 4):  # one that was not sent before
+        if first & 14 in (2, 4):  # one that was not sent before
             self._client.count()
-        return is_right
+        return True
 
     def __getattr__(self, name):
         buf = self._buf
@@ -98,7 +102,7 @@ class Message5(core.Message):
             raise ValueError("not a reason to refuse: %r" % reason)
         if self.qos:
             self._client.refuse(self.qos, self.packet_id, reason)
-            self.qos = 0  # for the client: it is answered
+            self.keep()
 
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
@@ -325,7 +329,7 @@ class MQTTClient(core.MQTTClient):
             self._break(_MALFORMED)
         number = rx[at] << 8 | rx[at + 1]
         if kind > 7:
-            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER), end)
+            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER))
         elif n > 2 and code > 127 and kind < 6:
             self._on_refusal(first, number, code)
         else:
@@ -333,18 +337,19 @@ class MQTTClient(core.MQTTClient):
             if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
                 self._ages.pop(number, 0)
 
-    def _on_codes(self, first, number, at, end):
+    def _on_codes(self, first, number, at):
         request = self._request
-        core._on_request_ack(self, first, number, at, end - at)
+        core._on_request_ack(self, first, number, at)
         if request and not self._request:
-            codes = request[2]
+            codes = request[1]
             for k in range(len(codes)):
                 if codes[k] == 0x11:  # there was no such subscription
                     codes[k] = 0
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
             self._is_told = not self._unasked
-            self._ask_next()
+            if self._unasked:
+                self._ask_next()  # which allocates
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
@@ -471,10 +476,6 @@ class MQTTClient(core.MQTTClient):
             buf[at] = n
             at += 1
 
-    def close(self):
-        """As a stream: the store failed before write()."""
-        self._socket.close()
-
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""
         self._stream = stream = self._socket
@@ -526,7 +527,7 @@ class MQTTClient(core.MQTTClient):
             self._unfit = at >= 0 and self._refusal(at)
             if self._unfit:
                 self.give_up(at, self._unfit)
-                core._push(self, self._now)
+                core._push(self)
         return handled
 
     check_msg = poll
@@ -548,7 +549,7 @@ class MQTTClient(core.MQTTClient):
             self._request_section = b"\0"
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
-        for name, part, _ in request[3] if first == _SUBSCRIBE else ():
+        for name, part, _ in request[2] if first == _SUBSCRIBE else ():
             options = part[-1]
             # MQTT-4.8.2-1, -2: $share, a name, a filter.  MQTT-3.8.3-4: nothing is local to
             # those who share.
@@ -583,4 +584,4 @@ class MQTTClient(core.MQTTClient):
                 self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
         if n:
-            core._begin_request(self, (self._packet(_SUBSCRIBE, body), len(body), bytearray(n)))
+            core._begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))

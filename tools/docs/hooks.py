@@ -24,7 +24,7 @@ _MISSING = "console.warn('%s is not installed; see make setup');\n"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the scripts that `make setup` fetched, and what mkdocs.yml does not name yet."""
+    """Add the scripts that `make setup` fetched, and the page of conformance."""
     for name, path in _SCRIPTS.items():
         script = path.read_text(encoding="utf-8") if path.exists() else _MISSING % name
         files.append(File.generated(config, name, content=script))
@@ -32,29 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         subprocess.run([sys.executable, "-m", "host_tests", "conformance"], cwd=ROOT, check=True)
         content = (ROOT / "build" / "conformance.md").read_text(encoding="utf-8")
         files.append(File.generated(config, "reasons/conformance.md", content=content))
-    for name in _modules_without_page(files):
-        content = f"# {name}\n\n::: umqtt31.{name}\n    options:\n      show_root_heading: false\n"
-        files.append(File.generated(config, f"reference/{name}.md", content=content))
-    _complete_menu(files, config)
     return files
-
-
-def _modules_without_page(files: Files) -> list[str]:
-    pages = [file for file in files.documentation_pages() if file.src_uri.startswith("reference/")]
-    told = "".join(file.content_string for file in pages)
-    modules = sorted(path.stem for path in (ROOT / "typings" / "umqtt31").glob("*.pyi"))
-    return [name for name in modules if name[0] != "_" and f"::: umqtt31.{name}" not in told]
-
-
-def _complete_menu(files: Files, config: MkDocsConfig) -> None:
-    """A page that mkdocs.yml does not name stands at the end of its folder's part."""
-    menu = config.nav or []
-    listed = str(menu)
-    parts = {name: part[name] for part in menu if isinstance(part, dict) for name in part}
-    for file in files.documentation_pages():
-        if f"'{file.src_uri}'" not in listed:
-            folder = file.src_uri.partition("/")[0].capitalize()
-            parts.get(folder, menu).append(file.src_uri)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -84,7 +62,7 @@ def _examples() -> Iterator[str]:
     for path in sorted((ROOT / "examples").glob("*.py")):
         source = path.read_text(encoding="utf-8")
         about = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0].rstrip(".:")
-        yield from (f"## {path.name}", "", f"{about}.", "", "```python", source, "```", "")
+        yield from (f"### {path.name}", "", f"{about}.", "", "```python", source, "```", "")
 
 
 def _targets() -> Iterator[str]:
@@ -113,8 +91,19 @@ def _helps(
             yield from _helps(command.get_command(context, further), further, context, depth + 1)
 
 
+def _modules() -> Iterator[str]:
+    """The modules that no page of the reference names."""
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    told = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for path in sorted((ROOT / "typings" / "umqtt31").glob("[!_]*.pyi")):
+        if f"::: umqtt31.{path.stem}" not in told:
+            yield f"## {path.stem}\n\n::: umqtt31.{path.stem}\n    options:"
+            yield "      show_root_heading: false\n"
+
+
 _LISTS = {
     "<!-- make -->": _targets,
     "<!-- tools -->": _commands,
+    "<!-- further modules -->": _modules,
     "<!-- examples: on the site, each of them stands here -->": _examples,
 }

@@ -3,19 +3,27 @@
 import contextlib
 import json
 import re
+import signal
 import subprocess
 import sys
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import places
+from . import outcome, places, tables
+from .capture import files, link
+from .capture.frames import Tally
+from .places import Remote
+from .report import collect, metrics, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
-_ENDED = re.compile(r"terminated with exception: (.+?)\.?( SQLSTATE: \w+)?$")
+_LOOKED_AT, _OTHER = 4, "mqtt_on_port_"
 _ALERT_S = 60  # a command that hangs must not keep an audit from ending
 
 
@@ -23,73 +31,103 @@ class BadInput(Exception):
     """There is nothing that could be judged; the text says what to do."""
 
 
-def run(folder, out, options, master=None, memory="3g", since=None, allow=(), alert=None):
+@dataclass(frozen=True)
+class Wish:
+    """How to audit and what to tell of it; see `cli.audit`.
+
+    `since` is the folder of an earlier audit to compare with, `limits` {finding: how many are
+    no reason for exit code 1}; for each of the others `alert`, a command of the shell, is run.
+    """
+
+    options: dict = field(default_factory=dict)
+    master: str | None = None
+    memory: str = "3g"
+    since: Path | Remote | None = None
+    limits: dict = field(default_factory=dict)
+    alert: str | None = None
+
+
+def run(folder, out, wish, every_s=None):
     """Audit `folder` into `out` and show what was found -> exit code.
 
-    `since` is the folder of an earlier audit to compare with, `allow` texts such as
-    "lost messages=3": findings up to these numbers are no reason for exit code 1.  For each
-    of the others `alert`, a command of the shell, is run.
+    With `every_s`, again whenever its files have changed, until interrupted.
     """
-    limits = read_limits(allow)
-    if any(places.is_remote(one) for one in (folder, out, since)):
-        start(master, memory)  # without Java nobody can look there
     with alone(out):
-        _, result = audit(folder, out, options, master, memory, since, limits)
-        console = Console(stderr=True, highlight=False)
-        _show(console, result, limits)
-        show_rest(console, result.folder)
-        if result.folder != out:
-            return _left(folder, out)
+        if every_s is None:
+            return _once(folder, out, wish, {})
+        return _follow(folder, out, wish, every_s)
+
+
+def _once(folder, out, wish, told):
+    # `told`: {finding: how many the command of --alert was told of}, brought up to date.
+    _, result = audit(folder, out, wish)
+    console = Console(stderr=True, highlight=False)
+    _show(console, result, wish.limits)
+    show_rest(console, result.folder)
+    if result.folder != out:
+        # The tables of the audit before stay: there is nothing that could take their place.
+        tables.discard(out)
+        text = "no MQTT packet in %s: check --ports and the captures; %s is left as it was"
+        print(text % (folder, out), file=sys.stderr)
+        return BAD_INPUT
     console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
         print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
         return BAD_INPUT
-    over = too_many(result.findings, limits)
-    if alert:
-        tell(alert, over, limits, out)
+    over = too_many(result.findings, wish.limits)
+    if wish.alert:
+        new = {name: number for name, number in over.items() if number > told.get(name, 0)}
+        told.update(tell(wish.alert, new, wish.limits, out))
     return FINDINGS if over else CLEAN
 
 
-def _left(folder, out):
-    # The tables of the audit before stay: there is nothing that could take their place.
-    from .spark import job
+def _follow(folder, out, wish, every_s):
+    # Judging only what is new cost twice as much as judging all: a late answer changes an
+    # old verdict, so that nearly all had to be judged again.
+    ending, before, told, code = threading.Event(), None, {}, BAD_INPUT
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ending.set())
+    wish = replace(wish, options=wish.options | {"is_growing": True})
+    while not ending.is_set():
+        now = [(one.capture, one.size_bytes) for one in files.listed(folder)]
+        if now != before:
+            try:
+                code = _once(folder, out, wish, told)
+            except Exception as error:  # the next file may bring what is missing
+                print("nothing was judged: %s" % reason(error), file=sys.stderr)
+                code = BAD_INPUT
+        before = now
+        ending.wait(every_s)
+    return code
 
-    job.discard(out)
-    text = "no MQTT packet in %s: check --ports and the captures; %s is left as it was"
-    print(text % (folder, out), file=sys.stderr)
-    return BAD_INPUT
 
-
-def audit(folder, out, options, master=None, memory="3g", since=None, limits=None):
+def audit(folder, out, wish=Wish()):
     """Audit `folder` into `out`, report included -> (session, `outcome.Result`).
 
-    `options` are those of `job.Options`, `limits` {finding: how many}.  Raises BadInput.
+    Raises BadInput.
     """
-    from .report import collect, metrics, page
-    from .spark import job
+    from .spark import engine, job
 
     _check(folder, out)
-    before = _earlier(since) if since else None
+    before = _earlier(wish.since) if wish.since else None
 
     def report(result, folder):
-        page.write(collect.collect(folder, result, before, limits), folder / "report.html")
+        page.write(collect.collect(folder, result, before, wish.limits), folder / "report.html")
         metrics.write(result, folder)
         return "report.html", metrics.NAME
 
+    _look_at_ports(folder, job.Options(**wish.options).ports)
     with _progress() as step:
-        spark = start(master, memory)
-        out.mkdir(parents=True, exist_ok=True)
         try:
-            result = job.run(spark, folder, out, job.Options(**options), step, report)
-        except BaseException:
-            job.discard(out)
-            raise
+            spark = engine.start(wish.master, wish.memory)
+        except engine.NotStarted as error:
+            raise BadInput(str(error)) from None
+        out.mkdir(parents=True, exist_ok=True)
+        result = job.run(spark, folder, out, job.Options(**wish.options), step, report)
     return spark, result
 
 
 def _earlier(since):
-    from .report import collect
-
     try:
         return collect.earlier(since)
     except collect.NoAudit as error:
@@ -98,38 +136,25 @@ def _earlier(since):
 
 @contextlib.contextmanager
 def alone(out):
-    """The folder `out`, for one audit or stream at a time.  Raises BadInput."""
+    """The folder `out`, for one audit at a time.  Raises BadInput."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(places.held(out))
         except BlockingIOError:
-            raise BadInput("another audit or stream writes to %s: wait for it" % out) from None
+            raise BadInput("another audit writes to %s: wait for it" % out) from None
         yield
-
-
-def start(master, memory):
-    """The session of Spark.  Raises BadInput when it does not start."""
-    from .spark import engine
-
-    try:
-        return engine.start(master, memory)
-    except engine.NotStarted as error:
-        raise BadInput(str(error))
 
 
 def reason(error):
     """The line of an error's text that says what went wrong: Spark puts plans behind it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if _NAMED.match(line)]
-    ended = [found[1] for found in map(_ENDED.search, lines) if found]
-    return (named or ended or lines or [repr(error)])[-1].removeprefix("Caused by: ")
+    return (named or lines or [repr(error)])[-1].removeprefix("Caused by: ")
 
 
 def read_limits(texts):
     """{finding: how many are allowed} of texts such as "lost messages=3"."""
-    from .outcome import findings
-
-    known = findings({})
+    known = outcome.findings({})
     limits = {}
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -171,17 +196,26 @@ def tell(command, over, limits, out):
 
 
 def _check(folder, out):
-    from .capture import files
-    from .spark import stream
-
     if not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if places.is_within(out, folder):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
-    if stream.state_folder(out).is_dir():
-        raise BadInput("%s belongs to `fleet stream`: name another folder for OUT" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
         raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
+
+
+def _look_at_ports(folder, ports):
+    # Said before Spark starts: what begins the first captures is on none of these ports.
+    tally, numbers = Tally(), {int(port) for port in ports.split(",")}
+    found = [one for one in files.listed(folder) if not files.is_json(files.checked(one))]
+    for source in found[:_LOOKED_AT]:
+        frames = next(files.read_frames(source.path, tally, chunk_bytes=1 << 20), None)
+        if frames is not None and len(link.segments(frames, numbers, tally).ts):
+            return
+    others = [name.removeprefix(_OTHER) for name in tally.counts if name.startswith(_OTHER)]
+    if others:
+        text = "nothing on port %s in the first captures, but MQTT on port %s: --ports %s?"
+        print(text % (ports, ", ".join(others), ",".join(others)), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -218,9 +252,7 @@ def _show(console, result, limits):
 
 def show_rest(console, out):
     """Print what is in the folder and in no table, and what is damaged, with its reason."""
-    from .report import collect
-
-    captures = collect.read(out, "captures").to_pylist()
+    captures = tables.read(out, "captures").to_pylist()
     lines = []
     for row in captures:
         if row["counter"] == "not_read":

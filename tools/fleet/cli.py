@@ -1,8 +1,7 @@
-"""Audit captures of a whole fleet; simulate fleets to try it on."""
+"""Audit captures of a whole fleet."""
 
 import contextlib
 import math
-import os
 import re
 import sys
 import traceback
@@ -34,9 +33,6 @@ class _Memory(click.ParamType):
         return value
 
 
-_PART, _SECONDS = _Number(0, 1), _Number(0, _YEAR_S)
-
-
 @click.group()
 def cli():
     """Audit captures of a fleet: which promise was kept, for which device, when."""
@@ -48,20 +44,24 @@ def cli():
 @click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
 @click.option("--whole-files", is_flag=True, help="Every file holds whole connections (faster).")
 @click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
+@click.option("--counter", multiple=True, metavar="FIELD", help="JSON field that counts readings.")
 @click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit.")
 @click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
 @click.option("--alert", metavar="COMMAND", help="Run for each finding, which it gets as JSON.")
+@click.option("--every", type=_Number(1, _YEAR_S), help="Seconds; again when files changed.")
 @click.option("--master", help="Spark master; default local[*].")
 @click.option(
     "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
 )
-def audit(captures, out, ports, whole_files, exempt, since, allow, alert, master, memory):
+def audit(
+    captures, out, ports, whole_files, exempt, counter, since, allow, alert, every, master, memory
+):
     """Judge the captures under the folder CAPTURES; write Parquet tables and report.html under
     --out.
 
     Sub-folders of CAPTURES are sites.  --since shows what changed; --allow "lost=3" sets how
-    many findings of a kind pass.  Exit code: 0 nothing found beyond what is allowed, 1
-    findings, 2 nothing there that could be judged.
+    many findings of a kind pass; --every 60 goes on until it is interrupted.  Exit code: 0
+    nothing found beyond what is allowed, 1 findings, 2 nothing there that could be judged.
     """
     from . import batch
     from .places import place
@@ -73,71 +73,10 @@ def audit(captures, out, ports, whole_files, exempt, since, allow, alert, master
     _check_filters(exempt)
     with _verdict_or_reason():
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
-        earlier = place(since) if since else None
-        rest = (master, memory, earlier, allow, alert)
-        sys.exit(batch.run(place(captures), place(out), options, *rest))
-
-
-@cli.command()
-@click.argument("source")
-@click.option(
-    "--out", required=True, type=click.Path(file_okay=False), help="Folder for tables and state."
-)
-@click.option("--once", is_flag=True, help="Read what is there to its end, then stop.")
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
-@click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
-@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
-@click.option("--alert", metavar="COMMAND", help="Run for each finding that there is more of.")
-@click.option(
-    "--trigger", default=5.0, show_default=True, type=_SECONDS, help="Seconds between batches."
-)
-@click.option(
-    "--refresh", default=60.0, show_default=True, type=_SECONDS, help="Seconds between tables."
-)
-@click.option(
-    "--settle",
-    default=60.0,
-    show_default=True,
-    type=_SECONDS,
-    help="Seconds until an untouched file is complete.",
-)
-@click.option("--buckets", default=16, show_default=True, type=click.IntRange(1, 4096))
-@click.option("--master", help="Spark master; default local[*].")
-@click.option(
-    "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
-)
-def stream(
-    source,
-    out,
-    once,
-    ports,
-    exempt,
-    allow,
-    alert,
-    trigger,
-    refresh,
-    settle,
-    buckets,
-    master,
-    memory,
-):
-    """Follow SOURCE, a folder that grows or a broker as mqtt://user@host:port/filter.
-
-    The tables under --out are those of `audit`, and so are report, --allow, --alert and exit
-    code.  After a kill the same command goes on where it was.  A broker's password is read
-    from FLEET_PASSWORD.
-    """
-    from . import batch, streaming
-
-    _check_ports(ports)
-    _check_texts(source=source, out=out, alert=alert)
-    _check_filters(exempt)
-    settings = streaming.Settings(source, ports, buckets)
-    pace = streaming.Pace(trigger, refresh, settle)
-    password = os.environ.get("FLEET_PASSWORD")
-    with _verdict_or_reason():
-        alarm = streaming.Alarm(batch.read_limits(allow), alert)
-        sys.exit(streaming.run(settings, out, exempt, pace, once, master, memory, password, alarm))
+        options |= {"counters": counter} if counter else {}
+        earlier, limits = place(since) if since else None, batch.read_limits(allow)
+        wish = batch.Wish(options, master, memory, earlier, limits, alert)
+        sys.exit(batch.run(place(captures), place(out), wish, every))
 
 
 @contextlib.contextmanager
@@ -214,145 +153,9 @@ def decode(folder, out, ports):
 
 
 @cli.command()
-@click.argument("out", type=click.Path(dir_okay=False))
-@click.option("--devices", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
-@click.option("--readings", default=10_000, show_default=True, type=click.IntRange(1))
-@click.option(
-    "--days",
-    type=_Number(0, 36_600, min_open=True),
-    help="Days of --interval, instead of --readings.",
-)
-@click.option(
-    "--interval",
-    default=60,
-    show_default=True,
-    type=click.IntRange(1, 86_400),
-    help="Seconds between readings.",
-)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--faults", default=0.0, show_default=True, type=_PART, help="Faults per reading.")
-@click.option("--kind", "kinds", multiple=True, help="Only these faults; see `kinds`.")
-@click.option(
-    "--rough",
-    default=0.0,
-    show_default=True,
-    type=_PART,
-    help="Part of the segments split, swapped, repeated.",
-)
-@click.option(
-    "--gaps",
-    default=0.0,
-    show_default=True,
-    type=_PART,
-    help="Part of the PUBLISHes missing in the capture.",
-)
-@click.option("--level", "levels", multiple=True, type=click.IntRange(3, 5), help="MQTT levels.")
-@click.option("--qos", type=click.IntRange(0, 2), help="QoS of all readings; default a mixture.")
-@click.option(
-    "--plain",
-    default=0.0,
-    show_default=True,
-    type=_PART,
-    help="Part of the devices that send plain values.",
-)
-@click.option(
-    "--foreign",
-    default=0.0,
-    show_default=True,
-    type=_PART,
-    help="Part of these whose publisher is not captured.",
-)
-@click.option(
-    "--subscriber-level",
-    "watching",
-    multiple=True,
-    type=click.IntRange(3, 5),
-    help="Its level; default 4.",
-)
-def simulate(
-    out,
-    devices,
-    readings,
-    days,
-    interval,
-    seed,
-    faults,
-    kinds,
-    rough,
-    gaps,
-    levels,
-    qos,
-    plain,
-    foreign,
-    watching,
-):
-    """Write the traffic of a synthetic fleet to OUT (.pcap or .jsonl), and OUT.truth.json."""
-    from .simulate.run import Plan, write
-
-    if not out.endswith((".pcap", ".jsonl")):
-        raise click.BadParameter("%r: end it with .pcap or .jsonl" % out, param_hint="OUT")
-    if days:
-        readings = max(1, int(devices * days * 86_400 / interval))
-    plan = Plan(
-        devices=devices,
-        readings=readings,
-        interval_s=interval,
-        seed=seed,
-        fault_rate=faults,
-        wire_rate=rough,
-        gap_rate=gaps,
-        levels=levels or (3, 4),
-        qos=qos,
-        plain=plain,
-        foreign=foreign,
-        subscriber_levels=watching or (4,),
-        **({"kinds": _known(kinds)} if kinds else {}),
-    )
-    with click.progressbar(length=readings, label="simulate", file=sys.stderr) as bar:
-        truth = write(plan, Path(out), lambda done: bar.update(done - bar.pos))
-    packets = sum(truth.packets.values())
-    click.echo("%s: %d packets, %d readings" % (out, packets, truth.readings))
-
-
-def _known(kinds):
-    from .simulate.kinds import KINDS
-
-    for kind in kinds:
-        if kind not in KINDS:
-            raise click.BadParameter("%r is none of %s" % (kind, ", ".join(KINDS)))
-    return kinds
-
-
-@cli.command()
-def kinds():
-    """List the faults that `simulate` knows."""
-    from .simulate.kinds import KINDS
-
-    for name, (function, *_) in KINDS.items():
-        click.echo("%-22s %s" % (name, (function.__doc__ or "").strip().split("\n")[0]))
-
-
-@cli.command()
 @click.argument("path", type=click.Path(dir_okay=False), default="build/fleet.zip")
 def package(path):
     """Write the pipeline as a zip file for a cluster's workers (docs/guides/fleet-cluster.md)."""
     from . import package as packing
 
     click.echo("%s: %d files" % (path, packing.write(Path(path))))
-
-
-@cli.command()
-@click.argument("measures", nargs=-1)
-@click.option(
-    "--folder", default="build/bench-fleet", show_default=True, help="Folder for captures."
-)
-@click.option("--packets", default=1_000_000, show_default=True, type=click.IntRange(10_000))
-@click.option("--repeat", default=3, show_default=True, type=click.IntRange(1))
-def bench(measures, folder, packets, repeat):
-    """Measure speed and memory beside tshark and the budgets: all, or some MEASURES."""
-    from .bench.measures import MEASURES, run
-
-    for name in measures:
-        if name not in MEASURES:
-            raise click.BadParameter("%r is none of %s" % (name, ", ".join(MEASURES)))
-    run(measures, folder, packets, repeat)

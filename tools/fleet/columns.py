@@ -1,16 +1,18 @@
-"""How the tables' columns are written down: name, type, meaning."""
+"""Columns of Arrow and arrays of numpy, seen as each other."""
 
+import numpy as np
 import pyarrow as pa
 
-TS = pa.timestamp("us", tz="UTC")
+SET_US = 1_000_000  # a clock that goes back by more was set
 
 
-def schema(columns):
-    """An Arrow schema from [(name, type, meaning), …]."""
-    fields = []
-    for name, kind, meaning in columns:
-        fields.append(pa.field(name, kind, metadata={"comment": meaning}))
-    return pa.schema(fields)
+def factorized(values):
+    """-> (number of each value, from 0 in the order in which they first come; the values).
+
+    As `pandas.factorize`; to import that would cost each process more than a small audit.
+    """
+    coded = pa.array(values).dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_numpy()
 
 
 def texts(column):
@@ -25,3 +27,18 @@ def whole(column):
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+class Growing:
+    """A numpy array that is long enough for every index asked for."""
+
+    def __init__(self, fill, dtype):
+        self._fill = fill
+        self.array = np.full(1024, fill, dtype)
+
+    def reserve(self, count):
+        """Make room for indices below `count`."""
+        if count > len(self.array):
+            grown = np.full(max(count, 2 * len(self.array)), self._fill, self.array.dtype)
+            grown[: len(self.array)] = self.array
+            self.array = grown

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 
-from . import schemas
+from . import schemas, tables
 from .capture import files, link
 from .capture.frames import Tally
 from .decode.decoder import Decoder, only_packets
-from .parquet import repeating
 
 
 def convert(source, target, ports):
@@ -45,13 +44,7 @@ def _without_garbage():
 
 
 def _writer(target):
-    return pq.ParquetWriter(
-        target,
-        schemas.CODED_PACKETS,
-        use_dictionary=repeating(schemas.CODED_PACKETS),
-        compression="zstd",
-        compression_level=1,
-    )
+    return pq.ParquetWriter(target, schemas.CODED_PACKETS, **tables.options(schemas.CODED_PACKETS))
 
 
 def _write(writer, batches, tally):

@@ -1,8 +1,7 @@
 """The pipeline as one zip file, for the Python of a cluster's workers.
 
-Holds `tools.fleet` and the device library's modules it uses; what they import
-beside (numpy, pandas, pyarrow, pyspark) has to be there.  The same code gives the
-same file, byte by byte.
+Holds `tools.fleet`; what it imports beside (numpy, pyarrow, pyspark) has to be there.
+The same code gives the same file, byte by byte.
 """
 
 import zipfile
@@ -24,7 +23,6 @@ def write(path):
 
 def _members():
     yield "tools/__init__.py", _ROOT / "tools" / "__init__.py"
-    for base, folder in ((_ROOT, "tools/fleet"), (_ROOT / "lib", "umqtt31")):
-        for source in (base / folder).rglob("*"):
-            if source.is_file() and "__pycache__" not in source.parts:
-                yield source.relative_to(base).as_posix(), source
+    for source in (_ROOT / "tools/fleet").rglob("*"):
+        if source.is_file() and "__pycache__" not in source.parts:
+            yield source.relative_to(_ROOT).as_posix(), source

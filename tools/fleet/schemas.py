@@ -1,80 +1,75 @@
 """The tables of the pipeline: names, types, units and meanings of their columns.
 
 Every other module takes its columns from here; `docs/reference/fleet-tables.md` is checked
-against it.  Times are UTC with microseconds.
+against it.  A line is a column: name, type, meaning.  Times are UTC with microseconds.
 """
+
+import json
+import re
 
 import numpy as np
 import pyarrow as pa
 
-from . import between
-from .columns import TS
-from .columns import schema as _schema
+VERSION = 2  # of the tables' form; grows when a column changes its name, type or meaning
+TS = pa.timestamp("us", tz="UTC")
+_TYPES = {
+    **{name: getattr(pa, name)() for name in ("int8", "int16", "int32", "int64", "float64")},
+    **{"text": pa.string(), "bool": pa.bool_(), "bytes": pa.binary()},
+    **{"time": TS, "times": pa.list_(TS), "values": pa.map_(pa.int16(), pa.int64())},
+}
+
+
+def _schema(text):
+    # A line that begins with a blank goes on with the one before.
+    fields = []
+    for line in re.sub(r"\n +", " ", text.strip()).splitlines():
+        name, kind, *meaning = line.split(" ", 2)
+        fields.append(pa.field(name, _TYPES[kind], metadata={"comment": "".join(meaning)}))
+    return pa.schema(fields)
+
+
+def described(schema):
+    """Metadata for files of these columns: the version, and what each column means."""
+    meanings = {field.name: field.metadata[b"comment"].decode() for field in schema}
+    return {"fleet.version": str(VERSION), "fleet.columns": json.dumps(meanings)}
+
 
 PACKET_TYPES = (
-    "",
-    "CONNECT",
-    "CONNACK",
-    "PUBLISH",
-    "PUBACK",
-    "PUBREC",
-    "PUBREL",
-    "PUBCOMP",
-    "SUBSCRIBE",
-    "SUBACK",
-    "UNSUBSCRIBE",
-    "UNSUBACK",
-    "PINGREQ",
-    "PINGRESP",
-    "DISCONNECT",
-    "AUTH",
+    *("", "CONNECT", "CONNACK", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "SUBSCRIBE"),
+    *("SUBACK", "UNSUBSCRIBE", "UNSUBACK", "PINGREQ", "PINGRESP", "DISCONNECT", "AUTH"),
 )
 # What a capture shows beside packets; events are both, `packets` only the above.
 EVENT_TYPES = (
-    "TCP_OPEN",
-    "TCP_FIN",
-    "TCP_RESET",
-    "GAP",
-    "MALFORMED",
-    "NOT_MQTT",
-    "INCOMPLETE",
-    "UNREAD",
-    "ENCRYPTED",
+    *("TCP_OPEN", "TCP_FIN", "TCP_RESET", "GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"),
+    *("UNREAD", "ENCRYPTED", "CLOCK_SET"),
 )
 DIRECTIONS = ("c2s", "s2c")
 
-
-PACKETS = _schema(
-    [
-        ("site", pa.string(), "sub-folder the capture lies in, `default` when none"),
-        ("capture", pa.string(), "file name under the audited folder"),
-        ("offset", pa.int64(), "byte of the (unpacked) file where the packet begins"),
-        ("connection", pa.string(), "client and server address, port, and time of its start"),
-        ("client_id", pa.string(), "from CONNECT; null when that was not captured"),
-        ("direction", pa.string(), "`c2s` client to server, `s2c` server to client"),
-        ("ts", TS, "time of the segment that brought the packet's last byte"),
-        ("packet_type", pa.string(), "the specification's name, such as `PUBLISH`"),
-        ("level", pa.int8(), "protocol level 3, 4 or 5; null when not captured"),
-        ("flags", pa.int8(), "low four bits of the first byte"),
-        ("qos", pa.int8(), "of a PUBLISH, 0 for other packets"),
-        ("dup", pa.bool_(), "DUP of a PUBLISH, PUBREL, SUBSCRIBE or UNSUBSCRIBE"),
-        ("retain", pa.bool_(), "RETAIN of a PUBLISH"),
-        ("packet_id", pa.int32(), "null for packets that have none"),
-        ("topic", pa.string(), "of a PUBLISH"),
-        ("payload_bytes", pa.int64(), "of a PUBLISH; missing bytes of a gap"),
-        ("packet_bytes", pa.int64(), "of the whole packet"),
-        ("payload_hash", pa.int64(), "64-bit fingerprint of a PUBLISH's payload"),
-        ("reason_code", pa.int16(), "return or reason code; null for packets without"),
-        ("number", pa.int64(), "order of the packets of one connection (grows, has gaps)"),
-        (
-            "detail",
-            pa.string(),
-            "JSON: fields of CONNECT, SUBSCRIBE, their answers, DISCONNECT, of PUBLISH at level 5",
-        ),
-        ("envelope", pa.binary(), "payload that is a reading (docs/reference/readings.md)"),
-        ("error", pa.string(), "what is wrong with the packet's bytes; null when nothing"),
-    ]
-)
+PACKETS = _schema("""
+site text sub-folder the capture lies in, `default` when none
+capture text file name under the audited folder
+offset int64 byte of the (unpacked) file where the packet begins
+connection text client and server address, port, and time of its start
+client_id text from CONNECT; null when that was not captured
+direction text `c2s` client to server, `s2c` server to client
+ts time time of the segment that brought the packet's last byte
+packet_type text the specification's name, such as `PUBLISH`
+level int8 protocol level 3, 4 or 5; null when not captured
+flags int8 low four bits of the first byte
+qos int8 of a PUBLISH, 0 for other packets
+dup bool DUP of a PUBLISH, PUBREL, SUBSCRIBE or UNSUBSCRIBE
+retain bool RETAIN of a PUBLISH
+packet_id int32 null for packets that have none
+topic text of a PUBLISH
+payload_bytes int64 of a PUBLISH; missing bytes of a gap
+packet_bytes int64 of the whole packet
+payload_hash int64 64-bit fingerprint of a PUBLISH's payload
+reason_code int16 return or reason code; null for packets without
+number int64 order of the packets of one connection (grows, has gaps)
+detail text JSON: fields of CONNECT, SUBSCRIBE, their answers, DISCONNECT, of PUBLISH at level 5
+envelope bytes payload that is a reading (docs/reference/readings.md)
+error text what is wrong with the packet's bytes; null when nothing
+""")
 # What travels with packets to where they are judged: of a PUBLISH whose level was not
 # captured, what it is if that is 5 (an `AT_5`); null where it cannot be.
 EVENTS = pa.schema([*PACKETS, pa.field("at_5", pa.binary())])
@@ -86,270 +81,345 @@ _REPEATING = ("site", "capture", "connection", "client_id", "direction", "packet
 CODED_EVENTS = pa.schema(
     [field.with_type(CODED) if field.name in _REPEATING else field for field in EVENTS]
 )
-
 CODED_PACKETS = pa.schema([CODED_EVENTS.field(name) for name in PACKETS.names])
 
-# What the steps hand to each other, and is not written.
-MESSAGES, SUBSCRIPTIONS = between.MESSAGES, between.SUBSCRIPTIONS
-WILLS, ROUTES = between.WILLS, between.ROUTES
-# As rows of Spark, with all these and some tables as their payload.
-FRAMES, PARTS = between.FRAMES, between.PARTS
+# Every PUBLISH once, however often it was sent: what `flows`, `sequences`, `losses`
+# and `readings` are made of.
+MESSAGES = _schema("""
+site text as in `packets`
+client_id text the client at the other end from the broker
+connection text that it was first sent on
+server text address and port of the broker there
+direction text `c2s` published, `s2c` delivered
+topic text of the PUBLISH
+qos int8 of the PUBLISH
+packet_id int32 null at QoS 0
+payload_bytes int64 of the PUBLISH
+packet_bytes int32 of the whole PUBLISH
+payload_hash int64 64-bit fingerprint
+retain bool of the first PUBLISH
+first_sent time first PUBLISH seen
+times_sent int32 PUBLISH packets of this message
+times_dup int32 of these, marked DUP
+connections int32 connections it was sent on
+puback time first seen
+pubrec time first seen
+pubrel time first seen
+pubcomp time first seen
+answer_ms float64 first PUBLISH to PUBACK or PUBREC
+complete_ms float64 first PUBLISH to PUBACK or PUBCOMP
+is_complete bool was the last acknowledgement seen
+state text `complete`, `open` (at the end, or sent again later), `abandoned`, `unknown` (bytes
+    missing)
+level int8 protocol level, null when not captured
+session int32 number of the client's session
+position int64 order of the client's packets
+capture text file of the first PUBLISH
+offset int64 its byte in that file
+number int64 its place in the connection
+gaps int64 places where bytes of the client are missing, up to this message
+is_refused bool the other side's answer says that it did not take it
+is_early bool may have been sent before the capture began
+is_known bool was the beginning of its session captured
+is_sent_before bool marked DUP from the first PUBLISH seen on, and another one may have come
+    where nothing was captured
+accepted time when the broker took it on; null when it did not, or sent it
+expiry_s int64 message expiry of level 5; null without
+envelope bytes as in `packets`
+device text client id in the envelope; null without one
+boot int64 boot counter in the envelope
+stream int16 stream in the envelope
+sequence int64 sequence number in the envelope
+""")
 
-_FLOW_COLUMNS = [
-    "site",
-    "client_id",
-    "connection",
-    "direction",
-    "topic",
-    "qos",
-    "packet_id",
-    "payload_bytes",
-    "first_sent",
-    "times_sent",
-    "times_dup",
-    "connections",
-    "puback",
-    "pubrec",
-    "pubrel",
-    "pubcomp",
-    "answer_ms",
-    "complete_ms",
-    "is_complete",
-    "state",
-]
-FLOWS = pa.schema([MESSAGES.field(name) for name in _FLOW_COLUMNS])
+# What a client had subscribed to, and when.
+SUBSCRIPTIONS = _schema("""
+site text as in `packets`
+client_id text as in `packets`
+connection text of the SUBACK; who it was, where the id does not tell
+server text address and port of the broker there
+filter text of the SUBSCRIBE
+prefix text of the filter, before its first wildcard; null without one
+qos int8 granted
+session int32 number of the client's session
+begin time SUBACK
+end time UNSUBSCRIBE, end of the session, or last packet of the client
+last_seen time last packet of the client in the capture
+no_local bool not the client's own messages (also of bridges)
+as_published bool RETAIN stays as published (also of bridges)
+is_implied bool not captured: deliveries tell of it, `filter` is their topic
+packet_bytes_max int64 largest packet that the client takes; null: any
+online_begins times when the client was connected, in this session
+online_ends times
+asked times SUBSCRIBEs of the session, if it got anything with RETAIN
+busy_begins times when it always had a delivery to answer, five seconds on
+busy_ends times
+assumed_since time level 3: since when nobody says that the session goes on
+stuck_since time first delivery that the session never acknowledged
+full_since time since when these are as many as the client takes (level 5)
+gap_begins times when bytes of the client are missing
+gap_ends times
+""")
 
-CONNECTIONS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("capture", pa.string(), "file it begins in"),
-        ("connection", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "null when CONNECT was not captured"),
-        ("level", pa.int8(), "protocol level 3, 4 or 5; without CONNECT as its packets tell"),
-        ("keep_alive_s", pa.int32(), "as asked for in CONNECT (level 5: as the server sets it)"),
-        ("clean_session", pa.bool_(), "clean session, at level 5 clean start"),
-        ("has_will", pa.bool_(), "was a will message given"),
-        ("will_topic", pa.string(), "null without a will"),
-        ("will_qos", pa.int8(), "null without a will"),
-        ("has_user", pa.bool_(), "user name given (never stored)"),
-        ("session_present", pa.bool_(), "of CONNACK; false at level 3"),
-        ("return_code", pa.int16(), "of CONNACK; null when it was not captured"),
-        ("client_receive_max", pa.int32(), "level 5: unanswered messages that the client takes"),
-        ("server_receive_max", pa.int32(), "level 5: the same of the server, from CONNACK"),
-        ("session", pa.int32(), "number of the client's session; grows when one is discarded"),
-        ("start", TS, "first packet or TCP segment seen"),
-        ("end", TS, "last packet or TCP segment seen"),
-        (
-            "end_reason",
-            pa.string(),
-            "`disconnect`, `closed_by_client`, `closed_by_server`, `reset`, or `open`",
-        ),
-        ("is_start_seen", pa.bool_(), "was CONNECT captured"),
-        ("packets_c2s", pa.int64(), "MQTT packets of the client"),
-        ("packets_s2c", pa.int64(), "MQTT packets of the server"),
-        ("bytes_c2s", pa.int64(), "MQTT bytes"),
-        ("bytes_s2c", pa.int64(), "MQTT bytes"),
-        ("gaps", pa.int32(), "places where bytes are missing in the capture"),
-        ("missing_bytes", pa.int64(), "in these gaps"),
-    ]
-)
+# Wills that the broker may have published.
+WILLS = _schema("""
+site text as in `packets`
+client_id text whose will it is
+connection text as in `packets`
+topic text of the will
+qos int8 of the will
+payload_hash int64 64-bit fingerprint
+since time end of the connection
+server text address and port of the broker there
+is_due bool had the broker to publish it then
+""")
 
-KEEPALIVE = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "as in `packets`"),
-        ("connection", pa.string(), "as in `packets`"),
-        ("start", TS, "of the connection"),
-        ("keep_alive_s", pa.int32(), "0: none asked for"),
-        ("longest_silence_s", pa.float64(), "between two packets of the client"),
-        ("late", pa.int32(), "silences longer than keep alive and its tolerance"),
-        ("pings", pa.int32(), "PINGREQ packets"),
-        ("unanswered_pings", pa.int32(), "PINGREQ packets without a PINGRESP"),
-        ("ping_ms", pa.float64(), "median time from PINGREQ to PINGRESP"),
-    ]
-)
+# What `routes` finds for one subscriber, topic and QoS; joined into `sequences`.
+ROUTES = _schema("""
+site text as in `packets`
+client_id text the subscriber
+topic text of the PUBLISH
+qos int8 as delivered
+lost int64 as in `sequences`
+duplicates int64 as in `sequences`
+repeated int64 as in `sequences`
+unmatched int64 as in `sequences`
+overtaking int64 as in `sequences`
+""")
 
-_SURE = ("sure", pa.string(), "`proved`, `likely` or `not_knowable` (fleet-verdicts.md)")
-_WHY = ("why", pa.string(), "in one sentence, why it is that sure")
+# A row of Spark between two steps written in Python: a whole Arrow table as one value, as a
+# row costs much and a large one little more (module `pack`).
+ROWS = _schema("""
+kind text what it holds: `segments`, `events`, …, or the name of a table
+bucket int32 the task of the next step that gets it
+site text as in `packets`, where it is of one site
+capture text as in `packets`, where it is of one file
+first_ts time of the file: when it begins
+begin int64 byte of the file where the part that was read begins
+part bytes the rows
+""")
 
-VIOLATIONS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("requirement", pa.string(), "id of the statement broken (docs/requirements.tsv)"),
-        ("by", pa.string(), "`client` or `broker`"),
-        ("client_id", pa.string(), "of the connection it was seen on"),
-        ("connection", pa.string(), "as in `packets`"),
-        ("ts", TS, "time of the packet"),
-        ("capture", pa.string(), "file of the packet; null when made from several"),
-        ("offset", pa.int64(), "its byte in that file"),
-        ("number", pa.int64(), "its place in the connection"),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("packet_id", pa.int32(), "null where there is none"),
-        ("detail", pa.string(), "what was seen"),
-        _SURE,
-        _WHY,
-    ]
-)
+# The messages that can be answered, and what became of them.
+_FLOWS = """
+site client_id connection direction topic qos packet_id payload_bytes first_sent times_sent
+times_dup connections puback pubrec pubrel pubcomp answer_ms complete_ms is_complete state
+"""
+FLOWS = pa.schema([MESSAGES.field(name) for name in _FLOWS.split()])
 
-FINDINGS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("finding", pa.string(), "its name (fleet-verdicts.md)"),
-        ("about", pa.string(), "`client`, `broker` or `capture`: whom it concerns"),
-        ("client_id", pa.string(), "null where it is not known"),
-        ("connection", pa.string(), "the first one; null when it is about several clients"),
-        ("topic", pa.string(), "null where there is none"),
-        ("first_seen", TS, "when it began"),
-        ("last_seen", TS, "when it was seen last"),
-        ("count", pa.int64(), "how often"),
-        _SURE,
-        _WHY,
-        ("detail", pa.string(), "what was seen"),
-    ]
-)
+CONNECTIONS = _schema("""
+site text as in `packets`
+capture text file it begins in
+connection text as in `packets`
+client_id text null when CONNECT was not captured
+level int8 protocol level 3, 4 or 5; without CONNECT as its packets tell
+keep_alive_s int32 as asked for in CONNECT (level 5: as the server sets it)
+clean_session bool clean session, at level 5 clean start
+has_will bool was a will message given
+will_topic text null without a will
+will_qos int8 null without a will
+has_user bool user name given (never stored)
+session_present bool of CONNACK; false at level 3
+return_code int16 of CONNACK; null when it was not captured
+client_receive_max int32 level 5: unanswered messages that the client takes
+server_receive_max int32 level 5: the same of the server, from CONNACK
+session int32 number of the client's session; grows when one is discarded
+start time first packet or TCP segment seen
+end time last packet or TCP segment seen
+end_reason text `disconnect`, `closed_by_client`, `closed_by_server`, `reset`, or `open`
+is_start_seen bool was CONNECT captured
+packets_c2s int64 MQTT packets of the client
+packets_s2c int64 MQTT packets of the server
+bytes_c2s int64 MQTT bytes
+bytes_s2c int64 MQTT bytes
+gaps int32 places where bytes are missing in the capture
+missing_bytes int64 in these gaps
+""")
 
-SEQUENCES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "as in `packets`"),
-        ("direction", pa.string(), "as in `packets`"),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("qos", pa.int8(), "of the PUBLISH"),
-        ("messages", pa.int64(), "different messages"),
-        ("packets", pa.int64(), "PUBLISH packets of QoS 0 to 2"),
-        ("redelivered", pa.int64(), "messages sent again, marked DUP (1,2,3,2,3,4)"),
-        ("unmarked", pa.int64(), "packets sent again without DUP"),
-        ("incomplete", pa.int64(), "messages given up without their last acknowledgement"),
-        ("lost", pa.int64(), "messages published while subscribed and never delivered here"),
-        ("duplicates", pa.int64(), "messages of QoS 2 delivered here again as new ones"),
-        ("repeated", pa.int64(), "others delivered again, which is allowed below QoS 2"),
-        ("unmatched", pa.int64(), "deliveries of which no PUBLISH was captured"),
-        ("overtaking", pa.int64(), "messages delivered after a later one of the same producer"),
-        ("in_flight_max", pa.int32(), "most messages unacknowledged at one time"),
-        ("latency_p50_ms", pa.float64(), "first PUBLISH to last acknowledgement, median"),
-        ("latency_p95_ms", pa.float64(), "95 % are not slower"),
-        ("latency_p99_ms", pa.float64(), "99 % are not slower"),
-        ("latency_max_ms", pa.float64(), "slowest"),
-    ]
-)
+KEEPALIVE = _schema("""
+site text as in `packets`
+client_id text as in `packets`
+connection text as in `packets`
+start time of the connection
+keep_alive_s int32 0: none asked for
+longest_silence_s float64 between two packets of the client
+late int32 silences longer than keep alive and its tolerance
+pings int32 PINGREQ packets
+unanswered_pings int32 PINGREQ packets without a PINGRESP
+ping_ms float64 median time from PINGREQ to PINGRESP
+""")
 
-LOSSES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("kind", pa.string(), "`never_seen`, `not_delivered` or `unexplained`"),
-        ("client_id", pa.string(), "who did not get it; null for `never_seen`"),
-        ("published_by", pa.string(), "the device of a reading, else the client; null: not known"),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("qos", pa.int8(), "that could be expected"),
-        ("ts", TS, "published, or the next reading seen"),
-        ("device", pa.string(), "of a reading, else null"),
-        ("boot", pa.int64(), "of a reading"),
-        ("stream", pa.int16(), "of a reading"),
-        ("first_sequence", pa.int64(), "of a reading"),
-        ("last_sequence", pa.int64(), "of a reading"),
-        ("messages", pa.int64(), "lost ones in this row"),
-        _SURE,
-        _WHY,
-    ]
-)
+VIOLATIONS = _schema("""
+site text as in `packets`
+requirement text id of the statement broken (docs/requirements.tsv)
+by text `client` or `broker`
+client_id text of the connection it was seen on
+connection text as in `packets`
+ts time time of the packet
+capture text file of the packet; null when made from several
+offset int64 its byte in that file
+number int64 its place in the connection
+topic text of the PUBLISH
+packet_id int32 null where there is none
+detail text what was seen
+sure text `proved`, `likely` or `not_knowable` (fleet-verdicts.md)
+why text in one sentence, why it is that sure
+""")
 
-READINGS = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("device", pa.string(), "client id in the envelope"),
-        ("boot", pa.int64(), "boot counter"),
-        ("stream", pa.int16(), "series that `sequence` counts"),
-        ("sequence", pa.int64(), "1, 2, 3 … in each boot and stream"),
-        ("firmware", pa.string(), "major.minor"),
-        ("uptime_s", pa.int64(), "since this boot"),
-        ("measured", TS, "by the device's clock; null when it did not know the time"),
-        ("ts", TS, "first seen, published or delivered"),
-        ("published", TS, "first PUBLISH of the device; null when not captured"),
-        ("delivered", TS, "first PUBLISH to a subscriber; null when none was captured"),
-        (
-            "latency_ms",
-            pa.float64(),
-            "from published to delivered; null: not known",
-        ),
-        ("topic", pa.string(), "of the PUBLISH"),
-        ("qos", pa.int8(), "as published, or as delivered when that was not captured"),
-        ("times_published", pa.int64(), "as different messages"),
-        ("times_delivered", pa.int64(), "as different messages, to the subscriber that got most"),
-        ("redelivered", pa.bool_(), "was one of its messages sent again"),
-        ("values", pa.map_(pa.int16(), pa.int64()), "kind and value (docs/reference/readings.md)"),
-    ]
-)
+FINDINGS = _schema("""
+site text as in `packets`
+finding text its name (fleet-verdicts.md)
+about text `client`, `broker` or `capture`: whom it concerns
+client_id text null where it is not known
+connection text the first one; null when it is about several clients
+topic text null where there is none
+first_seen time when it began
+last_seen time when it was seen last
+count int64 how often
+sure text `proved`, `likely` or `not_knowable` (fleet-verdicts.md)
+why text in one sentence, why it is that sure
+detail text what was seen
+""")
 
-CAPTURES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("capture", pa.string(), "file name under the audited folder"),
-        ("counter", pa.string(), "what was counted, or `error`"),
-        ("count", pa.int64(), "how many"),
-        ("offset", pa.int64(), "byte of the (unpacked) file, for errors"),
-        ("detail", pa.string(), "the error"),
-    ]
-)
+SEQUENCES = _schema("""
+site text as in `packets`
+client_id text as in `packets`
+direction text as in `packets`
+topic text of the PUBLISH
+qos int8 of the PUBLISH
+messages int64 different messages
+packets int64 PUBLISH packets of QoS 0 to 2
+redelivered int64 messages sent again, marked DUP (1,2,3,2,3,4)
+unmarked int64 packets sent again without DUP
+incomplete int64 messages given up without their last acknowledgement
+lost int64 messages published while subscribed and never delivered here
+duplicates int64 messages of QoS 2 delivered here again as new ones
+repeated int64 others delivered again, which is allowed below QoS 2
+unmatched int64 deliveries of which no PUBLISH was captured
+overtaking int64 messages delivered after a later one of the same producer
+in_flight_max int32 most messages unacknowledged at one time
+latency_p50_ms float64 first PUBLISH to last acknowledgement, median
+latency_p95_ms float64 95 % are not slower
+latency_p99_ms float64 99 % are not slower
+latency_max_ms float64 slowest
+""")
+
+LOSSES = _schema("""
+site text as in `packets`
+kind text `never_seen`, `not_delivered` or `unexplained`
+client_id text who did not get it; null for `never_seen`
+published_by text the device of a reading, else the client; null: not known
+topic text of the PUBLISH
+qos int8 that could be expected
+ts time published, or the next reading seen
+device text of a reading, else null
+boot int64 of a reading
+stream int16 of a reading
+first_sequence int64 of a reading
+last_sequence int64 of a reading
+messages int64 lost ones in this row
+connection text that it was first published on, or that the next reading was seen on
+packet_id int32 of that PUBLISH; null at QoS 0
+capture text file of that PUBLISH
+offset int64 its byte in that file
+sure text `proved`, `likely` or `not_knowable` (fleet-verdicts.md)
+cause text what brought it about, a name of the table `causes`
+why text the cause, in one sentence
+evidence text in one sentence, why it is that sure
+""")
+
+CAUSES = _schema("""
+site text as in `packets`
+cause text its name (fleet-verdicts.md)
+why text what happened, in one sentence
+advice text what to do
+messages int64 lost by it, at QoS 1 and 2
+at_qos_0 int64 lost by it at QoS 0, which allows it
+not_knowable int64 messages of which nobody can know whether they are lost
+clients int64 who did not get them, or did not send them
+closed int64 connections that the broker ended with it; null for other causes
+first_seen time the first lost message
+last_seen time the last one
+""")
+
+READINGS = _schema("""
+site text as in `packets`
+device text client id in the envelope
+boot int64 boot counter
+stream int16 series that `sequence` counts
+sequence int64 1, 2, 3 … in each boot and stream
+firmware text major.minor
+uptime_s int64 since this boot
+measured time by the device's clock; null when it did not know the time
+ts time first seen, published or delivered
+published time first PUBLISH of the device; null when not captured
+delivered time first PUBLISH to a subscriber; null when none was captured
+latency_ms float64 from published to delivered; null: not known
+topic text of the PUBLISH
+qos int8 as published, or as delivered when that was not captured
+times_published int64 as different messages
+times_delivered int64 as different messages, to the subscriber that got most
+redelivered bool was one of its messages sent again
+values values kind and value (docs/reference/readings.md)
+""")
+
+CAPTURES = _schema("""
+site text as in `packets`
+capture text file name under the audited folder
+counter text what was counted, or `error`
+count int64 how many
+offset int64 byte of the (unpacked) file, for errors
+detail text the error
+""")
+
 GAPS = pa.schema(
     [
-        EVENTS.field(name)
-        for name in ("site", "capture", "offset", "connection", "client_id", "direction", "ts")
-    ]
-    + [
+        *(PACKETS.field(name) for name in "site capture offset connection client_id".split()),
+        *(PACKETS.field(name) for name in ("direction", "ts")),
         pa.field("kind", pa.string(), metadata={"comment": "what was found instead of packets"}),
         pa.field("bytes", pa.int64(), metadata={"comment": "missing, or not understood"}),
     ]
 )
 
-DEVICES = _schema(
-    [
-        ("site", pa.string(), "as in `packets`"),
-        ("client_id", pa.string(), "null: all whose CONNECT was not captured"),
-        ("state", pa.string(), "`losing`, `faulty`, `unsteady` or `well`"),
-        ("why", pa.string(), "what is wrong, in words; null when nothing is"),
-        ("firmware", pa.string(), "newest, from its readings"),
-        ("lost", pa.int64(), "messages of it that were never seen or did not arrive"),
-        ("missed", pa.int64(), "messages that it should have got and did not"),
-        ("duplicates", pa.int64(), "as in `sequences`"),
-        ("overtaking", pa.int64(), "as in `sequences`"),
-        ("incomplete", pa.int64(), "messages that it gave up"),
-        ("violations", pa.int64(), "statements that it broke, not the broker"),
-        ("troubles", pa.int64(), "findings about it (fleet-verdicts.md), how often in all"),
-        ("late", pa.int64(), "silences longer than keep alive and its tolerance"),
-        ("connects", pa.int64(), "connections"),
-        ("refused", pa.int64(), "of these, refused by the server"),
-        ("ended_disconnect", pa.int64(), "of these, ended by DISCONNECT"),
-        ("ended_closed_by_client", pa.int64(), "of these, closed without it"),
-        ("ended_closed_by_server", pa.int64(), "of these, closed by the server"),
-        ("ended_reset", pa.int64(), "of these, reset"),
-        ("ended_open", pa.int64(), "of these, not ended in the capture"),
-        ("first_seen", TS, "begin of its first connection"),
-        ("last_seen", TS, "its last packet or TCP segment"),
-        ("keep_alive_s", pa.int32(), "largest that it asked for"),
-        ("longest_silence_s", pa.float64(), "between two of its packets"),
-        ("ping_ms", pa.float64(), "from PINGREQ to PINGRESP: median, of the worst connection"),
-        ("sent", pa.int64(), "messages published"),
-        ("received", pa.int64(), "messages delivered to it"),
-        ("redelivered", pa.int64(), "messages sent again, marked DUP"),
-        ("readings", pa.int64(), "different readings of it"),
-        ("boots", pa.int64(), "different boot counters"),
-        ("latency_p50_ms", pa.float64(), "of its readings, from published to delivered"),
-        ("latency_p95_ms", pa.float64(), "95 % are not slower"),
-    ]
-)
+DEVICES = _schema("""
+site text as in `packets`
+client_id text null: all whose CONNECT was not captured
+state text `losing`, `faulty`, `unsteady` or `well`
+why text what is wrong, in words; null when nothing is
+firmware text newest, from its readings
+lost int64 messages of it that were never seen
+undelivered int64 messages of it that the broker did not pass on to all
+missed int64 messages that it should have got and did not
+duplicates int64 as in `sequences`
+overtaking int64 as in `sequences`
+incomplete int64 messages that it gave up
+violations int64 statements that it broke, not the broker
+troubles int64 findings about it (fleet-verdicts.md), how often in all
+late int64 silences longer than keep alive and its tolerance
+connects int64 connections
+refused int64 of these, refused by the server
+ended_disconnect int64 of these, ended by DISCONNECT
+ended_closed_by_client int64 of these, closed without it
+ended_closed_by_server int64 of these, closed by the server
+ended_reset int64 of these, reset
+ended_open int64 of these, not ended in the capture
+first_seen time begin of its first connection
+last_seen time its last packet or TCP segment
+keep_alive_s int32 largest that it asked for
+longest_silence_s float64 between two of its packets
+ping_ms float64 from PINGREQ to PINGRESP: median, of the worst connection
+sent int64 messages published
+received int64 messages delivered to it
+redelivered int64 messages sent again, marked DUP
+readings int64 different readings of it
+boots int64 different boot counters
+latency_p50_ms float64 of its messages, from published to delivered
+latency_p95_ms float64 95 % are not slower
+""")
 
 # The tables that an audit writes, by name.
 TABLES = {
-    "packets": PACKETS,
-    "devices": DEVICES,
-    "connections": CONNECTIONS,
-    "flows": FLOWS,
-    "sequences": SEQUENCES,
-    "violations": VIOLATIONS,
-    "findings": FINDINGS,
-    "keepalive": KEEPALIVE,
-    "readings": READINGS,
-    "losses": LOSSES,
-    "gaps": GAPS,
-    "captures": CAPTURES,
+    **{"packets": PACKETS, "devices": DEVICES, "connections": CONNECTIONS, "flows": FLOWS},
+    **{"sequences": SEQUENCES, "violations": VIOLATIONS, "findings": FINDINGS},
+    **{"keepalive": KEEPALIVE, "readings": READINGS, "losses": LOSSES, "gaps": GAPS},
+    **{"captures": CAPTURES, "causes": CAUSES},
 }

@@ -25,15 +25,14 @@ def dump(file: Path) -> None:
     log = _read(file)
     console = Console()
     console.print(_about(log), soft_wrap=True)
-    table = Table("address", "page", "bytes", "last id", "records")
+    table = Table("address", "page", "bytes", "records")
     for group in log.groups:
         records = "\n".join(map(_shown, group.records)) or "-"
         table.add_row(
             f"0x{group.address:06x}",
             str(group.page),
             str(group.length),
-            str(group.last_id),
-            records,
+            "title" if group.title else records,
         )
     console.print(table)
     console.print(_summary(log), soft_wrap=True)
@@ -93,7 +92,7 @@ def _ids(held: set[int]) -> str:
 def _shown(record: Record) -> str:
     text = f"{record.kind} {record.number}"
     if record.kind != "message":
-        return record.kind if record.kind in ("online", "clear", "renew") else text
+        return text
     flags = ", PUBREC came" * record.has_pubrec + ", maybe sent" * record.maybe_sent
     topic, payload = _publish(record.packet) or ("?", record.packet)
     return (

@@ -6,28 +6,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-VERSION = 2
+VERSION = 3
 _MAGIC = 0x4A
-_HEAD = struct.Struct("<BBHBHIB")
-_TITLE = struct.Struct("<4H")
-_ENTRY = struct.Struct("<BIHH")
+_HEAD = struct.Struct("<BBHII")
+_TITLE = struct.Struct("<B4HBBHIII")
+_ENTRY = struct.Struct(">BHH")
 _NOTE = struct.Struct("<BI")
 _CRC = struct.Struct("<I")
-_RUN = struct.Struct("<HH")
-_LENGTH = struct.Struct("<H")
-_STATE_BYTES = 34
+_TITLE_KIND = 11
 _CLEAN = 0x80
 _STEP_BYTES = 32  # groups lie at multiples of it, whatever the layout
 _BLANK = 0xFF
+_IDS = 30  # of a set
 
 _NOTES = {
-    1: "pubrec",
-    2: "remove",
-    3: "online",
-    4: "clear",
+    1: "number",
+    2: "done",
+    3: "pubrec",
+    4: "online",
     5: "hold",
     6: "release",
     7: "renew",
+    8: "set",
+    9: "bits",
+    10: "oldest",
 }
 
 
@@ -56,8 +58,7 @@ class Layout(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A message or a note; `number` is the message's or, of "hold" and "release", the
-    received packet id."""
+    """A message, a note or a title; `number` is the message's or what the note says."""
 
     kind: str
     number: int
@@ -68,16 +69,27 @@ class Record(NamedTuple):
     packet: bytes = b""
 
 
+class Title(NamedTuple):
+    """What a title says beyond the layout: how it was when its block was begun."""
+
+    back: int
+    session: int
+    last_id: int
+    first: int
+    next: int
+    sent: int
+
+
 @dataclass
 class Group:
-    """A sealed group: `address` in the image, `page` counted on and on, length in bytes."""
+    """A sealed group: `address` in the image, `page` counted on and on, length in bytes;
+    `number` is that of its first message."""
 
     address: int
     page: int
     length: int
-    back: int
-    last_id: int
-    session: int
+    number: int
+    title: Title | None = None
     records: list[Record] = field(default_factory=list)
 
 
@@ -91,6 +103,9 @@ class Log:
     groups: list[Group]
     unreadable: list[int]  # addresses of pages that are neither groups nor blank
     last_id: int = 0
+    end: int = 0  # number of the next message
+    sent: int = 0  # messages before this number may have been sent
+    set_number: int = 0  # of the bits that follow
     level: int = 0  # of the protocol
     is_clean: bool = False  # the session ends with its connection
     entries: dict[int, Record] = field(default_factory=dict)
@@ -98,14 +113,17 @@ class Log:
 
     def messages(self) -> list[Record]:
         """The messages that would be recovered, oldest first."""
-        return [r for _, r in sorted(self.entries.items())]
+        return [
+            record._replace(maybe_sent=number < self.sent)
+            for number, record in sorted(self.entries.items())
+        ]
 
 
 def read_group(image: bytes, at: int, room: int) -> Group | None:
     """The group at `at`, at most `room` bytes, without its records; None if there is none."""
     if room < _HEAD.size + _CRC.size or image[at] != _MAGIC:
         return None
-    _, _, length, back, last_id, page, session = _HEAD.unpack_from(image, at)
+    _, _, length, number, page = _HEAD.unpack_from(image, at)
     if not _STEP_BYTES <= length <= room:
         return None
     end = at + length - _CRC.size
@@ -114,7 +132,10 @@ def read_group(image: bytes, at: int, room: int) -> Group | None:
     sealed = image[at:end] + _CRC.pack(stored & 0xC0000000)
     if zlib.crc32(sealed) != stored & 0x3FFFFFFF:
         return None
-    return Group(at, page, length, back, last_id, session)
+    group = Group(at, page, length, number)
+    if image[at + 1] == VERSION and image[at + _HEAD.size] == _TITLE_KIND:
+        group.title = Title(*_TITLE.unpack_from(image, at + _HEAD.size)[5:])
+    return group
 
 
 def find_layout(image: bytes) -> Layout:
@@ -125,13 +146,13 @@ def find_layout(image: bytes) -> Layout:
             continue
         if image[at + 1] != VERSION:
             raise NotAJournal(f"journal of format version {image[at + 1]}, not {VERSION}")
-        title = _title(image, group)
-        if len(title) < _TITLE.size + _STATE_BYTES + _LENGTH.size:
+        if group.title is None:
             continue
-        page, cell, pages, blocks = _TITLE.unpack_from(title)
-        client_id = title[_TITLE.size : -_STATE_BYTES - _LENGTH.size]
+        _, page, cell, pages, blocks = _TITLE.unpack_from(image, at + _HEAD.size)[:5]
+        begin = at + _HEAD.size + _TITLE.size
+        client_id = image[begin : at + group.length - _CRC.size].rstrip(b"\xff")
         layout = Layout(page, cell, pages, blocks, client_id)
-        if layout.block_bytes * layout.blocks == len(image) and not at % layout.block_bytes:
+        if layout.block_bytes * layout.blocks == len(image) and not at % layout.page_bytes:
             return layout
     raise NotAJournal(f"no journal in these {len(image)} bytes")
 
@@ -139,107 +160,121 @@ def find_layout(image: bytes) -> Layout:
 def read_log(image: bytes) -> Log:
     """All of it; NotAJournal if there is none."""
     layout = find_layout(image)
-    groups: dict[int, list[Group]] = {}
-    for block in range(layout.blocks):
-        for group in _groups(image, layout, block, []):
-            groups.setdefault(group.page // layout.block_pages, []).append(group)
-    newest = max(groups)
-    last = groups[newest][-1]
-    oldest = newest - last.back
-    if last.back == layout.blocks - 1:
+    blocks: dict[int, list[Group]] = {}
+    for place in range(layout.blocks):
+        groups = [*_groups(image, layout, place, [])]
+        titles = [group for group in groups if group.title]
+        if titles:
+            block = titles[0].page // layout.block_pages
+            blocks[block] = [g for g in groups if g.page // layout.block_pages == block]
+    newest = max(blocks)
+    oldest = newest
+    for group in blocks[newest]:
+        if group.title:
+            oldest = newest - group.title.back
+        for record in _records(image, group):
+            if record.kind == "oldest":
+                oldest = record.number
+    if newest - oldest + 1 >= layout.blocks:
         newest -= 1  # nothing but copies of what the oldest block holds
-    log = Log(layout, oldest, newest, [], [], last.last_id)
-    log.level = last.session & ~_CLEAN
-    log.is_clean = bool(last.session & _CLEAN)
+    log = Log(layout, oldest, newest, [], [])
     for block in range(oldest, newest + 1):
-        for group in _groups(image, layout, block % layout.blocks, log.unreadable):
-            if group.page // layout.block_pages == block:
-                group.records = [*_records(image, group, layout)]
-                log.groups.append(group)
-                if group.address % layout.block_bytes == 0:
-                    log.held = set(_held(image, group))
-                _add_up(log, group.records)
+        if block in blocks:
+            for group in _groups(image, layout, block % layout.blocks, log.unreadable):
+                if group.page // layout.block_pages == block:
+                    group.records = [*_records(image, group)]
+                    log.groups.append(group)
+                    _add_up(log, group)
     return log
 
 
-def _title(image: bytes, group: Group) -> bytes:
-    end = group.address + group.length - _CRC.size
-    (length,) = _LENGTH.unpack_from(image, end - _LENGTH.size)
-    return image[max(group.address, end - length) : end]
-
-
-def _held(image: bytes, group: Group) -> Iterator[int]:
-    state = _title(image, group)[-_STATE_BYTES - _LENGTH.size : -_LENGTH.size]
-    for at in range(0, _STATE_BYTES - _RUN.size + 1, _RUN.size):
-        first, last = _RUN.unpack_from(state, at)
-        if not first:
-            break
-        yield from range(first, last + 1)
-
-
-def _groups(image: bytes, layout: Layout, block: int, unreadable: list[int]) -> Iterator[Group]:
-    at = block * layout.block_bytes
+def _groups(image: bytes, layout: Layout, place: int, unreadable: list[int]) -> Iterator[Group]:
+    at = place * layout.block_bytes
     stop = at + layout.block_bytes
     while at < stop:
         group = read_group(image, at, stop - at)
-        place = at // layout.page_bytes
-        if group is not None and group.page % layout.pages == place:
+        page = at // layout.page_bytes
+        if group is not None and group.page % layout.pages == page:
             yield group
             at += group.length
-            if group.length > layout.page_bytes:  # what follows begins on a new page
-                at += -at % layout.page_bytes
             continue
-        page = place * layout.page_bytes
+        page *= layout.page_bytes
         if any(b != _BLANK for b in image[at : at + layout.cell_bytes]) and page not in unreadable:
             unreadable.append(page)
         at += layout.cell_bytes
 
 
-def _records(image: bytes, group: Group, layout: Layout) -> Iterator[Record]:
+def _records(image: bytes, group: Group) -> Iterator[Record]:
     at = group.address + _HEAD.size
     end = group.address + group.length - _CRC.size
-    if group.address % layout.block_bytes == 0:
-        end -= len(_title(image, group))
-    while at < end and image[at] != _BLANK:
-        kind, number = _NOTE.unpack_from(image, at)
-        if not kind & 0x80:
-            yield Record(_NOTES.get(kind, f"unknown {kind}"), number)
+    number = group.number
+    while at < end and image[at] != _BLANK and group.title is None:
+        kind, value = _NOTE.unpack_from(image, at)
+        if kind < 0x40:
             at += _NOTE.size
+            if kind == 1:
+                number = value
+            else:
+                yield Record(_NOTES.get(kind, f"unknown {kind}"), value)
             continue
-        _, _, packet_id, n = _ENTRY.unpack_from(image, at)
+        state, n, packet_id = _ENTRY.unpack_from(image, at)
         at += _ENTRY.size
         yield Record(
             "message",
             number,
             packet_id,
-            kind & 3,
-            bool(kind & 8),
-            bool(kind & 16),
+            1 if state & 0xF0 == 0x40 else 2,
+            state & 0xF0 == 0x70,
+            bool(state & 8),
             image[at : at + n],
         )
+        number += 1
         at += n
 
 
-def _add_up(log: Log, records: list[Record]) -> None:
+def _add_up(log: Log, group: Group) -> None:
     entries = log.entries
-    for record in records:
+    title = group.title
+    if title:
+        log.level, log.is_clean = title.session & ~_CLEAN, bool(title.session & _CLEAN)
+        log.last_id, log.sent = title.last_id, title.sent
+        log.end = max(log.end, group.number)
+        for number in [number for number in entries if number < title.first]:
+            del entries[number]
+    for record in group.records:
         if record.kind == "message":
+            if record.number >= log.end:
+                log.end = record.number + 1
+                log.last_id = record.packet_id
+            if record.maybe_sent:
+                log.sent = record.number + 1
             entries[record.number] = record
-        elif record.kind == "clear":
-            entries.clear()
-            log.held.clear()
-        elif record.kind == "remove":
+        elif record.kind == "done":
             entries.pop(record.number, None)
-        elif record.kind == "hold":
-            log.held.add(record.number)
-        elif record.kind == "release":
-            log.held.discard(record.number)
         elif record.kind == "online":
-            for number, entry in entries.items():
-                entries[number] = entry._replace(maybe_sent=True)
+            log.sent = record.number
         elif record.kind == "renew":
-            log.held.clear()
-            for number, entry in entries.items():
-                entries[number] = entry._replace(maybe_sent=False, has_pubrec=False)
+            _renew(log, record.number)
         elif record.kind == "pubrec" and record.number in entries:
             entries[record.number] = entries[record.number]._replace(has_pubrec=True)
+        else:
+            _hold(log, record)
+
+
+def _renew(log: Log, session: int) -> None:
+    log.held.clear()
+    log.sent = 0
+    log.level, log.is_clean = session & ~_CLEAN, bool(session & _CLEAN)
+    for number, entry in log.entries.items():
+        log.entries[number] = entry._replace(has_pubrec=False)
+
+
+def _hold(log: Log, record: Record) -> None:
+    if record.kind == "hold":
+        log.held.add(record.number)
+    elif record.kind == "release":
+        log.held.discard(record.number)
+    elif record.kind == "set":
+        log.set_number = record.number
+    elif record.kind == "bits":
+        log.held.update(log.set_number * _IDS + k for k in range(_IDS) if record.number >> k & 1)

@@ -4,8 +4,8 @@ The figures for one message follow from the format; `python -m host_tests bench 
 measures the same on the flash model.
 """
 
-_GROUP_BYTES = 15  # head and CRC
-_ENTRY_BYTES = 9
+_GROUP_BYTES = 16  # head and CRC
+_ENTRY_BYTES = 5
 _NOTE_BYTES = 5
 _SECONDS_PER_YEAR = 365.25 * 86400
 
@@ -28,7 +28,8 @@ def erases_per_message(
         pages = 1 / (per_page // cells)
     else:
         pages = -(-cells // per_page)
-    return pages * page_bytes / block_bytes
+    # One page of each block is shared with its title.
+    return pages * page_bytes / (block_bytes - page_bytes)
 
 
 def life_years(

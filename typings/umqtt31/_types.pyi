@@ -49,68 +49,32 @@ class BlockDevice(Protocol):
 
 @type_check_only
 class Store(Protocol):
-    """Where messages wait, if neither in RAM nor in a Journal.  A message is a packet, and its
-    place a number, the slot.  `lib/umqtt31/ram.py` is the smallest one."""
+    """Where messages wait over a reset, if not in a Journal: the end of lib/umqtt31/__init__.py.
+    An entry is state, size, packet id and packet."""
 
-    level: int
-    """Of the protocol that the packets are for; the client sets it before `open()`."""
-    is_deferred: bool
-    """Is what `put()` took durable from `commit()` on only?  Then nothing is sent before."""
-
-    def open(self, client_id: bytes, slots: int, size: int, held: int, /) -> object:
-        """Allocate room for packets in `slots` slots of `size` bytes, and for `held` received
-        QoS 2 ids; called once, by the client's constructor."""
-    def recover(self, session: Any, /) -> object:
-        """Tell `session` what an earlier life left, oldest message first."""
-    def put(
-        self, slot: int, packet_id: int, qos: int, buf: Any, n: int, maybe_sent: bool, /
+    def open(
+        self,
+        client_id: bytes,
+        level: int,
+        buffer_size: int,
+        most: int,
+        hold: Any,
+        held: Any,
+        ring_bytes: int,
+        /,
     ) -> Any:
-        """Keep the packet `buf[:n]` -> False if there is no room."""
-    def get(self, slot: int, buf: Any, /) -> Any:
-        """Read the packet back into `buf` -> 0 if it is lost."""
-    def remove(self, slot: int, /) -> object:
-        """The message is done or given up; need not survive a reset."""
+        """Open it -> messages, those that may have been sent, last packet id, was it clean?"""
+    def put(self, ring: Any, at: int, n: int, is_online: bool, is_behind: bool, /) -> Any:
+        """Keep an entry -> is there room?"""
+    def fetch(self, ring: Any, at: int, /) -> int:
+        """Write the next entry that lies behind to `ring` -> its bytes."""
+    def note(self, first: int, packet_id: int, /) -> object:
+        """This packet came for a message, or this id is held or released."""
     def renew(self, is_clean: bool, /) -> object:
-        """The broker has a new session: nothing was sent in it, no id is held.  `is_clean`: it
-        ends with its connection."""
-    def pubrec(self, slot: int, /) -> object:
-        """PUBREC came for the message: no PUBLISH of it any more."""
-    def hold(self, packet_id: int, /) -> object:
-        """A QoS 2 message with this id was handed over."""
-    def release(self, packet_id: int, /) -> object:
-        """Its PUBREL came: the id is free."""
-    def online(self) -> object:
-        """A connection is open: every message may have been sent from now on."""
+        """The broker has a new session: nothing was sent in it, no id is held."""
     def commit(self) -> object:
         """Make durable what must not be overtaken by the packets that follow."""
+    def tidy(self) -> object:
+        """As `commit()`, and the time for what takes long."""
     def sync(self) -> object:
         """Make everything durable, before a planned switch-off."""
-    def clear(self) -> object:
-        """Forget everything."""
-
-@type_check_only
-class Stats:
-    """Counters since the client was made; also `stats["sent"]`."""
-
-    sent: int
-    """Messages sent for the first time."""
-    received: int
-    """Messages handed over."""
-    retried: int
-    """PUBLISH and PUBREL sent again."""
-    duplicates: int
-    """Repetitions of QoS 2 messages kept from the handler."""
-    strays: int
-    """Acknowledgements of nothing in flight."""
-    dropped: int
-    """Messages given up, each told to `on_drop`; in asyncio also received ones of QoS 0 for
-    which there was no room, which are not."""
-    oversize: int
-    """Received messages larger than the buffer."""
-    refused: int
-    """QoS 2 messages beyond `max_awaiting_rel`."""
-    reconnects: int
-    """Connections after the first."""
-    pings: int
-    """PINGREQ sent."""
-    def __getitem__(self, name: str) -> int: ...

@@ -1,15 +1,36 @@
-"""The one exception for everything that is not a caller's slip."""
+"""What errors are called and what they say; loaded when that is asked for."""
 
-class MQTTError(OSError):
-    """Why the client could not go on; `str(error)` says what to do.
+from typing import Any
 
-    It is an OSError, so that programs which catch that to reconnect go on working.  The
-    client is closed then, nothing is lost, and `connect()` or `reconnect()` work.
-    """
+REFUSED_VERSION: int
+REFUSED_CLIENT_ID: int
+REFUSED_UNAVAILABLE: int
+REFUSED_CREDENTIALS: int
+REFUSED_NOT_AUTHORIZED: int
+NETWORK: int
+TIMEOUT: int
+CLOSED: int
+PROTOCOL: int
+TOO_LARGE: int
+FULL: int
+JOURNAL: int
+BUSY: int
+AWAITING_REL: int
+REFUSED_FILTER: int
 
-    code: int
-    """One of the names in `umqtt31` (`FULL`, `CLOSED` …), or the broker's return code."""
-    errno: int | None
-    """The system's number, if it was the system that failed."""
+def text_of(error: Any, cause: Any, place: Any) -> str:
+    """For the core: the text of an MQTTError."""
 
-    def __init__(self, code: int, text: str | None = None, errno: int | None = None) -> None: ...
+def text_of_code(code: int) -> str:
+    """The text of a code."""
+
+def complaint(
+    what: str, value: Any, least: int | None = None, most: int | None = None
+) -> Exception:
+    """For the core: the exception for an argument that it refuses."""
+
+def show(value: Any) -> str:
+    """For the core: what print() says of a Message or of Stats."""
+
+def find(name: str) -> Any:
+    """For the core: what the package has under this name."""

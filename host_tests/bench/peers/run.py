@@ -22,8 +22,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Heap",
             "bytes",
-            "Bytes that one operation allocates, on 32 bits, without the collector, a payload of"
-            " 64 bytes. At QoS 1 and 2 to the last acknowledgement.",
+            "Bytes that one operation allocates, with 32 bits and a payload of 64 bytes."
+            " QoS 1 and 2 are counted to the last acknowledgement.",
         ),
     ),
     (
@@ -31,8 +31,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Bytecode",
             "bytes",
-            "Bytes of `.mpy` of all modules that are loaded to publish and to receive at QoS 1;"
-            " umqtt31 as `make build` makes it for boards, here and in all that follows.",
+            "Bytes of `.mpy` of all modules that are loaded to publish and to receive at QoS 1."
+            " umqtt31 is what `make build` makes for boards.",
         ),
     ),
     (
@@ -40,8 +40,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Smallest heap",
             "bytes",
-            "In which 200 messages at QoS 1 go there and back, window 4 where there is one, all"
-            " of it loaded from `.mpy`, 32 bits, to within 256 bytes.",
+            "200 messages at QoS 1 go there and back in it, with a window of 4 where there is one."
+            " All code is loaded from `.mpy`. 32 bits, to within 256 bytes.",
         ),
     ),
     (
@@ -49,8 +49,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Instructions",
             "instructions",
-            "Of the processor for one message and its answers, 64 bits, a topic of 13 and a"
-            " payload of 64 bytes, the garbage collector's part included.",
+            "Of the processor for one message and its answers, with 64 bits. The topic has 13"
+            " bytes, the payload 64. Garbage collection is included.",
         ),
     ),
     (
@@ -58,10 +58,10 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Rate",
             "messages/s",
-            "Messages a second that are acknowledged at QoS 1 over a link with 20 ms round trip,"
-            " with TCP_NODELAY and with Nagle's algorithm. A client that waits for each answer has"
-            " window 1 only. *Bare socket*: prebuilt packets, no client; nothing can be faster."
-            " On a busy computer all of them scatter by a tenth.",
+            "Acknowledged messages a second at QoS 1 over a link with a round trip of 20 ms. A"
+            " client"
+            " that waits for each answer has window 1 only. *Bare socket* sends prebuilt packets."
+            " Nothing can be faster. Rates scatter by a tenth.",
             is_more_better=True,
             scatter=_SCATTER,
         ),
@@ -71,11 +71,12 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Receive ratio",
             "messages/s",
-            "Messages a second that a program is handed, and what part that is of what a bare"
-            " socket takes: it reads what there is, finds where each packet ends, and sends the"
-            " answers together. *At once*: up to 20,000 messages that nothing delays, so that the"
-            " client is the limit. *Under way*: over 20 ms the far end waits for answers when so"
-            " many messages lack one: the link is the limit, unless a client answers late.",
+            "Messages a second that a program is handed. *At once*: nothing delays up to 20,000"
+            " messages, so the client is the limit. *Under way*: over 20 ms the far end waits"
+            " when so"
+            " many messages lack an answer. Ratios are to a bare socket, which only finds"
+            " packets and"
+            " answers them.",
             is_more_better=True,
             scatter=_SCATTER,
             beside=BARE.title,

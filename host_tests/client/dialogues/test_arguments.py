@@ -127,7 +127,7 @@ def test_server_that_is_none_is_refused():
 
 def test_connect_that_cannot_be_sent_ends_nothing():
     """What was in flight is not given up for it."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     d.publish(b"1", 1)
     d.stream.take()
     dropped = []
@@ -161,14 +161,8 @@ def test_v5_numbers_are_refused_by_name_before_anything_is_sent():
             assert stream.take() == d.stream.take() == b"" and d.client.is_connected
 
 
-def test_will_without_keepalive_is_refused():
-    """31-3.1-WILL: the broker may never notice a loss, so no will would ever come."""
-    d = Dialogue(is_connected=False, keepalive=0)
-    assert isinstance(error_of(d.client.set_last_will, "w", "gone"), ValueError)
-
-
 def test_max_age_out_of_range_is_refused():
-    d = Dialogue(overflow="refuse")
+    d = Dialogue(is_queueing=True)
     for qos in (1, 2):
         for bad, kind in (
             (-1, ValueError),

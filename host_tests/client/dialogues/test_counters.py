@@ -8,7 +8,7 @@ def test_dropped_counts_each_message_that_grew_too_old():
 
     max_age 10, 5, 20, none behind a window of 1, all unanswered
     """
-    d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0, retry_interval=0)
+    d = Dialogue(is_queueing=True, max_inflight=1, keepalive=0, retry_interval=0)
     d.publish(b"0")
     dropped = []
     d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)

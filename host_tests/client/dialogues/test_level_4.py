@@ -10,7 +10,7 @@ from host_tests.client.wire import (
     subscribe,
 )
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import PROTOCOL, REFUSED_VERSION, MQTTClient, MQTTError
+from umqtt31 import MQTTClient, MQTTError
 
 LEVELS = (4,)
 
@@ -48,16 +48,6 @@ def test_c2b_connect_with_everything_keeps_the_payload_order():
     assert stream.has_answered()
 
 
-# A will of MQTT 3.1.1 is bytes, no longer 7-bit ASCII.
-def test_c2b_connect_with_any_bytes_in_the_will_is_valid():
-    d = Dialogue(is_connected=False)
-    d.client.set_last_will(b"w", b"\x00\x80\xff")
-    stream = ScriptedStream()
-    stream.answer(connect(b"dev", 0x06, 60, b"w", b"\x00\x80\xff", level=4), connack())
-    d.client.connect(stream=stream)
-    assert stream.has_answered()
-
-
 def test_client_id_of_any_length_is_taken():
     for client_id in (b"x", b"x" * 23, b"x" * 24, "ë" * 100, b"x" * 16000):
         encoded = client_id.encode() if isinstance(client_id, str) else client_id
@@ -78,36 +68,6 @@ def test_client_id_that_is_empty_is_for_clean_sessions_only():
         stream = ScriptedStream()
         assert isinstance(error_of(client.connect, False, stream=stream), ValueError)
         assert stream.take() == b"" and not client.is_connected
-
-
-# After a clean session there is nothing that could be present.
-# 311-3.2.2-4.
-def test_b2c_session_present_after_a_clean_connect_is_a_protocol_error():
-    d = Dialogue(is_connected=False)
-    stream = ScriptedStream()
-    stream.answer(d.connect_packet(True), connack(0, 1))
-    assert error_of(d.client.connect, True, stream=stream).code == PROTOCOL
-    assert stream.is_closed
-
-
-# Bits 7 to 1 are reserved and must be 0; a refusal says nothing of a session.
-def test_b2c_connack_with_reserved_bits_is_a_protocol_error():
-    for flags in (2, 0x80, 0xFF):
-        d = Dialogue(is_connected=False)
-        stream = ScriptedStream()
-        stream.answer(d.connect_packet(False), connack(0, flags))
-        assert error_of(d.client.connect, False, stream=stream).code == PROTOCOL
-        assert stream.is_closed
-
-
-def test_b2c_version_refused_then_the_error_says_which_level_to_try():
-    for level, other in ((3, "4"), (4, "3")):
-        d = Dialogue(is_connected=False, level=level)
-        stream = ScriptedStream()
-        stream.answer(d.connect_packet(True), connack(REFUSED_VERSION))
-        error = error_of(d.client.connect, stream=stream)
-        assert isinstance(error, MQTTError) and error.code == REFUSED_VERSION
-        assert "level=" + other in str(error)
 
 
 def test_b2c_refused_filter_between_others_leaves_the_others():

@@ -15,38 +15,28 @@ BLOCK = 512
 BLOCKS = 48
 
 
-class Found:
-    def __init__(self):
-        self.state = []
-
-    def restore(self, slot, packet_id, qos, has_pubrec, maybe_sent):
-        self.state.append(packet_id * 2 + has_pubrec)
-
-    def restore_run(self, first, last):
-        self.state += [-packet_id for packet_id in range(first, last + 1)]
-
-    def restore_clean(self, is_clean):
-        pass
-
-    def restore_last_id(self, packet_id):
-        pass
+PUBACK, PUBREC, PUBLISH, PUBREL = 0x40, 0x50, 0x30, 0x62
+ring = bytearray(200)
 
 
-def opened(folder):
+def opened(folder, held):
     device = FileBlockDevice(folder + "/journal.img", 5, BLOCK)
     journal = Journal(device, program_bytes=64, erase_bytes=BLOCK, cell_bytes=32)
-    journal.open(b"n", 6, 40, 2)
-    return device, journal
+    said = journal.open(b"n", 3, 40, 6, held.append, [0, 0, 0], 72)
+    return device, journal, said[0]
 
 
 def recovered(data):
     vfs.mount(vfs.VfsLfs2(RamFlash(BLOCKS, BLOCK, data)), "/cut")
-    device, journal = opened("/cut")
-    found = Found()
-    journal.recover(found)
+    held = []
+    device, journal, count = opened("/cut", held)
+    state = []
+    for _ in range(count):
+        journal.fetch(ring, 0)
+        state.append((ring[3] << 8 | ring[4]) * 2 + (ring[0] & 0xF0 == 0x70))
     device.close()
     vfs.umount("/cut")
-    return found.state
+    return state + [-packet_id for packet_id in held]
 
 
 class Cutter:
@@ -77,34 +67,35 @@ def main():
     flash = RamFlash(BLOCKS, BLOCK)
     vfs.VfsLfs2.mkfs(flash)
     vfs.mount(vfs.VfsLfs2(flash), "/flash")
-    _, journal = opened("/flash")
+    _, journal, _ = opened("/flash", [])
     cutter = Cutter(flash)
     flash.hook = cutter.hook
-    buf = bytearray(b"packet" * 10)
+    mine = bytearray(200)
     state = []
 
     def do(name, *args):
         # What the call will lead to, already in `state`, is allowed as it begins.
         cutter.states.append(list(state))
         getattr(journal, name)(*args)
-        journal.commit()
+        journal.tidy()
         cutter.required = len(cutter.states) - 1
 
     for k in range(1, 41):
         if k > 4:
             packet_id = (k - 4) * 2
             state.remove(packet_id + (k % 2))
-            journal.remove((k - 4) % 6)
+            journal.note(PUBACK, k - 4)
             cutter.states.append(list(state))
         state.append(k * 2)
-        do("put", k % 6, k, 2, buf, 30, False)
+        mine[:6] = bytes((0x50, 0, 30, 0, k, k))
+        do("put", mine, 0, 35, False, False)
         if k % 2:
             state[-1] += 1
-            do("pubrec", k % 6)
+            do("note", PUBREC, k)
         state.append(-k)
-        do("hold", k)
+        do("note", PUBLISH, k)
         state.pop()
-        do("release", k)
+        do("note", PUBREL, k)
     print(cutter.cuts, "cuts", cutter.wrong, "wrong")
 
 

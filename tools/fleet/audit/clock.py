@@ -9,8 +9,9 @@ closes after one and a half keep alive times.
 import numpy as np
 
 from .. import schemas
+from ..columns import SET_US
 from .messages import GRACE_US
-from .rows import FAR, SET_US, TYPES, any_of
+from .rows import FAR, TYPES, any_of
 from .sessions import allowed_silence_us
 
 _ENDS = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
@@ -19,9 +20,12 @@ _CLOSES_US = 10_000_000  # and what its timers need more
 
 
 class Clock:
-    """`back`: rows whose time is earlier than that of the packet before them on the same
-    connection, which is row `before`.  `forward`: packets of clients behind a silence that
-    was perhaps none, `forward_us` how long it was."""
+    """`back`: rows whose time is earlier than that of the packet before them in their file, or
+    on the same connection; `before_us` is that one's.
+
+    `forward`: packets of clients behind a silence that was perhaps none, `forward_us` how long
+    it was.
+    """
 
     def __init__(self, rows, sessions, gaps):
         self._rows, self._gaps = rows, gaps
@@ -29,7 +33,11 @@ class Clock:
         self._step = np.diff(rows.ts[at])
         is_back = (np.diff(rows.connection[at]) == 0) & (self._step < -SET_US)
         places = np.flatnonzero(is_back)
-        self.before, self.back = at[places], at[places + 1]
+        told = np.flatnonzero(rows.kind == TYPES["CLOCK_SET"])
+        places = places[~np.isin(rows.connection[at[places]], rows.connection[told])]
+        self.back = np.concatenate((at[places + 1], told))
+        told_us = rows.ts[told] + rows.payload_bytes[told]
+        self.before_us = np.concatenate((rows.ts[at[places]], told_us))
         self.forward, self.forward_us = self._forward(sessions.keep_alive_s)
 
     def _forward(self, keep_alive_s):
@@ -72,10 +80,10 @@ class Clock:
         """{client: (begins, ends)} of the times that the capture has twice, and shortly before."""
         found: dict = {}
         rows = self._rows
-        for before, row in zip(self.before.tolist(), self.back.tolist(), strict=True):
+        for before, row in zip(self.before_us.tolist(), self.back.tolist(), strict=True):
             begins, ends = found.setdefault(int(rows.client[row]), ([], []))
             begins.append(int(rows.ts[row]) - GRACE_US)
-            ends.append(int(rows.ts[before]))
+            ends.append(before)
         return found
 
     def is_twice(self, index):

@@ -18,6 +18,7 @@ _SWAPPED_US = 5_000  # and by so much its end may seem to come first, from unord
 _NEXT_US = 60_000_000  # between two take-overs of one series
 _CLOSING_US = 5_000_000  # a living client closes its side that soon
 _GOODBYES = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
+_UNANSWERED_US = 20_000_000  # longer than any broker takes
 _TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
 
 
@@ -57,6 +58,7 @@ _ABOUT = {
     "socket_left": "client",
     "disconnected": "client",
     "client_complains": "broker",
+    "never_acknowledged": "broker",
     "refused_publish": "client",
     "refused_subscription": "client",
     "session_not_kept": "broker",
@@ -83,6 +85,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _sessions_not_kept(rows, sessions, flows, ends, found)
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
+    _never_acknowledged(rows, flows, ends, found)
     _refused_subscriptions(rows, refused, found)
     _capture(rows, sessions, ends, found)
     _clock_set(rows, clock, found)
@@ -306,6 +309,30 @@ def _refused_publishes(rows, flows, found):
         found.add("refused_publish", one, first, last, "proved", why, text, count, topic)
 
 
+def _never_acknowledged(rows, flows, ends, found):
+    # The client lived on for long on the connection, and a later one got its answer there.
+    publish, where = flows.publish_row, rows.connection[flows.publish_row]
+    mine = rows.direction[publish] == 0
+    answered = np.full(len(rows.client_of), -FAR)
+    known = np.flatnonzero(mine & (flows.answer_row < FAR))
+    np.maximum.at(answered, where[known], rows.ts[publish[known]])
+    since = rows.ts[flows.last_row]
+    waits = mine & (flows.answer_row == FAR) & flows.is_known & (answered[where] > since)
+    waits &= (ends.heard[where] - since >= _UNANSWERED_US) & ~flows.is_complete
+    waits &= (rows.connection[flows.last_row] == where) & ~flows.is_reused
+    groups: dict[tuple, list] = {}
+    topics = rows.strings("topic", publish[waits]).to_pylist()
+    for row, topic in zip(publish[waits].tolist(), topics, strict=True):
+        groups.setdefault((int(rows.connection[row]), topic), []).append(row)
+    for (one, topic), members in groups.items():
+        times = rows.ts[members]
+        text = "packet id %d" % rows.packet_id[members[0]]
+        why = "the broker acknowledged later ones on this connection, which went on, and not this"
+        first, last = int(times.min()), int(times.max())
+        count = len(members)
+        found.add("never_acknowledged", one, first, last, "proved", why, text, count, topic)
+
+
 def _refused_subscriptions(rows, refused, found):
     for row, name, code in refused:
         ts = rows.ts[row]
@@ -343,9 +370,9 @@ def _capture(rows, sessions, ends, found):
 
 
 def _clock_set(rows, clock, found):
-    why = "TCP tells in which order packets came, and their times go back"
-    for before, row in zip(clock.before.tolist(), clock.back.tolist(), strict=True):
-        times = int(rows.ts[row]), int(rows.ts[before])
+    why = "their places in the file, or TCP, tell in which order packets came; their times go back"
+    for before, row in zip(clock.before_us.tolist(), clock.back.tolist(), strict=True):
+        times = int(rows.ts[row]), before
         text = "set back by %.1f s" % ((times[1] - times[0]) / 1e6)
         found.add("clock_set", rows.connection[row], *times, "proved", why, text)
     why = (

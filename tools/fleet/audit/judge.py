@@ -1,6 +1,7 @@
 """One pass over the packets of some clients: all tables that need only these."""
 
 from . import levels
+from .brokers import told_apart
 from .clock import Clock
 from .copies import Copies
 from .findings import findings
@@ -21,6 +22,8 @@ def judge(table):
     if copies.of:
         table, told = copies.without(table)
         rows = Rows(table)
+    apart = told_apart(rows, table)
+    rows = rows if apart is table else Rows(apart)
     levels.infer(rows)
     sessions = Sessions(rows)
     gaps = Gaps(rows)

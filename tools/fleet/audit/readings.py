@@ -5,10 +5,11 @@ stream and sequence number (docs/reference/readings.md).
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
+from ..capture.counted import MAGIC
+from ..columns import factorized
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
@@ -18,13 +19,15 @@ from .traffic import flags, is_published
 # What `readings` reads of messages.
 COLUMNS = [
     *("site", "client_id", "connection", "direction", "topic", "qos", "retain", "first_sent"),
-    *("times_sent", "times_dup", "gaps", "is_early", "envelope"),
+    *("times_sent", "times_dup", "gaps", "is_early", "envelope", "packet_id", "capture", "offset"),
 ]
+_COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and steps at all
+_PACKET = ("connection", "packet_id", "capture", "offset")
 
 
 def _firmware(fields):
-    codes, versions = pd.factorize(fields["firmware"].astype(np.int64))
-    names = ["%d.%d" % (one >> 8, one & 255) for one in versions.tolist()]
+    codes, versions = factorized(fields["firmware"].astype(np.int64))
+    names = ["%d.%d" % (one >> 8, one & 255) if one else None for one in versions.tolist()]
     return pa.DictionaryArray.from_arrays(
         pa.array(codes.astype(np.int32)), pa.array(names, pa.string())
     )
@@ -32,6 +35,7 @@ def _firmware(fields):
 
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
+    messages = _counting(messages)
     keys = _Keys(messages)
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
     order = np.lexsort((sent, keys.number, keys.series))
@@ -43,6 +47,33 @@ def readings(messages):
         "readings": _readings(messages, keys, published, order, first, sent),
         "losses": _losses(messages, keys, published, order, first, sent),
     }
+
+
+def _counting(messages):
+    # Without JSON objects of a device and topic whose field only looks like a counter: one that
+    # grows by one nearly every time, and never goes back.
+    fields = headers(messages["envelope"])
+    at = np.flatnonzero(fields["magic"] == MAGIC)
+    if not len(at):
+        return messages
+    fields, sent = fields[at], messages["first_sent"].cast(pa.int64()).to_numpy()[at]
+    series = grouped(
+        devices(fields).indices.to_numpy(),
+        dictionary(messages["site"])[0][at],
+        fields["stream"],
+        dictionary(messages["direction"])[0][at],
+    )
+    number = fields["boot"].astype(np.int64) << 32 | fields["sequence"]
+    order = np.lexsort((sent, series))
+    step, same = np.diff(number[order]), np.diff(series[order]) == 0
+    owner, count = series[order][1:], int(series.max()) + 1
+    moves = np.bincount(owner[same & (step != 0)], minlength=count)
+    ones = np.bincount(owner[same & ((step == 1) | (step >= 1 << 31))], minlength=count)
+    backs = np.bincount(owner[same & (step < 0)], minlength=count)
+    is_good = (ones >= _COUNTING_PART * moves) & (moves >= _COUNTING_LEAST) & (backs == 0)
+    keep = np.ones(len(messages), bool)
+    keep[at] = is_good[series]
+    return messages.filter(pa.array(keep))
 
 
 class _Keys:
@@ -195,7 +226,10 @@ def _losses(messages, keys, published, order, first, sent):
         "last_sequence": to_number,
         "messages": to_number - from_number + 1,
         "sure": [_WHY[one][0] for one in reasons],
-        "why": [_WHY[one][1] for one in reasons],
+        "evidence": [_WHY[one][1] for one in reasons],
+        "cause": [None] * len(at),
+        "why": [None] * len(at),
+        **{name: messages[name].take(chosen) for name in _PACKET},
     }
     return table(columns, schemas.LOSSES)
 

@@ -12,20 +12,21 @@ each verdict is: docs/reference/fleet-verdicts.md.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import factorized
 from . import groups
 from .alignment import EARLY_US
+from .brokers import not_passed_on
 from .expected import Expected
 from .matches import Matches
 from .rows import FAR, grouped
 from .sessions import table
 from .spans import Spans
-from .traffic import Delivered, Facts, Names, Pairs, Published
-from .verdicts import LOST, Copies, Late, Lost
+from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
+from .verdicts import BRIDGED, LOST, Copies, Late, Lost
 
 # What `routes` reads of messages.
 COLUMNS = [
@@ -40,7 +41,7 @@ COLUMNS = [
 
 
 def routes(messages, subscriptions, exempt=(), wills=None):
-    """-> {"routes", "losses", "violations", "findings"} for all messages of some topics.
+    """-> {"routes", "losses", "violations", "findings", "latency"} for messages of some topics.
 
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
@@ -59,12 +60,19 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
+    rows = published.row  # type: ignore[attr-defined]
+    lost_rows = set(rows[expected.message[lost.at]].tolist())
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _with_groups(
-            _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
+        "losses": _with_bridges(
+            messages,
+            lost_rows,
+            _with_groups(
+                _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
+            ),
         ),
         "violations": _violations(messages, delivered, copies, late),
+        "latency": _latency(messages, published, expected, delivered, found),
         "findings": _findings(names, pairs, published, delivered, found, copies),
     }
 
@@ -86,8 +94,36 @@ def _with_groups(losses, messages, subscriptions):
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
+def _latency(messages, published, expected, delivered, found):
+    # From publisher to first subscriber, of messages that are no readings: those tell it
+    # themselves.
+    hit = np.flatnonzero(found.entry >= 0)
+    message = expected.message[found.entry[hit]]
+    first = np.full(len(published.row), FAR)
+    np.minimum.at(first, message, delivered.ts[hit])
+    is_plain = flags(messages["device"].is_null())[published.row]
+    at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
+    chosen = messages.select(["site", "client_id", "first_sent"]).take(pa.array(published.row[at]))
+    ms = np.maximum(first[at] - published.sent[at], 0) / 1000
+    named = chosen.rename_columns(["site", "device", "ts"])
+    return named.append_column("latency_ms", pa.array(ms))
+
+
+def _with_bridges(messages, lost_rows, losses):
+    found = not_passed_on(messages, lost_rows)
+    if not found:
+        return losses
+    rows, passed = (pa.array(one, pa.int64()) for one in zip(*found, strict=True))
+    chosen, bridge = messages.take(rows), messages.take(passed)
+    reason = np.full(len(rows), BRIDGED)
+    columns = _loss_columns(chosen, reason, numbers(chosen, "qos"))
+    columns["client_id"] = bridge["client_id"]
+    more = table(columns, schemas.LOSSES)
+    return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
+
+
 def _routes(names, pairs, expected, delivered, found, lost, copies, late):
-    counted = lost.at[lost.is_explained]
+    counted = lost.at[lost.is_explained & (expected.qos[lost.at] > 0)]
     unmatched = (np.flatnonzero(found.is_unknown), copies.unexplained, copies.unknown)
     parts = {
         "lost": (expected.pair[counted], expected.qos[counted]),
@@ -98,7 +134,7 @@ def _routes(names, pairs, expected, delivered, found, lost, copies, late):
     }
     pair = np.concatenate([keys[0] for keys in parts.values()])
     qos = np.concatenate([keys[1] for keys in parts.values()])
-    codes, uniques = pd.factorize(pair * 4 + qos)
+    codes, uniques = factorized(pair * 4 + qos)
     columns, start = {}, 0
     for name, keys in parts.items():
         mine = codes[start : start + len(keys[0])]
@@ -124,24 +160,35 @@ def _named(names, pairs, pair):
 
 def _losses(messages, names, published, expected, pairs, lost):
     chosen = messages.take(pa.array(published.row[expected.message[lost.at]]))
-    kinds = np.where(lost.is_explained, "not_delivered", "unexplained")
+    columns = _loss_columns(chosen, lost.reason, expected.qos[lost.at])
+    who = pairs.client[expected.pair[lost.at]].tolist()
+    columns["client_id"] = [names.client_name(one) for one in who]
+    return table(columns, schemas.LOSSES)
+
+
+def _loss_columns(chosen, reason, qos):
+    # Of the messages that are lost, but for who did not get them.
+    sure, why = (np.array(LOST)[reason, place].tolist() for place in (0, 1))
     columns = {
-        "kind": kinds.tolist(),
-        "qos": expected.qos[lost.at],
+        "kind": ["unexplained" if one == "not_knowable" else "not_delivered" for one in sure],
+        "qos": qos,
         "ts": chosen["first_sent"],
         "first_sequence": chosen["sequence"],
         "last_sequence": chosen["sequence"],
-        "messages": np.ones(len(lost.at), np.int64),
-        "sure": [LOST[one][0] for one in lost.reason.tolist()],
-        "why": [LOST[one][1] for one in lost.reason.tolist()],
+        "messages": np.ones(len(reason), np.int64),
+        "sure": sure,
+        "evidence": why,
+        "cause": [None] * len(reason),
+        "why": [None] * len(reason),
     }
-    for name in ("site", "topic", "device", "boot", "stream"):
+    for name in ("site", "topic", "device", "boot", "stream", "connection", "packet_id"):
         columns[name] = chosen[name]
-    who = pairs.client[expected.pair[lost.at]].tolist()
-    columns["client_id"] = [names.client_name(one) for one in who]
+    for name in ("capture", "offset"):
+        columns[name] = chosen[name]
     device, client = (_texts(chosen[name]) for name in ("device", "client_id"))
+    device = pc.if_else(pc.is_valid(chosen["sequence"]), device, client)
     columns["published_by"] = pc.coalesce(device, client)
-    return table(columns, schemas.LOSSES)
+    return columns
 
 
 def _texts(column):
@@ -191,16 +238,17 @@ def _findings(names, pairs, published, delivered, found, copies):
     for finding, about, at, sure, (why, detail) in kinds:
         if not len(at):
             continue
-        pair, first = np.unique(delivered.pair[at], return_index=True)
+        at = at[np.lexsort((delivered.ts[at], delivered.pair[at]))]
+        pair, first, size = np.unique(delivered.pair[at], return_index=True, return_counts=True)
+        ts = delivered.ts[at]
         named = _named(names, pairs, pair)
-        times = pd.Series(delivered.ts[at]).groupby(delivered.pair[at]).agg(["min", "max", "size"])
         values = {
             "finding": [finding] * len(pair),
             "about": [about] * len(pair),
             "connection": [None] * len(pair),
-            "first_seen": times["min"].tolist(),
-            "last_seen": times["max"].tolist(),
-            "count": times["size"].tolist(),
+            "first_seen": ts[first].tolist(),
+            "last_seen": ts[first + size - 1].tolist(),
+            "count": size.tolist(),
             "sure": [sure] * len(pair),
             "why": [why] * len(pair),
             "detail": [detail] * len(pair),

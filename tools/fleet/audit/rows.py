@@ -6,17 +6,15 @@ known id is its connection.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.files import JSON_SUFFIXES, subscriber
-from ..columns import whole
+from ..columns import SET_US, factorized, whole
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 FAR = np.iinfo(np.int64).max
-SET_US = 1_000_000  # a clock that goes back by more was set
 _NARROW = 1 << 31
 _DENSE = 8  # numbers for each row, up to which all of them are looked through
 
@@ -203,7 +201,7 @@ def clients(table):
     if nameless.any():
         where, connections = dictionary(table["connection"])
         who = [nameless_client(name) for name in connections.to_pylist()]
-        where = pd.factorize(np.array(who, object))[0][where]
+        where = dictionary(pa.array(who))[0][where]
         of = np.full(len(connections), len(names) - 1)
         of[where[nameless]] = codes[nameless]
         codes = np.where(nameless, len(names) + where, codes)
@@ -214,7 +212,7 @@ def clients(table):
 def servers(connections):
     """-> (number of each one's server, their addresses) for the names of some connections.
 
-    A server is its address, whatever the port.
+    A server is its address and its port: two brokers may run on one computer.
     """
     names = connections.cast(pa.string())
     found = pc.struct_field(pc.extract_regex(names, _SERVER), "server")
@@ -222,7 +220,7 @@ def servers(connections):
 
 
 # A connection is client:port-server:port@time, or a file of JSON lines: its own server.
-_SERVER = "-(?P<server>[^-@]*):[0-9]+@[^@]*$"
+_SERVER = "-(?P<server>[^-@]*:[0-9]+)@[^@]*$"
 
 
 def nameless_client(connection):
@@ -233,7 +231,6 @@ def nameless_client(connection):
 
 def ranks(strings):
     """The place of each string in their order; of equal ones the first comes first."""
-    # Not by pandas: it takes a NUL for the end of a string.
     rank = np.empty(len(strings), np.int64)
     rank[pc.sort_indices(strings.cast(pa.string())).to_numpy()] = np.arange(len(strings))
     return rank
@@ -251,11 +248,11 @@ def grouped(*columns):
     for column in columns[1:]:
         more, count = _narrow(column)
         if width * count >= FAR:
-            codes, values = pd.factorize(codes)
+            codes, values = factorized(codes)
             width = len(values)
         codes, width = codes * count + more, width * count
     if width > _DENSE * len(codes):
-        return pd.factorize(codes)[0]
+        return factorized(codes)[0]
     # Few enough numbers for a place each, which takes no hashing.
     is_used = np.zeros(width, bool)
     is_used[codes] = True
@@ -266,7 +263,7 @@ def alike(number, fingerprint):
     """`grouped` of small numbers and 64-bit fingerprints, by a fingerprint of both."""
     # As unlikely to be equal by chance as two of the fingerprints themselves.
     mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return pd.factorize(mixed ^ fingerprint.view(np.uint64))[0]
+    return factorized(mixed ^ fingerprint.view(np.uint64))[0]
 
 
 def _narrow(column):
@@ -274,20 +271,23 @@ def _narrow(column):
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
     if high - low < _NARROW:
         return column.astype(np.int64) - low, high - low + 1
-    codes, values = pd.factorize(column)
+    codes, values = factorized(column)
     return codes, max(1, len(values))
 
 
 def running_max_breaks(group, value):
     """Where `value` is less than an earlier one of its group (rows sorted by group)."""
-    if not len(value):
-        return np.empty(0, np.int64)
     is_less = (value[1:] < value[:-1]) & (group[1:] == group[:-1])
     if not is_less.any():
         return np.empty(0, np.int64)
+    return np.flatnonzero(value < running_max(group, value))
+
+
+def running_max(group, value):
+    """The largest value so far in its group, for each row (rows sorted by group)."""
     # Ranks keep the sum of group and value inside 64 bits.
+    order = np.argsort(value, kind="stable")
     rank = np.empty(len(value), np.int64)
-    rank[np.argsort(value, kind="stable")] = np.arange(len(value))
-    floor = np.cumsum(np.diff(group, prepend=group[0]) != 0) * len(value)
-    reach = np.maximum.accumulate(rank + floor)
-    return np.flatnonzero(rank + floor < reach)
+    rank[order] = np.arange(len(value))
+    floor = np.cumsum(np.diff(group, prepend=group[:1]) != 0) * len(value)
+    return value[order[np.maximum.accumulate(rank + floor) - floor]]

@@ -5,10 +5,10 @@
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import factorized
 from .messages import unanswered
 from .rows import FAR
 from .sessions import table
@@ -58,7 +58,7 @@ def sequences(rows, sessions, flows):
 def _groups(rows, at):
     # -> (group of each message, one row of each group).
     key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
-    codes, uniques = pd.factorize(key + rows.direction[at] * 4 + rows.qos[at])
+    codes, uniques = factorized(key + rows.direction[at] * 4 + rows.qos[at])
     first = np.zeros(len(uniques), np.int64)
     first[codes[::-1]] = at[::-1]
     return codes, first

@@ -8,15 +8,14 @@ its first delivery on a connection to the last (`is_implied`).
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import TS
+from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
-from .rows import FAR, TYPES, any_of
+from .rows import FAR, TYPES, any_of, running_max
 from .sessions import table
 from .spans import HEADER_BYTES, prefixes
 from .told import parsed
@@ -354,7 +353,7 @@ class _Lives:
         of = self._of[connection]
         order = np.lexsort((begin, of))
         of, begin, end = of[order], begin[order], end[order]
-        so_far = pd.Series(end).groupby(of).cummax().to_numpy()
+        so_far = running_max(of, end)
         is_new = np.diff(of, prepend=-1) != 0
         is_new[1:] |= begin[1:] >= so_far[:-1] + PAUSE_US
         first = np.flatnonzero(is_new)

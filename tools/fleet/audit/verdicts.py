@@ -4,11 +4,10 @@ For `routes`; works on numbers alone.
 """
 
 import numpy as np
-import pandas as pd
 
 from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, grouped, running_max_breaks
+from .rows import FAR, grouped, running_max, running_max_breaks
 from .subscriptions import PAUSE_US
 
 # A plain payload that is published again and again tells little about a single delivery.
@@ -24,13 +23,13 @@ class Lost:
     """
 
     def __init__(self, facts, published, expected, found, strange=(), again=(), is_group=False):
-        missing = ~found.is_got & expected.is_due & (expected.qos > 0)
+        missing = ~found.is_got & expected.is_due
         producer = published.client[expected.message]
         route = grouped(expected.pair, producer)
         missing &= ~_is_sent_anew(facts, published, expected, found, producer)
         missing &= ~expected.is_implied | self._is_regular(expected, found, route, missing)
         self.at = np.flatnonzero(missing)
-        some, _, _ = _around(route, found.is_got, self.at)
+        some, is_before, is_behind = _around(route, found.is_got, self.at)
         same = grouped(route, expected.qos)
         # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
         # another session got says nothing of what waited in this one.
@@ -65,7 +64,12 @@ class Lost:
         self.reason[implied & ~waits] = _IMPLIED
         self.reason[found.is_blurred[found.groups[self.at]]] = _BLURRED
         if is_group:
-            self.reason[:] = _GROUP
+            # A member that was not captured would have got its share, or half of that.
+            got = np.bincount(expected.pair, found.is_got)[expected.pair[self.at]]
+            lacks = np.bincount(expected.pair[self.at])[expected.pair[self.at]]
+            shares = expected.more_copies[self.at] + 2
+            is_all = (2 * lacks * shares <= got + lacks) & is_before & is_behind
+            self.reason = np.where(is_all, _MEMBERS, _GROUP)
         between = np.flatnonzero(self.reason == _BETWEEN)
         value, behind = found.groups[self.at[between]], found.when[later[between]]
         # In its place among the others, an equal one may be this one.
@@ -78,6 +82,12 @@ class Lost:
             copies, times = again
             is_late = _is_any(copies, times, value, behind, behind + LATE_US)
             self.reason[between[is_late]] = _TWICE
+        # What may get lost at QoS 0 is told where a payload of its own shows it.
+        is_told = is_before & is_behind & (found.equal[found.groups[self.at]] == 1) & ~elsewhere
+        at_0 = expected.qos[self.at] == 0
+        self.reason[at_0] = _BETWEEN
+        keep = ~at_0 | (is_told & ~has_strange[found.groups[self.at]] & (not is_group))
+        self.at, self.reason = self.at[keep], self.reason[keep]
         self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
 
     def _may_wait(self, published, expected, found, is_inline):
@@ -172,7 +182,7 @@ def _overtakes(expected, found, taken, at):
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
     some = some[np.lexsort((taken[some], expected.pair[some]))]
-    last = pd.Series(found.when[some]).groupby(expected.pair[some]).cummax().to_numpy()
+    last = running_max(expected.pair[some], found.when[some])
     result[some] = last >= found.when[some] + PAUSE_US
     return result
 
@@ -212,6 +222,7 @@ def _of_groups(group, at):
 # Places in `LOST`.
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
 _ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE = range(7, 15)
+_MEMBERS, BRIDGED = 15, 16
 LOST = (
     ("proved", "messages of the same client before and behind it were delivered here"),
     ("likely", "other messages of the same client on this topic were delivered here"),
@@ -247,6 +258,11 @@ LOST = (
         "an equal one came twice, as its publisher had sent it again; this one behind later ones "
         "looks the same",
     ),
+    (
+        "likely",
+        "the members of this group got what came before and behind it, and nearly all else",
+    ),
+    ("likely", "a bridge passed on what was published before and behind it, and not this one"),
 )
 _REGULAR = 9  # so many delivered for each that is not
 
@@ -293,7 +309,10 @@ class Copies:
         # One of them may be of a message from before the capture.
         early = np.bincount(found.group[delivered.is_early], minlength=count) > 0
         alone = found.equal[group] == 1
-        distinct = alone & (facts.payload_bytes[row] >= _DISTINCT_BYTES)
+        few = _is_one_of_few(found, expected.pair, group, extras)
+        # What is short says little; what came around it once, in a session that is known, more.
+        is_told = few & facts.is_known[row] & (extras[group] == 1)
+        distinct = alone & (is_told | (facts.payload_bytes[row] >= _DISTINCT_BYTES))
         known = _is_plain_known(facts, published, expected, delivered, found)
         distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
@@ -308,7 +327,7 @@ class Copies:
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
         is_twice = at_two & (reading | distinct) & ~early[group]
-        is_twice &= facts.is_known[row] | _is_one_of_few(found, expected.pair, group, extras)
+        is_twice &= facts.is_known[row] | few
         self.twice = extra[is_twice]
         self.is_sure = facts.is_reading[delivered.row[self.twice]]
         self.unexplained = extra[at_two & ~is_twice]

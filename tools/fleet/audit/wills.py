@@ -1,12 +1,19 @@
-"""Wills that the broker may have published, for `routes`: they look like messages."""
+"""Wills that the broker may have published: for `routes` they look like messages.
+
+One that was due and came to nobody who was there for it is told by `not_sent`.
+"""
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
+from ..mqtt import matches
+from .messages import GRACE_US
 from .rows import TYPES
 from .sessions import table
-from .traffic import flags
+from .spans import SHARED
+from .traffic import flags, is_published, microseconds
 
 _DISCONNECT = TYPES["DISCONNECT"]
 _WITH_WILL = 4  # reason code of level 5
@@ -30,5 +37,74 @@ def wills(rows, sessions):
         "qos": [one["will_qos"] for one in hello],
         "payload_hash": np.array([one["will_hash"] for one in hello], np.int64),
         "since": sessions.end[chosen] - _BEFORE_US,
+        "server": sessions.servers_at(first),
+        "is_due": _is_due(rows, sessions, chosen, hello),
     }
     return table(columns, schemas.WILLS)
+
+
+def _is_due(rows, sessions, chosen, hello):
+    # The end of the connection was seen, and its will had not to wait.
+    is_over = ~(sessions.ended("open") | sessions.ended("disconnect"))[chosen]
+    return is_over & np.array([not one.get("will_delay_s") for one in hello], bool)
+
+
+def not_sent(wills, subscriptions, messages):
+    """`schemas.FINDINGS` of wills that were due and that no subscriber got.
+
+    `messages` are those of the wills' topics, None where there are none.
+    """
+    columns = {name: [] for name in schemas.FINDINGS.names}
+    for will in wills.filter(wills["is_due"]).to_pylist():
+        since = microseconds(will["since"])
+        there = [one for one in subscriptions.to_pylist() if _had_to_get(one, will, since)]
+        if not there or _is_got(messages, will, since):
+            continue
+        values = dict.fromkeys(columns) | {
+            "site": will["site"],
+            "finding": "will_not_sent",
+            "about": "broker",
+            "client_id": will["client_id"],
+            "connection": will["connection"],
+            "topic": will["topic"],
+            "first_seen": since,
+            "last_seen": since,
+            "count": 1,
+            "sure": "likely",
+            "why": "its connection ended without DISCONNECT; a rule of the broker may forbid it",
+            "detail": "a subscriber was there, and got no will",
+        }
+        for name, value in values.items():
+            columns[name].append(value)
+    for name in ("first_seen", "last_seen"):
+        columns[name] = np.array(columns[name], np.int64)  # type: ignore[assignment]
+    return table(columns, schemas.FINDINGS)
+
+
+def _had_to_get(one, will, since):
+    if (
+        one["is_implied"]
+        or one["site"] != will["site"]
+        or one["server"] != will["server"]
+        or one["filter"].startswith(SHARED)
+    ):
+        return False
+    if one["client_id"] == will["client_id"] or not matches(one["filter"], will["topic"]):
+        return False
+    if not microseconds(one["begin"]) < since < microseconds(one["end"]):
+        return False
+    times = zip(one["online_begins"] or (), one["online_ends"] or (), strict=True)
+    until = since + _BEFORE_US + GRACE_US
+    is_online = any(microseconds(a) <= since and microseconds(b) >= until for a, b in times)
+    return is_online and not one["gap_begins"]
+
+
+def _is_got(messages, will, since):
+    if messages is None:
+        return False
+    some = pc.equal(messages["topic"].cast(pa.string()), will["topic"])
+    some = pc.and_(some, pc.equal(messages["site"].cast(pa.string()), will["site"]))
+    some = pc.and_(some, pc.equal(messages["payload_hash"], will["payload_hash"]))
+    rows = messages.filter(pc.fill_null(some, False))
+    is_late = rows["first_sent"].cast(pa.int64()).to_numpy() >= since
+    return bool((~is_published(rows) & is_late).any())

@@ -38,7 +38,7 @@ def read(stream, walker, tally, base, until, chunk_bytes):
             return
         if is_last:
             if pos < end:
-                tally.error(base + pos, "%s cut short at the end of the file" % walker.unit)
+                tally.cut_short(base + pos, "%s cut short at the end of the file" % walker.unit)
             return
         rest = array[pos:end]
         base += pos

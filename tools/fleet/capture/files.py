@@ -4,6 +4,8 @@ The only place in `capture` that looks for files.  A file is known by its name u
 the folder that is audited (`capture`), and by the sub-folder it lies in (`site`).
 """
 
+import io
+import mmap
 import re
 from dataclasses import dataclass, replace
 
@@ -56,7 +58,7 @@ def listed(folder):
     """
     root = places.place(folder)
     if root.is_file():
-        size_bytes, _ = places.size_and_time(root)
+        size_bytes = places.size(root)
         return [Source(str(root), root.name, NO_SITE, None, size_bytes)]
     found = []
     for path, name, size_bytes in places.files(root):
@@ -92,11 +94,6 @@ def subscriber(capture):
     name = name.lower()
     ending = next(one for one in sorted(JSON_SUFFIXES, key=len)[::-1] if name.endswith(one))
     return folder + "/" + _ROTATED.sub("", "-" + name.removesuffix(ending))
-
-
-def is_packed(path):
-    """Is the file compressed?  Then it can only be read from its beginning."""
-    return unpack.packed_as(_start(path)) is not None
 
 
 def _start(path):
@@ -227,7 +224,9 @@ def _searched(stream, goal, lowest, sync_bytes, near):
 
 
 def _pcapng_cuts(stream, size, range_bytes):
-    with places.mapped(stream) as data:
+    if not isinstance(getattr(stream, "raw", None), io.FileIO):
+        return [(0, 0)]  # sections are searched for in the whole file: not in a store
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         sections = _sections(data)
         orders = [pcapng.byte_order(data, section) for section in sections]
     cuts = [(0, 0)]

@@ -32,11 +32,17 @@ class Frames:
 
 @dataclass
 class Tally:
-    """Counters of one capture file, its errors as (byte offset, text), why it was not read."""
+    """Counters of one capture file, its errors as (byte offset, text), why it was not read.
+
+    `is_growing`: somebody writes to the file, so that its end may be cut short; `last_ts` is the
+    time of the last frame that was read.
+    """
 
     counts: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
     unread: list = field(default_factory=list)
+    is_growing: bool = False
+    last_ts: int | None = None
 
     def add(self, name, number=1):
         """Count `number` more of `name`; nothing is kept for 0."""
@@ -48,6 +54,13 @@ class Tally:
         self.add("errors")
         if len(self.errors) < 100:
             self.errors.append((int(offset), text))
+
+    def cut_short(self, offset, text):
+        """Note that the file ends in the middle of something: an error, unless it grows."""
+        if self.is_growing:
+            self.add("unfinished")
+        else:
+            self.error(offset, text)
 
     def not_read(self, text):
         """The file was passed over, and why."""

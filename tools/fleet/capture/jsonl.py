@@ -14,36 +14,40 @@ import pyarrow as pa
 
 from .. import schemas
 from . import payloads
+from .counted import COUNTERS, envelope
 from .files import opened
 
 _BATCH_ROWS = 50_000
 _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
 
 
-def read_events(source, tally, begin=0, until=None):
-    """Yield batches of the lines of `source` that start from byte `begin` to `until`."""
-    rows, offset, count = [], begin, 0
+def read_events(source, tally, counters=COUNTERS):
+    """Yield batches of the lines of `source`; `counters` are names of JSON fields."""
+    rows, offset, count = [], 0, 0
     stream = opened(source.path, tally)
     if stream is None:
         return
     with stream:
-        if begin:
-            stream.seek(begin)
         for line in stream:
-            if until is not None and offset >= until:
-                break
             if line.strip():
                 count += 1
-                row = _row(line, offset, tally)
+                row = _row(line, offset, tally) if _is_whole(line, tally) else None
                 if row:
                     rows.append(row)
             offset += len(line)
             if len(rows) >= _BATCH_ROWS:
-                yield _batch(source, rows)
+                yield _batch(source, rows, counters)
                 rows = []
     tally.add("lines", count)
     if rows:
-        yield _batch(source, rows)
+        yield _batch(source, rows, counters)
+
+
+def _is_whole(line, tally):
+    if line.endswith(b"\n") or not tally.is_growing:
+        return True
+    tally.cut_short(0, "line without an end")
+    return False
 
 
 def _row(line, offset, tally):
@@ -109,7 +113,7 @@ def _payload(fields):
     return json.dumps(payload, sort_keys=True).encode()
 
 
-def _batch(source, rows):
+def _batch(source, rows, counters):
     columns = [list(column) for column in zip(*rows, strict=True)]
     offset, ts, qos, retain, dup, packet_id, topic, size, payload = columns
     count = len(rows)
@@ -136,7 +140,10 @@ def _batch(source, rows):
         "payload_hash": payloads.payload_hash(data, start, sizes).tolist(),
         # Lines are in order of their place, wherever the file is cut.
         "number": offset,
-        "envelope": [p if is_one else None for p, is_one in zip(payload, is_reading, strict=True)],
+        "envelope": [
+            p if is_one else envelope(p, name, counters) if p[:1] == b"{" else None
+            for p, is_one, name in zip(payload, is_reading, topic, strict=True)
+        ],
     }
     arrays = []
     for field in schemas.CODED_EVENTS:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..columns import SET_US
 from .frames import words
 
 _NULL, _ETHERNET, _LOOP, _SLL, _SLL2 = 0, 1, 108, 113, 276
@@ -27,11 +28,9 @@ _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51,
 _EXTENSIONS = (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION, 135, 139, 140)
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
+_MOST_SET = 3  # so often a clock is set in some megabytes
 # How a CONNECT begins, and the first four letters of the protocol's names.
 _CONNECT, _MQTT, _MQIS = 0x10, 0x4D515454, 0x4D514973
-
-
-_SLIGHT_US = 1_000_000
 
 
 @dataclass
@@ -60,13 +59,16 @@ class Segments:
     held: np.ndarray
     offset: np.ndarray
     ts: np.ndarray
+    # Places of the file where its times go back: (offset, time before, time behind).
+    set_back: tuple = ()
 
     def take(self, index):
         """Only the entries at `index`, an ascending array of positions."""
         if len(index) == len(self.ts):
             return self
-        names = [name for name in self.__dataclass_fields__ if name != "data"]
-        return Segments(self.data, **{name: getattr(self, name)[index] for name in names})
+        names = [name for name in self.__dataclass_fields__ if name not in ("data", "set_back")]
+        columns = {name: getattr(self, name)[index] for name in names}
+        return Segments(self.data, **columns, set_back=self.set_back)
 
     def in_time_order(self):
         """The same, frames that were written a little after later ones put before them.
@@ -77,14 +79,15 @@ class Segments:
         step = np.diff(self.ts)
         if not (step < 0).any():
             return self
-        block = np.concatenate(([0], np.cumsum(step < -_SLIGHT_US)))
+        block = np.concatenate(([0], np.cumsum(step < -SET_US)))
         order = np.lexsort((self.ts, block))
         return self.in_order(order, self.ts[order])
 
     def in_order(self, order, ts):
         """The same in the order of these positions; `ts` are the times then."""
-        names = [name for name in self.__dataclass_fields__ if name not in ("data", "ts")]
-        return Segments(self.data, **{n: getattr(self, n)[order] for n in names}, ts=ts)
+        names = [n for n in self.__dataclass_fields__ if n not in ("data", "ts", "set_back")]
+        columns = {name: getattr(self, name)[order] for name in names}
+        return Segments(self.data, **columns, ts=ts, set_back=self.set_back)
 
 
 class _Reader:
@@ -113,7 +116,22 @@ def segments(frames, ports, tally):
         index, at, end_ip = index[is_tcp], at[is_tcp], end_ip[is_tcp]
         source = [half[is_tcp] for half in source]
         target = [half[is_tcp] for half in target]
-    return _tcp(read, frames, ports, tally, index, at, end_ip, end[index], source, target)
+    found = _tcp(read, frames, ports, tally, index, at, end_ip, end[index], source, target)
+    found.set_back = _set_back(frames, tally)
+    return found
+
+
+def _set_back(frames, tally):
+    # Where the clock was set; two cards whose clocks differ write by turns.
+    if not len(frames.ts):
+        return ()
+    before = frames.ts[0] if tally.last_ts is None else tally.last_ts
+    times = np.concatenate(([before], frames.ts))
+    tally.last_ts = int(frames.ts[-1])
+    at = np.flatnonzero(np.diff(times) < -SET_US)
+    offsets = frames.base + frames.start[at]
+    found = zip(offsets.tolist(), times[at].tolist(), times[at + 1].tolist(), strict=True)
+    return tuple(found) if len(at) <= _MOST_SET else ()
 
 
 def _tunnels(tally, numbers, names):

@@ -55,7 +55,10 @@ class _Forgiving(io.RawIOBase):
             # In small steps: what was unpacked before the damage is kept.
             try:
                 part = self._read(min(len(view) - got, _READ_BYTES))
-            except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            except EOFError as error:
+                self._tally.cut_short(self._count + got, "%s: %s" % (self._name, error))
+                part = b""
+            except (OSError, zlib.error, lzma.LZMAError) as error:
                 self._tally.error(self._count + got, "%s: %s" % (self._name, error))
                 part = b""
             view[got : got + len(part)] = part

@@ -11,10 +11,9 @@ import socket
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 
 from ..capture.link import ACK, FIN, RST, SYN
-from .growing import Growing
+from ..columns import Growing, factorized
 from .sequence import NEAR_BYTES, WHOLE
 
 C2S, S2C = 0, 1
@@ -89,7 +88,7 @@ class Registry:
         """-> (connection number, ordinal in the connection) for each segment."""
         for known in (self._has_data, self._is_closed, self._last_ts):
             known.reserve(len(self.all) + len(segments.ts))  # each may begin one
-        codes, keys = pd.factorize(key_hash(segments))
+        codes, keys = factorized(key_hash(segments))
         groups = _Groups(codes, len(keys))
         number = np.empty(len(keys), np.int64)
         base = np.empty(len(keys), np.int64)

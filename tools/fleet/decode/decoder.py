@@ -5,16 +5,15 @@ they complete.  How the traffic is cut into batches changes no row.
 """
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..capture.counted import COUNTERS
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
-from ..columns import whole
+from ..columns import factorized, whole
 from . import fields
-from .aliases import Aliases
 from .connections import Registry
 from .framing import Framer
 from .order import in_tcp_order
@@ -30,16 +29,20 @@ _CAPTURE, _STREAM, _KIND, _WHERE, _WIDTH = 0, 1, 2, slice(4, 7), 7
 
 
 class Decoder:
-    """Decodes the traffic of one `site`; `capture` names the file being fed."""
+    """Decodes the traffic of one `site`; `capture` names the file being fed.
 
-    def __init__(self, site):
-        self._site = site
+    `counters` are names of JSON fields that count readings.
+    """
+
+    def __init__(self, site, counters=COUNTERS):
+        self._site, self._counters = site, counters
         self._registry = Registry()
         self._streams = Streams()
         self._framer = Framer()
-        self._aliases = Aliases()
+        self._aliases = fields.Aliases()
         # Events of connections that have not said who they are, and of which captures.
         self._held, self._captures = _columns([]), []
+        self._known = np.empty(0, np.int64)  # connections so far
 
     def feed(self, segments, capture):
         """Rows that these `Segments` complete: a list of record batches."""
@@ -47,6 +50,7 @@ class Decoder:
             return []
         segments = segments.in_time_order()
         numbers, ordinals = self._registry.assign(segments, capture)
+        by_time = segments, numbers, ordinals
         count = len(self._registry.all)
         segments = in_tcp_order(segments, numbers, self._streams.next_seq(count))
         pieces, parts = self._streams.feed(segments, numbers, ordinals, count)
@@ -54,10 +58,11 @@ class Decoder:
         self._miss(events)
         out = self._packet_rows([direct, joined], capture)
         tcp = self._tcp_events(segments, numbers, ordinals)
+        events += self._clock_events(by_time)
         self._hold([capture], 0, _columns(events), *tcp)
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
-        codes, uniques = pd.factorize(self._held[_STREAM] >> 1)
+        codes, uniques = factorized(self._held[_STREAM] >> 1)
         known = self._registry.all
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
         return out + self._event_rows(self._release(is_known[codes]))
@@ -89,8 +94,8 @@ class Decoder:
         events = _columns(events + self._framer.finish())
         connections = (events[_STREAM] >> 1).tolist()
         last = [self._registry.all[connection].capture for connection in connections]
-        codes, captures = pd.factorize(np.array(last, object))
-        self._hold(captures.tolist(), codes, events)
+        captures = list(dict.fromkeys(last))
+        self._hold(captures, [captures.index(one) for one in last], events)
         return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
 
     def _miss(self, events):
@@ -104,9 +109,9 @@ class Decoder:
         return [self._packet_batch(*one, capture) for one in zip(found, hellos, strict=True)]
 
     def _packet_batch(self, packets, hellos, capture):
-        codes, uniques = pd.factorize(packets.stream >> 1)
+        codes, uniques = factorized(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
-        columns = fields.decode(packets, levels, self._aliases, hellos)
+        columns = fields.decode(packets, levels, self._aliases, hellos, self._counters)
         order = _index_in_run(packets.stream, packets.ordinal)
         columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)
@@ -121,7 +126,7 @@ class Decoder:
         count = len(stream)
         if not count:
             return []
-        codes, uniques = pd.factorize(stream >> 1)
+        codes, uniques = factorized(stream >> 1)
         zeros = np.zeros(count, np.int8)
         columns = {
             "packet_type": kind,
@@ -151,6 +156,21 @@ class Decoder:
         for place, missing in self._streams.cut_off(segments, stream, at):
             where = ordinals[place], segments.ts[place], segments.offset[place]
             yield _columns([(stream[place], "GAP", missing, *where)])
+
+    def _clock_events(self, by_time):
+        # Of each connection that goes on behind the place where the file's times go back.
+        segments, numbers, ordinals = by_time
+        known, self._known = self._known, np.union1d(self._known, numbers)
+        events = []
+        for offset, before, behind in segments.set_back:
+            late = np.flatnonzero(segments.offset >= offset)
+            known = np.union1d(known, numbers[segments.offset < offset])
+            found, first = np.unique(numbers[late], return_index=True)
+            for number, at in zip(found.tolist(), late[first].tolist(), strict=True):
+                if number in known:
+                    where = int(ordinals[at]), behind, int(segments.offset[at])
+                    events.append((2 * number, "CLOCK_SET", before - behind, *where))
+        return events
 
     def _batch(self, columns, stream, codes, uniques, capture):
         known = [self._registry.all[number] for number in uniques.tolist()]

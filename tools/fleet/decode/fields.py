@@ -4,11 +4,15 @@ Text is copied by Arrow, never byte by byte in Python; only packets of which the
 are few (CONNECT, SUBSCRIBE …) are read one by one.
 """
 
+import bisect
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture import payloads
+from ..capture.counted import COUNTERS, envelope
 from ..capture.frames import words
 from . import connect
 
@@ -50,12 +54,12 @@ def _bodies(packets, index):
         yield at, bytes(view[begin:end])
 
 
-def decode(packets, levels, aliases, hellos):
+def decode(packets, levels, aliases, hellos, counters=COUNTERS):
     """-> {column: array} of everything that the packets' own bytes tell.
 
     `levels` is the protocol level of each packet's connection, 0 when unknown;
     `aliases` (`Aliases`) are kept by the caller from call to call;
-    `hellos` is what `introduce` gave.
+    `hellos` is what `introduce` gave; `counters` are names of JSON fields.
     """
     data, body, end = packets.data, packets.body, packets.end
     first = data[packets.at]
@@ -108,7 +112,7 @@ def decode(packets, levels, aliases, hellos):
             is_publish, payloads.payload_hash(data, payload, payload_size), 0
         ),
         "reason_code": _reasons(data, kind, body, end),
-        "envelope": _envelopes(data, payload, payload_size, is_publish),
+        "envelope": _envelopes(data, payload, payload_size, is_publish, topics, counters),
         "detail": _details(packets, kind, levels, errors, texts, hellos),
         "at_5": at_five,
     }
@@ -227,11 +231,24 @@ def _spread(values, mask):
     return values.take(pa.array(place, mask=~mask))
 
 
-def _envelopes(data, payload, size, is_publish):
+def _envelopes(data, payload, size, is_publish, topics, counters):
     is_reading = is_publish & payloads.is_reading(data, payload, size)
     index = np.flatnonzero(is_reading)
     raw = slices(data, payload[index], size[index]).cast(pa.binary())
-    return _spread(raw, is_reading)
+    found = _spread(raw, is_reading)
+    is_object = is_publish & ~is_reading & (size > 2)
+    index = np.flatnonzero(is_object & (data[np.minimum(payload, len(data) - 1)] == ord("{")))
+    if not len(index):
+        return found
+    view = memoryview(data)
+    names = topics.take(pa.array(index)).to_pylist()
+    places = zip(index.tolist(), payload[index].tolist(), size[index].tolist(), names, strict=True)
+    values = {
+        at: envelope(bytes(view[begin : begin + held]), name, counters)
+        for at, begin, held, name in places
+    }
+    of_json = pa.array([values.get(at) for at in range(len(size))], pa.binary())
+    return pc.coalesce(found, of_json)
 
 
 def _reasons(data, kind, body, end):
@@ -262,3 +279,31 @@ def _sparse(values, count):
     for at, value in values.items():
         column[at] = value
     return pa.array(column, pa.string())
+
+
+class Aliases:
+    """Topics that aliases of level 5 stand for, by stream; places are ordinals of segments.
+
+    An alias may be given another topic at any time, so behind missing bytes nobody knows what
+    those from before them stand for.
+    """
+
+    def __init__(self):
+        self._topics = {}
+        self._missing = {}
+
+    def miss(self, stream, ordinal):
+        """Bytes of the stream are missing before this place."""
+        bisect.insort(self._missing.setdefault(stream, []), ordinal)
+
+    def define(self, stream, alias, ordinal, topic):
+        """From here on the alias stands for the topic."""
+        self._topics[stream, alias] = ordinal, topic
+
+    def topic(self, stream, alias, ordinal):
+        """What the alias stands for at this place; None where that is not known."""
+        defined, topic = self._topics.get((stream, alias), (ordinal, None))
+        missing = self._missing.get(stream, ())
+        if bisect.bisect_right(missing, ordinal) > bisect.bisect_right(missing, defined):
+            return None
+        return topic

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.frames import padded
+from ..columns import Growing
 from . import plausible, websocket
-from .growing import Growing
 from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 
@@ -231,15 +231,19 @@ class Framer:
         if sync == _FOREIGN:
             return -1
         if sync == _NEW and is_opened:
-            opens = websocket.opens(data, stream & 1)
+            begin = _proxied(data) if stream & 1 == 0 else 0
+            if begin is None:
+                self._tail[stream] = (data, *marks.at(0))
+                return -1
+            opens = False if begin else websocket.opens(data, stream & 1)
             if opens:
                 self._wrap(stream, True)
                 return -1
-            if is_encrypted(data):
+            if is_encrypted(data[begin:]):
                 self._give_up(stream, ENCRYPTED, len(data), marks.at(0), joined)
                 return -1
             # The first bytes of a connection are a packet, or this is not MQTT.
-            after = plausible.check(data, 0, len(data), stream & 1)
+            after = plausible.check(data, begin, len(data), stream & 1)
             if after == SHORT or opens is None:
                 self._tail[stream] = (data, *marks.at(0))
                 return -1
@@ -247,7 +251,7 @@ class Framer:
                 self._give_up(stream, NOT_MQTT, len(data), marks.at(0), joined)
                 return -1
             self._sync.array[stream] = _SYNCED
-            return 0
+            return begin
         return self._search(stream, data, marks, 0, joined)
 
     def _search(self, stream, data, marks, place, joined):
@@ -383,3 +387,19 @@ def _to_parts(pieces):
         part = Part(bytes(view[start : start + size]), ordinal, ts, offset, 0)
         parts.setdefault(stream, []).append(part)
     return parts
+
+
+_PROXY_1, _PROXY_2 = b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"
+_PROXY_1_BYTES = 107  # at most
+
+
+def _proxied(data):
+    """How many bytes of a load balancer's PROXY protocol, 1 or 2, a client's stream begins with;
+    None: too short to tell."""
+    if data.startswith(_PROXY_1):
+        end = data.find(b"\r\n", 0, _PROXY_1_BYTES)
+        return end + 2 if end > 0 else None if len(data) < _PROXY_1_BYTES else 0
+    if data.startswith(_PROXY_2):
+        size = 16 + int.from_bytes(data[14:16], "big")
+        return size if 16 < len(data) >= size else None
+    return None if data and (_PROXY_1.startswith(data) or _PROXY_2.startswith(data)) else 0

@@ -6,7 +6,7 @@ be as the standards want them, so that payload bytes are not taken for packets.
 
 import re
 
-from ..mqtt import packet, topic
+from .. import mqtt as packet
 
 _AUTH = 0xF0  # level 5 only
 # How much of each type's body must be there before it can be judged.
@@ -106,11 +106,7 @@ def _is_publish(data, first, body, after, end):
     name = bytes(data[body + 2 : behind])
     if min(name) < 32:
         return False
-    try:
-        topic.check(name)
-    except ValueError:
-        return False
-    return True
+    return packet.is_topic(name)
 
 
 def find(data, start, end, direction, is_thorough):

@@ -8,10 +8,9 @@ buffer; a stream with a hole goes through `Reorder`, segment by segment.
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from ..capture.link import RST, SYN
-from .growing import Growing
+from ..columns import Growing, factorized
 from .reorder import Reorder
 from .sequence import WHOLE, bases, wrapped
 
@@ -58,7 +57,7 @@ class Streams:
         self._next.reserve(2 * count)
         self.is_opened.reserve(2 * count)
         stream = 2 * numbers + ~segments.to_server
-        codes, uniques = pd.factorize(stream)
+        codes, uniques = factorized(stream)
         narrow = codes.astype(np.uint16) if len(uniques) <= 1 << 16 else codes
         order = np.argsort(narrow, kind="stable")
         group = codes[order]

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from .. import outcome, places, schemas
-from ..places import place
+from .. import outcome, places, schemas, tables
 from . import examples, timeline
 from .devices import STATES
 
 DEVICES = 200_000  # rows of the device table; the worst come first
-_MOST = {"captures": 500, "changed": 2000, "firmware": 200, "site": 200}
+_MOST = {"captures": 500, "changed": 2000, "losses": 2000, "firmware": 200, "site": 200}
 _REQUIREMENTS = Path(__file__).resolve().parents[3] / "docs" / "requirements.tsv"
 
 
@@ -33,7 +31,7 @@ def collect(out, result, before=None, limits=None):
     `limits` {finding: how many are allowed}.  `taken` tells of each list that may be long how
     many of its rows are shown, and how many there are.
     """
-    devices = read(out, "devices")
+    devices = tables.read(out, "devices")
     step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
     rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
     ordered = _worst_first(devices)
@@ -44,8 +42,10 @@ def collect(out, result, before=None, limits=None):
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
     taken = {name: (len(shown[name]), len(some)) for name, some in lists.items()}
-    for name, some in (("losses", rows["loss"]), ("findings", rows["finding"])):
-        taken[name] = len(some), result.rows.get(name, 0)
+    losses, unknown, taken["losses"], taken["unknowable"] = _losses(out)
+    told = [row for row in rows["finding"] if row["sure"] == "not_knowable"]
+    troubles = [row for row in rows["finding"] if row["sure"] != "not_knowable"]
+    taken["findings"] = len(rows["finding"]), result.rows.get("findings", 0)
     names = [name for name in schemas.DEVICES.names if name != "site"]
     return {
         "rows": result.rows,
@@ -60,8 +60,10 @@ def collect(out, result, before=None, limits=None):
         "groups": {name: shown[name] for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
-        "losses": together(rows["loss"]),
-        "troubles": rows["finding"],
+        "causes": _causes(out),
+        "losses": together(losses),
+        "troubles": troubles,
+        "unknown": together(unknown) + told,
         "violations": violations,
         "examples": sorted(rows["violation"], key=lambda row: row["requirement"]),
         "strips": rows["strip"],
@@ -78,7 +80,7 @@ def earlier(out):
     if not any(name.endswith(".parquet") for _, name, _ in places.files(out / "devices")):
         raise NoAudit("%s holds no tables of an audit (devices is empty)" % out)
     try:
-        devices = read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
+        devices = tables.read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
     except pa.ArrowException as error:
         raise NoAudit(
             "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
@@ -90,19 +92,11 @@ def earlier(out):
 
 
 def _no_common_site(devices, before):
-    sites, old = (pc.unique(table["site"]).to_pylist() for table in (devices, before))
+    sites, old = (pc.unique(one["site"]).to_pylist() for one in (devices, before))
     if not sites or not old or set(sites) & set(old):
         return []
     text = "no site is the same as in the audit before (there {}, here {}), so no device is"
     return [text.format(*(", ".join(sorted(some)[:5]) for some in (old, sites)))]
-
-
-def read(out, name, columns=None):
-    """A written table as an Arrow table, its columns those of the schema."""
-    schema = schemas.TABLES[name]
-    with places.copied_here(place(out) / name) as folder:
-        found = ds.dataset(folder, schema=schema, partitioning="hive", format="parquet")
-        return found.to_table(columns=columns)
 
 
 def statements(path=_REQUIREMENTS):
@@ -115,14 +109,14 @@ def statements(path=_REQUIREMENTS):
 
 def notes(out):
     """What was not read, in sentences: nothing is passed over without a word."""
-    gaps = read(out, "gaps", ["kind", "connection", "bytes"])
+    gaps = tables.read(out, "gaps", ["kind", "connection", "bytes"])
     found = []
     for kind, text in _NOTES.items():
         some = gaps.filter(pc.equal(gaps["kind"], kind))
         if some.num_rows:
             connections = pc.count_distinct(some["connection"]).as_py()
             found.append(text.format(connections, pc.sum(some["bytes"]).as_py()))
-    captures = read(out, "captures", ["capture", "counter", "count"])
+    captures = tables.read(out, "captures", ["capture", "counter", "count"])
     wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
     for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
         text = _not_looked_at(row["counter"], row["count_sum"])
@@ -172,7 +166,7 @@ _NOTES = {
 
 
 _SAME = (
-    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why"),
+    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why", "evidence"),
     *("device", "boot", "stream"),
 )
 _NEAR_S = 60
@@ -200,6 +194,21 @@ def _follows(before, row):
     times = (before["until"] or before["ts"], row["ts"])
     begin, end = (datetime.datetime.fromisoformat(one) for one in times)
     return (end - begin).total_seconds() < _NEAR_S
+
+
+def _losses(out):
+    # -> the first that are known, and of which nobody knows; how many of each are shown, and are.
+    found = tables.read(out, "losses").sort_by("ts")
+    is_known = pc.not_equal(found["sure"], "not_knowable")
+    parts = [found.filter(mask) for mask in (is_known, pc.invert(is_known))]
+    shown = [examples.dicts(part.slice(0, _MOST["losses"])) for part in parts]
+    return *shown, *((len(one), len(part)) for one, part in zip(shown, parts, strict=True))
+
+
+def _causes(out):
+    order = [("messages", "descending"), ("cause", "ascending")]
+    found = tables.read(out, "causes").sort_by(order)
+    return examples.dicts(found.slice(0, _MOST["losses"]))
 
 
 def _time(moment):
@@ -255,7 +264,7 @@ _ALL = pc.CountOptions(mode="all")
 
 
 def _files(out):
-    captures = read(out, "captures")
+    captures = tables.read(out, "captures")
     files: dict[tuple, dict] = {}
     missing = _missing(out)
     for row in captures.to_pylist():
@@ -280,22 +289,22 @@ def _files(out):
 
 def _missing(out):
     # {(site, file): places where bytes are missing}, as `outcome` counts them.
-    gaps = outcome.missing(read(out, "gaps", ["site", "capture", "kind"]))
+    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
     found = gaps.group_by(["site", "capture"]).aggregate([("kind", "count")])
     return {(row["site"], row["capture"]): row["kind_count"] for row in found.to_pylist()}
 
 
 def _statements_broken(out):
-    table = read(out, "violations", ["site", "requirement", "by", "client_id"])
+    broken = tables.read(out, "violations", ["site", "requirement", "by", "client_id"])
     keys = ["requirement", "by"]
-    found = table.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
+    found = broken.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
     found = found.rename_columns([*keys, "times", "clients"])
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
 
 
 def _begun_before(out):
     # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
-    found = read(out, "findings", ["site", "finding"])
+    found = tables.read(out, "findings", ["site", "finding"])
     is_begun = pc.equal(found["finding"], "began_before")
     return set(found["site"].filter(is_begun).to_pylist())
 

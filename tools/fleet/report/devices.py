@@ -16,7 +16,9 @@ _KEYS = ["site", "client_id"]
 _ENDS = ("disconnect", "closed_by_client", "closed_by_server", "reset", "open")
 # How the columns of partial rows are put together.
 _OPERATIONS = {
-    **dict.fromkeys(("lost", "missed", "duplicates", "overtaking", "incomplete"), "sum"),
+    **dict.fromkeys(
+        ("lost", "undelivered", "missed", "duplicates", "overtaking", "incomplete"), "sum"
+    ),
     **dict.fromkeys(("violations", "troubles", "late", "connects", "refused"), "sum"),
     **dict.fromkeys(("ended_" + name for name in _ENDS), "sum"),
     **dict.fromkeys(("sent", "received", "redelivered", "readings", "boots"), "sum"),
@@ -159,9 +161,14 @@ def _sequences(table):
 
 
 def _lost(table):
+    # What the broker did not pass on is no fault of who published it.
     some = table.filter(pc.and_(_is_known(table), pc.greater(table["qos"], 0)))
     some = some.filter(pc.is_valid(some["published_by"]))
-    return _grouped(some, "published_by", {"lost": (some["messages"], "sum")})
+    own = pc.equal(_plain(some["kind"]), "never_seen")
+    columns = {"lost": some["messages"], "undelivered": some["messages"]}
+    is_mine = {"lost": own, "undelivered": pc.invert(own)}
+    columns = {name: (pc.if_else(is_mine[name], one, 0), "sum") for name, one in columns.items()}
+    return _grouped(some, "published_by", columns)
 
 
 def _missed(table):
@@ -182,7 +189,7 @@ def _readings(table):
 
 def _latency(table):
     # Exact, as all readings of a device are here.
-    some = table.filter(pc.is_valid(table["latency_ms"]))
+    some = table.filter(pc.and_(pc.is_valid(table["latency_ms"]), pc.is_valid(table["device"])))
     keys = [_plain(some[name]).combine_chunks() for name in ("site", "device")]
     who = pc.binary_join_element_wise(*keys, "\0").dictionary_encode()
     codes, values = who.indices.to_numpy(), some["latency_ms"].to_numpy()
@@ -208,4 +215,5 @@ _READERS = {
     "sequences": (_sequences,),
     "losses": (_lost, _missed),
     "readings": (_readings,),
+    "latency": (_latency,),
 }

@@ -1,4 +1,4 @@
-"""What the report shows of single rows: lost messages, findings, broken statements, order.
+"""What the report shows of single rows: findings, broken statements, order.
 
 Each task picks some and writes them as JSON, with the packets around where it has them;
 `merge` keeps the first of all tasks.
@@ -7,16 +7,16 @@ Each task picks some and writes them as JSON, with the packets around where it h
 import json
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..audit.envelopes import unpack
+from ..audit.rows import dictionary, grouped
 from . import strips
 
 SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.string())])
 # Of each kind, in the report; `violation` of each statement.
-_MOST = {"loss": 2000, "finding": 1000, "violation": 8, "strip": 40}
+_MOST = {"finding": 1000, "violation": 8, "strip": 40}
 _AROUND = 4
 _STRIP_PACKETS = 3000
 _PACKET = (
@@ -32,9 +32,9 @@ def partial(tables, packets=None, messages=None):
     `packets` are all packets of the clients seen by it, or `messages` all of its topics.
     """
     rows = []
-    for what, name, ts in (("loss", "losses", "ts"), ("finding", "findings", "first_seen")):
-        if name in tables:
-            rows += [(what, *one) for one in _earliest(tables[name], ts, _MOST[what])]
+    if "findings" in tables:
+        found = _earliest(tables["findings"], "first_seen", _MOST["finding"])
+        rows += [("finding", *one) for one in found]
     if "violations" in tables:
         rows += _violations(tables["violations"], packets, messages)
     return _table(rows) if rows else None
@@ -67,11 +67,12 @@ def _earliest(table, ts, most):
     order = pc.sort_indices(table, [(ts, "ascending")]).slice(0, most)
     chosen = table.take(order)
     ranks = chosen[ts].cast(pa.int64()).to_pylist()
-    for rank, row in zip(ranks, _dicts(chosen), strict=True):
+    for rank, row in zip(ranks, dicts(chosen), strict=True):
         yield rank or 0, _text(row)
 
 
-def _dicts(table):
+def dicts(table):
+    """The rows of a table as dicts, times as text."""
     columns = {}
     for name in table.column_names:
         column = table[name]
@@ -119,7 +120,7 @@ def _around(row, packets, messages):
     places = np.flatnonzero(number[order] == row["number"])
     at = int(places[0]) if len(places) else 0
     chosen = order[max(0, at - _AROUND) : at + _AROUND + 1]
-    rows = _dicts(some.select(names).take(pa.array(chosen)))
+    rows = dicts(some.select(names).take(pa.array(chosen)))
     return [{"ts": one.pop("first_sent", one.get("ts")), **one} for one in rows]
 
 
@@ -155,24 +156,30 @@ def order_strips(packets, messages):
 
 def _suspects(messages):
     # (weight, key) of topics of a subscriber: repeats count little, leaps and returns much.
-    names = ["site", "client_id", "topic", "qos", "boot", "sequence", "position", "times_dup"]
     some = messages.filter(pc.equal(messages["direction"].cast(pa.string()), "s2c"))
     if not len(some):
         return []
-    frame = some.select(names).to_pandas()
-    keys = names[:4]
-    frame = frame.sort_values([*keys, "position"], kind="stable")
-    code = frame.groupby(keys, dropna=False, sort=False, observed=True).ngroup()
-    same = (code.diff() == 0) & (frame["boot"].diff() == 0)
-    leap = frame["sequence"].diff()
-    frame["weight"] = np.where(same & (leap != 1), np.where(leap < 1, 9, 3), 0)
-    frame["weight"] += np.minimum(frame["times_dup"], 1)
-    sums = frame.groupby(code)["weight"].sum()
-    worst = sums[sums > 0].nlargest(_MOST["strip"])
-    first = frame[~code.duplicated()].set_index(code[~code.duplicated()])
+    keys = [dictionary(some[name]) for name in ("site", "client_id", "topic")]
+    qos = some["qos"].to_numpy()
+    code = grouped(*(codes for codes, _ in keys), qos)
+    order = np.lexsort((some["position"].to_numpy(), code))
+    code = code[order]
+    boot, sequence = (
+        some[name].combine_chunks().fill_null(-1).to_numpy()[order]
+        for name in ("boot", "sequence")
+    )
+    leap = np.diff(sequence)
+    is_next = (np.diff(code) == 0) & (np.diff(boot) == 0) & (sequence[1:] >= 0)
+    weight = np.minimum(some["times_dup"].to_numpy()[order], 1).astype(np.int64)
+    weight[1:] += np.where(is_next & (leap != 1), np.where(leap < 1, 9, 3), 0)
+    sums = np.bincount(code, weight).astype(np.int64)
+    worst = np.argsort(-sums, kind="stable")[: _MOST["strip"]]
+    first = order[np.unique(code, return_index=True)[1]]
     found = []
-    for number, weight in worst.items():
-        row = first.loc[number]
-        client = None if pd.isna(row["client_id"]) else row["client_id"]
-        found.append((int(weight), (row["site"], client, row["topic"], int(row["qos"]))))
+    for group in worst[sums[worst] > 0].tolist():
+        names = [
+            values[codes[first[group]]].as_py() if codes[first[group]] >= 0 else None
+            for codes, values in keys
+        ]
+        found.append((int(sums[group]), (*names, int(qos[first[group]]))))
     return found

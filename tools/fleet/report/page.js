@@ -73,14 +73,14 @@ function save(name, names, rows) {
   URL.revokeObjectURL(link.href);
 }
 // A table that sorts at a click on its head, with its CSV.
-function sortable(id, rows, names, nothing = "nothing") {
+function sortable(id, rows, names, nothing = "nothing", onOpen = null) {
   const table = byId(id);
   if (!rows.length) { table.closest(".scroll").replaceWith(make("p", nothing)); return; }
   names = (names || Object.keys(rows[0])).filter((name) => rows.some((row) => (row[name] ?? null) !== null));
-  let list = rows.map((row) => names.map((name) => row[name])), last = -1, up = false;
+  let list = rows.map((row) => Object.assign(names.map((name) => row[name]), { row })), last = -1, up = false;
   const draw = (at) => {
     if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
-    fill(table, names, list, { onHead: draw });
+    fill(table, names, list, { onHead: draw, onRow: onOpen && ((values) => onOpen(values.row)) });
   };
   const button = make("button", "CSV", "csv");
   button.addEventListener("click", () => save(id, names, list));
@@ -138,7 +138,7 @@ const ALL = data.devices.columns, PER_BLOCK = data.devices.block_rows;
 const row = async (number) => (await block(Math.floor(number / PER_BLOCK)))[number % PER_BLOCK];
 const every = async () => (await Promise.all(BLOCKS.map((_, number) => block(number)))).flat();
 const total = Math.min(data.device_count, BLOCKS.length * PER_BLOCK);
-const LISTED = ["client_id", "state", "why", "lost", "missed", "violations", "troubles", "connects", "refused", "ended_reset", "last_seen", "firmware", "site"];
+const LISTED = ["client_id", "state", "why", "lost", "missed", "violations", "troubles", "last_seen", "firmware", "site"];
 if ((data.groups.site || []).length > 1) LISTED.splice(1, 0, LISTED.pop());
 const PLACES = LISTED.map((name) => ALL.indexOf(name));
 const PAGE = 100;
@@ -240,9 +240,28 @@ function devices() {
 }
 
 const isCounted = (row) => row.sure !== "not_knowable" && row.qos > 0;
-const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"];
-const TROUBLE = ["finding", "about", "client_id", "count", "first_seen", "last_seen", "detail", "sure", "why", "topic", "site"];
-const rename = (rows, names) => rows.map((row) => ({ ...row, ...Object.fromEntries(Object.entries(names).map(([to, from]) => [to, row[from]])) }));
+const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "qos", "sure", "why"];
+const TROUBLE = ["finding", "client_id", "count", "first_seen", "detail", "sure", "why"];
+const CAUSE = ["cause", "messages", "clients", "first_seen", "last_seen", "why", "advice"];
+// A line for a terminal that shows the packet of a loss.
+function tshark(row) {
+  const ends = /^(.*):(\d+)-(.*):(\d+)@/.exec(row.connection ?? "");
+  const id = row.packet_id ? ` && mqtt.msgid == ${row.packet_id}` : "";
+  return ends ? `tshark -r ${row.capture} -Y "tcp.port == ${ends[2]} && tcp.port == ${ends[4]}${id}"` : "";
+}
+function openLoss(row) {
+  const box = byId("loss"), list = make("dl");
+  const names = ["connection", "packet_id", "capture", "offset", "first_sequence", "last_sequence", "boot", "kind", "cause", "evidence", "site"];
+  names.filter((name) => (row[name] ?? null) !== null).forEach((name) => {
+    const pair = make("div");
+    pair.append(make("dt", words(name)), make("dd", shown(row[name])));
+    list.append(pair);
+  });
+  const close = make("button", "close", "csv");
+  close.addEventListener("click", () => box.replaceChildren());
+  box.replaceChildren(make("h3", shown(row.why)), list, make("code", shown(tshark(row))));
+  box.querySelector("h3").append(close);
+}
 
 function order() {
   const count = data.findings["overtaking messages"] || 0;
@@ -276,7 +295,8 @@ function broken() {
 }
 
 // Steps over time, each series scaled to the largest of all.
-const SERIES = { loss: { losses: "--bad", violations: "--late" }, latency: { p50: "--again", p95: "--twice", max: "--bad" },
+const UNITS = { lossplot: "messages", latency: "ms, logarithmic", traffic: "packets, readings", connects: "connects" };
+const SERIES = { lossplot: { losses: "--bad", violations: "--late" }, latency: { p50: "--again", p95: "--twice", max: "--bad" },
   traffic: { packets: "--again", readings: "--good" }, connects: { connections: "--again" } };
 const LABELS = { losses: "lost messages" };
 function svg(tag, attributes, text) {
@@ -292,18 +312,18 @@ function chart(id) {
   const most = Math.max(0, ...values);
   if (!most) { box.replaceChildren(make("p", "none")); return; }
   const first = moments[0].at, last = moments[moments.length - 1].at + data.step_s;
-  const wide = 1000, high = 130, x = (at) => (at - first) / (last - first) * wide, isLevel = id === "latency";
+  const wide = 1000, high = 130, xAt = (at) => (at - first) / (last - first) * wide, isLevel = id === "latency";
   // Latencies differ by powers of ten: their height is the logarithm.
-  const part = (value) => isLevel ? Math.log(1 + value) / Math.log(1 + most) : value / most, y = (value) => high - part(value) * (high - 14);
+  const part = (value) => isLevel ? Math.log(1 + value) / Math.log(1 + most) : value / most, yAt = (value) => high - part(value) * (high - 14);
   const draw = svg("svg", { viewBox: `0 0 ${wide} 150`, preserveAspectRatio: "none", role: "img" });
-  draw.append(svg("line", { x1: 0, x2: wide, y1: high, y2: high }), svg("line", { x1: 0, x2: wide, y1: y(most), y2: y(most) }));
+  draw.append(svg("line", { x1: 0, x2: wide, y1: high, y2: high }), svg("line", { x1: 0, x2: wide, y1: yAt(most), y2: yAt(most) }));
   const key = make("p", `${clock(first)} to ${clock(last)}, steps of ${shown(data.step_s)} s, largest ${shown(most)}: `, "key");
   Object.entries(series).forEach(([name, color]) => {
     moments.forEach((one) => {
       const value = one[name];
       if (value === undefined || (!isLevel && !value)) return;
-      const left = x(one.at), width = Math.max(1.5, x(one.at + data.step_s) - left - .5);
-      const top = y(value), tall = isLevel ? 2.5 : Math.max(2, high - top);
+      const left = xAt(one.at), width = Math.max(1.5, xAt(one.at + data.step_s) - left - .5);
+      const top = yAt(value), tall = isLevel ? 2.5 : Math.max(2, high - top);
       const mark = svg("rect", { x: left, y: isLevel ? top - 1 : high - tall, width, height: tall, fill: `var(${color})`, opacity: isLevel ? 1 : .75 });
       mark.append(svg("title", {}, `${clock(one.at)}  ${LABELS[name] || name}: ${shown(value)}`));
       draw.append(mark);
@@ -312,7 +332,11 @@ function chart(id) {
     sample.style.color = `var(${color})`;
     key.append(sample, (LABELS[name] || name) + "  ");
   });
-  box.replaceChildren(draw, key);
+  const plot = make("div", null, "plot"), y = make("div", null, "y"), under = make("div", null, "x");
+  y.append(make("span", `${shown(most)} ${UNITS[id]}`), make("span", "0"));
+  [first, (first + last) / 2, last].forEach((at) => under.append(make("span", clock(at))));
+  plot.append(y, draw);
+  box.replaceChildren(plot, under, key);
 }
 
 const root = document.documentElement;
@@ -323,9 +347,12 @@ if (data.since) {
   byId("changes").textContent = Object.entries(data.since.counts).map(([name, count]) => `${shown(count)} ${name}`).join(", ");
   sortable("changed", data.since.rows, null, "no device is otherwise than before");
 } else byId("since").remove();
-sortable("losses", rename(data.losses, { "when": "ts", "published by": "published_by", "did not arrive at": "client_id" }),
-  ["when", "until", "published by", "topic", "did not arrive at", "messages", "first_sequence", "last_sequence", "qos", "kind", "sure", "why", "site"], "none");
-if (!data.losses.every(isCounted)) byId("losses").closest(".scroll").before(make("p", "What nobody can know (not_knowable), and QoS 0, is told here and not counted.", "more"));
+sortable("causes", data.causes, CAUSE, "none");
+const named_so = (row) => ({ ...row, "published by": row.published_by, "did not arrive at": row.client_id });
+sortable("losses", data.losses.map(named_so), ["ts", "until", "published by", "topic", "did not arrive at", "messages", "qos", "sure", "why"], "none", openLoss);
+if (!data.losses.every(isCounted)) byId("losses").closest(".scroll").before(make("p", "QoS 0 may get lost: it is told here and not counted.", "more"));
+if (data.unknown.length) sortable("unknowable", data.unknown, ["ts", "first_seen", "finding", "client_id", "topic", "messages", "detail", "evidence", "why"], "none");
+else byId("unknown").remove();
 sortable("findings", data.troubles, TROUBLE, "none");
 broken(); order();
 Object.keys(SERIES).forEach(chart);

@@ -13,6 +13,9 @@ import math
 import zlib
 from importlib import resources
 
+import jinja2
+from markupsafe import Markup
+
 from .. import places
 
 BLOCK_ROWS = 1000
@@ -29,20 +32,11 @@ def page(data):
     blocks = _blocks(devices["data"])
     names = [[row[0], row[1], row[2], row[4]] for row in devices["data"]]
     rest = data | {"devices": {"columns": devices["columns"], "block_rows": BLOCK_ROWS}}
-    parts = {
-        "css": _file("page.css"),
-        "script": _file("page.js"),
-        "data": to_json(rest),
-        "names": _packed(names),
-        "blocks": "\n".join(_BLOCK % block for block in blocks),
-    }
-    text = _file("page.html")
-    for name, part in parts.items():
-        text = text.replace("{{%s}}" % name, part, 1)
-    return text
-
-
-_BLOCK = '<script type="text/plain" class="block">%s</script>'
+    template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
+    # Our own, and what `to_json` made safe; all else is escaped.
+    trusted = {"css": _file("page.css"), "script": _file("page.js"), "data": to_json(rest)}
+    trusted = {name: Markup(text) for name, text in trusted.items()}
+    return template.render(trusted, names=_packed(names), blocks=blocks)
 
 
 def _blocks(rows):

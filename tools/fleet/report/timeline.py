@@ -28,20 +28,10 @@ _COUNTED = {
     "packets": ("ts", None),
     "connections": ("start", None),
     "readings": ("ts", None),
+    "latency": ("ts", None),
     "violations": ("ts", None),
     "losses": ("ts", "messages"),
 }
-
-
-def needed(tables):
-    """The columns of these tables that `partial` reads, and their sites."""
-    found = {}
-    for name, (time, number) in _COUNTED.items():
-        if name in tables:
-            more = {"losses": ("sure", "qos"), "readings": ("latency_ms",)}.get(name, ())
-            columns = dict.fromkeys(("site", time, *more, *([number] if number else [])))
-            found[name] = tables[name].select(list(columns))
-    return found
 
 
 def partial(tables):
@@ -58,8 +48,9 @@ def _counted(name, table):
     table = table.filter(pc.is_valid(table[time]))
     seconds = table[time].cast(pa.int64()).to_numpy() // 1_000_000
     counts = table[number].to_numpy() if number else np.ones(len(table), np.int64)
-    yield _steps(seconds, name, np.zeros(len(table), np.int64), counts)
-    if name == "readings":
+    if name != "latency":
+        yield _steps(seconds, name, np.zeros(len(table), np.int64), counts)
+    if name in ("readings", "latency"):
         known = table["latency_ms"].is_valid().to_numpy()
         ms = np.maximum(table["latency_ms"].to_numpy()[known], 0)
         bins = np.floor(_PER_DOUBLING * np.log2(1 + ms)).astype(np.int64)

@@ -1,4 +1,7 @@
-"""The Spark session of the host tools: local by default, a cluster when told so."""
+"""The Spark session of the audit: local by default, a cluster when told so.
+
+What `spark-submit --conf` or `spark-defaults.conf` sets stands; here are defaults only.
+"""
 
 import contextlib
 import os
@@ -7,26 +10,45 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).resolve().parents[3]
 
 # Little logging, and no long compilation for jobs that mostly wait for Python.  With one
 # compiler Java keeps room for 48 MB of code only; a long session fills that and fails.
 _JAVA_OPTIONS = (
-    "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UseSerialGC -Xms128m"
 ) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
 # What `classes` keeps.  Java says nothing when it cannot use it.
 CLASSES = ROOT / ".tools" / "spark" / "classes.jsa"
 _KEPT_CLASSES = '"-XX:SharedArchiveFile=%s" -Xlog:disable -Xlog:all=error:stderr'
 
-# Workers make and free the same large arrays task after task.  Given back to the system
-# each time, every page of them would be new each time: a third of all work.  The last is for
-# Arrow, which has an allocator of its own.
-_WORKER_MEMORY = {
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # Our jobs hand rows to Python and back: nothing that compiled code would speed up,
+    # and compiling it took seconds of each audit.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.log.level": "ERROR",
+    # Workers make and free the same large arrays task after task.  Given back to the system
+    # each time, every page of them would be new each time: a third of all work.  The last is
+    # for Arrow, which has an allocator of its own.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "-1",
+}
+_ALONE = {
+    # On one computer nobody looks at a page of Spark's while an audit runs.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A plan that changes while it runs starts each stage as a job of its own.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.daemon.module": "tools.fleet.spark.daemon",
 }
 
 
@@ -55,58 +77,44 @@ def _quiet():
             os.close(kept)
 
 
-def start(master=None, memory="3g", partitions=None, name="umqtt31 fleet", java_options=None):
+def start(master=None, memory="3g", java_options=None):
     """A session; `master` None is `local[*]`, or what `spark-submit` was told.
 
     `memory` is the driver's (in local mode everything's), `java_options` are more options
     for Java; by default it uses the classes that are kept, if they are.  Raises NotStarted.
     """
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.sql import SparkSession
-
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise NotStarted("Spark needs Java 17 or newer: run `make setup`")
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "lib")]
+    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT)]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        SparkContext._ensure_initialized()  # Java is there, and knows what it was told
+        return _session(SparkConf(), master, {}).getOrCreate()
     if java_options is None:
         java_options = _KEPT_CLASSES % CLASSES if CLASSES.exists() else ""
-    builder = SparkSession.builder.appName(name)
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master or not is_submitted:
-        builder = builder.master(master or "local[*]")
-    if not is_submitted and (master or "local").startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {
+    more = {
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": "%s %s" % (_JAVA_OPTIONS, java_options),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        "spark.sql.adaptive.enabled": "false",
-        # Our jobs hand rows to Python and back: nothing that compiled code would speed up,
-        # and compiling it took seconds of each audit.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": str(partitions or 8),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.sources.partitionOverwriteMode": "static",
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.log.level": "ERROR",
-        **_WORKER_MEMORY,
     }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    with _quiet() if not is_submitted else contextlib.nullcontext():
+    if (master or "local").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        more |= _ALONE
+    with _quiet():
         try:
-            session = builder.getOrCreate()
+            conf = SparkConf(loadDefaults=False)
+            return _session(conf, master or "local[*]", more).getOrCreate()
         except PySparkRuntimeError as error:
             if error.getCondition() != "JAVA_GATEWAY_EXITED":
                 raise
             text = "Java did not start, its reason stands above: look at --master and --memory"
             raise NotStarted(text) from None
-    from .source import MqttPcapSource
 
-    session.dataSource.register(MqttPcapSource)
-    return session
+
+def _session(conf, master, more):
+    builder = SparkSession.builder.appName("umqtt31 fleet")
+    builder = builder.master(master) if master else builder
+    for key, value in (_SETTINGS | more).items():
+        if not conf.contains(key):
+            builder = builder.config(key, value)
+    return builder

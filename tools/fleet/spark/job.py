@@ -1,37 +1,76 @@
 """The batch job: a folder of captures in, a folder of tables out.
 
-One job of Spark does all of it: read, decode, judge, relate, each task writing the tables
-it makes (module `tables`).  Nothing is kept in between and no table is read again.
+One job of Spark does all of it, each task writing the tables it makes (module `tables`).
+Nothing is kept in between and no table is read again.  Between two steps Spark shuffles by
+bucket; what is so small that one bucket holds it goes through all steps in one task.
 """
 
-import shutil
-import tempfile
+import gc
+import json
 import threading
-import time
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from .. import places, schemas
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from .. import places, tables
 from ..capture import files
-from ..places import place
-from . import tables, transforms
+from ..capture.counted import COUNTERS
+from ..report import causes, devices, facts
+from . import pack, steps
 
 _BUCKET_BYTES, _MOST_BUCKETS = 32 << 20, 4096
+_SMALL_BYTES = 4 << 20  # all in one task
+_OPENERS = 32  # files are opened side by side, which stores need
+_SETTLED_S = 60  # a file that nobody wrote to for so long is complete
 _LOOK_S = 0.25  # between two looks at how far the tasks are
-_SHELF, _YOUNG_S = "fleet-shelf-", 60  # one that was just made is not held yet
-SHELF = "spark.fleet.shelf"  # setting: a folder that all machines see
+_ROWS = StructType()
+for _name, _kind in (
+    *(("kind", StringType()), ("bucket", IntegerType()), ("site", StringType())),
+    *(("capture", StringType()), ("first_ts", TimestampType()), ("begin", LongType())),
+    ("part", BinaryType()),
+):
+    _ROWS.add(_name, _kind)
 
 
 @dataclass
 class Options:
-    """How to audit.  `whole_files`: files hold whole connections; `exempt`: filters."""
+    """How to audit.  `whole_files`: files hold whole connections; `exempt`: filters; `counters`:
+    names of JSON fields that count readings.
+
+    `is_growing`: a file that was written to just now may end in the middle of a record.
+    """
 
     ports: str = "1883"
     whole_files: bool = False
     exempt: tuple = ()
+    counters: tuple = COUNTERS
+    is_growing: bool = False
     buckets: int | None = None
     range_bytes: int = 64 << 20
+
+
+@dataclass
+class Range:
+    """The files of `sources`; of a single one the bytes from `begin` to `until`.
+
+    `section` is the start of the pcapng section that `begin` lies in.
+    """
+
+    sources: list = field(default_factory=list)
+    begin: int = 0
+    until: int | None = None
+    section: int = 0
+    first_ts: int = 0
+    is_growing: bool = False
 
 
 def run(session, folder, out, options, progress=lambda done, total: None, report=None):
@@ -40,29 +79,126 @@ def run(session, folder, out, options, progress=lambda done, total: None, report
     `progress(done, total)` is called with tasks done and known now and then; `report` is that of
     `tables.publish`.
     """
-    with shelf(session) as place:
-        events, buckets = read(session, folder, options, place)
-        sink = tables.Sink(str(out))
-        return audit(events, buckets, options.exempt, sink, place, progress, report)
-
-
-def read(session, folder, options, shelf=None):
-    """-> (packed events by client, buckets)."""
-    cores = session.sparkContext.defaultParallelism
+    tables.discard(out)
+    context = session.sparkContext
     found = files.listed(folder)
-    buckets = options.buckets or count_buckets(found, cores)
+    parts = ranges(found, not options.whole_files, options.range_bytes)
+    for part in parts if options.is_growing else ():
+        part.is_growing = any(places.age_s(one.path) < _SETTLED_S for one in part.sources)
+    buckets = options.buckets or count_buckets(found, context.defaultParallelism)
+    later = count_later_buckets(buckets, context.defaultParallelism)
+    plan = _plan(parts, options, str(out), buckets, later)
+    frame = session.range(0, len(parts), 1, 1 if buckets == 1 else max(1, len(parts)))
+    try:
+        with _watched(context, progress):
+            told = _through(frame, plan).toArrow().to_batches()
+        return tables.publish(out, _driver_rows(told, str(out)), report)
+    except BaseException:
+        tables.discard(out)
+        raise
+
+
+def _plan(parts, options, out, buckets, later):
+    # [(step, number of buckets that its rows go to)]
     ports = {int(port) for port in options.ports.split(",")}
-    mode = "events" if options.whole_files else "segments"
-    parts = transforms.plan(session, found, not options.whole_files, options.range_bytes)
-    packed = transforms.read(session, parts, mode, ports, buckets, shelf)
-    if options.whole_files:
-        return packed, buckets
-    return transforms.decode(packed, buckets, shelf=shelf), buckets
+
+    def read(batches):
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from steps.read(parts[number], ports, buckets, options)
+
+    plan = [(read, buckets)]
+    if not options.whole_files:
+        plan.append((lambda batches: steps.decode(batches, buckets, options.counters), buckets))
+    plan.append((lambda batches: steps.judge(batches, later, out), later))
+    return [*plan, (lambda batches: steps.relate(batches, options.exempt, out), 0)]
+
+
+def _through(frame, plan):
+    if all(buckets <= 1 for _, buckets in plan):
+
+        def chain(batches):
+            for step, _ in plan:
+                batches = step(batches)
+            return batches
+
+        return _each(frame, chain)
+    for step, buckets in plan:
+        frame = _each(frame, step)
+        if buckets:
+            frame = frame.repartitionById(buckets, "bucket")
+    return frame
+
+
+def _each(frame, step):
+    def task(batches):
+        # Spark's worker looks for garbage after each task.  What is there before is
+        # modules: tens of thousands of objects that it need not look at again.  In between
+        # there is next to none, and all connections so far would be looked through for it.
+        gc.freeze()
+        gc.disable()
+        return step(batches)
+
+    return frame.mapInArrow(task, _ROWS)
+
+
+def _driver_rows(batches, out):
+    # What the tasks wrote, and what is made of all of them: the devices, the report's facts.
+    told = [json.loads(text) for text in pack.named(batches, steps.WRITTEN)["told"].to_pylist()]
+    outbox = tables.Outbox(out)
+    partials = [pack.load([part]) for part in pack.of_kind(batches, "devices")]
+    if partials:
+        outbox.add("devices", devices.merge(partials))
+    _explain(places.place(out) / tables.FRESH, told, outbox)
+    merged = {}
+    for name, merge in facts.MERGED.items():
+        found = [pack.load([part]) for part in pack.of_kind(batches, name)]
+        if found:
+            merged[name] = merge(found)
+    return [*told, outbox.finish() | {"facts": merged}]
+
+
+def _explain(fresh, told, outbox):
+    # What brought the losses about shows only when all tables are there.
+    if any("losses" in one["files"] for one in told):
+        found = (tables.read(fresh, name) for name in ("losses", "connections", "findings"))
+        losses, found = causes.explained(*found)
+        tables.rewrite(fresh, "losses", losses)
+        outbox.add("causes", found)
+
+
+def ranges(sources, is_cut, range_bytes):
+    """What each task reads of these files; `is_cut`: large ones in several `Range`s.
+
+    Opens every file whose name does not tell what it is, and with `is_cut` every capture.
+    """
+    with ThreadPoolExecutor(_OPENERS) as pool:
+        found = list(pool.map(lambda one: _ranges(one, is_cut, range_bytes), sources))
+    unread = [one for one in found if not isinstance(one, list)]
+    parts = [part for some in found if isinstance(some, list) for part in some]
+    return [Range(unread), *parts] if unread else parts or [Range()]
+
+
+def _ranges(source, is_cut, range_bytes):
+    # Of what cannot be read: the source that says why.
+    source = files.checked(source)
+    if source.problem is not None:
+        return source
+    if not is_cut or files.is_json(source):
+        return [Range([source])]
+    first = files.first_ts(source.path) or 0
+    try:
+        cuts = files.ranges(source.path, range_bytes)
+    except OSError:  # who reads it says why
+        cuts = [(0, None, 0)]
+    return [Range([source], begin, end, at, first) for begin, end, at in cuts]
 
 
 def count_buckets(sources, cores):
     """How many parts the traffic of these files is judged in: as many for each core."""
     size = sum(source.size_bytes for source in sources)
+    if size < _SMALL_BYTES:
+        return 1
     rounds = -(-size // (_BUCKET_BYTES * cores))
     return int(cores * max(1, min(_MOST_BUCKETS // cores, rounds)))
 
@@ -73,72 +209,6 @@ def count_later_buckets(buckets, cores):
     Messages take half the memory that packets do, and a task costs as much as 20,000 of them.
     """
     return min(buckets, cores * -(-buckets // (2 * cores)))
-
-
-def audit(
-    events, buckets, exempt, sink, shelf=None, progress=lambda done, total: None, report=None
-):
-    """Packed events -> the tables of `sink` -> `outcome.Result`."""
-    tables.discard(sink)
-    context = events.sparkSession.sparkContext
-    fewer = count_later_buckets(buckets, context.defaultParallelism)
-    judged = transforms.judge(events, buckets, fewer, sink, shelf)
-    related = transforms.relate(judged, fewer, exempt, sink, shelf)
-    summed = transforms.sum_up(related, fewer, sink, shelf)
-    with _watched(context, progress):
-        told = summed.toArrow()
-    return tables.publish(sink, told, report=report)
-
-
-def discard(out):
-    """Delete what an audit that failed has written and not shown."""
-    tables.discard(tables.Sink(str(out)))
-
-
-def load(session, out, name):
-    """A written table as a DataFrame, `site` and `day` as columns."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    schema = from_arrow_schema(schemas.TABLES[name], prefer_timestamp_ntz=False)
-    if name in tables.DAY_COLUMNS:
-        schema = schema.add("day", "date")
-    return session.read.schema(schema).parquet(places.uri(place(out) / name))
-
-
-def register(session, out):
-    """Each written table as a view of its name, for `session.sql`."""
-    for name in schemas.TABLES:
-        load(session, out, name).createOrReplaceTempView(name)
-
-
-@contextmanager
-def shelf(session):
-    """A folder for what goes from task to task, where all tasks see it; else None.
-
-    On one computer it is a temporary one; on a cluster the setting `spark.fleet.shelf`
-    can name a fast file system that all machines share.  It is deleted in the end.
-    """
-    named = session.conf.get(SHELF, None)
-    if not named and not session.sparkContext.master.startswith("local["):
-        yield None
-        return
-    if not named:
-        sweep(Path(tempfile.gettempdir()))
-    folder = tempfile.mkdtemp(prefix=_SHELF, dir=named)
-    try:
-        with places.held(Path(folder)):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def sweep(folder):
-    """Delete the shelves in a local folder that were left there by audits that were killed."""
-    for path in folder.glob(_SHELF + "*"):
-        with suppress(OSError):  # held by a running audit, deleted, of another user
-            if time.time() - path.stat().st_mtime > _YOUNG_S:
-                with places.held(path):
-                    shutil.rmtree(path)
 
 
 @contextmanager

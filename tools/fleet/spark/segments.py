@@ -1,16 +1,19 @@
 """TCP segments on their way through a shuffle: packed with their payloads, by connection."""
 
+import json
+
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from ..capture.frames import padded
 from ..capture.link import Segments
+from ..columns import factorized
 from ..decode.connections import key_hash
 from ..decode.fields import slices
 
 # What all segments of a connection share; on its way once for each connection.
 _ENDS = ("client_high", "client_low", "server_high", "server_low", "ports")
+_SET_BACK = b"set_back"
 _NUMBERS = {
     "to_server": pa.bool_(),
     "seq": pa.uint32(),
@@ -36,7 +39,7 @@ def bucketed(segments, site_bucket, count):
 
 def to_table(segments):
     """An Arrow table of them, payloads included."""
-    codes, _ = pd.factorize(key_hash(segments))
+    codes, _ = factorized(key_hash(segments))
     first = np.full(codes.max(initial=-1) + 1, 0)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     ends = pa.StructArray.from_arrays(
@@ -46,13 +49,16 @@ def to_table(segments):
     for name, kind in _NUMBERS.items():
         columns[name] = pa.array(getattr(segments, name)).cast(kind)
     columns["payload"] = slices(segments.data, segments.start, segments.held)
-    return pa.table(columns)
+    told = {_SET_BACK: json.dumps(segments.set_back)} if segments.set_back else None
+    return pa.table(columns, metadata=told)
 
 
 def from_tables(tables):
     """`Segments` again, of one or more tables, with a buffer of their own."""
     columns = {name: np.concatenate(found) for name, found in _ends(tables).items()}
-    table = pa.concat_tables([one.drop_columns(["ends"]) for one in tables]).combine_chunks()
+    table = pa.concat_tables(
+        [one.drop_columns(["ends"]).replace_schema_metadata() for one in tables]
+    ).combine_chunks()
     payload = table["payload"].chunk(0)
     offsets = np.frombuffer(payload.buffers()[1], np.int64)[payload.offset :]
     offsets = offsets[: len(payload) + 1]
@@ -62,7 +68,9 @@ def from_tables(tables):
         values = table[name].to_numpy()
         columns[name] = values.astype(np.int64) if values.dtype == np.uint32 else values
     columns["to_server"] = columns["to_server"].astype(bool)
-    return Segments(data=padded(data), start=offsets[:-1], **columns)
+    told = [json.loads((one.schema.metadata or {}).get(_SET_BACK, "[]")) for one in tables]
+    places = tuple(dict.fromkeys(tuple(place) for one in told for place in one))
+    return Segments(data=padded(data), start=offsets[:-1], **columns, set_back=places)
 
 
 def _ends(tables):

@@ -1,6 +1,6 @@
 """What a new life makes of the one before: in flight, released, ids, order.
 
-MQTT 3.1 §4; a KeepingStore stands in for the journal.
+MQTT 3.1 §4.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of
@@ -11,15 +11,11 @@ from host_tests.client.wire import (
     pubcomp,
     publish,
     pubrec,
-    pubrel,
     read_id,
     read_publish,
 )
 from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL, JOURNAL, PROTOCOL, MQTTError
-
-# Time-outs without being asked, DUP on PUBREL and its place are those of MQTT 3.1.
-LEVEL_3 = ("test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup",)
 
 
 def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
@@ -39,28 +35,6 @@ def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
                 assert error.code == PROTOCOL
             assert again.client.inflight == 1
             assert b"\x62" not in again.stream.take()
-
-
-def test_c2b_released_before_a_reset_then_only_its_pubrel_goes_out_marked_dup():
-    """31-3.6-PUBREL, MQTT-4.3.3-6: PUBREL, never PUBLISH again, and DUP as it may be the second.
-
-    C: PUBLISH 1, 2; B: PUBREC 1; C: PUBREL 1; reset; CONNECT
-    C: PUBREL 1 DUP, PUBLISH 2 DUP
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, clean=False)
-    d.publish(b"1", 2)
-    d.publish(b"2", 2)
-    d.b2c(pubrec(1))
-    again = Dialogue(store=store, clean=False)
-    assert (again.client.inflight, again.client.queued) == (2, 0)
-    sent = again.stream.take()
-    assert sorted((sent[:4], sent[4:])) == sorted(
-        (pubrel(1, dup=1), publish(b"t", b"2", 2, 2, dup=1))
-    )
-    again.b2c(pubcomp(1), pubrec(2))
-    again.b2c(pubcomp(2))
-    assert again.client.inflight == 0 and not store.kept
 
 
 def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
@@ -130,21 +104,6 @@ def test_ids_after_a_reset_go_on_behind_the_last_and_round_again():
     del store.kept[1]
     again = Dialogue(store=store, is_connected=False)
     assert [again.publish(b"x") for _ in range(4)] == [65534, 65535, 1, 2]
-
-
-def test_held_ids_of_an_earlier_life_are_released_in_any_order():
-    """MQTT-4.3.3-12, RT-AWAITREL-T: and forgotten when they are too old."""
-    store = KeepingStore()
-    store.held = [7, 8, 9]
-    d = Dialogue(store=store, clean=False, await_rel_timeout=300, keepalive=0)
-    d.b2c(pubrel(8))
-    assert store.held == [7, 9]
-    d.b2c(publish(b"t", b"9", 2, 9, dup=1), publish(b"t", b"8", 2, 8))
-    assert [message[1] for message in d.messages] == [b"8"]
-    d.wait(301)
-    assert store.held == []
-    d.b2c(publish(b"t", b"new", 2, 9))
-    assert [message[1] for message in d.messages] == [b"8", b"new"]
 
 
 def test_latest_with_long_topics_replaces_just_the_same_one():

@@ -78,7 +78,7 @@ def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
     """
     for qos, max_age in ((1, 0), (1, 60), (2, 0), (2, 60)):
         for first in range(16, 256):
-            d = Dialogue(overflow="refuse")
+            d = Dialogue(is_queueing=True)
             d.stream.is_blocked = True
             d.client.ping()
             d.publish(b"1", qos, max_age=max_age)
@@ -317,8 +317,9 @@ def test_c2b_short_writes_of_any_size_put_out_the_same_bytes():
 
 
 def test_b2c_what_no_message_and_no_answer_may_be_is_a_protocol_error():
-    """31-2.4-ID, 31-4-WILD, MQTT-3.3.1-2: nothing of it is answered or handed over.
+    """Nothing of it is answered or handed over.
 
+    31-2.4-ID, 31-3.3-WILD, 311-3.3.2-2, MQTT-3.3.1-2, MQTT-3.3.2-2.
     B: an answer with packet id 0, PUBLISH with DUP at QoS 0, PUBLISH to a name with a wildcard
     """
     for wrong in (

@@ -5,14 +5,10 @@ from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import connack, connect, puback, publish, pubrec
 from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT, MQTTClient
-
-# What level 5 does in their place is in `level_5/`.
-BELOW_5 = ("test_b2c_anything_but_connack_first_is_a_protocol_error",)
+from umqtt31 import CLOSED, NETWORK, TIMEOUT, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
 LEVEL_3 = (
-    "test_c2b_connect_with_empty_will_message_is_valid",
     "test_c2b_connect_plain_carries_mqisdp_version_3",
     "test_c2b_connect_with_everything_keeps_the_payload_order",
     "test_b2c_connack_reserved_byte_is_ignored_at_level_3",
@@ -72,20 +68,6 @@ def test_c2b_connect_flags_are_those_of_the_arguments():
                 stream.answer(connect(b"dev", flags, 60, *fields, level=d.level), connack())
                 d.client.connect(clean, stream=stream)
                 assert stream.has_answered(), flags
-
-
-def test_c2b_connect_with_empty_will_message_is_valid():
-    """31-3.1-WILL: the message may be empty, and is 7-bit ASCII."""
-    d = Dialogue(is_connected=False)
-    d.client.set_last_will(b"w", b"")
-    stream = ScriptedStream()
-    stream.answer(connect(b"dev", 0x06, 60, b"w", b"", level=d.level), connack())
-    d.client.connect(stream=stream)
-    assert stream.has_answered()
-    if d.level == 3:
-        assert isinstance(error_of(d.client.set_last_will, b"w", b"\x80"), ValueError)
-    assert isinstance(error_of(d.client.set_last_will, b"w/#", b""), ValueError)
-    assert isinstance(error_of(d.client.set_last_will, b"w", b"", qos=3), ValueError)
 
 
 def test_client_id_outside_1_to_23_characters_is_refused_before_a_socket_is_opened():
@@ -155,29 +137,6 @@ def test_c2b_connect_that_cannot_be_written_times_out():
     stream.is_blocked = True
     assert code_of(d.client.connect, stream=stream) == TIMEOUT
     assert stream.is_closed and d.clock.now_ms <= 2010
-
-
-def test_b2c_anything_but_connack_first_is_a_protocol_error():
-    """31-3.2-CONNACK: exactly two bytes, and first on a connection.
-
-    C: CONNECT
-    B: another packet, or a CONNACK of another length
-    """
-    for wrong in (
-        publish(b"t", b"x"),
-        b"\x20\x00",
-        b"\x20\x01\x00",
-        b"\x20\x03\x00\x00\x00",
-        b"\xd0\x00",
-        b"\x40\x02\x00\x01",
-        b"\x10\x02\x00\x00",
-    ):
-        d = Dialogue(is_connected=False)
-        stream = ScriptedStream()
-        stream.answer(d.connect_packet(True), wrong)
-        assert code_of(d.client.connect, stream=stream) == PROTOCOL, wrong
-        assert stream.is_closed and not d.messages
-        d.connect()
 
 
 def test_b2c_connack_reserved_byte_is_ignored_at_level_3():
@@ -273,7 +232,7 @@ def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened
 def test_connect_with_what_is_no_stream_changes_nothing():
     """A clean session would give up what is in flight."""
     for wrong in (16, "uart", [1]):
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         dropped = d.watch_drops()
         packet_id = d.publish(b"x", 1)
         d.take_packets()

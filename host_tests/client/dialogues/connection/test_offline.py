@@ -50,7 +50,7 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
 
 def test_reconnect_that_waits_for_connack_gives_up_what_is_too_old_in_time():
     """RT-MQUEUE: by max_age, though nobody answers."""
-    d = Dialogue(is_connected=False, overflow="refuse")
+    d = Dialogue(is_connected=False, is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", max_age=5)
     d.next_stream = ScriptedStream()
@@ -70,7 +70,7 @@ def test_next_due_ms_behind_a_connect_forgets_when_reconnect_wanted_to_try():
 
 
 def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
-    d = Dialogue(overflow="refuse", is_connected=False)
+    d = Dialogue(is_queueing=True, is_connected=False)
     dropped = d.watch_drops()
     for _ in range(50):  # so that the next pauses are long
         d.client.reconnect(1000)
@@ -109,7 +109,7 @@ def test_b2c_held_id_when_offline_for_less_than_its_time_then_is_held():
 
 def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
     for hours in (1, 24, 150, 160, 200, 290, 300, 310, 450, 720):
-        d = Dialogue(overflow="refuse", is_connected=False)
+        d = Dialogue(is_queueing=True, is_connected=False)
         dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=3000)
         pass_offline(d, hours, hours % 4 == 0)
@@ -147,7 +147,7 @@ def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
 
 
 def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
-    d = Dialogue(overflow="refuse", is_connected=False)
+    d = Dialogue(is_queueing=True, is_connected=False)
     d.publish(b"young", max_age=86400)
     pass_offline(d, 18)
     d.connect(False)
@@ -157,7 +157,7 @@ def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
 def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_sends_it():
     """The window has room again, and poll() comes to the ages behind the handler."""
     for rest_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(overflow="refuse", max_inflight=1)
+        d = Dialogue(is_queueing=True, max_inflight=1)
         dropped = d.watch_drops()
         first = d.publish(b"first")
         packet_id = d.publish(b"aged", max_age=10)
@@ -172,7 +172,7 @@ def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_send
 
 def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time():
     for handler_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(overflow="refuse", max_inflight=1)
+        d = Dialogue(is_queueing=True, max_inflight=1)
         dropped = d.watch_drops()
         first = d.publish(b"first")
         packet_id = d.publish(b"aged", max_age=10)
@@ -187,7 +187,7 @@ def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time
 
 def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
     for is_poll in (False, True):
-        d = Dialogue(overflow="refuse", is_connected=False)
+        d = Dialogue(is_queueing=True, is_connected=False)
         dropped = d.watch_drops()
         packet_id = d.publish(b"old", max_age=10)
         d.clock.sleep_ms(9999)

@@ -62,7 +62,7 @@ def test_things_to_do_are_what_is_in_flight_and_queued():
 
 def test_publish_returns_its_packet_id_and_what_is_given_up_is_told_with_it():
     """simple2: set_callback_status(f), called as f(pid, status); only a loss is told here."""
-    d = Dialogue()
+    d = Dialogue(overflow="refuse")  # umqtt31.queueing
     told = []
     d.client.on_drop = lambda packet_id, reason: told.append(packet_id)
     d.lose()

@@ -8,7 +8,7 @@ LEVELS = (5,)
 
 
 def test_c2b_message_behind_a_handler_that_takes_long_says_what_is_left_then():
-    d = Dialogue(overflow="refuse", max_inflight=1)
+    d = Dialogue(is_queueing=True, max_inflight=1)
     d.client.on_message = lambda message: d.clock.sleep_ms(20_000)
     d.publish(b"1", 1)
     d.publish(b"2", 1, max_age=60)
@@ -39,7 +39,7 @@ def test_c2b_age_is_where_it_belongs_in_messages_of_any_length():
 
 def test_c2b_message_sent_again_after_any_number_of_days_says_1_second():
     """MQTT-4.3.3-7: it was sent, so it is sent again, however old."""
-    d = Dialogue(overflow="refuse")
+    d = Dialogue(is_queueing=True)
     d.publish(b"1", 2, max_age=60)
     d.lose()
     for _ in range(20):

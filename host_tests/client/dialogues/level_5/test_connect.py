@@ -2,13 +2,12 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of, with_ids_from_1
-from host_tests.client.dialogues.level_5.opened import allowed, opened
+from host_tests.client.dialogues.level_5.opened import opened
 from host_tests.client.wire import (
     asked,
     connack,
     connect,
     disconnect,
-    pingreq,
     properties,
     publish,
     pubrec,
@@ -84,16 +83,6 @@ def test_c2b_connect_with_a_password_alone_is_valid():
     d = Dialogue(is_connected=False, password=b"token")
     opened(d, connect(b"dev", 0x42, 60, b"token", level=5))
     assert isinstance(error_of(umqtt31.MQTTClient, b"d", "h", password=b"x", level=4), ValueError)
-
-
-def test_c2b_properties_that_connect_cannot_have_are_refused():
-    for name in ("properties", "will_properties"):
-        d = Dialogue(is_connected=False)
-        d.client.set_last_will(b"w", b"x")
-        setattr(d.client.v5, name, encode(server_keep_alive=5))
-        stream = ScriptedStream()
-        assert isinstance(error_of(d.client.connect, stream=stream), ValueError)
-        assert stream.take() == b""
 
 
 def test_c2b_client_id_that_the_broker_assigned_is_used_from_then_on():
@@ -220,18 +209,6 @@ def test_b2c_connack_that_is_malformed_closes_with_its_reason():
         assert d.stream.take() == disconnect(reason), bad
 
 
-# At levels 3 and 4 a clean session ends with its connection; here it ends when it expires.
-def test_session_that_began_clean_goes_on_while_it_has_not_expired():
-    d = Dialogue(is_connected=False)
-    d.client.v5.session_expiry = 60
-    said = properties(session_expiry=60, receive_maximum=36, maximum_packet_size=256)
-    opened(d, connect(b"dev", 2, 60, level=5, properties=said))
-    d.publish(b"1", 1)
-    d.lose()
-    opened(d, connect(b"dev", 0, 60, level=5, properties=said), connack(0, 1), False)
-    d.c2b(publish(b"t", b"1", 1, 1, dup=1))
-
-
 def test_b2c_connack_with_properties_of_any_length_is_read():
     """MQTT-1.5.5-1: their length takes one byte or two."""
     for n in (120, 121, 122, 200, 300):
@@ -240,17 +217,3 @@ def test_b2c_connack_with_properties_of_any_length_is_read():
         opened(d, d.connect_packet(True), connack(0, 0, said))
         assert d.client.v5.connack.receive_maximum == 2, n
         assert d.client.v5.connack.reason_string == b"r" * n
-
-
-def test_b2c_server_keep_alive_takes_the_place_of_ours():
-    """MQTT-3.1.2-21, MQTT-3.2.2-21, MQTT-3.1.2-20."""
-    d = allowed(server_keep_alive=10)
-    assert d.client.keepalive == 10
-    d.wait(7.4)
-    d.c2b()
-    d.wait(0.2)
-    d.c2b(pingreq())
-    d.connect()
-    assert d.client.keepalive == 60
-    d.wait(30)
-    d.c2b()

@@ -8,7 +8,6 @@ from host_tests.client.wire import (
     connack,
     connect,
     disconnect,
-    pingreq,
     properties,
     puback,
     pubcomp,
@@ -18,77 +17,9 @@ from host_tests.client.wire import (
     suback,
     subscribe,
 )
-from host_tests.standin.store import KeepingStore
 from umqtt31 import PROTOCOL, TOO_LARGE
 
 LEVELS = (5,)
-
-
-def test_c2b_receive_maximum_of_the_broker_bounds_the_window_of_this_connection():
-    """MQTT-3.3.4-7, MQTT-4.9.0-1, MQTT-4.9.0-2, MQTT-4.6-RM1."""
-    d = allowed(receive_maximum=2)
-    for k in range(1, 6):
-        d.publish(b"%d" % k, 1 + k % 2)
-    d.c2b(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 1, 2))
-    assert d.client.inflight == 2 and d.client.queued == 3
-    d.publish(b"0", 0)
-    d.c2b(publish(b"t", b"0"))
-    d.b2c(pubrec(1))
-    d.c2b(pubrel(1))
-    d.b2c(puback(2))
-    d.c2b(publish(b"t", b"3", 2, 3))
-    d.b2c(pubcomp(1))
-    d.c2b(publish(b"t", b"4", 1, 4))
-    d.connect(False)
-    d.c2b(
-        publish(b"t", b"3", 2, 3, 1),
-        publish(b"t", b"4", 1, 4, 1),
-        publish(b"t", b"5", 2, 5),
-    )
-
-
-def test_c2b_receive_maximum_of_the_next_connection_holds_for_what_is_sent_again():
-    """MQTT-3.3.4-7, MQTT-4.6.0-1, MQTT-4.9.0-2: also less than what was in flight."""
-    d = Dialogue()
-    for k in range(1, 5):
-        d.publish(b"%d" % k, 1)
-    d.lose()
-    opened(d, d.connect_packet(False), connack(0, 1, properties(receive_maximum=1)), False)
-    for k in range(1, 5):
-        d.c2b(publish(b"t", b"%d" % k, 1, k, dup=1))
-        d.b2c(puback(k))
-    assert d.client.inflight == 0
-
-
-def test_c2b_without_quota_all_other_packets_are_read_and_answered():
-    """MQTT-4.9.0-3."""
-    d = allowed(receive_maximum=1)
-    d.publish(b"1", 1)
-    d.publish(b"2", 1)
-    d.c2b(publish(b"t", b"1", 1, 1))
-    d.b2c(publish(b"t", b"x", 1, 7), publish(b"t", b"x", 2, 8), pubrel(8))
-    d.c2b(puback(7), pubrec(8), pubcomp(8))
-    d.subscribe(subscribe(3, (b"a", 1)), suback(3, 1), b"a", 1)
-    d.publish(b"0", 0)
-    d.client.ping()
-    d.c2b(publish(b"t", b"0"), pingreq())
-    d.b2c(puback(1))
-    d.c2b(publish(b"t", b"2", 1, 2))
-
-
-def test_c2b_pubrels_wait_for_no_window():
-    """MQTT-3.3.4-8, MQTT-4.9.0-3, MQTT-4.6.0-4."""
-    d = Dialogue()
-    for k in range(1, 5):
-        d.publish(b"%d" % k, 2)
-    d.b2c(pubrec(2), pubrec(4))
-    d.lose()
-    opened(d, d.connect_packet(False), connack(0, 1, properties(receive_maximum=1)), False)
-    d.c2b(pubrel(2), pubrel(4))
-    d.b2c(pubcomp(2), pubcomp(4))
-    d.c2b(publish(b"t", b"1", 2, 1, dup=1))
-    d.b2c(pubrec(1), pubcomp(1))
-    d.c2b(pubrel(1), publish(b"t", b"3", 2, 3, dup=1))
 
 
 def test_c2b_pubrel_that_went_out_before_its_turn_goes_out_on_the_next_connection():
@@ -209,31 +140,6 @@ def test_c2b_subscribe_larger_than_the_broker_takes_is_not_sent():
     d.subscribe(subscribe(1, (b"f" * 22, 0)), suback(1, 0), b"f" * 22)
 
 
-def test_c2b_filter_larger_than_the_broker_takes_by_now_is_not_sent_again():
-    """MQTT-3.2.2-15.
-
-    C: SUBSCRIBE 1 ("f" * 30), 2 ("g"), 3 ("h" * 30)
-    B: CONNACK (maximum packet size 30); C: SUBSCRIBE 4 ("g"); B: SUBACK 4
-    B: CONNACK; C: SUBSCRIBE 5 (all three)
-    """
-    d = Dialogue()
-    names = (b"f" * 30, b"g", b"h" * 30)
-    for number, name in enumerate(names, 1):
-        d.subscribe(subscribe(number, (name, 0)), suback(number, 0), name)
-    d.lose()
-    said = properties(maximum_packet_size=30)
-    opened(d, d.connect_packet(False), connack(0, 0, said), False)
-    d.work()
-    d.c2b(subscribe(4, (b"g", 0)))
-    d.b2c(suback(4, 0))
-    d.c2b()
-    assert d.client.v5.reason == 0x95
-    d.lose()
-    opened(d, d.connect_packet(False), connack(0, 0), False)
-    d.work()
-    d.c2b(subscribe(5, *[(name, 0) for name in names]))
-
-
 def test_c2b_filters_that_fit_in_no_packet_together_are_sent_again_in_several():
     """MQTT-3.2.2-15: in those of the broker's maximum packet size."""
     d = Dialogue()
@@ -283,7 +189,9 @@ def test_c2b_retained_message_is_not_sent_where_there_are_none():
 def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
     """MQTT-3.2.2-11, MQTT-3.2.2-14, MQTT-3.2.2-15: accepted before the broker said so."""
     for make, is_present in ((None, 0), (FailingFlash, 0), (None, 1), (FailingFlash, 1)):
-        d = Dialogue(is_connected=False, store=make().journal() if make else None)
+        d = Dialogue(
+            is_queueing=True, is_connected=False, store=make().journal() if make else None
+        )
         dropped = d.watch_drops()
         d.publish(b"1", 1)
         d.publish(b"2", 2)
@@ -299,43 +207,11 @@ def test_c2b_what_waits_and_the_broker_does_not_take_is_given_up_and_told():
         assert d.client.inflight == d.client.queued == 0
 
 
-def test_c2b_released_before_a_reset_goes_on_whatever_the_broker_takes_by_now():
-    """MQTT-3.3.4-8: only its PUBREL is left, which no window holds back.
-
-    C: PUBLISH 1, 2, 3; B: PUBREC 3; reset; CONNECT; C: PUBREL 3
-    """
-    for said in (properties(receive_maximum=1), properties(maximum_qos=1)):
-        store = KeepingStore()
-        d = Dialogue(store=store)
-        for number in (1, 2, 3):
-            d.publish(b"%d" % number, 2)
-        d.b2c(pubrec(3))
-        d = Dialogue(is_connected=False, store=store)
-        opened(d, d.connect_packet(False), connack(0, 1, said), False)
-        d.work()
-        assert d.take_packets()[0] == pubrel(3)
-        d.b2c(pubcomp(3))
-        assert d.client.stats.strays == 0
-
-
-def test_c2b_new_session_with_a_smaller_window_gets_all_in_their_order():
-    """MQTT-4.6.0-1: what was released in the session before is a message again."""
-    d = Dialogue()
-    for number in (1, 2, 3):
-        d.publish(b"%d" % number, 2)
-    d.b2c(pubrec(3))
-    d.stream.take()
-    d.lose()
-    opened(d, d.connect_packet(False), connack(0, 0, properties(receive_maximum=2)), False)
-    d.work()
-    d.c2b(publish(b"t", b"1", 2, 1), publish(b"t", b"2", 2, 2))
-
-
 def test_c2b_released_message_that_a_new_session_does_not_take_is_given_up_and_told():
     """MQTT-3.2.2-11, MQTT-3.2.2-14: in the session before it would have gone on as PUBREL."""
     for said in (properties(maximum_qos=1), properties(retain_available=0)):
         for is_present in (True, False):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1", 2, retain=True)
             d.stream.take()

@@ -124,7 +124,7 @@ def test_c2b_properties_of_any_length_up_to_the_buffer():
 
 def test_c2b_properties_that_a_message_cannot_have_are_refused():
     """MQTT-3.3.4-6: nor does a program name a topic alias, or an age beside max_age."""
-    d = Dialogue(overflow="refuse")
+    d = Dialogue(is_queueing=True)
     for bad in (
         encode(subscription_identifier=1),
         encode(message_expiry_interval=1),

@@ -2,7 +2,6 @@
 §4.13."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.dialogues.level_5.opened import allowed
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     connack,
@@ -23,7 +22,7 @@ LEVELS = (5,)
 
 def test_b2c_puback_that_refuses_ends_the_flow_and_is_told():
     """MQTT-4.4.0-2, MQTT-4.3.2-3."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -45,14 +44,14 @@ def test_b2c_refusal_before_a_handler_that_raises_or_publishes_is_told():
     oversize = publish(b"t", b"x" * 300, 1, 8)
     for answered in ((), (publish(b"t", b"x", 1, 7),)):
         for last in (publish(b"t", b"y"), oversize):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1")
             d.client.on_message = lambda message: message.payload == b"y" and fail(message)
             d.stream.feed(puback(1, 0x97), *answered, last)
             error_of(d.client.poll)
             assert dropped == [(1, 0x97)]
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         dropped = d.watch_drops()
         d.publish(b"1")
         d.client.on_message = lambda message, d=d: d.publish(b"z" * 200, 0)
@@ -63,7 +62,7 @@ def test_b2c_refusal_before_a_handler_that_raises_or_publishes_is_told():
 def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
     """MQTT-4.3.3-4, MQTT-4.3.3-5, MQTT-4.4.0-2."""
     for store in (None, FailingFlash().journal()):
-        d = Dialogue(max_inflight=2, store=store)
+        d = Dialogue(is_queueing=True, max_inflight=2, store=store)
         dropped = d.watch_drops()
         for k in (b"1", b"2", b"3"):
             d.publish(k, 2)
@@ -76,19 +75,9 @@ def test_b2c_pubrec_that_refuses_ends_the_flow_and_frees_the_id():
         assert d.client.inflight == 0 and len(dropped) == 1
 
 
-def test_b2c_refused_while_the_window_is_full_then_the_next_one_goes():
-    """MQTT-4.9.0-2: a refused message takes no place any more."""
-    d = allowed(receive_maximum=1)
-    for k in (b"1", b"2", b"3"):
-        d.publish(k, 1)
-    d.stream.take()
-    d.b2c(puback(1, 0x80))
-    d.c2b(publish(b"t", b"2", 1, 2))
-
-
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again():
     """MQTT-4.4.0-2: what the answer said holds, whatever comes between."""
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -101,7 +90,7 @@ def test_b2c_refused_when_the_connection_is_lost_at_once_then_is_not_sent_again(
 
 
 def test_b2c_refused_when_the_connection_is_lost_at_once_then_a_clean_one_tells_that_reason():
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     d.publish(b"1", 1)
     d.publish(b"2", 1)
@@ -115,7 +104,7 @@ def test_b2c_refusal_followed_by_what_only_a_client_sends_is_told_all_the_same()
     """CONNECT, with the flags and the id that the refused message waits with."""
     for qos, first in ((1, 0x40), (2, 0x50)):
         for malformed in (0x10, 0x18):
-            d = Dialogue()
+            d = Dialogue(is_queueing=True)
             dropped = d.watch_drops()
             d.publish(b"1", qos)
             d.stream.feed(bytes((first, 3, 0, 1, 0x97, malformed, 2, 0, 1)))
@@ -126,7 +115,7 @@ def test_b2c_refusal_followed_by_what_only_a_client_sends_is_told_all_the_same()
 
 
 def test_on_drop_that_raises_leaves_the_rest_to_the_next_poll():
-    d = Dialogue()
+    d = Dialogue(is_queueing=True)
     dropped = d.watch_drops()
     told = d.client.on_drop
 
@@ -228,25 +217,6 @@ def test_b2c_auth_is_refused():
         assert code_of(d.work) == PROTOCOL
         d.c2b(disconnect(0x82))
     assert isinstance(error_of(encode, authentication_method="SCRAM"), ValueError)
-
-
-def test_c2b_disconnect_says_what_the_program_wants():
-    """MQTT-3.14.2-1, MQTT-3.14.4-1, MQTT-3.14.4-2."""
-    for reason, given, expected in (
-        (0, b"", b"\xe0\x00"),
-        (4, b"", b"\xe0\x02\x04\x00"),
-        (
-            0,
-            encode(session_expiry_interval=60),
-            disconnect(0, properties(session_expiry=60)),
-        ),
-    ):
-        d = Dialogue()
-        d.client.v5.leave_reason = reason
-        d.client.v5.leave_properties = given
-        d.client.disconnect()
-        d.c2b(expected)
-        assert d.stream.is_closed
 
 
 def test_c2b_disconnect_that_cannot_be_written_is_told_by_name_and_closes():

@@ -195,7 +195,7 @@ def test_b2c_handler_that_raises_lets_nothing_out_that_grew_too_old():
     B: PUBACK 1, PUBLISH 8, PUBLISH 9, whose handler raises
     C: PUBACK 8
     """
-    d = Dialogue(overflow="refuse", max_inflight=1)
+    d = Dialogue(is_queueing=True, max_inflight=1)
     dropped = d.watch_drops()
     d.publish(b"1")
     packet_id = d.publish(b"2", max_age=1)
@@ -222,7 +222,7 @@ def test_b2c_handler_that_takes_long_lets_nothing_out_that_grew_too_old_meanwhil
     C: PUBACK 9 and, if the handler publishes, PUBLISH 3
     """
     for then_publishes in (False, True):
-        d = Dialogue(overflow="refuse", max_inflight=1)
+        d = Dialogue(is_queueing=True, max_inflight=1)
         dropped = d.watch_drops()
         d.publish(b"1")
         packet_id = d.publish(b"2", max_age=1)
@@ -241,7 +241,7 @@ def test_b2c_handler_that_takes_long_lets_nothing_out_that_grew_too_old_meanwhil
 
 def test_c2b_on_drop_that_takes_long_lets_nothing_out_that_grew_too_old_meanwhile():
     """max_age 1 and 2 behind a window of 1; after 1.5 s B: PUBACK; in on_drop 1 s passes."""
-    d = Dialogue(overflow="refuse", max_inflight=1)
+    d = Dialogue(is_queueing=True, max_inflight=1)
     dropped = []
 
     def on_drop(*given_up):
@@ -301,15 +301,6 @@ def test_b2c_handler_that_disconnects_and_raises_is_heard():
     d.client.on_message = d.keep
     d.b2c(publish(b"t", b"x", 1, 5, 1))
     d.c2b(puback(5))
-
-
-# 311-4.5.0-2.
-def test_b2c_no_handler_answers_all_the_same():
-    """B: PUBLISH QoS 1, QoS 2 without a handler set.  C: PUBACK, PUBREC."""
-    d = Dialogue()
-    d.client.on_message = None
-    d.b2c(publish(b"t", b"x", 1, 5), publish(b"t", b"x", 2, 6))
-    d.c2b(puback(5), pubrec(6))
 
 
 def test_b2c_callback_of_umqtt_simple_gets_bytes():

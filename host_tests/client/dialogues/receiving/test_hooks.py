@@ -77,7 +77,7 @@ def test_on_drop_when_it_calls_anything_then_gets_a_clear_error_and_all_goes_on(
 
 def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
-        d = Dialogue(overflow="refuse", max_inflight=1, keepalive=0)
+        d = Dialogue(is_queueing=True, max_inflight=1, keepalive=0)
         d.publish(b"in flight")
         d.publish(b"old", max_age=10)
         d.publish(b"older", max_age=9)
@@ -94,7 +94,7 @@ def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
 
 def test_on_drop_while_connecting_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
-        d = Dialogue(overflow="refuse", is_connected=False)
+        d = Dialogue(is_queueing=True, is_connected=False)
         d.publish(b"old", max_age=10)
         d.publish(b"kept")
         seen = []
@@ -113,7 +113,7 @@ def test_on_drop_while_connecting_when_it_calls_anything_then_all_goes_on():
 
 def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
     for name, call in CALLS:
-        d = Dialogue()
+        d = Dialogue(is_queueing=True)
         d.publish(b"in flight")
         d.publish(b"in flight, too", 2)
         d.lose()
@@ -190,7 +190,7 @@ def test_publish_inside_on_drop_with_any_max_age_is_refused():
 
 
 def test_publish_inside_on_drop_behind_what_opens_the_fast_way_is_refused():
-    d = Dialogue(overflow="refuse", max_inflight=1)
+    d = Dialogue(is_queueing=True, max_inflight=1)
     codes = []
 
     def hook(packet_id, reason):

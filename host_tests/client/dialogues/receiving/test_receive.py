@@ -1,7 +1,7 @@
 """Messages from the broker.  MQTT 3.1 §3.3 to §3.7; MQTT 5 §4.3, §4.6 (receiver)."""
 
 from host_tests.client.dialogue import Dialogue
-from host_tests.client.wire import pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import publish, pubrec
 from host_tests.standin.store import KeepingStore
 
 
@@ -20,23 +20,6 @@ def test_b2c_qos1_is_handed_over_and_answered():
     assert sent == [b""]
     d.c2b(b"\x40\x02\x02\x05")
     assert d.messages == [(b"t", b"hi", 1, False, False)]
-
-
-# 311-4.3.3-2.
-def test_b2c_qos2_over_a_reset_is_handed_over_once():
-    """MQTT-4.3.3-10: the held id survives a reset in between.
-
-    B: PUBLISH QoS 2 id 5, C: PUBREC 5; reset; CONNECT, session kept
-    B: PUBLISH QoS 2 id 5 DUP, C: PUBREC 5
-    B: PUBREL 5, C: PUBCOMP 5
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, clean=False)
-    d.b2c(publish(b"t", b"one", 2, 5))
-    again = Dialogue(store=store, clean=False)
-    again.b2c(publish(b"t", b"one", 2, 5, dup=1), pubrel(5))
-    again.c2b(pubrec(5), pubcomp(5))
-    assert len(d.messages) == 1 and not again.messages
 
 
 def test_b2c_qos2_id_is_recorded_before_its_pubrec_leaves():

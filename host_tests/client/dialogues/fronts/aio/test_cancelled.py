@@ -4,25 +4,22 @@ import asyncio
 
 import umqtt31.aio as aio
 from host_tests.client import wire
-from host_tests.client.aio_dialogue import Desk
+from host_tests.client.aio_dialogue import Desk, on_desk
 
 
-def test_cancelled_publish_is_absent():
-    async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        await client.publish(b"t", b"a", qos=1)
-        stream.take()
-        waiting = asyncio.create_task(client.publish(b"t", b"b", qos=1))
-        await aio.sleep_ms(100)
-        waiting.cancel()
-        stream.feed(b"\x40\x02\x00\x01")
-        await client.flush()
-        assert stream.take() == b"" and client.stats.sent == 1
-        assert await client.publish(b"t", b"c", qos=1) == 2
-        await client.disconnect()
-
-    Desk(max_inflight=1, max_mqueue_len=0).run(main)
+@on_desk(max_inflight=1, max_mqueue_len=0)
+async def test_cancelled_publish_is_absent(desk):
+    client, stream = desk.client, desk.streams[0]
+    await client.connect(True, desk.open)
+    await client.publish(b"t", b"a", qos=1)
+    stream.take()
+    waiting = asyncio.create_task(client.publish(b"t", b"b", qos=1))
+    await aio.sleep_ms(100)
+    waiting.cancel()
+    stream.feed(b"\x40\x02\x00\x01")
+    await client.flush()
+    assert stream.take() == b"" and client.stats.sent == 1
+    assert await client.publish(b"t", b"c", qos=1) == 2
 
 
 CALLS = {

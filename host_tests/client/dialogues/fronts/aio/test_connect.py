@@ -5,178 +5,154 @@ import sys
 
 import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
-from host_tests.client.aio_dialogue import Desk, qos1, raised_by
+from host_tests.client.aio_dialogue import Desk, on_desk, qos1, raised_by
 from host_tests.client.flash import FailingFlash
 from host_tests.standin.sockets import Sockets
 from umqtt31 import CLOSED, JOURNAL, TOO_LARGE, MQTTError
 
 
-def test_subscribe_goes_on_after_a_lost_connection():
-    async def main(desk):
-        client, first, second = await desk.kept()
-        first.feed(b"")
-        second.feed(None, None, None)
-        asked = asyncio.create_task(client.subscribe(b"t", 1))
-        await desk.grant(second, asked)
-        assert await asked == [1]
-        await client.disconnect()
-
-    Desk(2).run(main)
+@on_desk(2)
+async def test_subscribe_goes_on_after_a_lost_connection(desk):
+    client, first, second = await desk.kept()
+    first.feed(b"")
+    second.feed(None, None, None)
+    asked = asyncio.create_task(client.subscribe(b"t", 1))
+    await desk.grant(second, asked)
+    assert await asked == [1]
 
 
-def test_refusal_for_good_reaches_connect():
-    async def main(desk):
-        desk.streams[0].feed_instead(b"\x20\x02\x00\x05")
-        assert (await raised_by(desk.client.connect(True, desk.open))).code == 5
-        assert desk.streams[0].is_closed and not desk.client.is_connected
-
-    Desk().run(main)
+@on_desk()
+async def test_refusal_for_good_reaches_connect(desk):
+    desk.streams[0].feed_instead(b"\x20\x02\x00\x05")
+    assert (await raised_by(desk.client.connect(True, desk.open))).code == 5
+    assert desk.streams[0].is_closed and not desk.client.is_connected
 
 
-def test_connect_waits_until_there_is_a_network():
-    async def main(desk):
-        client = desk.client
-        streams = [None, None, desk.streams[0]]
+@on_desk()
+async def test_connect_waits_until_there_is_a_network(desk):
+    client = desk.client
+    streams = [None, None, desk.streams[0]]
 
-        def open_late():
-            stream = streams.pop(0)
-            if not stream:
-                raise OSError(113)
-            return stream
-
-        assert await client.connect(True, open_late) is False
-        assert client.is_connected and not streams
-        await client.disconnect()
-
-    Desk().run(main)
-
-
-def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_name():
-    async def main(desk):
-        error = await raised_by(desk.client.connect(True, desk.streams[0]))
-        assert isinstance(error, TypeError) and "stream" in str(error)
-        client, _ = await desk.connected()
-        await client.disconnect()
-
-    Desk().run(main)
-
-
-def test_connect_that_cannot_be_sent_raises_in_place_of_trying_for_ever():
-    async def main(desk):
-        desk.client.set_last_will(b"w", b"x" * 300)
-        error = await raised_by(desk.client.connect(True, desk.open))
-        assert error.code == TOO_LARGE
-
-    Desk().run(main)
-
-
-def test_connect_that_cannot_be_sent_ends_nothing():
-    """What was in flight is not given up for it, and the connection goes on."""
-
-    async def main(desk):
-        client, stream = await desk.connected()
-        client.publish_nowait(b"t", b"a", qos=1)
-        stream.take()
-        dropped = []
-        client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
-        client.set_last_will(b"w", b"x" * 300)
-        assert (await raised_by(client.connect(True, desk.open))).code == TOO_LARGE
-        assert not dropped and client.is_connected and stream.take() == b""
-        stream.feed(wire.puback(1))
-        await client.flush()
-        await client.disconnect()
-
-    Desk().run(main)
-
-
-def test_tasks_begun_before_connect_wait_for_the_connection():
-    async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        handed_over = []
-
-        async def loop():
-            async for message in client.messages():
-                handed_over.append(message.payload)
-
-        looping = asyncio.create_task(loop())
-        waiting = [
-            asyncio.create_task(one)
-            for one in (client.publish(b"t", b"now"), client.subscribe(b"f"), client.reconnected())
-        ]
-        for _ in range(5):
-            await asyncio.sleep(0)
-        await client.connect(True, desk.open)
-        await desk.until(lambda: wire.subscribe(1, (b"f", 0)) in stream.sent)
-        stream.feed(wire.suback(1, 0), qos1())
-        await desk.until(lambda: handed_over)
-        assert await waiting[0] == 0
-        assert await waiting[1] == [0]
-        assert await waiting[2] is False
-        assert wire.publish(b"t", b"now") in stream.take()
-        await client.disconnect()
-        await looping
-        assert handed_over == [b"a"]
-
-    Desk().run(main)
-
-
-def test_who_waits_is_told_when_connect_is_refused_or_given_up():
-    async def main(desk):
-        client = desk.client
-
-        def no_network():
+    def open_late():
+        stream = streams.pop(0)
+        if not stream:
             raise OSError(113)
+        return stream
 
-        for give_up in ("cancel", "disconnect"):
-            connecting = asyncio.create_task(client.connect(True, no_network))
-            await asyncio.sleep(0)
-            waiting = asyncio.create_task(client.publish(b"t", b"a"))
-            await asyncio.sleep(0)
-            if give_up == "cancel":
-                connecting.cancel()
-            else:
-                await client.disconnect()
-            codes = []
-            for task in (connecting, waiting):
-                try:
-                    await task
-                except MQTTError as error:
-                    codes.append(error.code)
-                except asyncio.CancelledError:
-                    codes.append(give_up)
-            assert codes == [give_up if give_up == "cancel" else 258, 258]
-        await client.connect(True, desk.open)
-        assert await client.publish(b"t", b"b") == 0
-        await client.disconnect()
-
-    Desk().run(main)
+    assert await client.connect(True, open_late) is False
+    assert client.is_connected and not streams
 
 
-def test_reader_that_found_its_connection_lost_waits_for_it_no_more():
-    async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        were_closed = []
+@on_desk()
+async def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_name(desk):
+    error = await raised_by(desk.client.connect(True, desk.streams[0]))
+    assert isinstance(error, TypeError) and "stream" in str(error)
+    client, _ = await desk.connected()
 
-        async def readable(raw):
-            were_closed.append(raw.is_closed)
-            await asyncio.sleep(0)
-            stream.feed(b"")
 
-        def open_socket(server, port):
-            return desk.open()
+@on_desk()
+async def test_connect_that_cannot_be_sent_raises_in_place_of_trying_for_ever(desk):
+    desk.client.set_last_will(b"w", b"x" * 300)
+    error = await raised_by(desk.client.connect(True, desk.open))
+    assert error.code == TOO_LARGE
 
-        sys.modules["socket"] = Sockets(open_socket)
-        real, aio._readable, core, aio._core = aio._readable, readable, aio._core, True
-        try:
-            await client.connect()
-            await desk.until(lambda: stream.is_closed)
-            await asyncio.sleep(0)
+
+@on_desk()
+async def test_connect_that_cannot_be_sent_ends_nothing(desk):
+    """What was in flight is not given up for it, and the connection goes on."""
+    client, stream = await desk.connected()
+    client.publish_nowait(b"t", b"a", qos=1)
+    stream.take()
+    dropped = []
+    client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
+    client.set_last_will(b"w", b"x" * 300)
+    assert (await raised_by(client.connect(True, desk.open))).code == TOO_LARGE
+    assert not dropped and client.is_connected and stream.take() == b""
+    stream.feed(wire.puback(1))
+    await client.flush()
+
+
+@on_desk()
+async def test_tasks_begun_before_connect_wait_for_the_connection(desk):
+    client, stream = desk.client, desk.streams[0]
+    handed_over = []
+
+    async def loop():
+        async for message in client.messages():
+            handed_over.append(message.payload)
+
+    looping = asyncio.create_task(loop())
+    waiting = [
+        asyncio.create_task(one)
+        for one in (client.publish(b"t", b"now"), client.subscribe(b"f"), client.reconnected())
+    ]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    await client.connect(True, desk.open)
+    await desk.until(lambda: wire.subscribe(1, (b"f", 0)) in stream.sent)
+    stream.feed(wire.suback(1, 0), qos1())
+    await desk.until(lambda: handed_over)
+    assert await waiting[0] == 0
+    assert await waiting[1] == [0]
+    assert await waiting[2] is False
+    assert wire.publish(b"t", b"now") in stream.take()
+    await client.disconnect()
+    await looping
+    assert handed_over == [b"a"]
+
+
+@on_desk()
+async def test_who_waits_is_told_when_connect_is_refused_or_given_up(desk):
+    client = desk.client
+
+    def no_network():
+        raise OSError(113)
+
+    for give_up in ("cancel", "disconnect"):
+        connecting = asyncio.create_task(client.connect(True, no_network))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(client.publish(b"t", b"a"))
+        await asyncio.sleep(0)
+        if give_up == "cancel":
+            connecting.cancel()
+        else:
             await client.disconnect()
-        finally:
-            aio._readable, aio._core = real, core
-        assert were_closed == [False]
+        codes = []
+        for task in (connecting, waiting):
+            try:
+                await task
+            except MQTTError as error:
+                codes.append(error.code)
+            except asyncio.CancelledError:
+                codes.append(give_up)
+        assert codes == [give_up if give_up == "cancel" else 258, 258]
+    await client.connect(True, desk.open)
+    assert await client.publish(b"t", b"b") == 0
 
-    Desk().run(main)
+
+@on_desk()
+async def test_reader_that_found_its_connection_lost_waits_for_it_no_more(desk):
+    client, stream = desk.client, desk.streams[0]
+    were_closed = []
+
+    async def readable(raw):
+        were_closed.append(raw.is_closed)
+        await asyncio.sleep(0)
+        stream.feed(b"")
+
+    def open_socket(server, port):
+        return desk.open()
+
+    sys.modules["socket"] = Sockets(open_socket)
+    real, aio._readable, core, aio._core = aio._readable, readable, aio._core, True
+    try:
+        await client.connect()
+        await desk.until(lambda: stream.is_closed)
+        await asyncio.sleep(0)
+        await client.disconnect()
+    finally:
+        aio._readable, aio._core = real, core
+    assert were_closed == [False]
 
 
 def test_connect_begun_anew_ends_the_one_before_and_disconnect_ends_all():
@@ -196,25 +172,23 @@ def test_connect_begun_anew_ends_the_one_before_and_disconnect_ends_all():
     desk.run(main)
 
 
-def test_disconnect_ends_loops_and_tells_who_waits():
-    async def main(desk):
-        client = desk.client
-        await client.connect(True, desk.open)
-        client.publish_nowait(b"t", b"a", qos=1)
+@on_desk()
+async def test_disconnect_ends_loops_and_tells_who_waits(desk):
+    client = desk.client
+    await client.connect(True, desk.open)
+    client.publish_nowait(b"t", b"a", qos=1)
 
-        async def loop():
-            async for message in client.messages():
-                raise AssertionError(message)
-            return True
+    async def loop():
+        async for message in client.messages():
+            raise AssertionError(message)
+        return True
 
-        looping = asyncio.create_task(loop())
-        flushing = asyncio.create_task(client.flush())
-        await asyncio.sleep(0)
-        await client.disconnect()
-        assert await looping
-        assert (await raised_by(flushing)).code == 258
-
-    Desk().run(main)
+    looping = asyncio.create_task(loop())
+    flushing = asyncio.create_task(client.flush())
+    await asyncio.sleep(0)
+    await client.disconnect()
+    assert await looping
+    assert (await raised_by(flushing)).code == 258
 
 
 def test_disconnect_tells_who_waits_also_when_the_journal_fails():
@@ -231,53 +205,47 @@ def test_disconnect_tells_who_waits_also_when_the_journal_fails():
         assert (await raised_by(client.disconnect())).code == JOURNAL
         assert (await raised_by(waiting)).code == CLOSED
         assert stream.is_closed
+        flash.failures = 0
 
     Desk(store=flash.journal()).run(main)
 
 
-def test_reconnected_returns_with_the_next_connection():
-    async def main(desk):
-        client, first = desk.client, desk.streams[0]
-        await client.connect(False, desk.open)
-        waiting = [asyncio.create_task(client.reconnected()) for _ in range(2)]
-        await aio.sleep_ms(2000)
-        assert not (waiting[0].done() or waiting[1].done())
-        first.feed(b"")
-        is_present = dialogue.default_level > 3
-        for one in waiting:
-            assert await one == is_present
-        assert client.stats.reconnects == 1
-        ended = asyncio.create_task(client.reconnected())
-        await asyncio.sleep(0)
-        await client.disconnect()
-        assert (await raised_by(ended)).code == 258
-
-    Desk(2).run(main)
+@on_desk(2)
+async def test_reconnected_returns_with_the_next_connection(desk):
+    client, first = desk.client, desk.streams[0]
+    await client.connect(False, desk.open)
+    waiting = [asyncio.create_task(client.reconnected()) for _ in range(2)]
+    await aio.sleep_ms(2000)
+    assert not (waiting[0].done() or waiting[1].done())
+    first.feed(b"")
+    is_present = dialogue.default_level > 3
+    for one in waiting:
+        assert await one == is_present
+    assert client.stats.reconnects == 1
+    ended = asyncio.create_task(client.reconnected())
+    await asyncio.sleep(0)
+    await client.disconnect()
+    assert (await raised_by(ended)).code == 258
 
 
-def test_disconnect_from_a_stream_that_takes_nothing_closes_it():
-    async def main(desk):
-        client, stream = await desk.connected()
-        stream.is_blocked = True
-        client.publish_nowait(b"t", b"a", qos=1)
-        await client.disconnect()
-        assert stream.is_closed and stream.take() == b""
-        assert client.queued + client.inflight == 1  # for the next connection
-
-    Desk().run(main)
+@on_desk()
+async def test_disconnect_from_a_stream_that_takes_nothing_closes_it(desk):
+    client, stream = await desk.connected()
+    stream.is_blocked = True
+    client.publish_nowait(b"t", b"a", qos=1)
+    await client.disconnect()
+    assert stream.is_closed and stream.take() == b""
+    assert client.queued + client.inflight == 1  # for the next connection
 
 
-def test_subscribe_that_is_not_answered_is_sent_on_the_next_connection():
-    async def main(desk):
-        client = desk.client
-        await client.connect(False, desk.open)
-        first, second = desk.streams
-        asked = asyncio.create_task(client.subscribe(b"t", 1))
-        await desk.grant(second, asked)
-        assert first.is_closed and await asked == [1]
-        await client.disconnect()
-
-    Desk(streams=2, connect_timeout=3, keepalive=0).run(main)
+@on_desk(streams=2, connect_timeout=3, keepalive=0)
+async def test_subscribe_that_is_not_answered_is_sent_on_the_next_connection(desk):
+    client = desk.client
+    await client.connect(False, desk.open)
+    first, second = desk.streams
+    asked = asyncio.create_task(client.subscribe(b"t", 1))
+    await desk.grant(second, asked)
+    assert first.is_closed and await asked == [1]
 
 
 def test_client_goes_on_in_another_loop():

@@ -1,0 +1,193 @@
+"""More than one broker at one address, and what a bridge between two of them loses."""
+
+import contextlib
+
+from host_tests.brokers import Mosquitto
+from tools.demo.tap import BROKER
+
+from .losses import _drop
+from .recorder import Client
+from .stage import TOPIC, VALUES, Truth, freeze, situation, swallow
+
+_PORT = 1884
+
+
+@contextlib.contextmanager
+def _second(stage):
+    """Another broker at the same address -> function that makes clients of it."""
+    with Mosquitto() as broker, stage.recorder.beside(broker.port, _PORT) as recorder:
+        clients = []
+
+        def client(name, **options):
+            clients.append(Client(recorder, name, **options))
+            return clients[-1].connect()
+
+        yield client
+        stage.quiet()
+        for one in clients:
+            one.disconnect()
+
+
+def _bridge(source, target, drops=()):
+    # A program that passes on what it gets, but for some of it.
+    seen = [0]
+
+    def pass_on(_, __, message):
+        source.messages.append(message.payload)
+        seen[0] += 1
+        if seen[0] - 1 not in drops:
+            target.publish_nowait(message.topic, message.payload, message.qos)
+
+    source.paho.on_message = pass_on
+
+
+@situation()
+def two_brokers_with_the_same_topics(stage):
+    """They know nothing of each other; the clients of both have the same names."""
+    with _second(stage) as client:
+        pubs = [stage.client("pub"), client("pub")]
+        subs = [one("sub").subscribe("site/#") for one in (stage.client, client)]
+        for number, value in enumerate(VALUES):
+            for place, pub in enumerate(pubs):
+                pub.publish(TOPIC, b"%s of %d" % (value, place if number % 2 else 0))
+            stage.quiet(30)
+        for sub in subs:
+            sub.wait(10)
+
+
+@situation()
+def bridge_between_two_brokers(stage):
+    """Its two sides have one client id; it is a client of both."""
+    with _second(stage) as client:
+        near, far = stage.client("bridge"), client("bridge")
+        _bridge(near.subscribe("site/#"), far)
+        sub = client("sub").subscribe("site/#")
+        pub = stage.client("pub")
+        for value in VALUES:
+            pub.publish(TOPIC, value)
+            stage.quiet(30)
+        sub.wait(10)
+
+
+@situation(Truth(lost={("bridge@192.0.2.1:1884", TOPIC): [8, 13]}))
+def bridge_that_loses_two(stage):
+    """It got them on one side, and did not pass them on: they are the fifth and the eighth."""
+    with _second(stage) as client:
+        near, far = stage.client("bridge"), client("bridge")
+        _bridge(near.subscribe("site/#"), far, drops=(4, 7))
+        sub = client("sub").subscribe("site/#")
+        pub = stage.client("pub")
+        for number in range(10):
+            pub.publish(TOPIC, b"number %d" % number)
+            stage.quiet(30)
+        sub.wait(8)
+
+
+@situation(Truth(lost={("bridge@192.0.2.1:1883", TOPIC): [6]}))
+def lost_on_the_way_to_a_bridge(stage):
+    """The broker on the near side loses it, so that the far side never hears of it."""
+    with _second(stage) as client:
+        near, far = stage.client("bridge"), client("bridge")
+        _bridge(near.subscribe("site/#"), far)
+        sub = client("sub").subscribe("site/#")
+        stage.recorder.fault = _drop([3], b"bridge")
+        pub = stage.client("pub")
+        for number in range(10):
+            pub.publish(TOPIC, b"number %d" % number)
+            stage.quiet(30)
+        sub.wait(9)
+
+
+@situation(Truth(lost={("$share/g/site/#", TOPIC): [4]}))
+def shared_subscription_that_loses_one(stage):
+    """Both members are captured to their goodbye: the fifth came to neither of them."""
+    subs = [stage.client("sub%d" % n).subscribe("$share/g/site/#") for n in range(2)]
+    pub = stage.client("pub")
+    seen = [0]
+
+    def fault(link, sender, packet):
+        if packet[0] >> 4 != 3 or sender != BROKER:
+            return True
+        seen[0] += 1
+        if seen[0] != 5:
+            return True
+        return swallow(link, packet)
+
+    stage.recorder.fault = fault
+    for number in range(10):
+        pub.publish(TOPIC, b"number %d" % number)
+        stage.quiet(10)
+    assert sum(len(sub.messages) for sub in subs) == 9
+
+
+@situation(Truth(findings=["silent_for_good", "will_not_sent"]))
+def will_that_did_not_come(stage):
+    """The broker ends the silent connection, and nobody gets the will."""
+    sub = stage.client("sub").subscribe("site/#", 1)
+    dev = stage.client("dev", keep_alive_s=1, will=("site/state", b"offline", 1))
+    dev.publish("site/state", b"online")
+    sub.wait(1)
+
+    def fault(link, sender, packet):
+        is_will = packet[0] >> 4 == 3 and sender == BROKER and b"offline" in packet
+        return not is_will or swallow(link, packet)
+
+    stage.recorder.fault = fault
+    freeze(dev)
+    stage.recorder.wait_until_closed_but(b"sub")
+    sub.publish("site/alive", b"1")
+    sub.wait(2)
+
+
+@situation(Truth(lost={("sub", TOPIC): [3, 4]}, findings=["session_not_kept"]), persistence=False)
+def broker_that_restarts(stage):
+    """It had two in its memory for the subscriber, which was away; all others are cut off."""
+    sub = stage.client("sub", clean=False).subscribe("site/#")
+    pubs = [stage.client("pub%d" % number) for number in range(4)]
+    for number in range(3):
+        pubs[0].publish(TOPIC, b"number %d" % number)
+        stage.quiet(5)
+    sub.wait(3)
+    stage.recorder.fault = lambda link, sender, packet: (
+        link.name != b"sub" or packet[0] >> 4 != 3 or sender != BROKER
+    )
+    for number in range(3, 5):
+        pubs[0].publish(TOPIC, b"number %d" % number)
+    stage.quiet(6)
+    for one in (sub, *pubs):
+        one.expect_connect()
+    stage.broker.stop()
+    stage.recorder.wait_until_closed()
+    stage.recorder.fault = lambda *_: True
+    stage.broker.start()
+    for one in (sub, *pubs):
+        one.connected()
+    sub.subscribe("site/#")
+    stage.quiet(5)
+    for number in range(5, 8):
+        pubs[0].publish(TOPIC, b"number %d" % number)
+        stage.quiet(5)
+    sub.wait(6)
+
+
+@situation(Truth(findings=["never_acknowledged"]))
+def publish_never_acknowledged(stage):
+    """The broker takes the third and says nothing; the client lives on, and sends others."""
+    sub = stage.client("sub").subscribe("site/#")
+    pub = stage.client("pub", keep_alive_s=60)
+    pub.publish(TOPIC, b"number 1", b"number 2")
+    seen = [0]
+
+    def fault(link, sender, packet):
+        if packet[0] >> 4 == 4 and sender == BROKER and link.name == b"pub":
+            seen[0] += 1
+            return seen[0] != 1
+        return True
+
+    stage.recorder.fault = fault
+    pub.publish_nowait(TOPIC, b"number 3")
+    sub.wait(3)
+    for number in range(4, 9):
+        pub.publish(TOPIC, b"number %d" % number)
+        stage.quiet(10)
+    sub.wait(8)

@@ -1,0 +1,86 @@
+"""Captures and tables in a store: an S3 of moto's, in a process of its own."""
+
+import pytest
+
+from host_tests.fleet import store
+from host_tests.fleet.captures import simulated
+from host_tests.fleet.simulate.run import Plan
+from tools.fleet import batch, places, tables
+from tools.fleet.capture import files
+from tools.fleet.spark import job
+
+
+@pytest.fixture(scope="module", name="store")
+def _store():
+    with store.store() as found:
+        yield found
+
+
+def test_audit_in_a_store_writes_the_tables_of_an_audit_on_disk(store, spark, tmp_path):
+    address, client = store
+    data = simulated(Plan(devices=4, readings=100, seed=4, fault_rate=0.1))[0]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.pcap").write_bytes(data)
+    client.put_object(Bucket="fleet", Key="in/a.pcap", Body=data)
+    here, there = tmp_path / "out", places.place(address("out"))
+    found = job.run(spark, tmp_path / "in", here, job.Options(buckets=2))
+    for _ in range(2):  # the second one replaces the tables of the first
+        result = job.run(spark, places.place(address("in")), there, job.Options(buckets=2))
+    assert (result.rows, result.findings) == (found.rows, found.findings)
+    for name in ("packets", "devices", "losses", "gaps"):
+        one, other = tables.read(here, name), tables.read(there, name)
+        assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist())), name
+
+
+def test_large_pcap_in_a_store_is_read_in_ranges(store):
+    address, client = store
+    data = simulated(Plan(devices=4, readings=20_000))[0]
+    client.put_object(Bucket="fleet", Key="large/a.pcap", Body=data)
+    path = places.place(address("large/a.pcap"))
+    (source,) = files.listed(path)
+    assert source.size_bytes == len(data)
+    parts = job.ranges([source], True, 1 << 20)
+    assert len(parts) > 2 and parts[-1].until is None
+    assert [one.begin for one in parts[1:]] == [one.until for one in parts[:-1]]
+
+
+def test_store_that_is_not_there_says_what_is_missing():
+    with pytest.raises(places.NotReached, match="fleet-cluster.md"):
+        places.place("hdfs://nowhere:1/captures")
+    with pytest.raises(places.NotReached, match="gopher"):
+        places.place("gopher://host/captures")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "wanted"),
+    [("/a/b", "/a", True), ("/a", "/a", True), ("/ab", "/a", False), ("file:///a/b", "/a", True)],
+)
+def test_place_is_within_a_folder_or_not(path, folder, wanted):
+    assert places.is_within(places.place(path), places.place(folder)) is wanted
+
+
+def test_folder_that_a_link_leads_back_to_is_listed_once(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.pcap").write_bytes(b"x")
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    assert [name for _, name, _ in places.files(tmp_path)] == ["a/x.pcap"]
+
+
+def test_store_holds_no_lock_and_a_folder_on_disk_does(store, tmp_path):
+    address, _ = store
+    with batch.alone(places.place(address("out"))), batch.alone(tmp_path):
+        with pytest.raises(batch.BadInput, match="another audit"), batch.alone(tmp_path):
+            pass
+
+
+def test_text_is_replaced_at_once_or_stays(tmp_path, monkeypatch):
+    path = tmp_path / "one.txt"
+    places.replace_text(path, "old")
+
+    def fails(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(places.os, "fsync", fails)
+    with pytest.raises(OSError, match="No space"):
+        places.replace_text(path, "new")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("one.txt", "old")]

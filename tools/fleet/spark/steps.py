@@ -1,0 +1,321 @@
+"""What the tasks do, step by step: rows of `schemas.ROWS` in and out; no Spark in here.
+
+    ranges of files --read--> segments by connection --decode--> events by client
+    --judge--> messages by topic and by device --relate--> what is left for the driver
+
+Tasks write the tables that a step makes (module `tables`) and tell of the files, and give
+what the report needs.  Rows of kinds that a step does not know go on as they are.
+"""
+
+import itertools
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import schemas
+from ..audit.judge import judge as judge_events
+from ..audit.readings import COLUMNS as COLLECTED_COLUMNS
+from ..audit.readings import readings as collect
+from ..audit.routes import COLUMNS as ROUTED_COLUMNS
+from ..audit.routes import routes
+from ..audit.rows import dictionary, grouped, nameless_client
+from ..audit.spans import beginnings, candidates
+from ..audit.wills import not_sent
+from ..capture import files, jsonl, link
+from ..capture.frames import Tally
+from ..decode.decoder import Decoder, only_gaps, only_packets
+from ..report import facts
+from ..tables import Outbox, joined, plain
+from . import pack, segments
+
+WRITTEN = "written"  # kind of the rows that tell of files
+_RUN_ROWS = 150_000
+
+
+def read(part, ports, buckets, options):
+    """Packed rows of one `job.Range`, and what was counted of its files.
+
+    With `options.whole_files` each holds whole connections, and is decoded here.
+    """
+    for source in part.sources:
+        tally = Tally(is_growing=part.is_growing)
+        origin = {"site": source.site, "capture": source.capture}
+        if source.problem:
+            tally.not_read(source.problem)
+        elif options.whole_files or files.is_json(source):
+            found = _decoded(source, ports, tally, options.counters)
+            yield from _gathered(found, buckets, **origin)
+        else:
+            yield from _read_segments(source, part, ports, buckets, tally, origin)
+        yield pack.rows([("captures", 0, tally_table(source, tally))], **origin)
+
+
+def _read_segments(source, part, ports, buckets, tally, origin):
+    origin |= {"first_ts": part.first_ts, "begin": part.begin}
+    site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
+    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
+        found = link.segments(frames, ports, tally)
+        if len(found.ts):
+            some = segments.bucketed(found, site_bucket, buckets)
+            packed = (("segments", bucket, segments.to_table(one)) for bucket, one in some)
+            yield pack.rows(packed, **origin)
+
+
+def _decoded(source, ports, tally, counters):
+    # Coded batches of one file with whole connections.
+    if files.is_json(source):
+        yield from jsonl.read_events(source, tally, counters)
+        return
+    decoder = Decoder(source.site, counters)
+    for frames in files.read_frames(source.path, tally):
+        yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
+    yield from decoder.finish()
+
+
+def decode(batches, buckets, counters):
+    """Packed segments of whole connections -> packed events."""
+    parts = []
+    for batch in batches:
+        yield from pack.others([batch], ("segments",))
+        parts += [_Part(row) for row in batch.to_pylist() if row["kind"] == "segments"]
+    parts.sort(key=lambda part: part.order)
+    for site, own in itertools.groupby(parts, lambda part: part.site):
+        yield from _gathered(_decoded_parts(Decoder(site, counters), own), buckets)
+
+
+class _Part:
+    # In order: by the time a capture begins, then by capture, then by place.
+    def __init__(self, row):
+        self.site, self.capture = row["site"], row["capture"]
+        self.table = pack.load([row["part"]])
+        offset = self.table["offset"][0].as_py()
+        self.order = self.site, row["first_ts"], self.capture, row["begin"], offset
+
+
+def _decoded_parts(decoder, parts):
+    # Parts of one capture are put together, so that each step has enough to do.
+    for capture, group in itertools.groupby(parts, lambda part: part.capture):
+        for _, run in itertools.groupby(_numbered(group), lambda one: one[0]):
+            found = segments.from_tables([part.table for _, part in run])
+            yield from decoder.feed(found, capture)
+    yield from decoder.finish()
+
+
+def _numbered(parts):
+    count = 0
+    for part in parts:
+        yield count // _RUN_ROWS, part
+        count += part.table.num_rows
+
+
+def _gathered(batches, buckets, **origin):
+    # Events of several batches, split by client when there are enough of them.
+    tables, count = [], 0
+    for batch in itertools.chain(batches, [None]):
+        if batch is not None:
+            tables.append(pa.Table.from_batches([batch]))
+            count += batch.num_rows
+        if tables and (batch is None or count >= _RUN_ROWS):
+            table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+            tables, count = [], 0
+            some = events_by_client(table, buckets)
+            yield pack.rows((("events", bucket, one) for bucket, one in some), **origin)
+
+
+def events_by_client(table, count):
+    """(bucket, table) that bring each client's events together."""
+    site, sites = dictionary(table["site"])
+    client, clients = dictionary(table["client_id"])
+    connection, connections = dictionary(table["connection"])
+    bucket = np.append(pack.text_buckets(clients, count), 0)[client]
+    is_nameless = np.append(pc.equal(clients, "").to_numpy(zero_copy_only=False), True)
+    nameless = np.flatnonzero(is_nameless[client])
+    if len(nameless):
+        used, codes = np.unique(connection[nameless], return_inverse=True)
+        names = [nameless_client(name) for name in connections.take(pa.array(used)).to_pylist()]
+        bucket[nameless] = pack.text_buckets(pa.array(names), count)[codes]
+    bucket = (bucket + pack.text_buckets(sites, count)[site]) % count
+    return pack.split(table, bucket)
+
+
+def tally_table(source, tally):
+    """The `captures` rows of one file or part of a file."""
+    rows = [
+        (source.site, source.capture, name, count, None, None)
+        for name, count in sorted(tally.counts.items())
+    ]
+    rows += [(source.site, source.capture, "error", 1, at, text) for at, text in tally.errors]
+    rows += [(source.site, source.capture, "not_read", 1, None, text) for text in tally.unread]
+    names = schemas.CAPTURES.names
+    return pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows], schemas.CAPTURES
+    )
+
+
+def judge(batches, buckets, out):
+    """Packed events of whole clients -> packed messages, subscriptions, sequences, wills.
+
+    Messages come as `routed` by topic and as `readings` by device, each with the columns
+    that the next step reads.
+    """
+    batches = list(batches)
+    outbox = Outbox(out)
+    counted, events = pack.named(batches, "captures"), pack.named(batches, "events")
+    if counted:
+        outbox.add("captures", _summed(counted))
+    if events:
+        yield from _judged(events, buckets, outbox)
+    yield _told(outbox)
+
+
+def _told(outbox):
+    told = pa.table({"told": [json.dumps(outbox.finish())]})
+    return pack.rows([(WRITTEN, 0, told)])
+
+
+def _summed(captures):
+    # Of all parts of all files: counters summed, errors one by one.
+    keys = ["site", "capture", "counter", "offset", "detail"]
+    found = captures.group_by(keys).aggregate([("count", "sum")])
+    return found.rename_columns({"count_sum": "count"}).select(schemas.CAPTURES.names)
+
+
+def _judged(events, buckets, outbox):
+    packets = only_packets(events)
+    outbox.add("packets", packets)
+    outbox.add("gaps", only_gaps(events))
+    found = judge_events(events)
+    messages, subscriptions = found.pop("messages"), found.pop("subscriptions")
+    sequences, wills = found.pop("sequences"), found.pop("wills")
+    for name, table in found.items():
+        outbox.add(name, table)
+    # They stand before those that nobody answers, which have no state.
+    count = len(messages) - messages["state"].null_count
+    outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
+    tables = outbox.tables() | {"messages": messages}
+    yield pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
+    yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
+    yield pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
+
+
+def _for_driver(found):
+    return ((name, 0, table) for name, table in found if table is not None and table.num_rows)
+
+
+def _by_topic(messages, subscriptions, sequences, wills, buckets):
+    yield from _split("routed", messages, "topic", buckets, ROUTED_COLUMNS)
+    yield from _split("sequences", sequences, "topic", buckets)
+    yield from _split("wills", wills, "topic", buckets)
+    wild = pc.is_valid(subscriptions["prefix"])
+    yield from _split("subscriptions", subscriptions.filter(pc.invert(wild)), "filter", buckets)
+    if pc.any(wild).as_py():
+        # Which topics there are, only the tasks that have them know.
+        everywhere = subscriptions.filter(wild)
+        for number in range(buckets):
+            yield "wild", number, everywhere
+
+
+def _split(name, table, column, buckets, columns=None, unnamed=0):
+    # `unnamed`: the bucket of rows without a value; -1 leaves them out.
+    if table.num_rows:
+        codes, names = dictionary(table[column])
+        table = table.select(columns or table.column_names)
+        bucket = np.append(pack.text_buckets(names, buckets), unnamed)[codes]
+        for number, some in pack.split(table, bucket):
+            yield name, number, some
+
+
+_OWN = ("routed", "subscriptions", "sequences", "wills", "readings", "wild")
+
+
+def relate(batches, exempt, out):
+    """Messages of whole topics and devices -> tables, and what the report needs.
+
+    `exempt` are filters of topics without order.
+    """
+    batches = list(batches)
+    outbox = Outbox(out)
+    yield from pack.others(batches, _OWN)
+    messages = pack.named(batches, "routed")
+    latency = _relate_topics(batches, messages, exempt, outbox)
+    of_devices = pack.named(batches, "readings")
+    if of_devices:
+        for name, table in collect(of_devices).items():
+            outbox.add(name, table)
+    tables = outbox.tables() | ({"latency": latency} if latency else {})
+    yield pack.rows(_for_driver(facts.of_topics(tables, messages)))
+    yield _told(outbox)
+
+
+def _relate_topics(batches, messages, exempt, outbox):
+    # -> how long messages that are no readings were under way.
+    own, found, latency = pack.named(batches, "sequences"), None, None
+    wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
+    topics = [table["topic"] for table in (messages, wills) if table]
+    wanted = _wanted(batches, topics)
+    outbox.add("findings", not_sent(wills, wanted, messages))
+    if messages:
+        related = routes(messages, wanted, exempt, wills)
+        found, latency = related.pop("routes"), related.pop("latency")
+        for name, table in related.items():
+            outbox.add(name, table)
+    if own or found:
+        outbox.add("sequences", sequences(own or schemas.SEQUENCES.empty_table(), found))
+    return latency
+
+
+def _wanted(batches, topics):
+    # The subscriptions that can match these topics, their strings not coded: of the many
+    # names in their parts only few are left.
+    found = [schemas.SUBSCRIPTIONS.empty_table()]
+    exact = pack.named(batches, "subscriptions")
+    if exact:
+        found.append(plain(exact, schemas.SUBSCRIPTIONS))
+    wild = [pack.load([part]) for part in pack.of_kind(batches, "wild")]
+    if wild:
+        names = [dictionary(column)[1].cast(pa.string()) for column in topics]
+        known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
+        found.append(plain(candidates(pa.concat_tables(wild), known), schemas.SUBSCRIPTIONS))
+    return joined(found).combine_chunks()
+
+
+_KEYS = ("site", "client_id", "topic", "qos")
+
+
+def sequences(own, found):
+    """The `sequences` table: what one client shows, and what only both ends show.
+
+    `own` are rows of some topics, `found` all that `routes` says of them, or None.
+    """
+    if found is None or not found.num_rows:
+        return own
+    own, found = plain(own, schemas.SEQUENCES), plain(found, schemas.ROUTES)
+    keys = [pa.concat_tables([own.select([name]), found.select([name])])[name] for name in _KEYS]
+    codes = grouped(*(dictionary(key)[0] for key in keys[:3]), keys[3].to_numpy())
+    of_own, of_found = codes[: len(own)], codes[len(own) :]
+    # Of a client without an id that has several rows the first counts for all.
+    place = np.full(int(codes.max()) + 1, -1)
+    at = np.flatnonzero(pc.equal(own["direction"], "s2c").to_numpy())[::-1]
+    place[of_own[at]] = at
+    # A subscriber that got nothing at all of a topic has no sequence of its own.
+    first = np.unique(of_found, return_index=True)[1]
+    fresh = first[place[of_found[first]] < 0]
+    place[of_found[fresh]] = len(own) + np.arange(len(fresh))
+    columns = {name: found[name].take(pa.array(fresh)) for name in _KEYS}
+    columns["direction"] = pa.array(["s2c"] * len(fresh))
+    rows = {}
+    for field in schemas.SEQUENCES:
+        zeros = np.zeros(len(fresh), np.int64)
+        more = pa.nulls(len(fresh)) if field.name.startswith("latency") else pa.array(zeros)
+        column = pa.chunked_array([*own[field.name].chunks], field.type)
+        more = columns.get(field.name, more).cast(field.type)
+        chunks = more.chunks if isinstance(more, pa.ChunkedArray) else [more]
+        column = pa.chunked_array([*column.chunks, *chunks], field.type)
+        if field.name in schemas.ROUTES.names and field.name not in _KEYS:
+            counts = column.to_numpy().copy()
+            np.add.at(counts, place[of_found], found[field.name].to_numpy())
+            column = pa.array(counts)
+        rows[field.name] = column
+    return pa.table(rows, schemas.SEQUENCES)

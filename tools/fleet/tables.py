@@ -1,0 +1,235 @@
+"""The tables' files: tasks write them and say so, the driver shows them all at once.
+
+Parquet folders parted by `site` and, where a table is large, by `day` (UTC), as Spark lays
+them out.  What a task wrote lies in `_fresh` until `publish` puts it in the place of the
+tables before; files of tasks that failed are deleted there.
+"""
+
+import re
+import urllib.parse
+import uuid
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import outcome, places, schemas
+from .places import place
+
+FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
+DAY_COLUMNS = {"packets": "ts", "flows": "first_sent", "readings": "ts"}
+_DAY_US = 86_400_000_000
+_HOLD_ROWS = 1_000_000
+_FORM = {"compression": "zstd", "compression_level": 1}
+# As Spark's ExternalCatalogUtils: what cannot stand in the name of a folder.
+_SPECIAL = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+
+def folder_name(column, value):
+    """The name of the folder for one value of a column, such as `site=north%2Fgate`."""
+    return "%s=%s" % (column, _SPECIAL.sub(lambda one: "%%%02X" % ord(one[0]), value))
+
+
+class Outbox:
+    """Takes the rows of one task, writes files that nobody sees yet, counts findings."""
+
+    def __init__(self, out):
+        self._fresh = place(out) / FRESH
+        self._task = uuid.uuid4().hex
+        self._held, self._files = {}, {}
+        self._rows, self._counts = Counter(), Counter()
+        self.taken = {}
+
+    def add(self, name, table):
+        """Take rows of the table `name`; strings may come as dictionaries."""
+        if not table.num_rows:
+            return
+        self.taken.setdefault(name, []).append(table)
+        self._rows[name] += table.num_rows
+        self._counts.update(outcome.count(name, table))
+        held = self._held.setdefault(name, [])
+        held.append(_typed(table, schemas.TABLES[name]))
+        if sum(map(len, held)) >= _HOLD_ROWS:
+            self._flush(name)
+
+    def tables(self):
+        """{name: all rows taken so far}"""
+        return {name: joined(parts) for name, parts in self.taken.items()}
+
+    def finish(self):
+        """-> what was written and counted, for `publish`."""
+        for name in self._held:
+            self._flush(name)
+        return {"files": self._files, "rows": dict(self._rows), "counts": dict(self._counts)}
+
+    def _flush(self, name):
+        if not self._held[name]:
+            return
+        table = pa.concat_tables(self._held[name]).unify_dictionaries().combine_chunks()
+        self._held[name] = []
+        written = self._files.setdefault(name, [])
+        for folder, rows in _by_folder(table, DAY_COLUMNS.get(name)):
+            target = "%s/part-%s-%05d.zstd.parquet" % (folder, self._task, len(written))
+            written.append(target)
+            (self._fresh / name / folder).mkdir(parents=True, exist_ok=True)
+            schema = schemas.TABLES[name]
+            _write(rows.drop_columns(["site"]), self._fresh / name / target, schema)
+
+
+def joined(tables):
+    """One table of several, in which a string may be coded in some parts only."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables([plain(table, table.schema) for table in tables])
+
+
+def plain(table, schema):
+    """The table with exactly the types of `schema`, no dictionaries."""
+    kinds = [field.type for field in schema]
+    kinds = [one.value_type if pa.types.is_dictionary(one) else one for one in kinds]
+    return table.select(schema.names).cast(pa.schema(zip(schema.names, kinds, strict=True)))
+
+
+def _typed(table, schema):
+    # Types of the schema, but dictionaries of strings stay what they are.
+    columns = [(table[field.name], field.type) for field in schema]
+    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in columns]
+    return pa.table(arrays, names=schema.names)
+
+
+def _is_coded(column):
+    # Parquet cannot write a dictionary that holds a null.
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return is_dictionary and not any(one.dictionary.null_count for one in column.chunks)
+
+
+def _by_folder(table, day_column):
+    site = table["site"].combine_chunks()
+    site = site if pa.types.is_dictionary(site.type) else site.dictionary_encode()
+    day = np.zeros(len(table), np.int64)
+    if day_column:
+        day = table[day_column].cast(pa.int64()).to_numpy() // _DAY_US
+    first_day = int(day.min())
+    width = int(day.max()) - first_day + 1
+    key = site.indices.to_numpy().astype(np.int64) * width + day - first_day
+    found = np.unique(key)
+    for one in found.tolist():
+        folder = folder_name("site", site.dictionary[one // width].as_py())
+        if day_column:
+            date = np.datetime64(one % width + first_day, "D")
+            folder += "/" + folder_name("day", str(date))
+        yield folder, table if len(found) == 1 else table.filter(pa.array(key == one))
+
+
+def _repeats(field):
+    # For other columns, building Parquet's dictionaries costs more than all the rest.
+    kind = field.type
+    is_narrow = pa.types.is_integer(kind) and kind.bit_width < 64
+    return pa.types.is_dictionary(kind) or is_narrow or field.name.endswith("_bytes")
+
+
+def options(schema):
+    """How a file of such rows is written."""
+    return _FORM | {"use_dictionary": [field.name for field in schema if _repeats(field)]}
+
+
+def _write(rows, path, schema):
+    where, store = places.writable(path)
+    # With the schema of Arrow, readers would make categories of what is text.
+    more = options(rows.schema) | {"store_schema": False, "filesystem": store}
+    with pq.ParquetWriter(where, rows.schema, **more) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(schemas.described(schema))
+
+
+def read(out, name, columns=None):
+    """A written table as an Arrow table, its columns those of the schema."""
+    schema = schemas.TABLES[name]
+    wanted = schema if columns is None else pa.schema([schema.field(one) for one in columns])
+    found = [wanted.empty_table()]
+    for path, below, _ in places.files(place(out) / name):
+        if not below.endswith(".parquet") or below.rpartition("/")[2].startswith("."):
+            continue
+        with places.open_binary(path) as stream:
+            file = pq.ParquetFile(stream)
+            rows = file.read([one for one in wanted.names if one in file.schema_arrow.names])
+        if "site" in wanted.names and "site" not in rows.column_names:
+            site = urllib.parse.unquote(below.split("/")[0].removeprefix("site="))
+            rows = rows.append_column("site", pa.array([site] * rows.num_rows, pa.string()))
+        for one in wanted.names:  # of an older version
+            if one not in rows.column_names:
+                rows = rows.append_column(one, pa.nulls(rows.num_rows))
+        found.append(rows.select(wanted.names).cast(wanted))
+    return pa.concat_tables(found)
+
+
+def rewrite(out, name, rows):
+    """Write the rows of a table that is not shown yet into its files again, in their order."""
+    begin = 0
+    for path, _, _ in places.files(place(out) / name):
+        with places.open_binary(path) as stream:
+            count = pq.ParquetFile(stream).metadata.num_rows
+        _write(rows.slice(begin, count).drop_columns(["site"]), path, schemas.TABLES[name])
+        begin += count
+
+
+def publish(out, told, report=None):
+    """Show what all tasks wrote -> `outcome.Result`; `told` is what each `finish` gave.
+
+    `report(result, folder)` writes files about the tables into the folder that they are in,
+    before any of them are shown, and gives their names.  Where no packet was found, the
+    tables of an earlier audit stay, and these where they were written (`Result.folder`).
+    """
+    out, fresh = place(out), place(out) / FRESH
+    rows, counts, files = Counter(), Counter(), set()
+    result = outcome.Result(folder=out)
+    for one in told:
+        rows.update(one["rows"])
+        counts.update(one["counts"])
+        files |= {"%s/%s" % (name, path) for name in one["files"] for path in one["files"][name]}
+        result.facts.update(one.get("facts", {}))
+    fresh.mkdir(parents=True, exist_ok=True)
+    for path, name, _ in places.files(fresh):
+        if name not in files:  # of a task that failed
+            places.remove(path)
+    for name, schema in schemas.TABLES.items():
+        if not rows[name]:
+            _write_empty(fresh / name, schema, name in DAY_COLUMNS)
+    result.rows = {name: rows[name] for name in schemas.TABLES}
+    result.findings = outcome.findings(counts)
+    if not rows["packets"] and (out / "packets").exists():
+        result.folder = fresh
+        return result
+    written = report(result, fresh) if report else ()
+    for name in (*schemas.TABLES, *written):
+        _replace(fresh / name, out / name)
+    discard(out)
+    return result
+
+
+def _write_empty(folder, schema, has_day):
+    # A file without rows, so that the folder shows the table's columns.
+    schema = schema.append(pa.field("day", pa.date32())) if has_day else schema
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = schema.remove_metadata().empty_table()
+    _write(rows, folder / "empty.parquet", schemas.TABLES[folder.name])
+
+
+def _replace(fresh, target):
+    # By renames; elsewhere than on one computer nothing may be where one goes.
+    if isinstance(target, places.Remote) or not target.is_dir():
+        if isinstance(target, places.Remote):
+            places.remove(target)
+        fresh.replace(target)
+        return
+    old = fresh.with_name(fresh.name + ".old")
+    places.remove(old)
+    target.replace(old)
+    fresh.replace(target)
+    places.remove(old)
+
+
+def discard(out):
+    """Delete what was written and not published."""
+    places.remove(place(out) / FRESH)
