@@ -12,16 +12,15 @@ from . import tasks
 from .faults import NEVER, Fault, fault
 from .network import DeviceReset
 
-from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, ordered, recovery  # isort: skip # noqa: F401
+from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError  # isort: skip
 
 _RESETS = (("up", 600), ("read", 600), ("store", 200), ("flash", 100))
 
 
-class Client(tasks.Client):
-    """A watched client that keeps its messages in a store."""
+class Watched(tasks.Watched):
+    """The same of a client that keeps its messages in a store."""
 
     def __init__(self, world: tasks.TaskWorld, **options: Any):
-        self._world = world
         self._is_deferred = world.device.is_deferred
         super().__init__(world, store=world.device.store(), **options)
         self.on_drop = self._on_drop  # type: ignore[assignment]
@@ -31,14 +30,14 @@ class Client(tasks.Client):
 
     def publish_nowait(self, *args: Any) -> int:
         """As the client's, unless the device is off."""
-        if self._world.is_dead:
+        if self.world.is_dead:
             raise DeviceReset
         return super().publish_nowait(*args)
 
-    def _turn(self, is_reading: bool = True) -> int:
+    def _turn(self) -> int:
         error = self.last_error
-        handled: int = super()._turn(is_reading)
-        if is_reading and self.last_error in (None, error):
+        handled: int = super()._turn()  # type: ignore[misc]
+        if self.last_error in (None, error):
             self._outgoing.on_kept()
         return handled
 
@@ -62,21 +61,22 @@ class Program(tasks.Program):
         device = self.world.device
         device.store_kind = dice.choice(("log", "journal"))
         device.is_deferred = dice.random() < 0.4
-        self._options["ordered"] = is_ordered = dice.random() < 0.2
+        self._is_ordered = is_ordered = dice.random() < 0.2
         self.world.rules.outgoing.is_ordered = is_ordered
         if is_ordered:
+            self._options["ordered"] = True
             self._up_qos = (dice.choice((1, 2)),)
         elif dice.random() < 0.3:
             self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
         self._level = self._options.pop("level")
         super().run()
 
-    def _make_client(self) -> tasks.Client:
+    def _make_client(self) -> Any:
         # A journal with messages is not for another level, from or to 5.
         level = self._dice.choice((3, 4, 5, self._level, self._level))
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
             level = self._level
-        window = 1 if self._options["ordered"] else self._dice.choice((1, 4))
+        window = 1 if self._is_ordered else self._dice.choice((1, 4))
         options = {
             "keepalive": 60,
             "buffer_size": 64,
@@ -85,11 +85,11 @@ class Program(tasks.Program):
             **self._options,
         }
         try:
-            client = Client(self.world, level=level, **options)
+            client = tasks.make_client(Watched, self.world, level=level, **options)
         except MQTTError as error:
             if error.code != JOURNAL or level == self._level:
                 raise
-            client = Client(self.world, level=self._level, **options)
+            client = tasks.make_client(Watched, self.world, level=self._level, **options)
         else:
             self._level = level
         return client

@@ -9,9 +9,11 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
+from host_tests.client.dialogue import class_for
 
 from . import programs
 from .clock import injected
@@ -22,7 +24,7 @@ from .record import Violation
 from .rules import Rules
 from .world import World
 
-from umqtt31 import MQTTError, aio, v5  # isort: skip
+from umqtt31 import MQTTError, aio  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
@@ -124,8 +126,8 @@ class Loop(asyncio.SelectorEventLoop):
         return self._world.now / 1000
 
 
-class _Watched(Taking):
-    # The rules hear what is accepted.
+class Watched(Taking):
+    """The rules hear what is accepted."""
 
     _is_deferred = False  # what is accepted is kept from the next turn on
 
@@ -158,12 +160,17 @@ class _Watched(Taking):
         return int(packet_id)
 
 
-class Client(_Watched, aio.MQTTClient):  # type: ignore[misc]
-    """A watched client."""
+@cache
+def watched(watch: type, level: int, named: frozenset[str]) -> type:
+    """-> the class of clients that `watch` watches, of the options that these arguments need."""
+    base = class_for(level, dict.fromkeys(named))
+    return type("Client", (watch, aio.extend(base)), {})
 
 
-class Client5(_Watched, aio.extend(v5.MQTTClient)):  # type: ignore[misc]
-    """A watched client of level 5."""
+def make_client(watch: type, world: TaskWorld, **options: Any) -> Any:
+    """-> a client that `watch` watches."""
+    named = frozenset(options) & {"overflow", "ordered"}
+    return watched(watch, options["level"], named)(world, **options)
 
 
 class Program(programs.Program):
@@ -192,7 +199,8 @@ class Program(programs.Program):
         self.world.run_tasks(self._main)
 
     def _make_client(self) -> Any:
-        return (Client5 if self._options["level"] == 5 else Client)(
+        return make_client(
+            Watched,
             self.world,
             keepalive=60,
             buffer_size=64,

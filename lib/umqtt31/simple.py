@@ -347,14 +347,14 @@ class MQTTClient(_Client):
                 _fail(self, _TIMEOUT)
 
     def _ask(self, first, topics):
-        # The callback may ask, too, or connect anew.
-        if not self.is_connected:
-            _tell(self)
-        stream = self._stream
+        # The callback may ask, too, connect anew, or disconnect.
         request = self._make_request(first, topics)
         start = ticks_ms()
         while self._request:
             self._wait_for_answer(start)
+        if not self.is_connected:
+            _tell(self)
+        stream = self._stream
         self._send_request(request)
         while self._request is request:
             self._wait_for_answer(start)

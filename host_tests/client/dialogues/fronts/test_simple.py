@@ -177,3 +177,20 @@ def test_c2b_ping_without_answer_ends_the_waiting():
     stream = connected_with(client, 10)
     assert error_of(client.wait_msg).code == TIMEOUT
     assert pingreq() in stream.take()
+
+
+def test_callback_that_subscribes_and_another_that_disconnects_leave_nothing_to_write():
+    """C: SUBSCRIBE a; B: PUBLISH 1, whose callback subscribes, PUBLISH 2, whose disconnects."""
+    client, stream = new_client()
+    told = []
+
+    def callback(topic, payload):
+        if payload == b"2":
+            client.disconnect()
+        else:
+            told.append(error_of(client.subscribe, b"b").code)
+
+    client.set_callback(callback)
+    stream.feed(publish(b"t", b"1"), publish(b"t", b"2"))
+    told.append(error_of(client.subscribe, b"a").code)
+    assert told == [CLOSED, CLOSED] and stream.is_closed
