@@ -65,7 +65,7 @@ is_subscribed = False
 while True:
     try:
         if wifi.is_up(1000) and client.reconnect(1000):
-            is_subscribed = is_subscribed or client.subscribe(COMMAND, qos=2)
+            is_subscribed = is_subscribed or bool(client.subscribe(COMMAND, qos=2))
             client.poll(1000)
     except OSError as error:
         print(error)

@@ -37,7 +37,7 @@ while True:
             client.publish(b"home/sensor-7/count", b"%d" % count, qos=1)  # does not wait
             print(count, wifi.why or client.last_error or "")
         if wifi.is_up(100) and client.reconnect(100):
-            is_subscribed = is_subscribed or client.subscribe(b"home/sensor-7/led", qos=1)
+            is_subscribed = is_subscribed or bool(client.subscribe(b"home/sensor-7/led", qos=1))
             client.poll(100)  # sends, receives, acknowledges, repeats, pings
     except OSError as error:  # what was published before is kept
         print(error)

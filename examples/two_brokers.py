@@ -40,5 +40,5 @@ is_subscribed = False
 while True:
     if wifi.is_up(100):
         if serve(home) and not is_subscribed:
-            is_subscribed = home.subscribe(b"home/#", qos=1)
+            is_subscribed = bool(home.subscribe(b"home/#", qos=1))
         serve(cloud)

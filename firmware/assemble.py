@@ -21,6 +21,7 @@ _CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 # Of a reading in the client's queue: header and packet id of PUBLISH, the queue's own bytes,
 # the topic below the root, the largest envelope.
 _READING_BYTES = 5 + 2 + 2 + 5 + len("/reading/0") + 90
+_JSON_BYTES = 300  # more, usually
 _MOST_QUEUE_BYTES = 1 << 18
 
 # What their names end with, the port finds without a name server.
@@ -58,7 +59,7 @@ def _build(config, board):
         config,
         state,
         client,
-        board.sensors(),
+        sensors_of(config["sensors"], board),
         network,
         _led(board),
         watchdog,
@@ -95,11 +96,59 @@ def make_client(config, store):
     )
 
 
+def sensors_of(text, board):
+    """The board's sensors, and those that the setting `sensors` names -> list.  ValueError."""
+    found = board.sensors()
+    for word in text.split():
+        name, *numbers = word.split(":")
+        try:
+            numbers = [int(one) for one in numbers]
+            module, kind, connect, most = _SENSORS[name]
+            if not (most > 0) <= len(numbers) <= most:
+                raise ValueError
+        except (KeyError, ValueError):
+            raise ValueError(
+                "sensors: %r; allowed: bme280, sht3x, ds18b20:PIN, battery:PIN or "
+                "battery:PIN:PERCENT" % word
+            ) from None
+        make = getattr(getattr(__import__("sensors." + module), module), kind)
+        found.append(make(connect(board, *numbers[:1]), *numbers[1:]))
+    return found
+
+
+def _i2c(board):
+    return board.i2c()
+
+
+def _one_wire(board, pin):
+    from ds18x20 import DS18X20
+    from machine import Pin
+    from onewire import OneWire
+
+    return DS18X20(OneWire(Pin(pin)))
+
+
+def _adc(board, pin):
+    from machine import ADC, Pin
+
+    return ADC(Pin(pin))
+
+
+# By their name in the settings: module, class, where it is connected, most numbers behind it.
+_SENSORS = {
+    "bme280": ("bme280", "BME280", _i2c, 0),
+    "sht3x": ("sht3x", "SHT3x", _i2c, 0),
+    "ds18b20": ("ds18b20", "DS18B20", _one_wire, 1),
+    "battery": ("battery", "Battery", _adc, 2),
+}
+
+
 def _queue_bytes(config, store):
     # The RAM for as many readings as the settings allow; what waits may lie in the store.
     room = config["max_inflight"] + (0 if store else config["max_mqueue_len"])
     topic = "//".join((config["prefix"], config["site"], config["client_id"]))
-    return min(room * (_READING_BYTES + len(topic.encode())), _MOST_QUEUE_BYTES)
+    reading_bytes = _READING_BYTES + (_JSON_BYTES if config["format"] == "json" else 0)
+    return min(room * (reading_bytes + len(topic.encode())), _MOST_QUEUE_BYTES)
 
 
 def _store(config, board, state):

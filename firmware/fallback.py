@@ -29,7 +29,10 @@ class Fallback:
         self.has_failed = False
         self._is_done = is_done
         self._ids = [0] * _MOST  # of messages in RAM alone; 0: of none
-        self._more = []  # those of them that found no room in the client's own queue
+        # Those of them that found no room in the client's own queue, from _first on.  A list that
+        # gets shorter may want new memory, which a locked heap does not give.
+        self._more = [b""] * _MOST
+        self._first = self._count = 0
         self._behind = 0  # messages that the journal has still to give
         self._journal = journal
 
@@ -90,16 +93,20 @@ class Fallback:
             return False
         if is_behind:
             try:
-                self._more.append(bytes(ring[at : at + n]))
+                self._more[(self._first + self._count) % _MOST] = bytes(ring[at : at + n])
             except MemoryError:  # there is no room while the heap is locked
                 return False
+            self._count += 1
         self._ids[self._ids.index(0)] = ring[at + 3] << 8 | ring[at + 4]
         return True
 
     def fetch(self, ring, at):
         """As the store's contract says; what cannot be read is lost."""
         if not self._behind:
-            entry = self._more.pop(0)
+            entry = self._more[self._first]
+            self._more[self._first] = b""
+            self._first = (self._first + 1) % _MOST
+            self._count -= 1
             for byte in entry:
                 ring[at] = byte
                 at += 1

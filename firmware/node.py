@@ -13,12 +13,10 @@ import gc
 import time
 from binascii import unhexlify
 
-from micropython import heap_lock, heap_unlock
-
 import commands
 import health
 from fault import TEXT, Fault
-from reading import Reading
+from micropython import heap_lock, heap_unlock
 from schedule import LONGEST_MS, SHORTEST_MS, Schedule
 from sleep import Sleep
 from timekeeper import Timekeeper
@@ -80,7 +78,8 @@ class Node:
         self._outbox = []  # answers that wait: (topic, answer)
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
-        self._reading = Reading(config["client_id"], VERSION, state.boot)
+        self._is_json = config["format"] == "json"
+        self._reading = _reading_class(config)(config["client_id"], VERSION, state.boot)
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
         self._fault = Fault(store, state)
         self._name_topics(topic_root(config))
@@ -102,6 +101,14 @@ class Node:
         if self._updates:
             self._updates.attach(root + b"/update/answer", self._outbox)
         self._time_topic = self._config["time_topic"].encode()
+        self._discovery = None
+        if self._config["discovery"] and not self._state.asleep:  # the broker keeps it
+            from discovery import Discovery
+
+            status = None if self._config["sleep_above_ms"] else self._status
+            self._discovery = Discovery(
+                self._config["discovery"], self._config["client_id"], self._topics[0], status
+            )
 
     def _signed(self):
         if self._config["commands"] != "signed":
@@ -332,6 +339,8 @@ class Node:
 
     def _sample(self):
         self._wants_sample = False
+        if self._is_json:
+            self._lock(False)  # text allocates
         if not self._measure():
             # A sensor allocates, or fails in a way that needs words.
             self._lock(False)
@@ -339,6 +348,14 @@ class Node:
             self._measure()
         for stream in range(len(self._qos)):
             self._publish(stream)
+        if self._discovery:
+            try:
+                self._discovery.tell(self._reading, self._describe)
+            except OSError:
+                pass  # queue full: with the next sample
+
+    def _describe(self, topic, text):
+        self._client.publish(topic, text, True, 1)
 
     def _measure(self):
         # -> False where it has to be done again, with the heap unlocked.
@@ -517,6 +534,17 @@ def topic_root(config):
     """PREFIX/DEVICE, or PREFIX/SITE/DEVICE where a site is set, as bytes."""
     names = [config["prefix"], config["site"], config["client_id"]]
     return "/".join(name for name in names if name).encode()
+
+
+def _reading_class(config):
+    # Only what is used is loaded.
+    if config["format"] == "json":
+        from jsonreading import JSONReading
+
+        return JSONReading
+    from reading import Reading
+
+    return Reading
 
 
 def _free_heap():

@@ -29,6 +29,9 @@ KEYS = {
     "site": ("", "name", 0, 32),
     "interval_ms": (10000, "number", 10, 86400000),
     "streams": ((1,), "qos list", 1, 8),
+    "sensors": ("", "text", 0, 128),
+    "format": ("binary", "choice", ("binary", "json"), None),
+    "discovery": ("", "topic", 0, 64),
     "keepalive": (60, "number", 5, 65535),
     "max_inflight": (4, "number", 1, 64),
     "max_mqueue_len": (16, "number", 1, 1024),
@@ -56,6 +59,10 @@ _ALLOWED = {
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
 }
 
+# Of the largest reading as JSON without the device; of a description for Home Assistant
+# without names.
+_JSON_BYTES = 440
+_DESCRIPTION_BYTES = 300
 # Around the names: a PUBLISH (header, topic length, packet id, topic, the largest
 # reading) and the CONNECT (header, its fixed part, five lengths, will).
 _PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 90
@@ -185,6 +192,8 @@ def _clashes(settings, has_wifi):
         wrong.append("update_key is missing; signed commands need it")
     if settings["sleep_above_ms"] and settings["store"] != "journal":
         wrong.append('store is "ram"; deep sleep forgets it: "journal"')
+    if settings["discovery"] and settings["format"] != "json":
+        wrong.append('format is "binary"; discovery is for "json"')
     needed = _largest_packet(settings)
     if settings["buffer_size"] < needed:
         wrong.append(
@@ -200,4 +209,10 @@ def _largest_packet(settings):
     topic = size("prefix", "site", "client_id")
     connect = _CONNECT_BYTES + topic + size("client_id", "user", "password")
     needed = max(_PUBLISH_BYTES + topic, connect)
+    if settings["format"] == "json":
+        needed = max(needed, _PUBLISH_BYTES + _JSON_BYTES - 90 + topic + size("client_id"))
+    if settings["discovery"]:
+        needed = max(
+            needed, _DESCRIPTION_BYTES + 2 * topic + size("discovery") + 4 * size("client_id")
+        )
     return needed + _PROPERTY_BYTES if settings["level"] == 5 else needed

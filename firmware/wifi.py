@@ -4,6 +4,7 @@ All networks have one face: `is_up()`, `why`, `rssi()`, `find_dns()`.
 """
 
 import network
+
 from umqtt31 import wifi
 
 

@@ -2,7 +2,8 @@
 
 It stands in for the module `micropython`, which the library imports first, and is never
 copied to a board: there the port's own is found before it.  It adds the `ticks` functions,
-`sleep_ms`, `asyncio.sleep_ms`, and the stream methods of sockets; what is there already, such as a test's own, stays.
+`sleep_ms`, `asyncio.sleep_ms`, and the stream methods of sockets; what is there already, such as a
+test's own, stays.
 """
 
 import asyncio

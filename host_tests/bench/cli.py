@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tools.micropython import MicroPythonError
 
-from . import code, heap, instructions, journal, peer, smallest, tasks, throughput, tls
+from . import heap, instructions, journal, peer, smallest, tasks, throughput, tls
 from .figures import BenchError
 from .subjects import Bench
 from .table import make_table
@@ -16,7 +16,6 @@ from .table import make_table
 _MEASURES = {
     "heap": heap,
     "smallest": smallest,
-    "code": code,
     "instructions": instructions,
     "throughput": throughput,
     "asyncio": tasks,

@@ -23,7 +23,6 @@ from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
 from tools.micropython import Interpreter
-from umqtt31.cpython import Socket
 from umqtt31.tls import context_of, wrap
 
 from .figures import BenchError, Figure
@@ -152,8 +151,7 @@ def _resumed(port: int, files: dict[str, str]) -> Iterator[Figure]:
 
 
 def _connect(port: int, context: object) -> tuple[bool, float, int, int]:
-    sock = Socket()
-    sock.raw.connect(("127.0.0.1", port))
+    sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)
     start = time.perf_counter()

@@ -182,6 +182,6 @@ def test_settings_that_the_board_has_no_room_for_are_refused_before_it_is_touche
 
 
 def test_journal_takes_packets_up_to_what_settings_allow_with_it():
-    Journal(RamFlash(16)).open(b"1" * 23, 80, JOURNAL_PACKET, 512)
+    Journal(RamFlash(16)).open(b"1" * 23, 4, JOURNAL_PACKET, 80, None, [0, 0, 0], 80)
     with pytest.raises(ValueError, match="need larger erase_bytes"):
-        Journal(RamFlash(16)).open(b"1", 80, JOURNAL_PACKET + 1, 512)
+        Journal(RamFlash(16)).open(b"1", 4, JOURNAL_PACKET + 1, 80, None, [0, 0, 0], 80)

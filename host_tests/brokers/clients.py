@@ -12,7 +12,7 @@ from paho.mqtt.client import MQTTv31, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
 from host_tests.brokers.families import Family
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 from host_tests.patience import SECONDS
 from umqtt31 import MQTTError
 

@@ -8,8 +8,6 @@ import gc
 import sys
 import time
 
-from umqtt31 import MQTTClient
-
 COUNT = 40
 DEADLINE_MS = 30000
 
@@ -42,6 +40,10 @@ def run(client, topic, qos):
 
 port, client_id, highest = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 window, level, user = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] or None
+if level == 5:
+    from umqtt31.v5 import MQTTClient
+else:
+    from umqtt31 import MQTTClient
 client = MQTTClient(
     client_id,
     "127.0.0.1",

@@ -75,12 +75,12 @@ def test_both_ways_message_from_and_to_the_same_client_arrives_once(family, brok
 
 
 @pytest.mark.parametrize("qos", QUALITIES)
-@pytest.mark.parametrize("size", [0, 1, 127, 16384, 65000])
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16000])
 def test_both_ways_payload_of_each_size_arrives_unchanged(family, broker, size, qos):
     qos = min(qos, family.publish_qos)
     topic = new_name("size")
     payload = bytes(i * 7 & 255 for i in range(size))
-    with Other(broker.port, family) as other, Node(broker.port, family, buffer_size=65535) as node:
+    with Other(broker.port, family) as other, Node(broker.port, family, buffer_size=16383) as node:
         node.client.subscribe(topic, qos)
         other.subscribe(topic, qos)
         node.publish(topic, payload, qos=qos)

@@ -6,7 +6,7 @@ import pytest
 
 from host_tests.brokers import Aedes, Amqtt, BrokerProcess, Ejabberd, RabbitMQ3
 from host_tests.brokers.clients import new_name
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 from umqtt31 import MQTTClient, MQTTError
 
 SPOKEN = {3: "MQTT 3.1", 5: "MQTT 5"}

@@ -8,6 +8,7 @@ written with it.  It changes the names `time`, `socket` and, while a client is m
 import sys
 
 import umqtt31
+from host_tests.choice import class_for
 from host_tests.client import wire
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
@@ -45,7 +46,6 @@ def modules_with(name):
     return [module for module in modules if name in module.__dict__]
 
 
-_OF_QUEUEING = ("overflow", "mqueue_store_qos0", "ordered")
 _TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")
 
 
@@ -57,21 +57,6 @@ def turn(clock):
                 setattr(module, name, getattr(clock, name))
     for module in modules_with("time"):
         module.time = clock
-
-
-def class_for(level, options, is_queueing=False):
-    """-> the MQTTClient of the core, or of the options that the level and the arguments need;
-    `is_queueing`: the dialogue uses `max_age` or `on_drop`, too."""
-    make = umqtt31.MQTTClient
-    if level > 4:
-        from umqtt31 import v5
-
-        make = v5.MQTTClient
-    if is_queueing or [one for one in _OF_QUEUEING if one in options]:
-        from umqtt31 import queueing
-
-        make = queueing.MQTTClient if level < 5 else queueing.extend(make)
-    return make
 
 
 def with_ids_from_1(make, *args, first_id=1, **options):

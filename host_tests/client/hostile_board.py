@@ -7,19 +7,18 @@ bytes, here fed whole and one by one.  Prints what went wrong, and the count.
 
 import sys
 
-from host_tests.client.dialogue import clocked_modules
+from host_tests.client.dialogue import class_for, turn
 from host_tests.standin.clock import Clock
 from host_tests.standin.packets import connack, no_properties
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import MQTTClient, MQTTError
+from umqtt31 import MQTTError
 
 
 def run(situation, level, data, read_most):
     clock = Clock()
     clock.sleep_ms = lambda ms: setattr(clock, "now_ms", clock.now_ms + 200 * ms)
-    for module in modules:
-        module.time = clock
-    client = MQTTClient(
+    turn(clock)
+    client = class_for(level, {})(
         b"fuzz",
         "broker",
         level=level,
@@ -66,7 +65,6 @@ def publish(client, qos):
             raise
 
 
-modules = clocked_modules()
 count = 0
 with open(sys.argv[1]) as file:
     for line in file:

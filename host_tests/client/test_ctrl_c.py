@@ -218,7 +218,7 @@ def test_ctrl_c_in_write_of_a_stream_that_took_all_then_it_comes_again_only_with
         ScriptedStream.write(d.stream, buf, off, n)
         raise KeyboardInterrupt
 
-    d.client._protocol.write = write
+    d.stream.write = write
     with pytest.raises(KeyboardInterrupt):
         d.publish(payload, qos)
     d.c2b(wire.publish(b"t", payload, qos, 1 if qos else 0))

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import umqtt31
 from host_tests.client.runner import FOLDER
 from host_tests.fuzz.cli import cli
 from host_tests.fuzz.inputs import generate
 from host_tests.fuzz.target import Finding, check, hostile_world
 from tools.project import ROOT
-from umqtt31.message import Message
-from umqtt31.protocol import Protocol
+from umqtt31 import Message, MQTTError
 
 CORPUS = sorted((FOLDER / "corpus").iterdir())
 GENERATED = 100_000
@@ -105,20 +105,25 @@ def raising(*_):
     raise IndexError("planted")
 
 
-def half_a_packet(self, real=Protocol.next):
-    is_there = real(self)
-    if is_there and self.left > 1:
-        self.left -= 1
+def half_a_packet(client, now, real=umqtt31._load):
+    is_there = real(client, now)
+    if is_there and client._left > 1:
+        client._left -= 1
     return is_there
+
+
+def left_open(client, code):
+    client.is_connected = False
+    raise MQTTError(code)
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "fault"),
     [
         (Message, "read", raising),
-        (Protocol, "next", half_a_packet),
-        (Protocol, "due_in", lambda self, now: 0),
-        (Protocol, "lost", lambda self: None),
+        (umqtt31, "_load", half_a_packet),
+        (umqtt31, "_due_in", lambda client, now: 0),
+        (umqtt31, "_fail", left_open),
     ],
     ids=["another exception", "half a packet", "no end", "left open"],
 )

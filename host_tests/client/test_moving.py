@@ -8,6 +8,7 @@ import pytest
 
 from host_tests.brokers.certificates import Certificates
 from host_tests.client import moving
+from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
 from host_tests.patience import SECONDS
 from tools.micropython import interpreters
@@ -122,6 +123,8 @@ def test_each_line_of_the_page_names_a_test_that_there_is():
     page = (ROOT / "docs" / "guides" / "moving.md").read_text(encoding="utf-8")
     tests = [*FOLDER.rglob("test_*.py"), *(FOLDER.parent / "tls").glob("test_*.py")]
     there = "".join(path.read_text(encoding="utf-8") for path in tests)
+    for path in FOLDER.rglob("dialogues/**/*.txt"):
+        there += "".join(f"def test_{script.name}()" for script in read_scripts(path))
     rows = re.findall(r"^\| .* \| .* \|(?: (.+?))? \|$", page, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(test_\w+)`", row)]
     assert len(named) > 40

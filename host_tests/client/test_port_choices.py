@@ -7,9 +7,9 @@ import os
 import sys
 
 import pytest
-from umqtt31.handshake import text_of
 
 from umqtt31 import NETWORK, FileBlockDevice, MQTTClient, MQTTError
+from umqtt31.handshake import text_of
 from umqtt31.tls import context_of
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools.project import ROOT
-from umqtt31 import MQTTError, codes, reasons
+from umqtt31 import MQTTError, errors, queueing, reasons
 
 PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"
 
@@ -16,8 +16,7 @@ def rows_of(part):
 
 
 ROWS, REASONS = map(rows_of, PAGE.read_text(encoding="utf-8").split("\n## ")[:2])
-CODES = {name: value for name, value in vars(codes).items() if name.isupper() and name[0] != "_"}
-CODES.pop("NAMES")
+CODES = {name: value for name, value in vars(errors).items() if name.isupper() and name[0] != "_"}
 
 
 @pytest.mark.parametrize(("name", "value"), CODES.items())
@@ -46,11 +45,15 @@ def texts_raised():
         code = path.read_text(encoding="utf-8")
         for found in re.finditer(r'MQTTError\(\s*_(\w+),\s*"([^"%]*)', code):
             yield found[1], found[2]
+    yield "BUSY", queueing._ONE_TASK
+    yield "TOO_LARGE", str(MQTTError(errors.TOO_LARGE, 7)).partition("7")[0]
+    yield "REFUSED_FILTER", str(MQTTError(errors.REFUSED_FILTER, ([b"a"], 0x80))).partition("a")[0]
 
 
 def test_line_begins_as_each_text_that_is_raised_beside_the_codes():
     texts = list(texts_raised())
-    assert ("FULL", "too many filters: raise max_subscriptions") in texts
+    assert ("JOURNAL", "journal has no spare block left") in texts
+    assert [name for name, text in texts if text.startswith("journal holds more than fits")]
     rows = [(row[0].strip("`"), row[1]) for row in ROWS]
     for name, text in texts:
         assert [
@@ -71,7 +74,7 @@ def test_line_says_each_reason_why_a_journal_is_refused():
 
 @pytest.mark.parametrize("code", range(1, 6))
 def test_refusal_names_host_and_port(code):
-    error = codes.refusal(code, 4, ("broker.example", 1883, None))
+    error = MQTTError(code, None, (("broker.example", 1883, None), 4, True))
     assert "(broker.example port 1883)" in str(error)
 
 

@@ -41,12 +41,10 @@ ELSEWHERE = {
     "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/deep-sleep.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/packages.md-text": "host_tests/boards/test_compact.py",
     "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/journal-format.md-text": "host_tests/journal/test_layout.py",
     "docs/start/index.md-python": "host_tests/docs/test_start.py",
     "docs/start/index.md-conf": "host_tests/docs/test_start.py",
-    "examples/README.md-python": "host_tests/docs/test_guides.py",
 }
 KINDS = {"python", "sql", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
 
@@ -140,6 +138,7 @@ CHECKED = {
     "make lint": "host_tests/lint runs its parts",
     "python -m host_tests soak": "half an hour; host_tests/soak runs a short one",
     "python -m host_tests proof": "an hour; host_tests/proof has tests of its parts",
+    "make build": "host_tests/boards builds for every board, from the same command",
     "make demo": "a minute of one story; host_tests/demo runs its acts",
     "make bench": "a quarter of an hour; host_tests/bench runs its parts",
     "python -m host_tests sim": "runs as long as it is told; host_tests/sim runs it for less",

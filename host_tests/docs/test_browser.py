@@ -160,7 +160,7 @@ if _BROWSER:
         [
             ("next_due_ms", "client.html"),
             ("install", "packages.html"),
-            ("Wi-Fi", "troubleshooting.html"),
+            ("network", "troubleshooting.html"),
             ("logging", "troubleshooting.html"),
             ("license", "index.html"),
             ("Home Assistant", "home-assistant.html"),

@@ -161,11 +161,3 @@ def test_packages_md_installs_with_what_the_port_has(tmp_path):
     included = []
     exec(compile(freezes, "packages.md", "exec"), {"include": included.append})
     assert included == ["dist/freeze/manifest.py"]  # host_tests/frozen builds with it
-
-
-def test_examples_readme_md_uses_what_the_port_has(tmp_path):
-    """examples/README.md: a network and its pins are a board's, so names are checked."""
-    for number, code in enumerate(programs("examples/README.md")):
-        path = tmp_path / f"boot_{number}.py"
-        path.write_text(code)
-        assert not ports.missing_on("esp32", (str(path),))

@@ -23,8 +23,9 @@ TYPINGS = ROOT / "typings" / "umqtt31"
 
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
-# What programs import, and what of the types' own modules they meet.
-PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "__init__"]
+# What programs import, and what of the types' own modules they meet.  What `errors` has, programs
+# ask the package for.
+PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "errors"]
 
 
 class Reader(HTMLParser):
@@ -106,14 +107,22 @@ def test_pages_that_code_and_settings_name_are_there():
 def public_names():
     """umqtt31.module.Class.member of all that the types say in public."""
     for module in PUBLIC:
+        prefix = "umqtt31" if module == "__init__" else f"umqtt31.{module}"
         for node in ast.parse((TYPINGS / f"{module}.pyi").read_text()).body:
-            yield from names_in(node, f"umqtt31.{module}")
+            yield from names_in(node, prefix)
+
+
+def is_for_modules(node):
+    """What the library's own modules use of each other says so first."""
+    return (ast.get_docstring(node) or "").startswith(("For options:", "For the c"))
 
 
 def names_in(node, prefix):
     if isinstance(node, ast.AnnAssign):
         names = [node.target.id]
     elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if is_for_modules(node):
+            return
         names = [node.name]
     else:
         names = []
@@ -128,8 +137,8 @@ def names_in(node, prefix):
 def test_reference_has_every_public_name(pages):
     ids = set().union(*(page.ids for path, page in pages.items() if "reference" in path.parts))
     names = set(public_names())
-    assert {"umqtt31.client.MQTTClient.publish", "umqtt31.codes.FULL"} < names
-    assert {"umqtt31.aio.MQTTClient.messages", "umqtt31._types.Stats.retried"} < names
+    assert {"umqtt31.MQTTClient.publish", "umqtt31.FULL", "umqtt31.Stats.retried"} < names
+    assert {"umqtt31.aio.MQTTClient.messages", "umqtt31.queueing.extend"} < names
     assert names - ids == set()
 
 
@@ -179,7 +188,7 @@ def commands(group, words):
 def test_page_of_commands_has_every_command_and_option(site):
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "commands.html").read_text())
     found = list(commands(main, []))
-    assert len(found) > 30
+    assert len(found) > 25
     for words, command in found:
         usage = "Usage: python -m tools " + " ".join(words) + " "
         assert usage in text

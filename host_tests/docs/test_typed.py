@@ -39,8 +39,3 @@ def test_set_up_has_nothing_to_do(project):
         assert said[0] == "setup: fetching MicroPython"
         said = [line for line in said[1:] if not _LACKING.match(line)]
     assert said == []
-
-
-def test_one_test_is_run(project):
-    printed = project.type("CONTRIBUTING.md", ".venv/bin/pytest -n 0")
-    assert " passed" in printed

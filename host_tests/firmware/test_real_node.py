@@ -205,7 +205,7 @@ def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
         collector.command(place[2], "sample")
         node.wait_until(lambda: len(collector.arrivals) == 2, SECONDS, "second reading")
         node.interrupt()
-        assert node.wait(SECONDS) == 1
+        assert node.wait(SECONDS) in (1, 130)  # newer interpreters say Ctrl-C as shells do
     finally:
         node.kill()
         collector.close()

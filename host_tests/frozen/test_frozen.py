@@ -24,10 +24,10 @@ WITHOUT = ("SSL", "BTREE", "FFI")
 # What the build found out stays there: the next one compiles what has changed.
 BUILD = ROOT / "build" / "frozen"
 
-# A module called `tls` lets those that use it be found; nobody uses it here.
+# Modules called `tls` and `network` let those that use them be found; nobody uses them here.
 EVERY_MODULE = """\
 import sys
-sys.modules["tls"] = sys
+sys.modules["tls"] = sys.modules["network"] = sys
 for name in sys.argv[1:]:
     module = __import__("umqtt31." + name, None, None, ("",))
     assert module.__file__ == "umqtt31/%s.py" % name, module.__file__

@@ -47,7 +47,9 @@ class Desk(Opened):
         self.release(packet_id)
 
 
-def opened(flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, level=3, **options):
+def opened(
+    flash, client_id=b"node-17", slots=200, slot_bytes=256, held_slots=4, level=3, **options
+):
     """A journal on `flash`, open as a client would open it."""
     return Desk(flash, client_id, slots, slot_bytes, held_slots, level, options)
 

@@ -20,7 +20,8 @@ def fill(journal):
 
 
 @pytest.mark.parametrize(
-    ("blocks", "sets", "count"), [(4, 1, 53), (8, 4, 269), (8, 36, 264), (5, 4, 107), (16, 36, 696)]
+    ("blocks", "sets", "count"),
+    [(4, 1, 53), (8, 4, 269), (8, 36, 264), (5, 4, 107), (16, 36, 696)],
 )
 def test_journal_takes_as_many_cells_as_its_format_says(blocks, sets, count):
     """All blocks but three; of each, 54 of its 64 cells; without those for lists of held ids."""

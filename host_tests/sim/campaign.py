@@ -79,7 +79,9 @@ def exhaustive_jobs(kinds: int = 0) -> list[Job]:
     jobs += [Job("reset", str(item)) for item in explore.reset_scripts()]
     jobs += [Job("single", str(item), kinds) for item in explore.session_scripts()]
     jobs += [Job("single", str(item), kinds) for item in explore.level_5_scripts()]
-    jobs += [Job("single", str(item), kinds, 0, 2) for item in explore.hard_scripts()]
+    # Of three, as every other one would always be of the same kinds.
+    some = kinds and 3
+    jobs += [Job("single", str(item), some, 0, 3) for item in explore.hard_scripts()]
     return jobs + [Job("single", str(item)) for item in explore.single_scripts()]
 
 

@@ -51,6 +51,7 @@ def _special_scripts() -> Iterator[Script]:
         yield Script(up=qos * 3, ordered=True, start="offline")
     yield Script(up="1020", window=1, start="offline", keep_qos0=True)
     yield Script(up="222", window=3, late=True)
+    yield Script(up="222", window=1, start="offline")
     yield Script(up="1212", down="212", window=2)
     yield Script(up="1112", window=1, queue=1, overflow="drop_oldest")
     yield Script(up="2212", window=1, queue=1, overflow="latest", start="offline")

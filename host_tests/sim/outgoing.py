@@ -499,7 +499,12 @@ class Outgoing:
                 continue
             if not other.has_pubrec and not other.may_have_pubrec:
                 record.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
-            if other.is_pubrec_new or not flow.is_pubrec_new and other.number > cursor:
+            is_again = other.is_released and other.pubrec_number > flow.pubrec_number
+            if (
+                other.is_pubrec_new
+                and not is_again
+                or (not flow.is_pubrec_new and other.number > cursor)
+            ):
                 record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 

@@ -8,7 +8,6 @@ Shows MQTT-4.3.2-4, MQTT-4.3.3-5, MQTT-4.3.3-10, MQTT-4.6.0-2, MQTT-4.6.0-3, 31-
 import pytest
 
 import umqtt31
-
 from host_tests.sim.blocking import Program
 from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from umqtt31 import robust, simple

@@ -7,6 +7,7 @@ Shows MQTT-3.2.2-15, MQTT-4.3.2-4, MQTT-4.13.1-1, RT-MQUEUE and RT-OBJECTS for s
 from functools import partial
 
 import pytest
+from umqtt31.protocol import Protocol
 
 from host_tests.sim.calls import Program
 from host_tests.sim.records import Records
@@ -14,7 +15,6 @@ from host_tests.sim.seeds import breaks_its_rule, by_name, keep_all_promises
 from umqtt31 import MQTTClient
 from umqtt31 import client as client_module
 from umqtt31.alias import Aliases
-from umqtt31.protocol import Protocol
 from umqtt31.v5 import Protocol5
 
 BATCHES = 4

@@ -7,12 +7,12 @@ Shows 31-4.1-Q1, 31-4.1-Q2, MQTT-4.3.3-11 and MQTT-4.6.0-4 over such streams.
 from functools import partial
 
 import pytest
+from umqtt31.protocol import Protocol
 
 from host_tests.sim import blocking, calls, tasks
 from host_tests.sim.records import Records
 from host_tests.sim.seeds import breaks_its_rule, keep_all_promises
 from umqtt31 import MQTTClient, simple
-from umqtt31.protocol import Protocol
 
 SEEDS = {calls: 80, tasks: 60, blocking: 150}
 

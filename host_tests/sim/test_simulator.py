@@ -141,9 +141,7 @@ def test_window_when_wider_than_the_messages_then_changes_nothing():
 
 
 def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch):
-    wrong = WRONG["dup forgotten"]
-    original = getattr(wrong.owner, wrong.name)
-    monkeypatch.setattr(wrong.owner, wrong.name, wrong.change(original))
+    WRONG["dup forgotten"].mistake.make(monkeypatch)
     schedule = parse("split@down3 tear@up70 stall@down12:7 jump@turn5")
     failure, _ = campaign.attempt(script.parse("up=121212 down=22 window=3 size=9"), schedule)
     assert failure and failure.rule == "31-2.1-DUP"

@@ -15,7 +15,6 @@ from host_tests.sim.wrong_clients import WRONG
 def test_wrong_client_is_caught_by_the_default_run(name, monkeypatch):
     wrong = WRONG[name]
     assert wrong.job in jobs()
-    original = getattr(wrong.owner, wrong.name)
-    monkeypatch.setattr(wrong.owner, wrong.name, wrong.change(original))
+    wrong.mistake.make(monkeypatch)
     failures = campaign.run_job(wrong.job).failures
     assert {failure.rule for failure in failures} & set(wrong.rules), failures[:3]

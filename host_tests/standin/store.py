@@ -21,7 +21,7 @@ class KeepingStore:
         self.before_put = None  # called first thing in put()
         self.before_commit = None
         self._fetched = 0  # of the messages that are kept, how many the client has in RAM
-        self._again = ()  # ids of those that an earlier life may have sent
+        self._again = []  # ids of those that an earlier life may have sent
 
     def open(self, client_id, level, buffer_size, most, hold, held, ring_bytes):
         self.slots = most

@@ -14,6 +14,7 @@ from host_tests.client.dialogue import modules_with, turn
 from host_tests.standin import packets
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
+
 from umqtt31 import NETWORK, MQTTClient, MQTTError  # isort: skip - with the stand-ins for a computer
 import socket
 

@@ -55,10 +55,10 @@ def test_each_certificate_of_a_server_is_taken_or_named(run, brokers, certificat
         assert text in fitting, (name, roots)
 
 
-def test_each_certificate_of_a_client_is_taken_or_refused(run, brokers, certificates):
+def test_each_certificate_of_a_client_is_taken_or_refused(run_signing, brokers, certificates):
     port = brokers.port("server", is_strict=True)
     cases = [[port, "localhost", certificates.ssl(cert, key)] for cert, key, _ in CLIENTS]
-    found = run("outcomes", cases)
+    found = run_signing("outcomes", cases)
     for (cert, _, wanted), text in zip(CLIENTS, found):
         is_right = text == wanted if wanted == ACCEPTED else str(text).startswith(wanted)
         assert is_right, (cert, text)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.micropython import interpreters
+from host_tests.tls.conftest import FULL
 from tools.project import ROOT
 
 _FOLDER = Path(__file__).parent
 _NO_MEMORY = "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
 
 
-@pytest.fixture(params=interpreters(), ids=lambda one: one.id)
+@pytest.fixture(params=FULL, ids=lambda one: one.id)
 def script(request):
     """Run a script of this folder: script(name, *arguments) -> what it printed."""
 

@@ -22,21 +22,21 @@ def messages(length):
     return [(b"tls/%d" % qos, b"%d" % qos * length) for qos in range(3)]
 
 
-def test_messages_pass_both_ways_at_each_qos(run, brokers, pair):
+def test_messages_pass_both_ways_at_each_qos(run_signing, brokers, pair):
     port = brokers.port("server", is_strict=True)
-    assert run("messages", port, pair, 900) == messages(900)
+    assert run_signing("messages", port, pair, 900) == messages(900)
 
 
-def test_messages_pass_both_ways_in_asyncio_tasks(run, brokers, pair):
+def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, brokers, pair):
     port = brokers.port("server", is_strict=True)
-    assert run("tasks", port, pair, 900) == sorted(
+    assert run_signing("tasks", port, pair, 900) == sorted(
         (b"aio/%d" % k, b"%x" % k * 900) for k in range(12)
     )
 
 
-def test_records_that_come_byte_by_byte_are_put_together(run, brokers, pair):
+def test_records_that_come_byte_by_byte_are_put_together(run_signing, brokers, pair):
     with Relay(brokers.port("server", is_strict=True), piece_bytes=1) as relay:
-        assert run("messages", relay.port, pair, 100) == messages(100)
+        assert run_signing("messages", relay.port, pair, 100) == messages(100)
 
 
 def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
@@ -45,10 +45,10 @@ def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
     assert found == list(range(40))
 
 
-def test_connection_that_ends_without_a_word_was_closed(run, brokers, pair):
+def test_connection_that_ends_without_a_word_was_closed(run_signing, brokers, pair):
     """On the desk as on a board."""
     with Relay(brokers.port("server", is_strict=True), orders=("cut",)) as relay:
-        assert run("cut", relay.port, relay.control, pair) == CLOSED
+        assert run_signing("cut", relay.port, relay.control, pair) == CLOSED
 
 
 def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certificates):

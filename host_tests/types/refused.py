@@ -3,11 +3,11 @@
 import ssl
 
 import umqtt31.protocol  # refused
-from umqtt31.message import Message
 
 import umqtt31
-from umqtt31 import CLOSED, FULL, Journal, MQTTClient, MQTTError
+from umqtt31 import CLOSED, FULL, Journal, Message, MQTTClient, MQTTError
 from umqtt31.aio import MQTTClient as AsyncClient
+from umqtt31.queueing import MQTTClient as QueueingClient
 from umqtt31.simple import MQTTClient as SimpleClient
 
 
@@ -43,7 +43,9 @@ try:
 except MQTTError as error:
     print(error.code == FULL or error.code == CLOSED, error.errno)
     print(error.number)  # refused
-MQTTClient("sensor-7", "broker.example", overflow="newest")  # refused
+MQTTClient("sensor-7", "broker.example", overflow="latest")  # refused
+QueueingClient("sensor-7", "broker.example", overflow="latest")
+QueueingClient("sensor-7", "broker.example", overflow="newest")  # refused
 MQTTClient("sensor-7", "broker.example", window=3)  # refused
 MQTTClient("sensor-7", "broker.example", ssl="ca.pem")  # refused
 MQTTClient("sensor-7", "broker.example", ssl={"ca": "ca.pem"})
@@ -64,6 +66,7 @@ async def listen(client: AsyncClient):
     await client.flush(1000)  # refused
     async for one in client.messages(b"home/#"):
         print(one.topic.decode(), one.payload)
-        print(one.payload_len)  # refused
+        print(one.payload_length)  # refused
+        one.done()
     for one in client.messages():  # refused
         print(one)

@@ -9,6 +9,7 @@ what it met, and lets the port's own SIGINT follow or asks to be sent again.
 import builtins
 
 import ffi
+
 import micropython
 from micropython import const
 

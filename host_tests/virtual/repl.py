@@ -15,9 +15,10 @@ import sys
 
 import chips
 import interrupt
-import micropython
 import peripherals
 import vfs
+
+import micropython
 
 SOFT_RESET_RAW = 80
 SOFT_RESET_FRIENDLY = 81

@@ -155,7 +155,7 @@ class MQTTClient:
         retry_interval=None,
         connect_timeout=10,
         max_pause=30,
-        **options
+        **options,
     ):
         if options:
             raise _complaint("option", sorted(options)[0])
@@ -318,7 +318,7 @@ class MQTTClient:
         """Do all that is due: receive, deliver, acknowledge, send, ping.
 
         Waits up to `timeout_ms` for a packet -> packets handled.  Raises what a handler raises
-        (its message comes again on the next connection), and MQTTError when the connection is lost:
+        (its message comes again on the next connection), and MQTTError when the link is lost:
         then call reconnect().
         """
         start = None
@@ -529,7 +529,7 @@ class MQTTClient:
             self.on_drop(packet_id, reason)
 
     def look_up(self, server, port):
-        """-> the first of what socket.getaddrinfo() says; a program may put another in its place."""
+        """-> the first of what socket.getaddrinfo() says; a program may put another here."""
         import socket
 
         return socket.getaddrinfo(server, port, 0, socket.SOCK_STREAM)[0]
@@ -776,8 +776,9 @@ def _accept(client, topic, msg, flags):
     ring = client._ring
     # `qos` << 3 makes of it PUBACK, PUBREC.
     pack_into(
-        form, ring, at, _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic
-    )
+        form, ring, at,
+        _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic,
+    )  # fmt: skip
     pack_into(width, ring, after - payload_len, msg)
     n = after - payload_len
     if extra:
@@ -1415,7 +1416,8 @@ def _is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0 and client._held_end == len(client._held)
+        or k < 0
+        and client._held_end == len(client._held)
     ):
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.
@@ -1778,6 +1780,10 @@ class Message:
     def read_id(self, byte):
         """For the client: of a message that is not whole the next byte of its packet id came."""
         self.packet_id = self.packet_id << 8 | byte
+
+    def keep(self):
+        """For an option: answer the message itself; the client then does not."""
+        self.qos = 0
 
     def __getattr__(self, name):
         if name == "topic":

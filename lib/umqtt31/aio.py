@@ -25,8 +25,8 @@ import asyncio
 from asyncio import sleep_ms
 from time import ticks_diff, ticks_ms
 
-from . import MQTTClient as _Client
 from . import Message, MQTTError, _as_filter, _close, _hold, _owe, _push, _set_of, as_bytes
+from . import MQTTClient as _Client
 
 _PUBLISH = const(0x30)
 _NETWORK = const(256)
@@ -67,7 +67,7 @@ class _Messages:
         self._last = None
         for one in self._client._taken:
             if one._turn == _LOOP and one._pattern == self._pattern:
-                one._turn = _NOBODY if one.qos else _BROKER
+                one.pass_to(_NOBODY if one.qos else _BROKER)
         return self
 
     def __anext__(self):
@@ -86,8 +86,7 @@ class _Messages:
         client = self._client
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
-                one._pattern = self._pattern
-                one._turn = _LOOP
+                one.pass_to(_LOOP, self._pattern)
                 self._last = one
                 one._stop.__traceback__ = None
                 raise one._stop
@@ -108,7 +107,8 @@ class _Messages:
 def extend(base):
     """-> the class of clients that are as those of `base`, for asyncio."""
     message_class = getattr(base, "_message_class", Message)
-    fields = ["qos", "packet_id", "retain", "dup", "topic_len", "payload_len", "_topic", "_payload"]
+    fields = ["qos", "packet_id", "retain", "dup"]
+    fields += ["topic_len", "payload_len", "_topic", "_payload"]
     if message_class is not Message:
         fields.append("_properties")
 
@@ -123,12 +123,22 @@ def extend(base):
 
         def take(self, other):
             # What `other` is now.
-            self._turn = _NOBODY
-            self._pattern = None  # of the loop that has it
+            self.pass_to(_NOBODY)
             self._reason = 0  # for which the program refused it
             for name in fields:
                 setattr(self, name, getattr(other, name))
             other.copy(0, other._payload + other.payload_len, self._buf)
+
+        def pass_to(self, turn, pattern=None):
+            # `pattern`: of the loop that has it.
+            self._turn = turn
+            self._pattern = pattern
+
+        def came_on(self, link):
+            self._link = link
+
+        def orphan(self):
+            self.packet_id = 0
 
         def done(self):
             """Let it be acknowledged before its body ends: what a `break` needs."""
@@ -217,7 +227,7 @@ def extend(base):
             self._link += 1
             if is_new or self.level > 3 and not self._is_present:
                 for one in self._taken:
-                    one.packet_id = 0  # the broker's new session knows nothing of it
+                    one.orphan()  # the broker's new session knows nothing of it
             self._is_up = True
             self.up.set()
             asyncio.create_task(self._listen(self._stream))
@@ -343,7 +353,7 @@ def extend(base):
                         if message.dup:
                             one = other  # it came again: is acknowledged here
                         else:
-                            other.packet_id = 0  # of a session that the broker has lost
+                            other.orphan()  # of a session that the broker has lost
             elif len(taken) > _MOST_QOS0:
                 self.stats.dropped += 1
                 return
@@ -352,9 +362,9 @@ def extend(base):
                 one.take(message)
             elif one._link != link:
                 taken.remove(one)
-            message.qos = 0  # the core does not answer it
+            message.keep()
             if one._link != link:
-                one._link = link
+                one.came_on(link)
                 # In the order of arrival here: before those that are still to come again.
                 k = 0
                 while k < len(taken) and (taken[k]._link == link or not taken[k].packet_id):
@@ -389,7 +399,7 @@ def extend(base):
                         self.refuse(one.qos, packet_id, one._reason)
                     else:
                         _owe(self, one.qos + 3 << 4, packet_id)
-                one._link = 0
+                one.came_on(0)
                 self._free.append(one)
                 del taken[0]
 

@@ -11,6 +11,7 @@ import time
 
 import tls
 
+
 def context_of(ssl, is_checked=True):
     """-> the SSLContext that `ssl` stands for.  Allocates: once for each client.
 

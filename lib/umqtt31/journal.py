@@ -55,7 +55,7 @@ _ONLINE = const(4)  # messages before this number may have been sent
 _HOLD = const(5)
 _RELEASE = const(6)
 _RENEW = const(7)  # a new session: its level, 0x80 more if it is a clean one
-_SET = const(8)  # number of a set of 30 received ids
+_ID_SET = const(8)  # number of a set of 30 received ids
 _BITS = const(9)  # which of these are held
 _OLDEST = const(10)  # the block with which the log begins
 _TITLE = const(11)
@@ -91,7 +91,7 @@ class Journal:
         erase_bytes=4096,
         cell_bytes=64,
         group_commit=False,
-        erase_foreign=False
+        erase_foreign=False,
     ):
         self._dev = block_device
         self._sizes = program_bytes, cell_bytes, erase_bytes
@@ -611,7 +611,7 @@ class Journal:
             for k in range(0, len(held), 3):
                 if self._has_held and held[k + 1]:
                     self._make_room(2 * _NOTE)
-                    self._append(_SET, held[k])
+                    self._append(_ID_SET, held[k])
                     self._append(_BITS, held[k + 1])
                     self._is_due = True
             self.commit()
@@ -775,13 +775,17 @@ def _number_at(buf, at):
 
 def _crc(view):
     # -> -1 if it has more than 30 bits, too.
-    heap_lock()
     try:
-        crc = crc32(view)
+        heap_lock()
+        try:
+            crc = crc32(view)
+        finally:
+            heap_unlock()  # no jump before it, or Ctrl-C would leave it locked
+        if crc < 0x40000000:
+            return crc
     except MemoryError:
-        crc = -1
-    heap_unlock()
-    return crc if crc < 0x40000000 else -1
+        pass
+    return -1
 
 
 def _seal(buf, view, end):

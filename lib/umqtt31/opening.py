@@ -28,7 +28,7 @@ _ONLINE = const(4)
 _HOLD = const(5)
 _RELEASE = const(6)
 _RENEW = const(7)
-_SET = const(8)
+_ID_SET = const(8)
 _BITS = const(9)
 _OLDEST = const(10)
 _TITLE = const(11)
@@ -285,7 +285,7 @@ class _Log:
             for k in range(len(self.states)):
                 if self.states[k] == 0x70:
                     self.states[k] = 0x50
-        elif kind == _SET:
+        elif kind == _ID_SET:
             self.set = number
         elif kind == _BITS:
             self.hold(self.set, number, 0)
@@ -386,10 +386,10 @@ class _Log:
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []
-        befores = []
+        heads = []
         for k in range(before + 1):
             at = start - k * cell
-            befores.append(view[at:start])
+            heads.append(view[at:start])
             row = []
             while at < start + self.most * cell:
                 row.append(view[at : at + page])
@@ -405,7 +405,7 @@ class _Log:
         return (
             self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
             self.blocks, title, self.title_cells, buf, start, self.most,
-            parts, befores, sums, view[start : start + _HEAD], bytearray(page), self.room,
+            parts, heads, sums, view[start : start + _HEAD], bytearray(page), self.room,
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,

@@ -19,9 +19,27 @@ from errno import ETIMEDOUT
 from struct import pack_into
 from time import sleep_ms, ticks_diff, ticks_ms
 
+from . import (
+    Message,
+    MQTTError,
+    _accept,
+    _check,
+    _close,
+    _drop,
+    _fail,
+    _hold,
+    _is_new,
+    _lose,
+    _owe,
+    _push,
+    _step,
+    _tell,
+    _tick,
+    as_bytes,
+    check_range,
+    string,
+)
 from . import MQTTClient as _Client
-from . import Message, MQTTError, _accept, _check, _close, _drop, _fail, _hold
-from . import _is_new, _lose, _owe, _push, _step, _tell, _tick, as_bytes, check_range, string
 
 _PUBLISH = const(0x30)
 _TIMEOUT = const(257)
@@ -31,7 +49,7 @@ _TOO_LARGE = const(260)
 _FULL = const(261)
 _SUBACK_REFUSED = const(128)
 
-_MOST_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
+_FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
 
 
@@ -142,7 +160,7 @@ class MQTTClient(_Client):
         level=4,
         buffer_size=256,
         connect_timeout=10,
-        retry_interval=None
+        retry_interval=None,
     ):
         if ssl is True:
             from .sslparams import context_of
@@ -226,7 +244,7 @@ class MQTTClient(_Client):
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
-        self._most_acks = _MOST_ACKS
+        self._most_acks = _FEW_ACKS
         try:
             return int(super().connect(clean_session, stream and _Stream(stream)))
         finally:
@@ -258,7 +276,7 @@ class MQTTClient(_Client):
         if not self.is_connected:
             _tell(self)
         stream = self._stream
-        super().publish(topic, msg, retain, qos)
+        _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
         self._finish()
         if qos:
             self._settle()
@@ -300,7 +318,8 @@ class MQTTClient(_Client):
         stream = self._stream
         try:
             if not (
-                stream.write_all(head, self._timeout_ms) and stream.write_all(msg, self._timeout_ms)
+                stream.write_all(head, self._timeout_ms)
+                and stream.write_all(msg, self._timeout_ms)
             ):
                 _fail(self, _TIMEOUT)
         except BaseException as error:
@@ -374,7 +393,7 @@ class MQTTClient(_Client):
         while True:
             if not self.is_connected:
                 _tell(self)
-            self._most_acks = _MOST_ACKS
+            self._most_acks = _FEW_ACKS
             self._op = 0
             try:
                 heap_lock()
@@ -397,7 +416,7 @@ class MQTTClient(_Client):
         # As `on_message`.
         first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
         self._hand_over(first, message.packet_id, message.topic, message.payload)
-        message.qos = 0  # it is answered
+        message.keep()
 
     def _hand_over(self, first, packet_id, topic, payload):
         # From here on all may change.
@@ -438,7 +457,7 @@ class MQTTClient(_Client):
             else:
                 if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
                     self._first = b"\xc0\0"  # whose answer comes behind the message
-                    _push(self, ticks_ms())
+                    _push(self)
                     if not self._stream:
                         _tell(self)
                 sleep_ms(1)

@@ -72,6 +72,9 @@ class Message5(core.Message):
         """As Message."""
         # Not by super(), which takes so many arguments from the heap.
         if not core.Message.read(self, first, at, n):
+            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
+            if not self.topic_len and self.payload_len > 0 and n <= self._client.buffer_size:
+                self._client.check(at + n - self.payload_len, at + n, _IN_PUBLISH)
             return False
         if n <= self._client.buffer_size:
             at = self._payload
@@ -99,7 +102,7 @@ class Message5(core.Message):
             raise ValueError("not a reason to refuse: %r" % reason)
         if self.qos:
             self._client.refuse(self.qos, self.packet_id, reason)
-            self.qos = 0  # for the client: it is answered
+            self.keep()
 
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
@@ -345,7 +348,8 @@ class MQTTClient(core.MQTTClient):
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
             self._is_told = not self._unasked
-            self._ask_next()
+            if self._unasked:
+                self._ask_next()  # which allocates
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
@@ -471,10 +475,6 @@ class MQTTClient(core.MQTTClient):
         for n in self._more:
             buf[at] = n
             at += 1
-
-    def close(self):
-        """As a stream: the store failed before write()."""
-        self._socket.close()
 
     def write(self, ring, at, size):
         """As a stream, for a message that publish() sends: have it go out with an alias."""

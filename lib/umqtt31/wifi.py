@@ -15,7 +15,7 @@ import network
 
 _FIRST_PAUSE_MS = const(5000)
 _LONGEST_PAUSE_MS = const(60000)
-_GLANCE_MS = const(50)
+_LOOK_MS = const(50)
 _RP2_NO_IP = const(2)  # joined, but DHCP has not answered: rp2 has no name for it
 _RP2_PM_NONE = const(0xA11140)  # for which older versions have no name
 
@@ -60,7 +60,7 @@ class WiFi:
             left_ms = timeout_ms - time.ticks_diff(now, start)
             if is_up or left_ms <= 0:
                 return is_up
-            time.sleep_ms(min(left_ms, _GLANCE_MS))
+            time.sleep_ms(min(left_ms, _LOOK_MS))
 
     async def keep(self):
         """For asyncio: a task that keeps the link up."""

@@ -18,7 +18,7 @@ SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
 NODE_HEAP = 86 * 1024
 # The largest packet of which a journal has room for two in a block of 4096 bytes.
-JOURNAL_PACKET = 2023
+JOURNAL_PACKET = 1771
 
 
 def _load_firmware_settings():

@@ -190,7 +190,7 @@ def held(folder):
     try:
         import fcntl
     except ImportError:  # Windows
-        fcntl = None
+        fcntl = None  # type: ignore[assignment]
     if isinstance(folder, Remote) or fcntl is None:
         yield
         return

@@ -90,20 +90,12 @@ class MQTTClient:
     """`handler(topic_len, payload_len)` for a received message larger than the buffer."""
     last_error: MQTTError | None
     """Why `reconnect()` has failed so far."""
-    is_connected: bool
-    """Is there a connection that the broker accepted?"""
-    inflight: int
-    """Messages sent and not yet acknowledged."""
-    queued: int
-    """Messages accepted that wait for the window or for a connection."""
     keepalive: int
     """Seconds."""
     level: int
     """3 or 4."""
     buffer_size: int
     """The largest packet in bytes."""
-    stats: Stats
-    """Counters since the client was made."""
 
     def __init__(
         self,
@@ -127,6 +119,18 @@ class MQTTClient:
         connect_timeout: int = 10,
         max_pause: int = 30,
     ) -> None: ...
+    @property
+    def is_connected(self) -> bool:
+        """Is there a connection that the broker accepted?"""
+    @property
+    def inflight(self) -> int:
+        """Messages sent and not yet acknowledged."""
+    @property
+    def queued(self) -> int:
+        """Messages accepted that wait for the window or for a connection."""
+    @property
+    def stats(self) -> Stats:
+        """Counters since the client was made."""
     def look_up(self, server: str, port: int) -> tuple[Any, ...]:
         """-> the first of what `socket.getaddrinfo()` says.  A program may put another function in
         its place, since this waits for the name server."""
@@ -241,10 +245,12 @@ class Message:
         """Byte `index` of the payload.  Raises IndexError."""
     def copy(self, at: int, n: int, target: bytearray | memoryview) -> int:
         """For options: copy a part of the buffer, as `topic_into()`."""
-    def read(self, first: int, at: int, n: int, is_whole: bool) -> bool:
+    def read(self, first: int, at: int, n: int) -> bool:
         """For the client: decode a PUBLISH."""
     def read_id(self, byte: int) -> None:
         """For the client: decode the id of a PUBLISH that is larger than the buffer."""
+    def keep(self) -> None:
+        """For options: answer the message in place of the client."""
 
 class Stats:
     """Counters since the client was made; also `stats["sent"]`."""

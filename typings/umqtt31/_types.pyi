@@ -49,8 +49,8 @@ class BlockDevice(Protocol):
 
 @type_check_only
 class Store(Protocol):
-    """Where messages wait over a reset, if not in a Journal: docs/reference/stores.md.  An entry
-    is state, size, packet id and packet."""
+    """Where messages wait over a reset, if not in a Journal: the end of lib/umqtt31/__init__.py.
+    An entry is state, size, packet id and packet."""
 
     def open(
         self,

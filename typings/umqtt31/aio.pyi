@@ -1,33 +1,19 @@
 """The client for asyncio: it awaits, keeps itself connected, and hands messages to loops."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Self, overload
 
 import umqtt31 as _client
 
 from ._types import Data, OpenStream
-from .properties import Properties
 
-class Message:
-    """A received message of its own, which stays valid."""
+def extend(base: type[Any]) -> type[Any]:
+    """-> the class of clients as those of `base`, for asyncio, such as `extend(v5.MQTTClient)`."""
 
-    topic: bytes
-    """The topic."""
-    payload: bytes
-    """The payload."""
-    qos: int
-    """0, 1 or 2."""
-    retain: bool
-    """Was it kept by the broker from before the subscription?"""
-    packet_id: int
-    """0 at QoS 0, and when the broker knows it no more."""
+class Message(_client.Message):
+    """What a loop over `messages()` gets: a copy, valid until its body is done."""
 
-    properties: Properties | None
-    """At level 5 what came with it; else None."""
-
-    def matches(self, pattern: bytes | bytearray | memoryview) -> bool:
-        """Does the topic match the filter `pattern`, such as b"home/+/led"?  As at the broker,
-        no wildcard takes a topic that begins with $."""
     def done(self) -> None:
         """Let it be acknowledged before its body ends: what a `break` needs."""
     def refuse(self, reason: int) -> None:
@@ -41,6 +27,11 @@ class MQTTClient(_client.MQTTClient):
     keeps itself connected.  What else could wait (`poll()`, `reconnect()`, `ping()`) is not
     for programs.
     """
+
+    up: asyncio.Event
+    """Set when a connection comes; the program clears it."""
+    down: asyncio.Event
+    """Set when a connection is gone; the program clears it."""
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *args: Any) -> None: ...
@@ -69,39 +60,26 @@ class MQTTClient(_client.MQTTClient):
         msg: Data,
         retain: bool = False,
         qos: int = 0,
-        max_age: int = 0,
-        properties: bytes | None = None,
+        **options: Any,
     ) -> int:
-        """Accept a message -> packet id, 0 at QoS 0.
+        """Accept a message -> packet id, 0 at QoS 0.  `options` are those of the client that
+        was extended: `max_age`, `properties`.
 
         Waits for room, at QoS 0 for the connection too.  A cancelled one is accepted whole
         or not at all.
         """
-    def publish_nowait(
-        self,
-        topic: Data,
-        msg: Data,
-        retain: bool = False,
-        qos: int = 0,
-        max_age: int = 0,
-        properties: bytes | None = None,
-    ) -> int:
+    def publish_nowait(self, topic: Data, msg: Data, retain: bool = False, qos: int = 0) -> int:
         """As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL)."""
     @overload  # type: ignore[override]  # to be awaited
-    async def subscribe(
-        self, topic: Data, qos: int = 0, properties: bytes | None = None
-    ) -> list[int]: ...
+    async def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
     @overload
     async def subscribe(
-        self,
-        topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...],
-        qos: int = 0,
-        properties: bytes | None = None,
+        self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...], qos: int = 0
     ) -> list[int]:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 
-        Goes on after a lost connection.  Raises MQTTError: REFUSED_FILTER, FULL
-        (`max_subscriptions`), TOO_LARGE, CLOSED (disconnected).
+        Goes on after a lost connection.  Raises MQTTError: REFUSED_FILTER, TOO_LARGE,
+        CLOSED (disconnected).
         """
     async def unsubscribe(  # type: ignore[override]  # to be awaited
         self, topic: Data | list[Data] | tuple[Data, ...]

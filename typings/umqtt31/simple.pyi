@@ -12,7 +12,7 @@ class MQTTException(MQTTError):
     """The broker's refusal: `args[0]` is its code, as umqtt.simple has it.  A program may
     raise it, too, with anything in the place of the code."""
 
-    def __init__(self, code: Any = 0, text: str | None = None) -> None: ...
+    def __init__(self, code: Any = 0, cause: Any = None, place: Any = None) -> None: ...
 
 class MQTTClient(_client.MQTTClient):
     """umqtt.simple's client: `publish()` at QoS 1 and 2 returns when it is acknowledged,

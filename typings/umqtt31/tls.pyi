@@ -4,10 +4,10 @@ from typing import Any
 
 from ._types import Stream
 
-def context_of(ssl: Any) -> Any:
+def context_of(ssl: Any, is_checked: bool = True) -> Any:
     """-> the SSLContext that `ssl` (True, a dict of ca, cert and key, a context) stands for.
 
-    Raises TypeError, ValueError.
+    Not `is_checked`: whoever answers is believed.  Raises TypeError, ValueError.
     """
 
 def wrap(sock: Any, context: Any, server: str) -> Stream:

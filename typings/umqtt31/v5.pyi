@@ -5,8 +5,12 @@ from umqtt31.v5 import NO_LOCAL, MQTTClient
 client.subscribe("home/#", 1 | NO_LOCAL)
 """
 
+from collections.abc import Callable
+from typing import Any, overload
+
 import umqtt31 as _client
 
+from ._types import Data
 from .properties import Properties
 
 NO_LOCAL: int
@@ -52,11 +56,40 @@ class Message5(_client.Message):
         not there.  Allocates nothing."""
 
 class MQTTClient(_client.MQTTClient):
-    """As `umqtt31.MQTTClient`, at level 5, without `retry_interval`."""
+    """As `umqtt31.MQTTClient`, at level 5, without `retry_interval`.
+
+    `on_drop(packet_id, reason)` is told the broker's reason code, too.
+    """
+
+    on_message: Callable[[Any], object] | None
+    """`handler(message)` with a Message5, valid until it returns."""
 
     @property
     def v5(self) -> Options:
         """What CONNECT says, and what the broker answered."""
+    def publish(
+        self,
+        topic: Data,
+        msg: Data,
+        retain: bool = False,
+        qos: int = 0,
+        max_age: int = 0,
+        properties: bytes = b"",
+    ) -> int:
+        """As `umqtt31.MQTTClient.publish()`.  `max_age`: seconds after which the broker gives the
+        message up, 0 for never; while it waits here only `queueing` does.  `properties`: see
+        `encode`."""
+    @overload
+    def subscribe(self, topic: Data, qos: int = 0, properties: bytes = b"") -> list[int]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...],
+        qos: int = 0,
+        properties: bytes = b"",
+    ) -> list[int]:
+        """As `umqtt31.MQTTClient.subscribe()`, with options added to each QoS; the properties
+        hold for all filters of this call."""
 
 class Options:
     """`client.v5`: what the next CONNECT says, and what the broker answered."""

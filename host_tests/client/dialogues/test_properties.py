@@ -4,9 +4,8 @@ The bytes are written out by hand; which packet may have which property is the s
 table 2-4, for what a client receives and what a program may give.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client.dialogue import error_of
+from micropython import heap_lock, heap_unlock
 from umqtt31.properties import (
     RECEIVED,
     SENT,

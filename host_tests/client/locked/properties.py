@@ -4,11 +4,10 @@ aliases, refusals by the broker and by the handler.
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import wire
 from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
 from host_tests.standin.stream import FixedStream
+from micropython import heap_lock, heap_unlock
 from umqtt31.properties import encode
 
 LEVELS = (5,)

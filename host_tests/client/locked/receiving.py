@@ -3,10 +3,9 @@
 Each function prepares everything, locks, and looks at the result unlocked.  MicroPython.
 """
 
-from micropython import heap_lock, heap_unlock
-
 from host_tests.client import dialogue, wire
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
+from micropython import heap_lock, heap_unlock
 
 # At level 5 the broker knows how many there are places for.
 BELOW_5 = ("test_receive_more_than_there_are_places_for",)

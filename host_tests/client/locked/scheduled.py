@@ -4,11 +4,10 @@ leave it locked for good, and no timer's function, which could not allocate.
 Each function looks at every jump of a program, from a scheduled function.  MicroPython.
 """
 
-from micropython import schedule
-
 from host_tests.client import wire
 from host_tests.client.flash import FailingFlash
 from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
+from micropython import schedule
 
 _LEAST = 100  # jumps of each
 

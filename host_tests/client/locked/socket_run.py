@@ -7,13 +7,15 @@ each QoS, and what is left in flight.
 import sys
 
 from host_tests.client import locked_rounds
-from umqtt31 import MQTTClient
+from host_tests.client.dialogue import class_for
 
-client = MQTTClient(
+level = int(sys.argv[3])
+client = class_for(level, {})(
     sys.argv[2],
     "127.0.0.1",
     int(sys.argv[1]),
-    level=int(sys.argv[3]),
+    level=level,
+    queue_bytes=4096,
     max_inflight=10,
     max_awaiting_rel=20,
 )

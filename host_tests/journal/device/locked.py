@@ -7,7 +7,6 @@ new life recovers.
 import sys
 
 import micropython
-
 from host_tests.standin.ramflash import RamFlash
 from umqtt31.journal import Journal
 

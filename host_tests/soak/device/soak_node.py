@@ -6,10 +6,9 @@ collection, and the longest run of free bytes, found by trying.
 
 import gc
 
-from micropython import heap_lock, heap_unlock
-
 import board
 from health import largest_block
+from micropython import heap_lock, heap_unlock
 from start import start
 
 _SAMPLES = 64

@@ -60,7 +60,8 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
-    lost_rows = set(published.row[expected.message[lost.at]].tolist())
+    rows = published.row  # type: ignore[attr-defined]
+    lost_rows = set(rows[expected.message[lost.at]].tolist())
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
         "losses": _with_bridges(

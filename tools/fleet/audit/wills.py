@@ -77,7 +77,7 @@ def not_sent(wills, subscriptions, messages):
         for name, value in values.items():
             columns[name].append(value)
     for name in ("first_seen", "last_seen"):
-        columns[name] = np.array(columns[name], np.int64)
+        columns[name] = np.array(columns[name], np.int64)  # type: ignore[assignment]
     return table(columns, schemas.FINDINGS)
 
 
