@@ -107,7 +107,7 @@ class Checker:
         state = self._recover(setting, image)
         flash = setting.flash(image)
         operations = _watched(flash)
-        life = Life(setting, flash)
+        life = Life(setting, flash, state)
         in_recovery = len(operations)
         for call in _more_calls(state):
             life.do(call)

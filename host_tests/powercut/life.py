@@ -155,10 +155,10 @@ def found_on(setting: Setting, image: bytes) -> State:
 class Life:
     """A journal on `flash`, its recovered `state`, and the model from there on."""
 
-    def __init__(self, setting: Setting, flash: Flash) -> None:
+    def __init__(self, setting: Setting, flash: Flash, state: State | None = None) -> None:
         self.refused = 0
         self._setting = setting
-        self.state = found_on(setting, bytes(setting.image_of(flash)))
+        self.state = state or found_on(setting, setting.image_of(flash))
         self.opened = setting.open(flash)
         self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)
