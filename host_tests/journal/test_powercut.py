@@ -10,7 +10,7 @@ from host_tests.powercut.life import Life
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
 
 SCALE = 3
-TORN = 12
+TORN = 4
 
 
 @pytest.mark.parametrize("scenario", [*scenarios(SCALE)], ids=lambda scenario: scenario.name)

@@ -137,7 +137,7 @@ WRONG = {
     "accepted and lost with the stream": Wrong(
         Mistake(
             core, "_send",
-            "    if packet_id:\n        client.queued += 1\n        client._tail = after\n"
+            "    if packet_id:\n        client.queued += 1\n        client._tail = at + n\n"
             "    is_next = client.is_connected\n"
             "    if is_next and (client._acks_n or client._left or client._first):\n"
             "        _pump(client, ticks_ms())  # these come first, and behind them what is new\n"
@@ -147,7 +147,7 @@ WRONG = {
             "    if is_next and (client._acks_n or client._left or client._first):\n"
             "        _pump(client, ticks_ms())\n"
             "        is_next = not client._left\n"
-            "    if packet_id:\n        client.queued += 1\n        client._tail = after\n",
+            "    if packet_id:\n        client.queued += 1\n        client._tail = at + n\n",
         ),
         *_hard("up=1212 down=12121212 serve=20 pressure=40 size=20", "31-4.1-Q1"),
     ),
@@ -200,10 +200,10 @@ WRONG = {
     ),
     "pubrel unanswered": Wrong(
         Mistake(
-            core, "_on_pubrel", "    _unhold(client, packet_id)\n",
-            "    if _set_of(client, packet_id) < 0:\n"
-            "        return\n"
-            "    _unhold(client, packet_id)\n",
+            core.MQTTClient, "_handle", "            _unhold(self, number)\n",
+            "            if _set_of(self, number) < 0:\n"
+            "                return\n"
+            "            _unhold(self, number)\n",
         ),
         *_single("down=2 serve=1", "MQTT-4.3.3-11"),
     ),
