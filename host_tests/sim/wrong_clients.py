@@ -200,10 +200,10 @@ WRONG = {
     ),
     "pubrel unanswered": Wrong(
         Mistake(
-            core.MQTTClient, "_handle", "            _unhold(self, number)\n",
-            "            if _set_of(self, number) < 0:\n"
-            "                return\n"
-            "            _unhold(self, number)\n",
+            core.MQTTClient, "_handle", "        _unhold(self, number)\n",
+            "        if _set_of(self, number) < 0:\n"
+            "            return\n"
+            "        _unhold(self, number)\n",
         ),
         *_single("down=2 serve=1", "MQTT-4.3.3-11"),
     ),
