@@ -81,7 +81,9 @@ class Remote:
 
     def files(self):
         """All files in the folder and below -> (place, name from here, bytes), …"""
-        for one in self.store.get_file_info(stores.FileSelector(self.path, recursive=True)):
+        # A store has no folder of a table without rows.
+        within = stores.FileSelector(self.path, recursive=True, allow_not_found=True)
+        for one in self.store.get_file_info(within):
             if one.is_file:
                 name = one.path.removeprefix(self.path + "/")
                 yield self / name, name, one.size
