@@ -418,7 +418,8 @@ class MQTTClient(core.MQTTClient):
         pack_into(
             ">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, b"\x0a\x1f\0\7refused"
         )
-        self._acks_n = n + 16
+        if self._stream:  # else the handler closed it
+            self._acks_n = n + 16
 
     # --- messages out --------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Messages that the handler refuses.  MQTT 5 §4.3."""
 
 from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel, refused
+from host_tests.client.wire import disconnect, puback, pubcomp, publish, pubrec, pubrel, refused
 
 LEVELS = (5,)
 
@@ -30,6 +30,27 @@ def test_b2c_message_that_the_handler_refuses_is_answered_with_its_reason():
     d.b2c(publish(b"t", b"bad", 1, 6), publish(b"t", b"bad"), publish(b"t", b"good", 1, 7))
     d.c2b(refused(puback, 6, 0x87), puback(7))
     assert len(d.messages) == 5 and d.client.stats.duplicates == 0
+
+
+def test_b2c_message_refused_behind_a_disconnect_is_answered_by_nothing():
+    """It comes again on the next connection."""
+    d = Dialogue()
+
+    def handle(message):
+        d.client.disconnect()
+        message.refuse(0x87)
+
+    d.client.on_message = handle
+    d.publish(b"1")
+    stream = d.stream
+    stream.take()
+    stream.feed(publish(b"t", b"bad", 2, 5))
+    assert d.client.poll() == 1 and stream.is_closed
+    d.c2b(disconnect())
+    refusing(d, {})
+    d.connect(False)
+    d.b2c(publish(b"t", b"bad", 2, 5, dup=1))
+    d.c2b(publish(b"t", b"1", 1, 1, dup=1), pubrec(5))
 
 
 def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
