@@ -1543,7 +1543,8 @@ def _tick(client, now):
         _pump(client, now)
     # None that begins to be timed later is due before this.
     due = min(due >> 2, client._retry_ms or _DAY_MS, client._held_ms)
-    client._wake = ticks_add(now, 0 if client._is_starved else due)
+    # What is written at last makes something else due.
+    client._wake = ticks_add(now, 0 if client._is_starved or client._left else due)
 
 
 def _due_in(client, now):
