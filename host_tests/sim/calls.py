@@ -10,11 +10,10 @@ from typing import Any
 
 from . import programs
 from .broker import REFUSED_TOPIC, Terms
-from .device import Client, Device
+from .device import Device
 from .faults import NEVER, Fault, fault
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
-from umqtt31 import alias, giveup, recovery, terms, v5  # isort: skip # noqa: F401 - of the simulated
 from umqtt31.properties import encode  # isort: skip
 
 _MOST_MS = 3_600_000  # for all of a program, from its last reset on
@@ -142,7 +141,7 @@ class Program(programs.Program):
                 self.world.rules.fail("termination", "faults are over, and not all is done")
         self._check_filters()
 
-    def _new_client(self) -> Client:
+    def _new_client(self) -> Any:
         while True:
             try:
                 client = self._device.client("c", **self._options)
@@ -291,6 +290,7 @@ class Program(programs.Program):
         self._on_hook()
         if self._level == 5 and message.qos and self._dice.random() < 0.05:
             message.refuse(_QUOTA_EXCEEDED)
+            self._client.refusal = _QUOTA_EXCEEDED
 
     def _on_hook(self, *_: Any) -> None:
         if self._inside_now or self._inside >= _MOST_INSIDE or self._dice.random() < 0.7:

@@ -78,6 +78,7 @@ class Watched(Taking):
         self.__handler: Callable | None = None
         self.__drop_handler: Callable | None = None
         self.__is_clean = False  # the session of the last connect()
+        self.refusal = 0  # the reason for which the handler refuses the message
         self.__revived = self.__rules.outgoing.revived()
         super().__init__(*args, **options)
 
@@ -96,16 +97,16 @@ class Watched(Taking):
         key = message.topic + b"\0" + message.payload
         self.__world.note(f"program is handed {message.payload[-24:]!r}")
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
+        self.refusal = 0
         try:
             if self.__handler:
                 self.__as_program(self.__handler, message)
         except Exception:
             incoming.on_raised()
             raise
-        reason = getattr(message, "reason", 0)
         incoming.on_handled()
-        if reason:
-            incoming.on_declined(reason)
+        if self.refusal:
+            incoming.on_declined(self.refusal)
 
     @property  # type: ignore[override]
     def on_drop(self) -> Callable:
