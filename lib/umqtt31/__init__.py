@@ -816,7 +816,8 @@ def _send(client, at, n, packet_id):
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
         _pump(client, ticks_ms())  # these come first, and behind them what is new
-        is_next = not (packet_id or client._left)
+        # Not where something took its place.
+        is_next = not packet_id and not client._left and client._tail == at - _ENTRY
     if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id

@@ -67,6 +67,30 @@ def test_c2b_qos0_that_waits_behind_a_reset_goes_out_behind_the_old():
     assert (d.client.inflight, d.client.queued) == (0, 0)
 
 
+def test_c2b_qos0_whose_place_an_older_message_takes_is_refused():
+    """31-4.1-Q0, 31-2.1-DUP: the store's next message went out twice in its place.
+
+    C: PUBLISH 1; reset; C: PUBLISH 1 DUP; B: PUBACK 1, PUBLISH 5, PUBLISH 6, whose handler
+    publishes at QoS 0; C: PUBACK 5, PUBLISH 2, PUBACK 6
+    """
+    store = KeepingStore()
+    d = Dialogue(store=store, max_inflight=1)
+    d.publish(b"1")
+    d.publish(b"2")
+    d = Dialogue(store=store, max_inflight=1, clean=False)
+    d.c2b(publish(b"t", b"1", 1, 1, dup=1))
+    codes = []
+
+    def handler(message):
+        if message.packet_id == 6:
+            codes.append(code_of(d.publish, b"0", 0))
+
+    d.client.on_message = handler
+    d.b2c(puback(1) + publish(b"t", b"x", 1, 5) + publish(b"t", b"x", 1, 6))
+    d.c2b(puback(5), publish(b"t", b"2", 1, 2, dup=1), puback(6))
+    assert codes == [FULL]
+
+
 def test_c2b_qos0_that_finds_no_room_behind_a_reset_gives_up_no_other():
     """RT-MQUEUE-Q0: what lies in the store alone stays there."""
     store = KeepingStore()
