@@ -17,13 +17,16 @@ _PERIOD = 1 << 30  # as on 32-bit boards: ticks wrap after 12.4 days
 
 
 def const(value):
-    """As MicroPython's; and the module that calls it gets MicroPython's BytesIO, pack_into()."""
+    """As MicroPython's; and the module that calls it gets MicroPython's BytesIO, pack_into().
+
+    Any number may be looked for in bytes there, so that here they are a tuple.
+    """
     names = sys._getframe(1).f_globals
     if names.get("BytesIO") is io.BytesIO:
         names["BytesIO"] = BytesIO
     if names.get("pack_into") is struct.pack_into:
         names["pack_into"] = pack_into
-    return value
+    return tuple(value) if isinstance(value, bytes) else value
 
 
 def pack_into(form, buf, at, *values):

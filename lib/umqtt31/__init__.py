@@ -98,7 +98,7 @@ _PLAIN = (bytes, bytearray, memoryview)  # made here, as making a tuple allocate
 
 # What a socket that is still connecting raises: EAGAIN, EINPROGRESS, EALREADY, ENOTCONN
 # as numbered by Linux, macOS and lwIP.
-_CONNECTING = b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80"
+_CONNECTING = const(b"\x0b\x23\x24\x25\x39\x6b\x72\x73\x77\x78\x80")
 
 
 class MQTTClient:

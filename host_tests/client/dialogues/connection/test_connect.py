@@ -290,3 +290,12 @@ def test_c2b_clean_reconnect_without_connack_publishes_as_new():
             d = Dialogue(store=store, is_connected=False)
         d.connect(False, False)
         d.c2b(publish(b"t", b"out", 2, 1))
+
+
+def test_b2c_error_of_tls_before_connack_is_one_of_the_network():
+    """Mbed TLS's numbers are below 0, those of Windows above 255."""
+    for number in (-0x7280, -2, 10054):
+        d = Dialogue(is_connected=False)
+        stream = ScriptedStream()
+        stream.feed(None, OSError(number, "of the port"))
+        assert code_of(d.client.connect, True, stream) == NETWORK and stream.is_closed
