@@ -1503,6 +1503,8 @@ def _on_request_ack(client, first, number, at):
 def _begin_request(client, request):
     client._id = n = client._id % 65535 + 1
     client._request = request
+    if client._first:
+        client._ping_at = None  # PINGREQ did not go out, and this does in its place
     client._first = whole = request[0]
     k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
     whole[k] = n >> 8

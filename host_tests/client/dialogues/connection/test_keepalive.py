@@ -1,7 +1,7 @@
 """Keep alive on both silences.  MQTT 3.1 §2.2 (keep alive), §3.12, §3.13."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import pingreq, pingresp, puback, publish
+from host_tests.client.wire import pingreq, pingresp, puback, publish, suback, subscribe
 from umqtt31 import TIMEOUT
 
 # What level 5 does in their place is in `level_5/`.
@@ -139,3 +139,22 @@ def test_c2b_ping_by_hand_behind_a_packet_that_is_stuck_is_not_sent():
     d.clock.now_ms += 1
     assert code_of(d.client.poll) == TIMEOUT
     assert d.stream.take() == b""
+
+
+def test_request_in_the_place_of_a_ping_leaves_none_to_be_answered():
+    """31-2.2-KATIMEOUT: no answer is awaited to what was never sent.
+
+    The stream takes nothing; ping(), subscribe(); C: SUBSCRIBE 1; B: SUBACK 1; C: PINGREQ
+    """
+    d = Dialogue(keepalive=8, retry_interval=0)
+    d.stream.is_blocked = True
+    d.publish(b"waits", 0)
+    d.client.ping()
+    d.stream.is_blocked = False
+    d.stream.answer(publish(b"t", b"waits") + subscribe(1, (b"a", 1)), suback(1, 1))
+    assert d.client.subscribe(b"a", 1) == [1]
+    d.wait(6)
+    d.c2b(pingreq())
+    d.b2c(pingresp())
+    d.wait(3)
+    assert d.client.is_connected
