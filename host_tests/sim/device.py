@@ -188,7 +188,8 @@ class Watched(Taking):
             if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
                 if not self._is_fixed():  # QoS 0 is half written in the room that is needed
                     self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} are there")
-            self.__check_expired("is refused for want of room")
+            if qos:
+                self.__check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
         was_connected = self.is_connected

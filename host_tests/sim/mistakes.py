@@ -5,8 +5,8 @@ import sys
 import textwrap
 from typing import Any, NamedTuple
 
-from host_tests.sim import device
-from umqtt31 import MQTTClient, queueing
+from host_tests.sim import device, tasks
+from umqtt31 import MQTTClient
 
 
 class Mistake(NamedTuple):
@@ -27,9 +27,10 @@ class Mistake(NamedTuple):
             for module in list(sys.modules.values()):
                 if getattr(module, self.name, None) is original:
                     monkeypatch.setattr(module, self.name, function)
-        if self.owner is queueing:  # its class is made by extend()
-            monkeypatch.setattr(queueing, "MQTTClient", queueing.extend(MQTTClient))
-        monkeypatch.setattr(device, "watched", device.watched.__wrapped__)
+        if self.name == "extend":  # it makes the module's class
+            monkeypatch.setattr(self.owner, "MQTTClient", self.owner.extend(MQTTClient))
+        for module in (device, tasks):
+            monkeypatch.setattr(module, "watched", module.watched.__wrapped__)
 
     def _function(self, original: Any) -> Any:
         source = textwrap.dedent(inspect.getsource(original))

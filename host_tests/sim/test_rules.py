@@ -8,7 +8,7 @@ import pytest
 import umqtt31 as core
 from host_tests.sim import campaign, parse, script
 from host_tests.sim.mistakes import Mistake
-from umqtt31 import MQTTClient, queueing
+from umqtt31 import queueing
 
 # ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
 STUCK = "up=122211 down=1112 window=3 queue=1 size=130 inside=ping pressure=150 overflow=latest"
@@ -72,7 +72,10 @@ def test_schedule_breaks_no_rule(settings, schedule):
 
 
 PUBREL_AGAIN = Mistake(
-    core, "_on_ack", "    ring[at] = 0\n", "    ring[at] = 0\n    _owe(client, _PUBREL, packet_id)\n"
+    core,
+    "_on_ack",
+    "    ring[at] = 0\n",
+    "    ring[at] = 0\n    _owe(client, _PUBREL, packet_id)\n",
 )
 
 
@@ -83,7 +86,10 @@ def test_pubrel_behind_its_pubcomp_is_noticed(schedule, monkeypatch):
 
 
 WRONG = (
-    ("termination", *SECRET, Mistake(core, "_hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)")),
+    (
+        "termination", *SECRET,
+        Mistake(core, "_hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
+    ),
     (
         "max_age", "up=000 queue=3 start=offline age=3 keep_qos0=1 sessions=r", "away@open0",
         Mistake(queueing, "extend", "if self._passed() < self._least or", "if True or"),

@@ -80,7 +80,7 @@ class KeepingStore:
     def renew(self, is_clean):
         self.is_clean = is_clean
         self.held = []
-        self._again = ()
+        self._again = []
         for entry in self.kept:
             entry[3] = False
             if entry[0] == _PUBCOMP:
