@@ -1151,7 +1151,7 @@ def _fetch(client, now):
 
 
 # What a stream may raise; Mbed TLS's errors come as OSError and as ValueError.
-_STREAM_ERRORS = (OSError, ValueError, MemoryError)
+_STREAM_ERRORS = (OSError, ValueError, MemoryError, ImportError)
 
 
 def _lose(client, error):
@@ -1292,7 +1292,7 @@ def _read(client):
 def _take(client):
     # Handle the whole packets that are here, as far as there is room for answers -> how many.
     if client._lacks < 0:
-        return _pass_over(client)
+        return _pass_over(client) and 1 + _take(client)
     rx = client._rx
     handled = 0
     while client._acks_n < client._most_acks:
@@ -1308,8 +1308,7 @@ def _take(client):
             size += (rx[pos] << 7) - 128
             pos += 1
         if size > client.buffer_size:
-            handled += _large(client, at)
-            break
+            return handled + (_large(client, at) and 1 + _take(client))
         if pos + size > client._end:
             client._lacks = pos + size - client._end
             break

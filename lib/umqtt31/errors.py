@@ -90,6 +90,8 @@ def _lost(error, cause, address, level, is_new):
         from .tls import text_of as text_of_tls
 
         cause = text_of_tls(cause, server if is_new else None)
+    elif isinstance(cause, ImportError):
+        cause = "this build has no sockets: connect(stream=)"
     elif error.errno in (-2, -3, -5, 8):  # of getaddrinfo(): the unix port's, macOS's
         cause = "name %s is not known" % server
     text = "connection to the broker %s port %d lost: %s"

@@ -225,6 +225,16 @@ def test_b2c_publish_too_short_behind_an_oversize_one_is_a_protocol_error():
         assert len(told) == 1
 
 
+def test_b2c_message_behind_an_oversize_one_is_handled_before_the_end_is_seen():
+    """Whatever part of them one read brings: B: PUBLISH of 63 to 140 bytes, PUBLISH, end."""
+    for size in range(63, 141):
+        d = Dialogue(buffer_size=64, keepalive=0)
+        d.client.on_oversize = lambda *lengths: None
+        d.stream.feed(publish(b"t", b"x" * size) + publish(b"t", b"last"), b"")
+        assert code_of(d.work) == CLOSED
+        assert [message[1] for message in d.messages] == [b"last"], size
+
+
 def test_b2c_oversize_of_another_type_is_a_protocol_error():
     """Only PUBLISH may be that large: B: PUBACK, SUBACK, … with a length of 16 MB."""
     for first in (0x20, 0x40, 0x50, 0x62, 0x70, 0x90, 0xB0, 0xD0):
