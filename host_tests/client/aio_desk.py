@@ -8,7 +8,7 @@ import asyncio
 import sys
 
 import umqtt31
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 from host_tests.standin.dice import Thrown
 from umqtt31 import aio
 

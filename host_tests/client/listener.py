@@ -8,13 +8,15 @@ import threading
 CLOSE = "close"
 RESET = "reset"
 HOLD = "hold"
+HEARS = "hears"
 
 
 class Listener:
     """Each connection gets the next of `scripts`: bytes to send, and how it ends.
 
     CONNECT is read first.  `received` is what the clients sent after it, one
-    bytearray per connection.  With HOLD the connection stays open until `with` ends.
+    bytearray per connection.  With HOLD the connection stays open until `with` ends;
+    HEARS waits until the client sent something.
     """
 
     def __init__(self, *scripts):
@@ -67,6 +69,8 @@ class Listener:
             if step in (RESET, CLOSE):
                 self._held.remove(connection)
                 connection.close()
+            elif step == HEARS:
+                self.received[-1] += connection.recv(4096)
             elif step == HOLD:
                 while data := connection.recv(4096):
                     self.received[-1] += data

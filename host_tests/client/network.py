@@ -30,18 +30,15 @@ def connect_code(port):
 
 def connect_without_answer(port):
     """Nothing comes, so the clock may be turned: -> (code, seconds waited)."""
-    from host_tests.client.dialogue import clocked_modules
+    from host_tests.client.dialogue import turn
     from host_tests.standin.clock import Clock
 
     clock = Clock()
-    modules = clocked_modules()
+    turn(clock)
     try:
-        for module in modules:
-            module.time = clock
         code = code_of_connect(new_client(port, connect_timeout=3))
     finally:
-        for module in modules:
-            module.time = time
+        turn(time)
     return code, clock.now_ms // 1000
 
 

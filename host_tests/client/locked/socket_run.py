@@ -7,7 +7,7 @@ each QoS, and what is left in flight.
 import sys
 
 from host_tests.client import locked_rounds
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 
 level = int(sys.argv[3])
 client = class_for(level, {})(
