@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
-from host_tests.client.dialogue import class_for
+from host_tests.choice import class_for
 
 from . import programs
 from .clock import injected
