@@ -51,10 +51,12 @@ class _WDT:
 
 class _WLAN:
     def __init__(self, interface):
-        self._is_connected = False
+        self._is_active = self._is_connected = False
 
-    def active(self, is_active):
-        pass
+    def active(self, is_active=None):
+        if is_active is not None:
+            self._is_active = is_active
+        return self._is_active
 
     def connect(self, name, password=None):
         self._is_connected = True
