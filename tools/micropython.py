@@ -53,6 +53,15 @@ class Interpreter:
         """Short name for tests and people, "1.26-64"."""
         return f"{self.version}-{self.bits}"
 
+    @functools.cached_property
+    def shows_certificates(self) -> bool:
+        """Whether a client's own certificate can be shown at TLS 1.2 and 1.3: Debian's builds.
+
+        That of PyPI has no `ffi`; its Mbed TLS takes no chain of a client's certificates, and
+        mosquitto refuses its signature at TLS 1.3 ("wrong signature type").
+        """
+        return self.run("import ffi").returncode == 0
+
     def argv(
         self, program: str | Path, *, heap_bytes: int | None = None, args: Iterable[object] = ()
     ) -> list[str]:
@@ -143,15 +152,21 @@ def interpreters() -> tuple[Interpreter, ...]:
     return tuple(sorted(found.values(), key=lambda one: (_numbers(one), one.bits)))
 
 
-def choose(*, bits: int | None = None) -> Interpreter:
+def choose(*, bits: int | None = None, certificates: bool = False) -> Interpreter:
     """The newest interpreter, of `bits` if given, else of 64 bits where there is one.
 
-    Raises MicroPythonError when there is none.
+    With `certificates`, the newest that shows a client's.  Raises MicroPythonError when there
+    is none.
     """
-    fitting = [one for one in interpreters() if bits in (None, one.bits)]
+    fitting = [
+        one
+        for one in interpreters()
+        if bits in (None, one.bits) and (one.shows_certificates or not certificates)
+    ]
     if not fitting:
         size = f" of {bits} bits" if bits else ""
-        raise MicroPythonError(f"no MicroPython{size} found: run `make setup`")
+        able = " that shows certificates" if certificates else ""
+        raise MicroPythonError(f"no MicroPython{size}{able} found: run `make setup`")
     return max(fitting, key=lambda one: (one.bits if bits is None else 0, _numbers(one)))
 
 

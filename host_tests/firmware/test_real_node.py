@@ -359,7 +359,8 @@ def start_tls_node(certificates, folder, broker, ca="ca", **settings):
     for name in (f"{ca}.crt", "node.crt", "node.key"):
         (folder / name).write_bytes((certificates.path / name).read_bytes())
     about = {"client_id": "t", "server": "localhost", "port": broker.port, "tls": f"{ca}.crt"}
-    node = DeskNode(choose(bits=64), folder, about | {"interval_ms": 50} | settings)
+    interpreter = choose(bits=64, certificates=True)
+    node = DeskNode(interpreter, folder, about | {"interval_ms": 50} | settings)
     node.start()
     return node
 
