@@ -40,6 +40,8 @@ def assemble(config, board):
 def _build(config, board):
     state = State()
     store = _store(config, board, state)
+    # What stays lies close together where what is done with was collected before.
+    gc.collect()
     client = make_client(config, store)
     cause = board.reset_cause()
     if cause != _DEEP_SLEEP or not state.asleep:
@@ -55,6 +57,7 @@ def _build(config, board):
 
     network = _network(config, board)
     watchdog = _watchdog(board)
+    gc.collect()
     return Node(
         config,
         state,

@@ -5,10 +5,10 @@ All networks have one face: `is_up()`, `why`, `rssi()`, `find_dns()`.
 
 import network
 
-from umqtt31 import wifi
+import umqtt31.wifi
 
 
-class WiFi(wifi.WiFi):
+class WiFi(umqtt31.wifi.WiFi):
     """`power_save` is the setting: "none", "performance" or "powersave"."""
 
     def __init__(self, ssid, password, power_save):
