@@ -1292,7 +1292,7 @@ def _read(client):
 def _take(client):
     # Handle the whole packets that are here, as far as there is room for answers -> how many.
     if client._lacks < 0:
-        return _pass_over(client) and 1 + _take(client)
+        return _pass_over(client)
     rx = client._rx
     handled = 0
     while client._acks_n < client._most_acks:
@@ -1308,7 +1308,7 @@ def _take(client):
             size += (rx[pos] << 7) - 128
             pos += 1
         if size > client.buffer_size:
-            return handled + (_large(client, at) and 1 + _take(client))
+            return handled + _large(client, at)
         if pos + size > client._end:
             client._lacks = pos + size - client._end
             break
@@ -1331,7 +1331,7 @@ def _take(client):
 
 
 def _large(client, at):
-    # A packet larger than the buffer began -> 1 once it is passed over.  31-2.1-LEN
+    # A packet larger than the buffer began -> as _take().  31-2.1-LEN
     rx = client._rx
     first = rx[at]
     n = shift = 0
@@ -1354,7 +1354,7 @@ def _large(client, at):
 
 
 def _pass_over(client):
-    # Of a message that is larger than the buffer only the packet id counts -> 1 at its end.
+    # Of a message that is larger than the buffer only the packet id counts -> as _take().
     message = client._message
     at = client._start
     n = -client._lacks
@@ -1368,7 +1368,7 @@ def _pass_over(client):
     if n:
         return 0
     _deliver(client, message.qos, False)
-    return 1
+    return 1 + _take(client)
 
 
 def _deliver(client, qos, is_whole):
@@ -1584,8 +1584,6 @@ def _begin(client, clean, packet, stream):
     try:
         stream = stream or (client._opener or client._open)()
     except _STREAM_ERRORS as error:
-        if isinstance(error, MQTTError):
-            raise
         raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet

@@ -61,16 +61,16 @@ def text_of(error, cause, place):
     text = text_of_code(code)
     if not place:
         return text
-    (server, port, _), level, _ = place
+    (server, port, context), level, _ = place
     if code == REFUSED_VERSION or code == CLOSED:
         text = "broker %s CONNECT of MQTT %s: if it does not speak that, try level=%d%s" % (
             "refused the" if code == 1 else "closed the connection on the",
             ("3.1", "3.1.1", "5")[level - 3],
             3 if level == 4 else 4,
-            "" if code == 1 or place[0][2] else ", or ssl=True if this is a TLS port",
+            "" if code == 1 or context else ", or ssl=True if this is a TLS port",
         )
     elif code == TIMEOUT:
-        text = "no answer in time: reconnect(), or is it no MQTT port, or one with TLS?"
+        text += ", or is it no MQTT port, or one with TLS?"
     return "%s (%s port %d)" % (text, server, port)
 
 
@@ -104,9 +104,10 @@ def complaint(what, value, least=None, most=None):
     """-> the exception for an argument that the core refuses: not a number from `least` to
     `most`, no bytes, no valid text, or an argument of an option."""
     if what == "option":
+        text = "unexpected argument %s"
         if value in ("overflow", "mqueue_store_qos0", "ordered", "max_age"):
-            return TypeError("%s: take MQTTClient from umqtt31.queueing" % value)
-        return TypeError("unexpected argument %s" % value)
+            text = "%s: take MQTTClient from umqtt31.queueing"
+        return TypeError(text % value)
     if what == "ordered":
         return ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
     if what == "overflow":
@@ -136,26 +137,24 @@ def show(value):
         return "%r: %r (QoS %d%s)" % (
             value.topic, value.payload, value.qos, ", retained" if value.retain else ""
         )  # fmt: skip
-    return ", ".join("%s %d" % (name, value[name]) for name in _COUNTERS)
-
-
-_COUNTERS = (
-    "sent", "received", "retried", "duplicates", "strays",
-    "dropped", "oversize", "refused", "reconnects", "pings",
-)  # fmt: skip
+    names = (
+        "sent", "received", "retried", "duplicates", "strays",
+        "dropped", "oversize", "refused", "reconnects", "pings",
+    )  # fmt: skip
+    return ", ".join("%s %d" % (name, value[name]) for name in names)
 
 
 def find(name):
     """-> what the package has under this name: a class or a module of an option, a code."""
+    if name[0] == "_":
+        raise AttributeError(name)
     if name == "Journal":
         from .journal import Journal as found
     elif name == "FileBlockDevice":
         from .fileblockdevice import FileBlockDevice as found
-    elif name[0] != "_" and name in globals() and name.upper() == name:
+    elif name in globals() and name.upper() == name:
         found = globals()[name]
     else:
-        if name[0] == "_":
-            raise AttributeError(name)
         # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
         found = "umqtt31." + name
         try:
