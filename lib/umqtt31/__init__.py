@@ -123,16 +123,17 @@ class MQTTClient:
     # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
     # sent again.
     _levels = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
-    # Of level 5: properties behind their length; bytes of those of a PUBLISH.
+    # Of level 5: properties behind their length.
     _request_section = _connect_section = _will_section = b""
-    _extra = 0
     _goodbye = b"\xe0\0"
-    _keep = _may_go = _commit = None  # hooks, see below
+    _may_go = None  # a hook, see below
     _most_options = 2  # of a filter: its QoS
-    _most_acks = 132  # bytes of answers that may wait while packets are handled
-    _store = None
-    _behind = _old = 0  # entries in the store alone; of these, of an earlier life
     _filters = ()  # what is subscribed to: (filter, as it is sent)
+    # What connect() sets.  A name that each message needs stands in the object: a miss is slow.
+    _is_clean = _was_clean = False
+    _is_present = True
+    _error = _try_at = None
+    _fails = _old = 0  # failed attempts; entries in the store alone, of an earlier life
 
     def __init__(
         self,
@@ -198,6 +199,9 @@ class MQTTClient:
         self._retry_ms = retry_interval * 1000
         self._held_ms = await_rel_timeout * 1000
         self.stats = Stats()
+        self._store = store
+        self._commit = self._keep = None
+        self._behind = self._extra = 0  # entries in the store alone; bytes of properties
         # What is to be written.
         self.buffer_size = buffer_size
         width = "%ds" % buffer_size
@@ -217,6 +221,7 @@ class MQTTClient:
         self._id = random.getrandbits(16) % 65535
         self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
+        self._most_acks = 132  # bytes of answers that may wait while packets are handled
         # What comes.
         self._rx = bytearray(buffer_size + _BEHIND)
         self._piece = bytearray(_PIECE)
@@ -232,26 +237,20 @@ class MQTTClient:
         self._held_n = self._held_end = 0  # ids; numbers in use
         self._is_starved = False  # a message was not taken, and none is before it came again
         # The connection.
-        self.is_connected = self._is_busy = self._is_clean = self._was_clean = False
-        self._stream = self._error = self._ping_at = self._try_at = None
-        self._is_present = True
+        self.is_connected = self._is_busy = False
+        self._stream = self._ping_at = self._request = None
         self._first = None  # a whole packet that precedes messages
-        self._fails = 0
         self._tries = -1  # time-outs since anything was answered; below 0: it was never online
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
         self._is_told = False  # does the broker know them?
-        self._request = None  # the one that waits for its answer, see _make_request()
         if store is not None:
-            self._store = store
             self._recover(store, max_inflight + max_mqueue_len)
-            self._commit = store.commit
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
             raise TypeError("store must be a Journal")
         now = ticks_ms()
-
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most,
@@ -262,6 +261,7 @@ class MQTTClient:
         self._behind = self._old
         if packet_id:
             self._id = packet_id
+        self._commit = store.commit
 
     def set_callback(self, f):
         """Call `f(topic, msg)` with new bytes for each message, as umqtt.simple; None for none."""
@@ -1085,9 +1085,10 @@ def _load(client, now):
             client._at = 0
         client._left = client._acks_n - client._at  # what came while they were written
         if not client._left:
+            n = client._acks_n
             client._acks_n = client._at = 0
-            _release(client)
-            if client._acks_n:
+            if n >= 132:  # there was no room for all PUBRELs
+                _release(client)
                 return _load(client, now)
     if client._left:
         pass

@@ -171,7 +171,6 @@ class MQTTClient(core.MQTTClient):
     _message_class = Message5
     _most_options = 47
     _request_section = b"\0"
-    _extra = 1
     _age = 0  # seconds, of the message that is published; its properties
     _more = b""
     _ages = {}  # of a subclass: by packet id
@@ -188,6 +187,7 @@ class MQTTClient(core.MQTTClient):
         self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
         self._most_bytes = 65535
+        self._extra = 1
         self._denied = 0  # bits of PUBLISH that the broker does not take
         self._topics = self._unasked = ()  # that have an alias; filters that it does not know
         self._most_in = 0  # messages that may be unanswered

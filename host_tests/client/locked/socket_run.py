@@ -6,8 +6,8 @@ each QoS, and what is left in flight.
 
 import sys
 
-from host_tests.client import locked_rounds
 from host_tests.choice import class_for
+from host_tests.client import locked_rounds
 
 level = int(sys.argv[3])
 client = class_for(level, {})(
