@@ -9,7 +9,7 @@ from host_tests.powercut.checker import Checker
 from host_tests.powercut.life import Life
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
 
-SCALE = 3
+SCALE = 2
 TORN = 4
 
 
