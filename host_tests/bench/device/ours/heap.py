@@ -10,7 +10,12 @@ COUNT = 50
 PAYLOAD = bytes(64)
 
 client = MQTTClient(
-    "bench", "127.0.0.1", int(sys.argv[1]), max_inflight=COUNT, max_awaiting_rel=COUNT
+    "bench",
+    "127.0.0.1",
+    int(sys.argv[1]),
+    max_inflight=COUNT,
+    max_awaiting_rel=COUNT,
+    queue_bytes=100 * COUNT,
 )
 
 
