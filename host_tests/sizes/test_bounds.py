@@ -15,10 +15,10 @@ from . import measure
 
 # Bytes of plain .mpy.
 BYTES = {
-    "__init__": 17_350,
+    "__init__": 17_170,
     "aio": 4_750,
     "alias": 490,
-    "errors": 3_850,
+    "errors": 4_220,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
     "journal": 7_690,
@@ -34,11 +34,11 @@ BYTES = {
     "v5": 6_850,
     "wifi": 1_190,
 }
-BUILT_BYTES = {"__init__": 15_770}
+BUILT_BYTES = {"__init__": 15_580}
 # On a 32-bit port, after `import umqtt31`.
-HEAP = {".mpy": 23_600, "ROMFS": 7_500}
+HEAP = {".mpy": 23_200, "ROMFS": 7_300}
 ATTRIBUTES = 60
-LINES = 6_170
+LINES = 6_185
 
 
 def test_each_module_has_at_most_its_bytes():

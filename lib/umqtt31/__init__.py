@@ -183,7 +183,7 @@ class MQTTClient:
         ):
             check_range(*row)
         if password is not None and user is None and level < 5:
-            raise ValueError("password without user")  # 31-2.2-USER
+            raise _complaint("password")  # 31-2.2-USER
         if ssl is not None and ssl != 0:  # {} is the port's own roots
             from .tls import context_of
 
@@ -249,7 +249,7 @@ class MQTTClient:
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
-            raise TypeError("store must be a Journal")
+            raise _complaint("store")
         now = ticks_ms()
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
@@ -471,7 +471,7 @@ class MQTTClient:
         flags = clean << 1
         body = self._connect_section + string(client_id)
         if not (client_id or clean or self.level > 4):
-            raise ValueError("an empty client_id needs clean_session=True")
+            raise _complaint("client_id")
         if self._will:
             body += self._will_section + string(self._will[0]) + string(self._will[1])
             flags |= self._will[2]
@@ -540,7 +540,7 @@ class MQTTClient:
 
         server, port, ssl = self._address
         if not server or not isinstance(server, (str, bytes)):
-            raise TypeError("server must be a host name or an address")
+            raise _complaint("server")
         family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
         try:
@@ -674,7 +674,7 @@ class MQTTClient:
                 try:
                     name, qos = name
                 except (TypeError, ValueError):
-                    raise TypeError("topic must be a list of (filter, QoS)")
+                    raise _complaint("filters")
                 check_range("qos", qos, 0, self._most_options)
                 part = bytes((qos,))
             name = _as_filter(name)
@@ -682,7 +682,7 @@ class MQTTClient:
             pairs.append((name, part, section))
             body += part
         if not pairs:
-            raise ValueError("topic: no filter given")
+            raise _complaint("no filter")
         # UNSUBACK has codes at level 5 only.
         codes = len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
         return self._packet(first, b"\0\0" + body), bytearray(codes), pairs
@@ -1045,7 +1045,7 @@ def _owe(client, first, packet_id):
 
 def _check_stream(stream):
     if not hasattr(stream, "readinto"):
-        raise TypeError("stream has no readinto()")
+        raise _complaint("stream")
     return stream
 
 

@@ -40,6 +40,16 @@ _TEXTS = {
     263: "already inside this client: call it from one task, not from a handler",
     264: "broker sends more QoS 2 messages than max_awaiting_rel: raise it",
     265: "broker refused to subscribe: check its access rules",
+    # Wrong arguments: TypeError, then ValueError.
+    "stream": "stream has no readinto()",
+    "store": "store must be a Journal",
+    "server": "server must be a host name or an address",
+    "filters": "topic must be a list of (filter, QoS)",
+    "no filter": "topic: no filter given",
+    "password": "password without user",
+    "client_id": "an empty client_id needs clean_session=True",
+    "ordered": "ordered: one QoS, 1 or 2, for all, and no max_age",
+    "overflow": 'overflow: "refuse", without ordered "drop_oldest" or "latest"',
 }
 
 
@@ -100,19 +110,20 @@ def _lost(error, cause, address, level, is_new):
     return text % (server, port, cause)
 
 
-def complaint(what, value, least=None, most=None):
-    """-> the exception for an argument that the core refuses: not a number from `least` to
-    `most`, no bytes, no valid text, or an argument of an option."""
+def complaint(what, *about):
+    """-> the exception for an argument that the core refuses.  `about`: the value; where numbers
+    are allowed, the least and the most of them, too; nothing for what stands in _TEXTS."""
+    if not about:
+        is_type = what in ("stream", "store", "server", "filters")
+        return (TypeError if is_type else ValueError)(_TEXTS[what])
+    value = about[0]
     if what == "option":
         text = "unexpected argument %s"
         if value in ("overflow", "mqueue_store_qos0", "ordered", "max_age"):
             text = "%s: take MQTTClient from umqtt31.queueing"
         return TypeError(text % value)
-    if what == "ordered":
-        return ValueError("ordered: one QoS, 1 or 2, for all, and no max_age")
-    if what == "overflow":
-        return ValueError('overflow: "refuse", without ordered "drop_oldest" or "latest"')
-    if least is not None:
+    if about[1:]:
+        least, most = about[1:]
         if not isinstance(value, int):
             return TypeError("%s must be an int, not %r" % (what, value))
         text = "%s must be %d to %d, not %r" % (what, least, most, value)

@@ -72,7 +72,7 @@ def extend(base):
             policies = {"refuse": None, "drop_oldest": _is_any, "latest": _has_topic}
             # SIB-NOEXC: nothing is ever skipped.
             if overflow not in policies or ordered and policies[overflow]:
-                raise _complaint("overflow", overflow)
+                raise _complaint("overflow")
             super().__init__(*args, **options)
             self._is_victim = policies[overflow]
             self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
@@ -132,7 +132,7 @@ def extend(base):
                     self._order = 1 if self._ring[at] & 0xF0 == _PUBACK else 2
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
             if not qos or max_age != 0 or qos != self._order < 3:
-                raise _complaint("ordered", None)
+                raise _complaint("ordered")
 
         def _keep_qos0(self, at, after):
             # A hook: QoS 0 that cannot go out now stands at `at`.
