@@ -110,8 +110,8 @@ class MQTTClient:
     connection; None: 30 at level 3, else 0), `await_rel_timeout`, `connect_timeout` and
     `max_pause` in seconds.  `buffer_size`: largest packet in bytes, both ways.  `max_inflight`
     messages may be sent and not yet acknowledged, and `max_mqueue_len` more may wait, as far as
-    `queue_bytes` hold them; a largest one always finds room in an empty queue.  `store`: None, or
-    a `journal.Journal`, where what waits needs no `queue_bytes`.  `max_awaiting_rel`: received
+    `queue_bytes` (64 for each) hold them; a largest one always finds room in an empty queue.
+    `store`: None, or a `journal.Journal`, where what waits needs no `queue_bytes`.  `max_awaiting_rel`: received
     QoS 2 messages that may wait for their PUBREL.  Raises ValueError, TypeError.
     """
 
@@ -147,7 +147,7 @@ class MQTTClient:
         *,
         level=3,
         buffer_size=256,
-        queue_bytes=1024,
+        queue_bytes=None,
         store=None,
         max_inflight=4,
         max_mqueue_len=16,
@@ -172,7 +172,7 @@ class MQTTClient:
             ("port", port, 0, 65535),
             ("keepalive", keepalive, 0, 65535),
             ("buffer_size", buffer_size, 16, 16383),
-            ("queue_bytes", queue_bytes, 0, 1 << 18),
+            ("queue_bytes", queue_bytes or 0, 0, 1 << 18),
             ("max_inflight", max_inflight, 1, 16383),
             ("max_mqueue_len", max_mqueue_len, 0, 16383),
             ("max_awaiting_rel", max_awaiting_rel, 1, 65535),
@@ -182,6 +182,8 @@ class MQTTClient:
             ("max_pause", max_pause, 1, 3600),
         ):
             check_range(*row)
+        if queue_bytes is None:  # room for as many small messages
+            queue_bytes = 64 * max(16, max_inflight + (0 if store else max_mqueue_len))
         if password is not None and user is None and level < 5:
             raise _complaint("password")  # 31-2.2-USER
         if ssl is not None and ssl != 0:  # {} is the port's own roots
