@@ -148,11 +148,6 @@ def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
     assert full.value.code == FULL
 
 
-def test_deep_sleep_md_program_is_the_example():
-    """host_tests/examples runs that."""
-    assert programs("docs/guides/deep-sleep.md") == [(ROOT / "examples/deep_sleep.py").read_text()]
-
-
 def test_packages_md_installs_with_what_the_port_has(tmp_path):
     installs, freezes = programs("docs/guides/packages.md")
     path = tmp_path / "install.py"

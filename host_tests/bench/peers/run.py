@@ -108,6 +108,4 @@ def run(peers: Path, rounds: int, console: Console) -> Path:
         one.title: ", ".join(f"`{x}`" for x in one.modules) for one in CLIENTS if one.modules
     }
     page.write_page(tables, outcomes, clients, absent, about, layout)
-    if not absent:
-        page.write_readme(tables, outcomes)
     return page.PAGE
