@@ -42,8 +42,6 @@ Put the clients into one folder, as `mip` or `git` brings them, and name it:
 make bench PEERS=folder
 ```
 
-| client | in the folder |
-|---|---|
 {layout}
 
 `folder/versions.txt` names versions: `umqtt.simple 1.8.0`. Without `PEERS=` the command measures
@@ -157,9 +155,9 @@ def write_page(
         *(_section(table, clients) for table in tables),
         _outcome_section(outcomes, clients),
         "## The run\n",
-        _markdown(["", ""], [[key, value] for key, value in about.items()], "---"),
+        "".join(f"- {key}: {value}\n" for key, value in about.items()),
         *(f"{title} was not there: {names}.\n" for title, names in missing.items()),
-        _HOW.format(layout="\n".join(f"| {title} | {names} |" for title, names in layout.items())),
+        _HOW.format(layout="\n".join(f"- {title}: {names}" for title, names in layout.items())),
     ]
     PAGE.write_text("\n".join(parts))
 

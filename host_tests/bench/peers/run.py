@@ -71,12 +71,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Receive ratio",
             "messages/s",
-            "Messages a second that a program is handed. *At once*: nothing delays up to 20,000"
-            " messages, so the client is the limit. *Under way*: over 20 ms the far end waits"
-            " when so"
-            " many messages lack an answer. Ratios are to a bare socket, which only finds"
-            " packets and"
-            " answers them.",
+            "Messages a second that a program is handed where nothing delays up to 20,000 of them."
+            " Ratios are to a bare socket, which only finds packets and answers them.",
             is_more_better=True,
             scatter=_SCATTER,
             beside=BARE.title,
