@@ -34,8 +34,9 @@ def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, mic
     paths = [ROOT / "lib"]
     environment = micropythons[-1].environment(paths) if is_board else LIBRARY
     port = ["-p", str(mosquitto.port), "-q", "1"]
-    states = ["mosquitto_sub", *port, "-t", "lamp/state", "-C", "2", "-W", "30"]
-    receiver = subprocess.Popen(states, stdout=subprocess.PIPE, text=True)
+    states = ["mosquitto_sub", *port, "-i", "receiver", "-c", "-t", "lamp/state"]
+    subprocess.run([*states, "-E"], check=True)  # the broker keeps what comes from here on
+    receiver = subprocess.Popen([*states, "-C", "2"], stdout=subprocess.PIPE, text=True)
     program = subprocess.Popen(
         argv, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
     )
