@@ -132,9 +132,7 @@ if _BROWSER:
                 tab.set_viewport_size(_SIZES["desk"])
                 tab.goto(path.as_uri())
                 tab.wait_for_selector(f"[data-md-color-scheme={_SCHEMES[scheme]}]")
-                tab.add_style_tag(
-                    content="* { transition: none !important }"
-                )  # as it is in the end
+                tab.add_style_tag(content="* { transition: none !important }")
                 page = path.relative_to(site)
                 found = tab.evaluate(_SCROLLING) + tab.evaluate(_PALE)
                 wrong["desk", page] = too_wide(tab) + found
