@@ -26,7 +26,8 @@ def order(text, answer, timeout_ms=5000):
     heard = b""
     start = time.ticks_ms()
     while answer not in heard:
-        if time.ticks_diff(time.ticks_ms(), start) > timeout_ms:
+        is_refused = b"ERROR" in heard or b"FAIL" in heard
+        if is_refused or time.ticks_diff(time.ticks_ms(), start) > timeout_ms:
             raise OSError("modem: %r after %r" % (heard, text))
         heard += uart.read(1) or b""  # no more than the answer: what follows is MQTT
 

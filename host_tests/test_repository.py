@@ -16,6 +16,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from host_tests.proof import selection
 from tools.project import ROOT
@@ -408,6 +409,21 @@ def test_contributing_names_only_what_is_there():
     assert len(named) > 15, "does this test still look in the right place?"
     inside = (ROOT, LIBRARY, ROOT / "tools" / "fleet")
     assert [name for name in named if not any((one / name).exists() for one in inside)] == []
+
+
+def test_workflow_runs_ci_on_what_the_devcontainer_has():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    assert job["steps"][-1] == {"run": ".ci/run"}
+    versions = [
+        value
+        for step in job["steps"]
+        for name, value in step.get("with", {}).items()
+        if name.endswith("-version")
+    ]
+    devcontainer = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert devcontainer["image"] == job["container"]
+    assert [one["version"] for one in devcontainer["features"].values()] == versions
 
 
 def test_version_stands_in_one_place():

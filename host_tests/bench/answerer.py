@@ -72,24 +72,15 @@ class Answerer:
 
 
 class Giver:
-    """Answers a PUBLISH to `GIVE` with `count` messages, at most `under_way` of them without
-    an answer; to be an Answerer's `answer`."""
+    """Answers a PUBLISH with `count` messages; to be an Answerer's `answer`."""
 
-    def __init__(self, count: int, qos: int, under_way: int) -> None:
+    def __init__(self, count: int, qos: int) -> None:
         self._packets = [p.publish(GIVEN, bytes(64), qos, i) for i in range(1, count + 1)]
-        self._under_way = under_way
-        self._given = 0
 
     def answer(self, packet: bytes) -> bytes | bytearray:
-        kind = packet[0] >> 4
-        if kind == p.PUBLISH:
-            return self._give(self._under_way)
-        return self._give(1) if kind == p.PUBACK else usual_answer(packet)
-
-    def _give(self, count: int) -> bytes:
-        first = self._given
-        self._given += count
-        return b"".join(self._packets[first : self._given])
+        if packet[0] >> 4 == p.PUBLISH:
+            return b"".join(self._packets)
+        return usual_answer(packet)
 
 
 def usual_answer(packet: bytes, level: int = 4) -> bytes | bytearray:

@@ -39,7 +39,6 @@ ELSEWHERE = {
     "docs/guides/tls.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/asyncio.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/deep-sleep.md-python": "host_tests/docs/test_guides.py",
     "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
     "docs/reference/journal-format.md-text": "host_tests/journal/test_layout.py",

@@ -91,19 +91,13 @@ def _helps(
             yield from _helps(command.get_command(context, further), further, context, depth + 1)
 
 
-def _modules() -> Iterator[str]:
-    """The modules that no page of the reference names."""
-    pages = (ROOT / "docs" / "reference").glob("*.md")
-    told = "".join(page.read_text(encoding="utf-8") for page in pages)
-    for path in sorted((ROOT / "typings" / "umqtt31").glob("[!_]*.pyi")):
-        if f"::: umqtt31.{path.stem}" not in told:
-            yield f"## {path.stem}\n\n::: umqtt31.{path.stem}\n    options:"
-            yield "      show_root_heading: false\n"
+def _deep_sleep() -> Iterator[str]:
+    yield from ("```python", (ROOT / "examples" / "deep_sleep.py").read_text(), "```")
 
 
 _LISTS = {
     "<!-- make -->": _targets,
     "<!-- tools -->": _commands,
-    "<!-- further modules -->": _modules,
+    "<!-- deep_sleep.py: on the site, it stands here -->": _deep_sleep,
     "<!-- examples: on the site, each of them stands here -->": _examples,
 }

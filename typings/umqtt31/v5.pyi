@@ -99,7 +99,7 @@ class Options:
     ever.  None: 0 for a clean session, else for ever, as at level 4."""
     receive_maximum: int
     """Messages of QoS 1 and 2 that the broker may send before they are acknowledged, up to
-    65,535.  0: as many as surely find their place, 36 in RAM and 7 with a journal."""
+    65,535.  0: as many as surely find their place, 36 with 512 `max_awaiting_rel`."""
     maximum_packet_size: int | None
     """Bytes of the largest packet that the broker may send; it leaves larger ones out.
     None: `buffer_size`.  0: any size, so that `on_oversize` is told."""

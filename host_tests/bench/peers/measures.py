@@ -31,14 +31,7 @@ _BACK_S = 30  # some do not end when memory does
 _ROUND_TRIP_S = 0.02
 _SECONDS = 1
 _MOST_AT_ONCE = 20_000
-_ROUND_TRIPS = 30
-# Row -> QoS, and how many messages the far end sends before it waits for answers, over 20 ms.
-_RECEIVING = {
-    "QoS 0, at once": (0, None),
-    "QoS 1, at once": (1, None),
-    "QoS 1, 100 under way": (1, 100),
-    "QoS 1, 10 under way": (1, 10),
-}
+_RECEIVING = {"QoS 0": 0, "QoS 1": 1}
 _RUN_S = 300
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _LOADED = "\nimport sys\nprint('loaded', ' '.join(sys.modules))\n"
@@ -189,8 +182,8 @@ def measure_receiving(clients: Sequence[Client], peers: Path, rounds: int) -> Ro
     for _ in range(rounds):
         for client in (*clients, BARE):
             with compiled(client, peers, "receiving") as folder:
-                for row, (qos, under_way) in _RECEIVING.items():
-                    rate = _receiving(client, folder, qos, under_way)
+                for row, qos in _RECEIVING.items():
+                    rate = _receiving(client, folder, qos)
                     samples[row].setdefault(client.title, []).append(rate)
     return {
         row: {title: statistics.median(rates) for title, rates in found.items()}
@@ -198,18 +191,8 @@ def measure_receiving(clients: Sequence[Client], peers: Path, rounds: int) -> Ro
     }
 
 
-def _receiving(client: Client, folder: Path, qos: int, under_way: int | None) -> float:
-    if under_way is None:
-        count = min(_MOST_AT_ONCE, 20 * client.count)
-        giver = Giver(count, qos, count)
-        with Answerer(answer=giver.answer) as far_end:
-            command = _command(choose(bits=64), client, far_end.port, count)
-            return float(_run(client, command, folder))
-    count = under_way * _ROUND_TRIPS
-    giver = Giver(count, qos, under_way)
-    with (
-        Answerer(answer=giver.answer) as far_end,
-        DelayedLink(far_end.port, _ROUND_TRIP_S) as link,
-    ):
-        command = _command(choose(bits=64), client, link.port, count)
+def _receiving(client: Client, folder: Path, qos: int) -> float:
+    count = min(_MOST_AT_ONCE, 20 * client.count)
+    with Answerer(answer=Giver(count, qos).answer) as far_end:
+        command = _command(choose(bits=64), client, far_end.port, count)
         return float(_run(client, command, folder))

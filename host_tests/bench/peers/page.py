@@ -20,27 +20,7 @@ from .measures import Rows
 from .situations import Outcome
 
 PAGE = ROOT / "docs" / "reasons" / "benchmarks.md"
-README = ROOT / "README.md"
 _OURS = "umqtt31"
-# Lines of the README's table: how each begins, its figures, what stands between two.
-_README_LINES = (
-    ("bytecode, bytes", "Bytecode", ("bytecode",), ""),
-    ("smallest heap, bytes, QoS 1 both ways, from .mpy", "Smallest heap", ("smallest heap",), ""),
-    (
-        "heap for a publish and a received message at QoS 1, bytes",
-        "Heap",
-        ("publish QoS 1", "receive QoS 1"),
-        ", ",
-    ),
-    ("instructions, publish at QoS 1", "Instructions", ("publish QoS 1",), ""),
-    (
-        "messages/s over 20 ms, window 1 / 10 / 100",
-        "Rate",
-        ("window 1", "window 10", "window 100"),
-        " / ",
-    ),
-)
-_README_OUTCOMES = "faults after which it hangs, is deaf or loses messages"
 _INTRODUCTION = """\
 ---
 hide: [navigation, toc]
@@ -48,29 +28,10 @@ hide: [navigation, toc]
 
 # Figures
 
-Commands write the figures of this page. Counts and bytes are the same in each run. Rates depend
-on the computer, so read them as ratios. No test fails because a computer is slow.
-
-"""
-_LIBRARY = """\
-## The library
-
-From one run of `make bench`. The columns of umqtt.simple are measured in the same run.
-
-<!-- from `make bench`: begin -->
-<!-- from `make bench`: end -->
-
-Heap is measured on MicroPython's unix port with 32 bits, whose objects are as large as a
-board's. Instructions are counted by valgrind on 64 bits, from `.mpy` files. A thread answers at
-once, so that no broker is in a figure. The link has a round trip of 20 ms.
-
-"""
-_BESIDE = """\
-## Beside other clients
-
-`make bench PEERS=folder` writes what follows. Every client runs on the same MicroPython, against
-the same far end, in one run. Each does what its own documentation says is best. At QoS 2 the
-figures vary, because several answers may come together.
+`make bench PEERS=folder` writes this page. Every client runs on the same MicroPython, against the
+same far end, as its own documentation says is best. Counts and bytes are the same in each run.
+Rates depend on the computer, so read them as ratios. Heap is measured on MicroPython's unix port
+with 32 bits, whose objects are as large as a board's.
 """
 _HOW = """\
 ## How to run it
@@ -81,15 +42,12 @@ Put the clients into one folder, as `mip` or `git` brings them, and name it:
 make bench PEERS=folder
 ```
 
-| client | in the folder |
-|---|---|
 {layout}
 
-A client that is not there is named. `folder/versions.txt` names versions: `umqtt.simple 1.8.0`.
-This repository keeps none of these clients.
+`folder/versions.txt` names versions: `umqtt.simple 1.8.0`. Without `PEERS=` the command measures
+umqtt31 beside its budgets.
 
-- Instructions are those of MicroPython, without the kernel. A client that makes garbage runs so
-  long that its collections count.
+- Instructions are MicroPython's, counted by valgrind from `.mpy` files, without the kernel.
 - mqtt_as looks every 100 ms whether an acknowledgement came. Its figures at QoS 1 are mostly that.
 - MiniMQTT gets sockets as CircuitPython has them. mqtt_as gets Wi-Fi that is always up.
 """
@@ -191,54 +149,17 @@ def write_page(
     """Write the page; `about` names machine, versions, date and load."""
     better = _better_peers(tables, clients)
     parts = [
-        _INTRODUCTION + _library() + _BESIDE,
+        _INTRODUCTION,
         "## Where a peer is better\n",
         "\n".join(better or ["In none of the figures below."]) + "\n",
         *(_section(table, clients) for table in tables),
         _outcome_section(outcomes, clients),
         "## The run\n",
-        _markdown(["", ""], [[key, value] for key, value in about.items()], "---"),
+        "".join(f"- {key}: {value}\n" for key, value in about.items()),
         *(f"{title} was not there: {names}.\n" for title, names in missing.items()),
-        _HOW.format(layout="\n".join(f"| {title} | {names} |" for title, names in layout.items())),
+        _HOW.format(layout="\n".join(f"- {title}: {names}" for title, names in layout.items())),
     ]
     PAGE.write_text("\n".join(parts))
-
-
-def _library() -> str:
-    # What the page says of umqtt31 alone, which another run has measured.
-    text = PAGE.read_text() if PAGE.exists() else ""
-    found = re.search(r"^## The library\n.*?(?=^## Beside)", text, re.MULTILINE | re.DOTALL)
-    return found[0] if found else _LIBRARY
-
-
-def write_readme(tables: Sequence[Measured], outcomes: dict[str, dict[str, Outcome]]) -> None:
-    """Put the figures into the README's table, for the clients that it has; the best is bold."""
-    text = README.read_text()
-    (header,) = re.findall(r"^\| (\| umqtt31 \|.*)$", text, re.MULTILINE)
-    clients = [cell.strip() for cell in header.strip("|").split("|")]
-    named = {table.title: table for table in tables}
-    lines = {}
-    for begin, title, rows, between in _README_LINES:
-        table = named[title]
-        columns = [
-            _bold([table.rows[row].get(client) for client in clients], table.is_more_better)
-            for row in rows
-        ]
-        lines[begin] = [between.join(cells) for cells in zip(*columns)]
-    bad = [sum(not found[client].is_good for found in outcomes.values()) for client in clients]
-    lines[_README_OUTCOMES] = _bold(bad, False)
-    lines[_README_OUTCOMES][0] += f" of {len(outcomes)}"
-    for begin, cells in lines.items():
-        row = f"| {begin} | " + " | ".join(cells) + " |"
-        text = re.sub(rf"^\| {re.escape(begin)} \|.*$", row, text, flags=re.MULTILINE)
-    README.write_text(text)
-
-
-def _bold(figures: Sequence[float | None], is_more_better: bool) -> list[str]:
-    there = [round(figure) for figure in figures if figure is not None]
-    best = max(there) if is_more_better else min(there)
-    cells = ["–" if figure is None else f"{figure:,.0f}" for figure in figures]
-    return [f"**{cell}**" if cell == f"{best:,}" else cell for cell in cells]
 
 
 def _section(table: Measured, clients: Sequence[Client]) -> str:
@@ -259,9 +180,8 @@ def _outcome_section(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[
     body = _markdown(["", _OURS, "a program cannot live with"], lines, "---")
     return (
         "## When something goes wrong\n\n"
-        "Time-outs and keep alive are 2 s where a client has them. The last column names the"
-        " clients that hang, hear nothing, or lose what came. *Told*: the program knows that no"
-        " answer came.\n\n" + body
+        "Time-outs and keep alive are 2 s where a client has them. *Told*: the program knows that"
+        " no answer came.\n\n" + body
     )
 
 

@@ -71,12 +71,8 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
         Measured(
             "Receive ratio",
             "messages/s",
-            "Messages a second that a program is handed. *At once*: nothing delays up to 20,000"
-            " messages, so the client is the limit. *Under way*: over 20 ms the far end waits"
-            " when so"
-            " many messages lack an answer. Ratios are to a bare socket, which only finds"
-            " packets and"
-            " answers them.",
+            "Messages a second that a program is handed where nothing delays up to 20,000 of them."
+            " Ratios are to a bare socket, which only finds packets and answers them.",
             is_more_better=True,
             scatter=_SCATTER,
             beside=BARE.title,
@@ -108,6 +104,4 @@ def run(peers: Path, rounds: int, console: Console) -> Path:
         one.title: ", ".join(f"`{x}`" for x in one.modules) for one in CLIENTS if one.modules
     }
     page.write_page(tables, outcomes, clients, absent, about, layout)
-    if not absent:
-        page.write_readme(tables, outcomes)
     return page.PAGE

@@ -1,5 +1,5 @@
-"""What the examples use of a board's `network`, on the desk: Ethernet, whose cable is in
-while there is the file cable.txt, and Wi-Fi, which is in reach but for the file no_wifi.txt."""
+"""What the examples use of a board's `network`, on the desk: Wi-Fi and Ethernet, in reach but for
+the file no_link.txt.  What was tried meanwhile is told in the file link_tried.txt."""
 
 import os
 
@@ -8,17 +8,16 @@ STA_IF = 0
 STAT_NO_AP_FOUND = 201
 
 
-def _exists(path):
+def _is_in_reach():
     try:
-        os.stat(path)
+        os.stat("no_link.txt")
     except OSError:
-        return False
-    return True
+        return True
+    open("link_tried.txt", "w").close()
+    return False
 
 
 class WLAN:
-    """What was tried without success is told in the file wifi_tried.txt."""
-
     def __init__(self, interface):
         self._is_active = self._is_joined = False
 
@@ -31,15 +30,13 @@ class WLAN:
         pass
 
     def connect(self, ssid, password=None):
-        self._is_joined = not _exists("no_wifi.txt")
-        if not self._is_joined:
-            open("wifi_tried.txt", "w").close()
+        self._is_joined = _is_in_reach()
 
     def disconnect(self):
         self._is_joined = False
 
     def isconnected(self):
-        self._is_joined = self._is_joined and not _exists("no_wifi.txt")
+        self._is_joined = self._is_joined and _is_in_reach()
         return self._is_joined
 
     def status(self, what=None):
@@ -56,7 +53,7 @@ class LAN:
         self._is_active = is_active
 
     def isconnected(self):
-        return self._is_active and _exists("cable.txt")
+        return self._is_active and _is_in_reach()
 
     def ifconfig(self):
         return "127.0.0.1", "255.0.0.0", "127.0.0.1", "127.0.0.1"
