@@ -102,10 +102,11 @@ class Dialogue:
         self.size = options.get("buffer_size", 256)
         self.store = options.get("store")
         self.most_held = options.get("max_awaiting_rel", 512)
+        client_id = options.pop("client_id", b"dev")
         if is_random:
-            self.client = make(b"dev", "broker", **options)
+            self.client = make(client_id, "broker", **options)
         else:
-            self.client = with_ids_from_1(make, b"dev", "broker", **options)
+            self.client = with_ids_from_1(make, client_id, "broker", **options)
         self.client.on_message = self.keep
         self.messages = []
         self.opened = 0  # sockets asked for

@@ -12,12 +12,14 @@ from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
 from host_tests.standin.stream import ScriptedStream
+from umqtt31 import MQTTError
 
 # What becomes of the stream: its attribute, and the value if the step has none.
 _STREAM = {
     "blocked": ("is_blocked", True),
     "free": ("is_blocked", False),
     "broken": ("write_error", OSError(104)),
+    "mended": ("write_error", None),
     "out_of_memory": ("write_error", MemoryError()),
     "write_most": ("write_most", 0),
     "read_most": ("read_most", 0),
@@ -62,7 +64,8 @@ class Script:
 def _rows(line):
     names, _, rows = line[4:].partition(": ")
     names = names.split()
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows.split(", ")]
+    rows = rows.split("; " if "; " in rows else ", ")
+    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows]
 
 
 def _filled(line, row):
@@ -83,7 +86,7 @@ def read_scripts(path):
                 scripts[-1].note += text[1:].strip() + "\n"
             elif text and not text.startswith("#"):
                 lines = scripts[-1].lines
-                if lines and lines[-1][1].endswith(","):
+                if lines and lines[-1][1][-1] in ",;":
                     lines[-1] = lines[-1][0], lines[-1][1] + " " + text
                 else:
                     lines.append((number, text))
@@ -109,11 +112,15 @@ class Player:
             levels, _, step = step.partition(" ")
             if str(self.level) not in levels:
                 return
+        action, wanted = step, ""
+        if not step.startswith("on_"):  # what a hook does has its own results
+            action, _, wanted = step.partition(" -> ")
+        if step.startswith("with") and wanted:
+            return self._expect(lambda: self._begin(action), wanted)
         if step.startswith("with") or self.d is None:
             self._begin(step)
             if step.startswith("with"):
                 return
-        action, _, wanted = step.partition(" -> ")
         times = 1
         before, _, count = action.rpartition(" x")
         if count.isdigit() and action.split()[0] not in _LISTS:
@@ -139,16 +146,27 @@ class Player:
             self.options["store"] = self.flash.journal()
         self.d = Dialogue(clean, is_connected, is_queueing=self.is_queueing, **self.options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
+        self.oversize = []
 
     def _expect(self, call, wanted):
+        if wanted.endswith(" s"):  # so long it takes
+            wanted, _, seconds = wanted[:-2].rpartition(" in ")
+            start_ms = self.d.clock.now_ms
+            self._expect(call, wanted)
+            late_ms = self.d.clock.now_ms - start_ms - float(seconds) * 1000
+            assert 0 <= late_ms <= 20, late_ms
+            return
         name, _, text = wanted.partition(" ")
         if name.isupper() or name.endswith("Error"):
             error = error_of(call)
             if name.isupper():
-                assert isinstance(error, umqtt31.MQTTError), error
+                assert isinstance(error, MQTTError), error
                 assert error.code == getattr(umqtt31, name), error
             else:
                 assert isinstance(error, eval(name)), error
+            if name == "MQTTError":
+                code, _, text = text.partition(" ")
+                assert error.code == int(code, 0), error.code
             assert text.strip('"') in str(error), error
         else:
             result = call()
@@ -177,6 +195,18 @@ class Player:
             self.d.clock.sleep_ms(int(seconds * 1000 + 0.5))
         else:
             self.d.wait(seconds)
+
+    def _hook(self, text, keep):
+        """-> a hook of the client that calls `keep` and then plays the steps of the text."""
+
+        def hook(*given):
+            payload = keep(*given)
+            only, colon, steps = text.rpartition(": ")
+            if not colon or payload == value_of(only):
+                for step in steps.split("; ") if steps else ():
+                    self.play(step)
+
+        return hook
 
     def _ask(self, name, rest):
         """Call what the client has under this name, or compare it."""
@@ -262,6 +292,39 @@ class Player:
         got = self.d.take_messages()
         assert got == wanted, "got %r\nexpected %r" % (got, wanted)
 
+    def do_on_message(self, text):
+        """What the handler does: steps, for all messages or those with a payload."""
+
+        def keep(message):
+            self.d.keep(message)
+            return message.payload
+
+        self.d.client.on_message = self._hook(text, keep)
+
+    def do_on_drop(self, text):
+        """What on_drop does besides listening."""
+        self.d.client.on_drop = self._hook(text, lambda *given: self.dropped.append(given))
+
+    def do_on_oversize(self, text):
+        """What on_oversize does besides listening."""
+        self.d.client.on_oversize = self._hook(text, lambda *given: self.oversize.append(given))
+
+    def do_oversize(self, text):
+        """on_oversize was told just these lengths of topic and payload since the last look."""
+        told = [(int(words[0]), int(words[1])) for words in self._items(text)]
+        assert self.oversize == told, self.oversize
+        self.oversize[:] = []
+
+    def do_raise(self, name):
+        """Inside a hook."""
+        raise eval(name)("of the script")
+
+    def do_flash(self, text):
+        """It "fails" from now on, or so many times, or "works" again."""
+        words = text.split()
+        self.flash.failures = int(words[1]) if words[1:] else 0
+        self.flash.is_failing = words == ["fails"]
+
     def do_dropped(self, text):
         """on_drop was told just this since the last look."""
         wanted = []
@@ -300,10 +363,14 @@ class Player:
         self._all_said()
         words, said = arguments_of(text.split())
         said = wire.properties(**said) if said else b""
+        old = self.d.stream
         self.d.connect("clean" in words, self._is_present(words), said)
+        assert old is None or old.is_closed, "the old stream is open"
 
     def do_reconnect(self, text):
-        """reconnect(), where it succeeds."""
+        """reconnect(), where it succeeds; while connected, what it returns."""
+        if self.d.client.is_connected:
+            return self.d.client.reconnect()
         self._all_said()
         words = text.split()
         self.d.reconnect("clean" in words, self._is_present(words))
