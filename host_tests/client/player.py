@@ -138,12 +138,13 @@ class Player:
         alone, self.options = arguments_of(words)
         self.flash = FailingFlash()
         assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
-        self.has_journal = "journal" in alone
+        self.has_journal = "journal" in alone or "journal" in self.options
+        self.is_grouping = self.options.pop("journal", "") == "group"  # commit
         self._client("clean" in alone, "offline" not in alone)
 
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
-            self.options["store"] = self.flash.journal()
+            self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
         self.d = Dialogue(clean, is_connected, is_queueing=self.is_queueing, **self.options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
         self.oversize = []
@@ -232,9 +233,12 @@ class Player:
         alone, named = arguments_of(words[1:])
         if not alone or alone[0] == "clean":
             return self.d.connect_packet(bool(alone))
+        client_id = named.pop("id", b"dev")
+        if isinstance(client_id, str):
+            client_id = client_id.encode()
         if named:
             named = {"properties": wire.properties(**named)}
-        return wire.connect(b"dev", *alone, level=self.level, **named)
+        return wire.connect(client_id, *alone, level=self.level, **named)
 
     def do_stream(self, text):
         """A new stream, for `open`."""
@@ -296,6 +300,7 @@ class Player:
         """What the handler does: steps, for all messages or those with a payload."""
 
         def keep(message):
+            self.message = message
             self.d.keep(message)
             return message.payload
 
@@ -315,6 +320,10 @@ class Player:
         assert self.oversize == told, self.oversize
         self.oversize[:] = []
 
+    def do_refuse(self, text):
+        """Inside on_message: the message, with a reason."""
+        self.message.refuse(value_of(text))
+
     def do_raise(self, name):
         """Inside a hook."""
         raise eval(name)("of the script")
@@ -329,7 +338,8 @@ class Player:
         """on_drop was told just this since the last look."""
         wanted = []
         for words in self._items(text):
-            wanted.append((int(words[0]), getattr(umqtt31, words[1])))
+            reason = value_of(words[1])
+            wanted.append((int(words[0]), getattr(umqtt31, words[1], reason)))
         assert self.dropped == wanted, self.dropped
         self.dropped[:] = []
 
@@ -343,10 +353,11 @@ class Player:
 
     def do_subscribe(self, text):
         """To one filter, or to a list of "filter:QoS" -> granted QoS."""
-        alone, named = arguments_of(text.split())
-        if isinstance(alone[0], str) and ":" in alone[0]:
-            pairs = [word.rsplit(":", 1) for word in text.split() if "=" not in word]
-            alone = [[(bytes_of(name), int(qos)) for name, qos in pairs]]
+        words = text.split()
+        if ":" in words[0] and words[0][-1].isdigit():
+            pairs = [word.rsplit(":", 1) for word in words]
+            return self.d.client.subscribe([(bytes_of(name), int(qos)) for name, qos in pairs])
+        alone, named = arguments_of(words)
         return self.d.client.subscribe(*alone, **named)
 
     def do_unsubscribe(self, text):
