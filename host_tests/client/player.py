@@ -245,6 +245,11 @@ class Player:
         self._all_said()
         self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
 
+    def do_socket(self, text):
+        """A new stream, which is the next socket."""
+        self.do_stream(text)
+        self.d.next_stream = self.d.stream
+
     def do_open(self, text):
         """connect() on it -> session present."""
         return self.d.client.connect(text == "clean", stream=self.d.stream)
@@ -379,11 +384,11 @@ class Player:
         assert old is None or old.is_closed, "the old stream is open"
 
     def do_reconnect(self, text):
-        """reconnect(), where it succeeds; while connected, what it returns."""
-        if self.d.client.is_connected:
-            return self.d.client.reconnect()
-        self._all_said()
+        """reconnect() until it succeeds; with a number, or connected: once -> what it returns."""
         words = text.split()
+        if self.d.client.is_connected or text.isdigit():
+            return self.d.client.reconnect(*[int(word) for word in words])
+        self._all_said()
         self.d.reconnect("clean" in words, self._is_present(words))
 
     def _is_present(self, words):

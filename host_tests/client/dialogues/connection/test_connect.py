@@ -2,8 +2,7 @@
 
 import umqtt31
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.client.wire import connack, connect, puback, publish, pubrec
-from host_tests.standin.store import KeepingStore
+from host_tests.client.wire import connack, connect, puback
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import NETWORK
 
@@ -66,26 +65,3 @@ def test_connect_with_what_is_no_stream_changes_nothing():
         assert not dropped and d.client.is_connected
         d.b2c(puback(packet_id))
         assert d.client.inflight == 0
-
-
-def test_c2b_clean_reconnect_without_connack_publishes_as_new():
-    """31-3.1-CLEAN, 31-4.1-Q2: PUBREC of the old session says nothing to the new one.
-
-    C: PUBLISH 1; B: PUBREC 1; C: PUBREL 1; C: CONNECT clean; lost, or the power goes; C: CONNECT
-    C: PUBLISH 1
-    """
-    for is_reset in (False, True):
-        store = KeepingStore()
-        d = Dialogue(clean=True, store=store)
-        d.publish(b"out", 2)
-        d.b2c(pubrec(1))
-        d.lose()
-        stream = d.next_stream = ScriptedStream()
-        stream.feed(None, None, OSError(104))
-        while not stream.is_closed:
-            assert d.client.reconnect(1000) is False
-        assert stream.take() == d.connect_packet(True)
-        if is_reset:
-            d = Dialogue(store=store, is_connected=False)
-        d.connect(False, False)
-        d.c2b(publish(b"t", b"out", 2, 1))

@@ -1,17 +1,12 @@
 """CONNECT and CONNACK of level 5, and what they say of the session.  MQTT 5 §3.1, §3.2."""
 
 import umqtt31
-from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.dialogues.level_5.opened import opened
 from host_tests.client.wire import (
     asked,
-    connack,
     connect,
     properties,
-)
-from host_tests.standin.stream import ScriptedStream
-from umqtt31 import (
-    REFUSED_NOT_AUTHORIZED,
 )
 from umqtt31.properties import encode
 from umqtt31.v5 import MQTTClient
@@ -49,15 +44,3 @@ def test_class_of_another_level_names_the_one_to_take():
     assert isinstance(error, ValueError) and "umqtt31.v5" in str(error)
     error = error_of(MQTTClient, b"d", "h", level=4)
     assert isinstance(error, ValueError) and "MQTTClient from umqtt31" in str(error)
-
-
-def test_reconnect_goes_on_where_the_reason_may_heal_and_raises_where_not():
-    for reason, is_final in ((0x88, False), (0x89, False), (0x9F, False), (0x87, True)):
-        d = Dialogue()
-        d.lose()
-        d.next_stream = ScriptedStream()
-        d.next_stream.answer(d.connect_packet(False), connack(reason))
-        if is_final:
-            assert code_of(d.client.reconnect, 5000) == REFUSED_NOT_AUTHORIZED
-        else:
-            assert d.client.reconnect(5000) is False
