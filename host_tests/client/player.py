@@ -6,13 +6,15 @@ the client sent and no step names.  Scripts use the client's public names and it
 stream.  Runs under CPython and MicroPython.
 """
 
+import errno
+
 import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import MQTTError
+from umqtt31 import MQTTError, simple
 
 # What becomes of the stream: its attribute, and the value if the step has none.
 _STREAM = {
@@ -24,6 +26,7 @@ _STREAM = {
     "write_most": ("write_most", 0),
     "read_most": ("read_most", 0),
 }
+_BEGINNINGS = ("journal", "clean", "offline", "simple")  # words of `with`
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
@@ -113,7 +116,7 @@ class Player:
             if str(self.level) not in levels:
                 return
         action, wanted = step, ""
-        if not step.startswith("on_"):  # what a hook does has its own results
+        if not step.startswith(("on_", "callback")):  # what a hook does has its own results
             action, _, wanted = step.partition(" -> ")
         if step.startswith("with") and wanted:
             return self._expect(lambda: self._begin(action), wanted)
@@ -137,7 +140,8 @@ class Player:
         words = step.split()[1:] if step.startswith("with") else []
         alone, self.options = arguments_of(words)
         self.flash = FailingFlash()
-        assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
+        assert not [word for word in alone if word not in _BEGINNINGS], step
+        self.front = simple if "simple" in alone else None
         self.has_journal = "journal" in alone or "journal" in self.options
         self.is_grouping = self.options.pop("journal", "") == "group"  # commit
         self._client("clean" in alone, "offline" not in alone)
@@ -145,7 +149,8 @@ class Player:
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
             self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
-        self.d = Dialogue(clean, is_connected, is_queueing=self.is_queueing, **self.options)
+        options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
+        self.d = Dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
         self.oversize = []
 
@@ -158,16 +163,17 @@ class Player:
             assert 0 <= late_ms <= 20, late_ms
             return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith("Error"):
+        if name.isupper() or name.endswith(("Error", "Exception")):
             error = error_of(call)
             if name.isupper():
                 assert isinstance(error, MQTTError), error
                 assert error.code == getattr(umqtt31, name), error
             else:
                 assert isinstance(error, eval(name)), error
-            if name == "MQTTError":
-                code, _, text = text.partition(" ")
-                assert error.code == int(code, 0), error.code
+            if text and text[0] != '"':
+                number, _, text = text.partition(" ")
+                given = error.code if name == "MQTTError" else error.args[0]
+                assert given == (getattr(errno, number, None) or int(number, 0)), given
             assert text.strip('"') in str(error), error
         else:
             result = call()
@@ -202,10 +208,13 @@ class Player:
 
         def hook(*given):
             payload = keep(*given)
-            only, colon, steps = text.rpartition(": ")
-            if not colon or payload == value_of(only):
-                for step in steps.split("; ") if steps else ():
-                    self.play(step)
+            for steps in text.split(" | ") if text else ():
+                only = ""
+                if steps.startswith('"'):
+                    only, _, steps = steps.partition(": ")
+                if not only or payload == value_of(only):
+                    for step in steps.split("; "):
+                        self.play(step)
 
         return hook
 
@@ -252,7 +261,8 @@ class Player:
 
     def do_open(self, text):
         """connect() on it -> session present."""
-        return self.d.client.connect(text == "clean", stream=self.d.stream)
+        words, named = arguments_of(text.split())
+        return self.d.client.connect("clean" in words, stream=self.d.stream, **named)
 
     def do_set(self, text):
         """An attribute of the client."""
@@ -310,6 +320,15 @@ class Player:
             return message.payload
 
         self.d.client.on_message = self._hook(text, keep)
+
+    def do_callback(self, text):
+        """What the callback of the front does; see `do_on_message()`."""
+
+        def keep(topic, payload):
+            self.d.messages.append((topic, payload, 0, 0, 0))
+            return payload
+
+        self.d.client.set_callback(self._hook(text, keep))
 
     def do_on_drop(self, text):
         """What on_drop does besides listening."""
