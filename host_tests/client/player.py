@@ -358,6 +358,12 @@ class Player:
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
 
+    def do_spoil(self, text):
+        """A bit of this payload turns on flash."""
+        at = bytes(self.flash.data).find(value_of(text))
+        assert at >= 0
+        self.flash.data[at] ^= 0x04
+
     def do_dropped(self, text):
         """on_drop was told just this since the last look."""
         wanted = []
