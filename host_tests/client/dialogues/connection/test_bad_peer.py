@@ -14,9 +14,6 @@ from host_tests.client.wire import (
 )
 from umqtt31 import CLOSED, NETWORK, MQTTError
 
-# What level 5 does in their place is in `level_5/`.
-BELOW_5 = ()
-
 
 def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
     """311-4.8.0-1: packets that no broker sends, as long as an answer, with the id of a message

@@ -6,9 +6,6 @@ from host_tests.client.wire import connack, connect, puback
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import NETWORK
 
-# The bytes of MQTT 3.1 itself.
-LEVEL_3 = ()
-
 
 def test_c2b_connect_flags_are_those_of_the_arguments():
     """31-2.2-FLAGS: bit 0 is 0, and without a will its QoS and retain are 0.
