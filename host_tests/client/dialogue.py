@@ -204,19 +204,6 @@ class Dialogue:
         expected = b"".join(packets)
         assert sent == expected, "sent %r\nexpected %r" % (wire.split(sent), wire.split(expected))
 
-    def farewell(self, reason):
-        """-> what the client writes before it closes because of an error: at level 5 its
-        reason code."""
-        return (wire.disconnect(reason),) if self.level == 5 else ()
-
-    def left(self, seconds):
-        """-> the properties of a PUBLISH that is too old in so many seconds."""
-        return wire.properties(message_expiry=seconds) if self.level == 5 else b""
-
-    def codes(self, count):
-        """-> what level 5's UNSUBACK says of so many filters that were there."""
-        return (0,) * count if self.level == 5 else ()
-
     def take_packets(self):
         """-> what the client sent since the last look, packet by packet."""
         return wire.split(self.stream.take())

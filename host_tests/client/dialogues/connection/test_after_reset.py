@@ -5,14 +5,7 @@ MQTT 3.1 §4.
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import (
-    PUBLISH,
-    pubcomp,
-    publish,
-    pubrec,
-    read_id,
-    read_publish,
-)
+from host_tests.client.wire import PUBLISH, pubcomp, publish, pubrec, read_id, read_publish
 from host_tests.standin.store import KeepingStore
 from umqtt31 import FULL, JOURNAL
 

@@ -4,14 +4,7 @@ Each ends in a named error or is survived; nothing accepted is lost.
 """
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import (
-    puback,
-    pubcomp,
-    publish,
-    pubrec,
-    pubrel,
-    suback,
-)
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel, suback
 from umqtt31 import CLOSED, NETWORK, MQTTError
 
 

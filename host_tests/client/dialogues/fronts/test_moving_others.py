@@ -1,11 +1,7 @@
 """Programs for umqtt.simple2, robust2 and MiniMQTT, as docs/guides/moving.md rewrites them."""
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
-from host_tests.standin.packets import (
-    connack,
-    connect,
-    publish,
-)
+from host_tests.standin.packets import connack, connect, publish
 from umqtt31 import TOO_LARGE, MQTTClient
 
 LEVELS = (4,)

@@ -1,8 +1,7 @@
 """Topic aliases: topics that go out as numbers.  MQTT 5 §3.3.2.3.4."""
 
 from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.dialogues.level_5.opened import opened
-from host_tests.client.wire import connack, properties, publish
+from host_tests.client.wire import properties, publish
 from host_tests.standin.store import KeepingStore
 from umqtt31 import JOURNAL, MQTTError
 
@@ -12,7 +11,7 @@ LEVELS = (5,)
 def aliased(topics, most, **options):
     d = Dialogue(is_connected=False, **options)
     d.client.v5.topic_aliases = topics
-    opened(d, d.connect_packet(False), connack(0, 0, properties(topic_alias_maximum=most)), False)
+    d.connect(False, False, properties(topic_alias_maximum=most))
     return d
 
 

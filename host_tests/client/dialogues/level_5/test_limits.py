@@ -3,12 +3,7 @@ MQTT 5 §3.2.2.3, §3.3.4, §4.9."""
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import (
-    pubcomp,
-    publish,
-    pubrec,
-    pubrel,
-)
+from host_tests.client.wire import pubcomp, publish, pubrec, pubrel
 
 LEVELS = (5,)
 

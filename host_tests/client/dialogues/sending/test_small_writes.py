@@ -1,14 +1,7 @@
 """A stream that takes little or nothing at times, in both directions at once."""
 
 from host_tests.client.dialogue import Dialogue
-from host_tests.client.wire import (
-    pingresp,
-    puback,
-    pubcomp,
-    publish,
-    pubrec,
-    pubrel,
-)
+from host_tests.client.wire import pingresp, puback, pubcomp, publish, pubrec, pubrel
 
 # What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",)
