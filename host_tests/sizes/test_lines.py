@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_960),
     "fleet": (("tools/fleet/",), (), 13_900),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 47_350),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 47_250),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_750),
-    "all": (("",), (), 96_850),
+    "all": (("",), (), 96_750),
 }
 
 
