@@ -86,27 +86,38 @@ class Dialogue:
     """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
     Packet ids begin at 1 or at `first_id`, unless `is_random`.  The broker keeps the session
-    from one connection to the next if both were opened with `clean` False.
+    from one connection to the next if both were opened with `clean` False.  `front`: the
+    module of another MQTTClient, whose callback gets topic and payload alone.
     """
 
     def __init__(
-        self, clean=False, is_connected=True, is_random=False, is_queueing=False, **options
+        self,
+        clean=False,
+        is_connected=True,
+        is_random=False,
+        is_queueing=False,
+        front=None,
+        **options,
     ):
         self.clock = Clock()
         sys.modules["socket"] = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
-        make = class_for(self.level, options, is_queueing)
+        make = front.MQTTClient if front else class_for(self.level, options, is_queueing)
         turn(self.clock)
         wire.speak(self.level)
-        self.keepalive = options.setdefault("keepalive", 60)
+        self.keepalive = options.setdefault("keepalive", 0 if front else 60)
         self.size = options.get("buffer_size", 256)
         self.store = options.get("store")
         self.most_held = options.get("max_awaiting_rel", 512)
+        client_id = options.pop("client_id", b"dev")
         if is_random:
-            self.client = make(b"dev", "broker", **options)
+            self.client = make(client_id, "broker", **options)
         else:
-            self.client = with_ids_from_1(make, b"dev", "broker", **options)
-        self.client.on_message = self.keep
+            self.client = with_ids_from_1(make, client_id, "broker", **options)
+        if front:
+            self.client.set_callback(lambda *message: self.messages.append(message + (0, 0, 0)))
+        else:
+            self.client.on_message = self.keep
         self.messages = []
         self.opened = 0  # sockets asked for
         self.stream = None
@@ -161,7 +172,8 @@ class Dialogue:
         self.next_stream = None
         if is_present is None:
             is_present = self.level > 3 and not clean
-        assert self.client.connect(clean, stream=self.stream) is is_present
+        found = self.client.connect(clean, stream=self.stream)
+        assert found == is_present, found
         assert self.stream.has_answered()
 
     def reconnect(self, clean, is_present=None):
@@ -191,19 +203,6 @@ class Dialogue:
         sent = self.stream.take()
         expected = b"".join(packets)
         assert sent == expected, "sent %r\nexpected %r" % (wire.split(sent), wire.split(expected))
-
-    def farewell(self, reason):
-        """-> what the client writes before it closes because of an error: at level 5 its
-        reason code."""
-        return (wire.disconnect(reason),) if self.level == 5 else ()
-
-    def left(self, seconds):
-        """-> the properties of a PUBLISH that is too old in so many seconds."""
-        return wire.properties(message_expiry=seconds) if self.level == 5 else b""
-
-    def codes(self, count):
-        """-> what level 5's UNSUBACK says of so many filters that were there."""
-        return (0,) * count if self.level == 5 else ()
 
     def take_packets(self):
         """-> what the client sent since the last look, packet by packet."""

@@ -88,7 +88,7 @@ def packet_of(words):
     """-> the bytes of one packet, or what else a stream may give."""
     name = words[0]
     if name in _EVENTS:
-        return _EVENTS[name]
+        return OSError(int(words[1], 0)) if words[1:] else _EVENTS[name]
     if name[0] == '"':
         return value_of(name)
     make = getattr(wire, name.lower())

@@ -6,22 +6,27 @@ the client sent and no step names.  Scripts use the client's public names and it
 stream.  Runs under CPython and MicroPython.
 """
 
+import errno
+
 import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
 from host_tests.standin.stream import ScriptedStream
+from umqtt31 import MQTTError, simple
 
 # What becomes of the stream: its attribute, and the value if the step has none.
 _STREAM = {
     "blocked": ("is_blocked", True),
     "free": ("is_blocked", False),
     "broken": ("write_error", OSError(104)),
+    "mended": ("write_error", None),
     "out_of_memory": ("write_error", MemoryError()),
     "write_most": ("write_most", 0),
     "read_most": ("read_most", 0),
 }
+_BEGINNINGS = ("journal", "clean", "offline", "simple")  # words of `with`
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
@@ -62,7 +67,8 @@ class Script:
 def _rows(line):
     names, _, rows = line[4:].partition(": ")
     names = names.split()
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows.split(", ")]
+    rows = rows.split("; " if "; " in rows else ", ")
+    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows]
 
 
 def _filled(line, row):
@@ -83,7 +89,7 @@ def read_scripts(path):
                 scripts[-1].note += text[1:].strip() + "\n"
             elif text and not text.startswith("#"):
                 lines = scripts[-1].lines
-                if lines and lines[-1][1].endswith(","):
+                if lines and lines[-1][1][-1] in ",;":
                     lines[-1] = lines[-1][0], lines[-1][1] + " " + text
                 else:
                     lines.append((number, text))
@@ -109,11 +115,15 @@ class Player:
             levels, _, step = step.partition(" ")
             if str(self.level) not in levels:
                 return
+        action, wanted = step, ""
+        if not step.startswith(("on_", "callback")):  # what a hook does has its own results
+            action, _, wanted = step.partition(" -> ")
+        if step.startswith("with") and wanted:
+            return self._expect(lambda: self._begin(action), wanted)
         if step.startswith("with") or self.d is None:
             self._begin(step)
             if step.startswith("with"):
                 return
-        action, _, wanted = step.partition(" -> ")
         times = 1
         before, _, count = action.rpartition(" x")
         if count.isdigit() and action.split()[0] not in _LISTS:
@@ -130,25 +140,40 @@ class Player:
         words = step.split()[1:] if step.startswith("with") else []
         alone, self.options = arguments_of(words)
         self.flash = FailingFlash()
-        assert not [word for word in alone if word not in ("journal", "clean", "offline")], step
-        self.has_journal = "journal" in alone
+        assert not [word for word in alone if word not in _BEGINNINGS], step
+        self.front = simple if "simple" in alone else None
+        self.has_journal = "journal" in alone or "journal" in self.options
+        self.is_grouping = self.options.pop("journal", "") == "group"  # commit
         self._client("clean" in alone, "offline" not in alone)
 
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
-            self.options["store"] = self.flash.journal()
-        self.d = Dialogue(clean, is_connected, is_queueing=self.is_queueing, **self.options)
+            self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
+        options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
+        self.d = Dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
+        self.oversize = []
 
     def _expect(self, call, wanted):
+        if wanted.endswith(" s"):  # so long it takes
+            wanted, _, seconds = wanted[:-2].rpartition(" in ")
+            start_ms = self.d.clock.now_ms
+            self._expect(call, wanted)
+            late_ms = self.d.clock.now_ms - start_ms - float(seconds) * 1000
+            assert 0 <= late_ms <= 20, late_ms
+            return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith("Error"):
+        if name.isupper() or name.endswith(("Error", "Exception")):
             error = error_of(call)
             if name.isupper():
-                assert isinstance(error, umqtt31.MQTTError), error
+                assert isinstance(error, MQTTError), error
                 assert error.code == getattr(umqtt31, name), error
             else:
                 assert isinstance(error, eval(name)), error
+            if text and text[0] != '"':
+                number, _, text = text.partition(" ")
+                given = error.code if name == "MQTTError" else error.args[0]
+                assert given == (getattr(errno, number, None) or int(number, 0)), given
             assert text.strip('"') in str(error), error
         else:
             result = call()
@@ -178,6 +203,21 @@ class Player:
         else:
             self.d.wait(seconds)
 
+    def _hook(self, text, keep):
+        """-> a hook of the client that calls `keep` and then plays the steps of the text."""
+
+        def hook(*given):
+            payload = keep(*given)
+            for steps in text.split(" | ") if text else ():
+                only = ""
+                if steps.startswith('"'):
+                    only, _, steps = steps.partition(": ")
+                if not only or payload == value_of(only):
+                    for step in steps.split("; "):
+                        self.play(step)
+
+        return hook
+
     def _ask(self, name, rest):
         """Call what the client has under this name, or compare it."""
         value = self.d.client
@@ -202,18 +242,27 @@ class Player:
         alone, named = arguments_of(words[1:])
         if not alone or alone[0] == "clean":
             return self.d.connect_packet(bool(alone))
+        client_id = named.pop("id", b"dev")
+        if isinstance(client_id, str):
+            client_id = client_id.encode()
         if named:
             named = {"properties": wire.properties(**named)}
-        return wire.connect(b"dev", *alone, level=self.level, **named)
+        return wire.connect(client_id, *alone, level=self.level, **named)
 
     def do_stream(self, text):
         """A new stream, for `open`."""
         self._all_said()
         self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
 
+    def do_socket(self, text):
+        """A new stream, which is the next socket."""
+        self.do_stream(text)
+        self.d.next_stream = self.d.stream
+
     def do_open(self, text):
         """connect() on it -> session present."""
-        return self.d.client.connect(text == "clean", stream=self.d.stream)
+        words, named = arguments_of(text.split())
+        return self.d.client.connect("clean" in words, stream=self.d.stream, **named)
 
     def do_set(self, text):
         """An attribute of the client."""
@@ -262,11 +311,65 @@ class Player:
         got = self.d.take_messages()
         assert got == wanted, "got %r\nexpected %r" % (got, wanted)
 
+    def do_on_message(self, text):
+        """What the handler does: steps, for all messages or those with a payload."""
+
+        def keep(message):
+            self.message = message
+            self.d.keep(message)
+            return message.payload
+
+        self.d.client.on_message = self._hook(text, keep)
+
+    def do_callback(self, text):
+        """What the callback of the front does; see `do_on_message()`."""
+
+        def keep(topic, payload):
+            self.d.messages.append((topic, payload, 0, 0, 0))
+            return payload
+
+        self.d.client.set_callback(self._hook(text, keep))
+
+    def do_on_drop(self, text):
+        """What on_drop does besides listening."""
+        self.d.client.on_drop = self._hook(text, lambda *given: self.dropped.append(given))
+
+    def do_on_oversize(self, text):
+        """What on_oversize does besides listening."""
+        self.d.client.on_oversize = self._hook(text, lambda *given: self.oversize.append(given))
+
+    def do_oversize(self, text):
+        """on_oversize was told just these lengths of topic and payload since the last look."""
+        told = [(int(words[0]), int(words[1])) for words in self._items(text)]
+        assert self.oversize == told, self.oversize
+        self.oversize[:] = []
+
+    def do_refuse(self, text):
+        """Inside on_message: the message, with a reason."""
+        self.message.refuse(value_of(text))
+
+    def do_raise(self, name):
+        """Inside a hook."""
+        raise eval(name)("of the script")
+
+    def do_flash(self, text):
+        """It "fails" from now on, or so many times, or "works" again."""
+        words = text.split()
+        self.flash.failures = int(words[1]) if words[1:] else 0
+        self.flash.is_failing = words == ["fails"]
+
+    def do_spoil(self, text):
+        """A bit of this payload turns on flash."""
+        at = bytes(self.flash.data).find(value_of(text))
+        assert at >= 0
+        self.flash.data[at] ^= 0x04
+
     def do_dropped(self, text):
         """on_drop was told just this since the last look."""
         wanted = []
         for words in self._items(text):
-            wanted.append((int(words[0]), getattr(umqtt31, words[1])))
+            reason = value_of(words[1])
+            wanted.append((int(words[0]), getattr(umqtt31, words[1], reason)))
         assert self.dropped == wanted, self.dropped
         self.dropped[:] = []
 
@@ -280,10 +383,11 @@ class Player:
 
     def do_subscribe(self, text):
         """To one filter, or to a list of "filter:QoS" -> granted QoS."""
-        alone, named = arguments_of(text.split())
-        if isinstance(alone[0], str) and ":" in alone[0]:
-            pairs = [word.rsplit(":", 1) for word in text.split() if "=" not in word]
-            alone = [[(bytes_of(name), int(qos)) for name, qos in pairs]]
+        words = text.split()
+        if ":" in words[0] and words[0][-1].isdigit():
+            pairs = [word.rsplit(":", 1) for word in words]
+            return self.d.client.subscribe([(bytes_of(name), int(qos)) for name, qos in pairs])
+        alone, named = arguments_of(words)
         return self.d.client.subscribe(*alone, **named)
 
     def do_unsubscribe(self, text):
@@ -300,12 +404,16 @@ class Player:
         self._all_said()
         words, said = arguments_of(text.split())
         said = wire.properties(**said) if said else b""
+        old = self.d.stream
         self.d.connect("clean" in words, self._is_present(words), said)
+        assert old is None or old.is_closed, "the old stream is open"
 
     def do_reconnect(self, text):
-        """reconnect(), where it succeeds."""
-        self._all_said()
+        """reconnect() until it succeeds; with a number, or connected: once -> what it returns."""
         words = text.split()
+        if self.d.client.is_connected or text.isdigit():
+            return self.d.client.reconnect(*[int(word) for word in words])
+        self._all_said()
         self.d.reconnect("clean" in words, self._is_present(words))
 
     def _is_present(self, words):

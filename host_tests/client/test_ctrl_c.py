@@ -14,10 +14,9 @@ import pytest
 import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, code_of, error_of, speak
-from host_tests.client.dialogues.fronts.test_simple import connected_with, new_client
 from host_tests.client.flash import FailingFlash
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, FULL, MQTTError
+from umqtt31 import CLOSED, FULL, MQTTError, simple
 
 LIBRARY = str(Path(umqtt31.__file__).parent)
 JUMPS = {number for name, number in dis.opmap.items() if "JUMP" in name}
@@ -233,13 +232,15 @@ def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishe
     jump = 1
     came = True
     while came:
-        client, stream = new_client()
+        d = Dialogue(clean=True, level=4, front=simple)
+        client, stream = d.client, d.stream
         stream.write_most = 3
         ctrl_c = CtrlC(jump)
         try:
             ctrl_c.calls(client.publish, b"t", b"1")
         except KeyboardInterrupt:
-            stream = connected_with(client, 0)
+            d.connect()
+            stream = d.stream
         came = ctrl_c.came
         stream.write_most = 0
         stream.take()

@@ -30,7 +30,12 @@ B: PUBREC 1, PUBLISH 7 "b" / C: PUBREL 1, PUBACK 7 / A: "b" q1
 lost / connect / C: PUBREL 1 dup@3 / B: PUBCOMP 1 / inflight 0
 publish "c" q1, q1 x2 / C: PUBLISH 2 "c", PUBLISH 3..4
 B: SUBACK 5 1 to SUBSCRIBE 5 a:1 / subscribe a 1 -> 1
+on_message "d": publish "e" q0 | "f": raise KeyError
+feed PUBLISH "d", PUBLISH "f" / poll -> KeyError / C: PUBLISH "e" / A: "d", "f"
 publish qos=3 -> ValueError / lost / publish q0 -> CLOSED
+with connect_timeout=2 offline
+stream / open -> TIMEOUT in 2 s / C: CONNECT
+stream / B: CONNACK 9 to CONNECT / open -> MQTTError 9
 """
 
 
@@ -75,6 +80,14 @@ def test_right_script_plays(level):
         ("-> CLOSED", ""),
         ("-> CLOSED", '-> CLOSED "no such words"'),
         ("qos=3", "qos=1"),
+        ('"d": publish "e"', '"d": publish "g"'),
+        ('"d": publish', '"g": publish'),
+        ('"f": raise', '"g": raise'),
+        ("-> KeyError", "-> IndexError"),
+        ('A: "d", "f"', 'A: "d"'),
+        ("in 2 s", "in 1 s"),
+        ("in 2 s", "in 3 s"),
+        ("MQTTError 9", "MQTTError 8"),
         (" / connect / ", " / "),
         ("keepalive=0 ", "keepalive=5 "),
         ("with ", "with more "),

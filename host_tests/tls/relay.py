@@ -8,6 +8,8 @@ import contextlib
 import socket
 import threading
 
+from tools.demo.listener import Listener
+
 _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -21,48 +23,36 @@ class Relay:
         self._ends: list[socket.socket] = []
         self._may_pass = threading.Event()
         self._may_pass.set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._control = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.control = self._control.getsockname()[1]
+        self._listener = Listener(self._join)
+        self._control = Listener(self._obey)
+        self.port = self._listener.port
+        self.control = self._control.port
 
     def __enter__(self) -> "Relay":
-        for work in (self._accept, self._obey):
-            threading.Thread(target=work, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._may_pass.set()
-        for listener in (self._listener, self._control):
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
+        self._listener.close()
+        self._control.close()
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._server_port))
-                self._ends += [client, server]
-                for source, target, is_held in (client, server, True), (server, client, False):
-                    target.setsockopt(*_NODELAY)
-                    work = threading.Thread(
-                        target=self._pass_on, args=(source, target, is_held), daemon=True
-                    )
-                    work.start()
+    def _join(self, client: socket.socket) -> None:
+        server = socket.create_connection(("127.0.0.1", self._server_port))
+        self._ends += [client, server]
+        for source, target, is_held in (client, server, True), (server, client, False):
+            target.setsockopt(*_NODELAY)
+            work = (source, target, is_held)
+            threading.Thread(target=self._pass_on, args=work, daemon=True).start()
 
-    def _obey(self) -> None:
-        with contextlib.suppress(OSError):
-            for order in self._orders:
-                connection, _ = self._control.accept()
-                if order == "hold":
-                    self._may_pass.clear()
-                elif order == "cut":
-                    for end in self._ends:
-                        end.shutdown(socket.SHUT_RDWR)
-                else:
-                    self._may_pass.set()
-                connection.close()
+    def _obey(self, connection: socket.socket) -> None:
+        order = self._orders.pop(0)
+        if order == "hold":
+            self._may_pass.clear()
+        elif order == "cut":
+            _end(*self._ends)
+        else:
+            self._may_pass.set()
+        connection.close()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, is_held: bool) -> None:
         with contextlib.suppress(OSError):
@@ -70,6 +60,10 @@ class Relay:
                 if is_held:
                     self._may_pass.wait()
                 target.sendall(data)
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        _end(source, target)
+
+
+def _end(*connections: socket.socket) -> None:
+    for one in connections:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)

@@ -7,10 +7,24 @@ from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import class_for, turn, with_ids_from_1
 from host_tests.standin.clock import Clock
 from host_tests.standin.stream import FixedStream
+from micropython import heap_lock, heap_unlock
 
 TOPIC = b"home/room 1/temp"
 PAYLOAD = b"21.5 C"
 LONG = b"0123456789abcdef" * 64  # more than the copy in one piece takes
+
+
+class Locked:
+    """`with locked:` the heap is; neither end of it allocates."""
+
+    def __enter__(self):
+        heap_lock()
+
+    def __exit__(self, kind, error, trace):
+        heap_unlock()
+
+
+locked = Locked()
 
 
 class Handler:

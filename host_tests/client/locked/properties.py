@@ -5,9 +5,8 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 """
 
 from host_tests.client import wire
-from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, locked, poll_all
 from host_tests.standin.stream import FixedStream
-from micropython import heap_lock, heap_unlock
 from umqtt31.properties import encode
 
 LEVELS = (5,)
@@ -18,15 +17,12 @@ def test_messages_with_properties_and_ages_go_out():
     client, stream = b.client, b.stream
     given = encode(content_type="text/plain", user_property=(("k", "v"),))
     puback = wire.puback(1)
-    heap_lock()
-    try:
+    with locked:
         for _ in range(3):
             client.publish(TOPIC, PAYLOAD, qos=1, max_age=60, properties=given)
         b.pass_ms(20000)
         stream.feed(puback)
         poll_all(client)
-    finally:
-        heap_unlock()
     fields = {"content_type": b"text/plain", "user_property": [(b"k", b"v")]}
     b.expect(
         *[
@@ -54,12 +50,9 @@ def test_messages_with_properties_come_in():
         message_expiry=7, correlation_data=b"12345", content_type=b"c\xc3\xa9", subscription_id=[9]
     )
     packet = wire.publish(TOPIC, PAYLOAD, 2, 5, properties=said)
-    heap_lock()
-    try:
+    with locked:
         stream.feed(packet)
         poll_all(client)
-    finally:
-        heap_unlock()
     assert seen == [5, -1, 7]
     b.expect(wire.pubrec(5))
 
@@ -76,14 +69,11 @@ def test_messages_are_refused_by_the_broker_and_by_the_handler():
     packets = (
         wire.puback(1, 0x97, said) + wire.pubrec(2, 0x87) + wire.publish(TOPIC, PAYLOAD, 2, 5)
     )
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
         client.publish(TOPIC, PAYLOAD, qos=2)
         stream.feed(packets)
         poll_all(client)
-    finally:
-        heap_unlock()
     assert client.inflight == 0 and client.stats.dropped == 2
     assert b.handler.dropped == 2 and b.handler.reason == 0x87
     refusal = wire.pubrec(5, 0x99, wire.properties(reason_string=b"refused"))
@@ -98,12 +88,9 @@ def test_topics_go_out_as_numbers():
     stream.feed(wire.connack(0, 1, wire.properties(topic_alias_maximum=5)))
     client.connect(False, stream=stream)
     stream.take()
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD)
         client.publish(TOPIC, PAYLOAD, qos=1)
-    finally:
-        heap_unlock()
     said = wire.properties(topic_alias=1)
     b.expect(
         wire.publish(TOPIC, PAYLOAD, properties=said),

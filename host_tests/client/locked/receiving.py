@@ -4,8 +4,7 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 """
 
 from host_tests.client import dialogue, wire
-from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
-from micropython import heap_lock, heap_unlock
+from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, locked, poll_all
 
 # At level 5 the broker knows how many there are places for.
 BELOW_5 = ("test_receive_more_than_there_are_places_for",)
@@ -17,8 +16,7 @@ def test_acknowledgements_of_all_kinds():
     answers = [wire.puback(1), wire.pubrec(2), wire.pubcomp(2)]
     strays = wire.puback(9) + wire.pubrec(9) + wire.pubcomp(9) + wire.pubrel(9)
     strays += wire.suback(9, 1) + wire.unsuback(9) + wire.pingresp()
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
         client.publish(TOPIC, PAYLOAD, qos=2)
         for answer in answers:
@@ -26,8 +24,6 @@ def test_acknowledgements_of_all_kinds():
             poll_all(client)
         stream.feed(strays)
         poll_all(client)
-    finally:
-        heap_unlock()
     assert client.inflight == 0
     b.expect(
         wire.publish(TOPIC, PAYLOAD, 1, 1),
@@ -48,15 +44,12 @@ def test_receive_at_each_qos_with_a_handler():
         wire.pubrel(6),
     ]
     again = wire.publish(TOPIC, PAYLOAD, 2, 7) * 2
-    heap_lock()
-    try:
+    with locked:
         for packet in packets:
             stream.feed(packet)
             poll_all(client)
         stream.feed(again)
         poll_all(client)
-    finally:
-        heap_unlock()
     assert b.handler.calls == 4 and b.handler.misses == 0
     assert bytes(b.handler.payload[: b.handler.length]) == PAYLOAD
     assert bytes(b.handler.topic[: len(TOPIC)]) == TOPIC
@@ -67,14 +60,11 @@ def test_receive_more_than_there_are_places_for():
     b = Bench(max_awaiting_rel=1)
     client, stream = b.client, b.stream
     packets = wire.publish(TOPIC, PAYLOAD, 2, 6) + wire.publish(TOPIC, PAYLOAD, 2, 7)
-    heap_lock()
-    try:
+    with locked:
         stream.feed(packets)
         poll_all(client)
         b.pass_ms(300000 - 60000)  # await_rel_timeout; the ping comes on the way
         client.poll()
-    finally:
-        heap_unlock()
     assert client.stats.refused == 1
 
 
@@ -83,15 +73,12 @@ def test_receive_in_single_bytes():
     client, stream = b.client, b.stream
     stream.read_most = 1
     packet = wire.publish(TOPIC, PAYLOAD, 2, 6) + wire.pubrel(6)
-    heap_lock()
-    try:
+    with locked:
         for byte in range(len(packet)):
             stream.incoming[0] = packet[byte]
             stream.pos = 0
             stream.end = 1
             client.poll()
-    finally:
-        heap_unlock()
     assert b.handler.calls == 1
     b.expect(wire.pubrec(6), wire.pubcomp(6))
 
@@ -100,12 +87,9 @@ def test_oversize_message():
     b = Bench(buffer_size=64)
     client, stream = b.client, b.stream
     packet = wire.publish(TOPIC, LONG, 1, 5) + wire.publish(TOPIC, LONG, 2, 6)
-    heap_lock()
-    try:
+    with locked:
         stream.feed(packet)
         poll_all(client)
-    finally:
-        heap_unlock()
     more = 1 if dialogue.default_level == 5 else 0  # the length of no properties counts
     assert b.handler.oversize == len(LONG) + more and client.stats.oversize == 2
     b.expect(wire.puback(5), wire.pubrec(6))
@@ -121,10 +105,7 @@ def test_handler_that_publishes():
             client.publish(b"echo", PAYLOAD, qos=2)
 
     client.on_message = Echo().on_message
-    heap_lock()
-    try:
+    with locked:
         stream.feed(incoming)
         poll_all(client)
-    finally:
-        heap_unlock()
     b.expect(wire.publish(b"echo", PAYLOAD, 2, 1), wire.puback(5))

@@ -6,8 +6,7 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 import gc
 
 from host_tests.client import wire
-from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
-from micropython import heap_lock, heap_unlock
+from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, locked, poll_all
 from umqtt31 import robust, simple
 
 BELOW_5 = ("test_publish_with_the_faces_of_umqtt",)
@@ -16,14 +15,11 @@ BELOW_5 = ("test_publish_with_the_faces_of_umqtt",)
 def test_publish_at_each_qos():
     b = Bench()
     client = b.client
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD)
         client.publish(TOPIC, PAYLOAD, True, 0)
         client.publish(TOPIC, PAYLOAD, False, 1)
         client.publish(TOPIC, PAYLOAD, qos=2)
-    finally:
-        heap_unlock()
     b.expect(
         wire.publish(TOPIC, PAYLOAD),
         wire.publish(TOPIC, PAYLOAD, retain=1),
@@ -37,13 +33,10 @@ def test_publish_with_the_faces_of_umqtt():
         b = Bench(make=make)
         b.stream.feed(wire.puback(1) + wire.pubrec(2) + wire.pubcomp(2))
         client = b.client
-        heap_lock()
-        try:
+        with locked:
             client.publish(TOPIC, PAYLOAD)
             client.publish(TOPIC, PAYLOAD, True, 1)
             client.publish(TOPIC, PAYLOAD, qos=2)
-        finally:
-            heap_unlock()
         b.expect(
             wire.publish(TOPIC, PAYLOAD),
             wire.publish(TOPIC, PAYLOAD, 1, 1, retain=1),
@@ -57,13 +50,10 @@ def test_publish_from_every_kind_of_buffer():
     client = b.client
     kinds = (bytes, bytearray, memoryview)
     values = [(kind(TOPIC), kind(PAYLOAD)) for kind in kinds]
-    heap_lock()
-    try:
+    with locked:
         for topic, payload in values:
             client.publish(topic, payload)
             client.publish(topic, payload, qos=1)
-    finally:
-        heap_unlock()
     assert b.client.inflight == 3
     sent = b.stream.take()
     assert sent.count(wire.publish(TOPIC, PAYLOAD)) == 3
@@ -73,14 +63,11 @@ def test_publish_and_receive_long_payloads():
     b = Bench(buffer_size=1500)
     client, stream = b.client, b.stream
     incoming = wire.publish(TOPIC, LONG, 1, 9)
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, LONG)
         client.publish(TOPIC, LONG, qos=2)
         stream.feed(incoming)
         poll_all(client)
-    finally:
-        heap_unlock()
     b.expect(wire.publish(TOPIC, LONG), wire.publish(TOPIC, LONG, 2, 1), wire.puback(9))
     assert b.handler.length == len(LONG) and bytes(b.handler.payload[: len(LONG)]) == LONG
 
@@ -94,11 +81,8 @@ def test_publish_when_the_stream_cannot_allocate():
         raise error
 
     b.stream.write = write
-    heap_lock()
-    try:
+    with locked:
         packet_id = b.client.publish(TOPIC, PAYLOAD, qos=1)
-    finally:
-        heap_unlock()
     assert packet_id == b.client.inflight == 1
     b.connect()
     assert b.client.stats.retried == b.client.inflight == 1

@@ -5,7 +5,7 @@ Each function prepares everything, locks, and looks at the result unlocked.  Mic
 """
 
 from host_tests.client import dialogue, wire
-from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, poll_all
+from host_tests.client.locked.bench import PAYLOAD, TOPIC, Bench, locked, poll_all
 from host_tests.standin.stream import FixedStream
 from micropython import heap_lock, heap_unlock
 from umqtt31 import CLOSED, PROTOCOL, TIMEOUT, MQTTError
@@ -18,8 +18,7 @@ def test_retry_of_publish_and_pubrel():
     b = Bench(keepalive=0)
     client, stream = b.client, b.stream
     pubrec = wire.pubrec(2)
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
         client.publish(TOPIC, PAYLOAD, qos=2)
         stream.feed(pubrec)
@@ -28,8 +27,6 @@ def test_retry_of_publish_and_pubrel():
         poll_all(client)
         b.pass_ms(60000)
         poll_all(client)
-    finally:
-        heap_unlock()
     sent = b.stream.take()
     assert sent.count(wire.publish(TOPIC, PAYLOAD, 1, 1, dup=1)) == 2
     assert sent.count(wire.pubrel(2, dup=1)) == 2
@@ -38,24 +35,20 @@ def test_retry_of_publish_and_pubrel():
 def test_pings():
     b = Bench(keepalive=10)
     client, stream = b.client, b.stream
-    heap_lock()
-    try:
+    with locked:
         for _ in range(3):
             b.pass_ms(9000)
             client.poll()
             stream.feed(wire.pingresp())
             client.poll()
         client.ping()
-    finally:
-        heap_unlock()
     b.expect(wire.pingreq() * 4)
 
 
 def test_idle_polls():
     b = Bench()
     client = b.client
-    heap_lock()
-    try:
+    with locked:
         for _ in range(50):
             client.poll()
             client.poll(0)
@@ -64,8 +57,6 @@ def test_idle_polls():
             b.pass_ms(client.next_due_ms() // 100)
         client.flush(100)
         idle = client.is_connected and not client.inflight and not client.queued
-    finally:
-        heap_unlock()
     assert idle and b.clock.now_ms >= 1000
 
 
@@ -74,16 +65,13 @@ def test_short_writes():
     client, stream = b.client, b.stream
     incoming = wire.publish(TOPIC, PAYLOAD, 1, 5)
     stream.room = 0
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
         client.publish(TOPIC, PAYLOAD, qos=2)
         stream.feed(incoming)
         for _ in range(200):
             stream.room = 1
             client.poll()
-    finally:
-        heap_unlock()
     sent = b.stream.take()
     for packet in (
         wire.publish(TOPIC, PAYLOAD, 1, 1),
@@ -97,20 +85,14 @@ def test_publish_while_offline_and_redelivery():
     b = Bench(max_inflight=2)
     client = b.client
     pubrec = wire.pubrec(2)
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
         client.publish(TOPIC, PAYLOAD, qos=2)
         b.stream.feed(pubrec)
         poll_all(client)
-    finally:
-        heap_unlock()
     client.disconnect()
-    heap_lock()
-    try:
+    with locked:
         client.publish(TOPIC, PAYLOAD, qos=1)
-    finally:
-        heap_unlock()
     puback = wire.puback(1)
     stream = FixedStream()
     is_5 = dialogue.default_level == 5
@@ -119,14 +101,11 @@ def test_publish_while_offline_and_redelivery():
     client.connect(False, stream=stream)
     stream.take()
     stream.room = 1000
-    heap_lock()
-    try:
+    with locked:
         poll_all(client)
         poll_all(client)
         stream.feed(puback)
         poll_all(client)
-    finally:
-        heap_unlock()
     sent = stream.take()
     for packet in (
         wire.publish(TOPIC, PAYLOAD, 1, 1, dup=1),
@@ -185,14 +164,11 @@ def test_resubscribing():
     client.connect(False, stream=stream)
     stream.take()
     stream.room = 1000
-    heap_lock()
-    try:
+    with locked:
         poll_all(client)
         b.pass_ms(30000)
         poll_all(client)
         stream.feed(answer)
         poll_all(client)
-    finally:
-        heap_unlock()
     sent = stream.take()
     assert sent.count(wire.subscribe(3, (b"a", 0), (b"b", 0))) == 1, sent

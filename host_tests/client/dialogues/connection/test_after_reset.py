@@ -5,90 +5,9 @@ MQTT 3.1 §4.
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import (
-    PUBLISH,
-    puback,
-    pubcomp,
-    publish,
-    pubrec,
-    read_id,
-    read_publish,
-)
+from host_tests.client.wire import PUBLISH, pubcomp, publish, pubrec, read_id, read_publish
 from host_tests.standin.store import KeepingStore
-from umqtt31 import FULL, JOURNAL, PROTOCOL, MQTTError
-
-
-def test_b2c_malformed_answers_are_none_to_what_was_in_flight_before_a_reset():
-    """Packets that no broker sends, as long as an answer."""
-    for qos, firsts in ((1, b"\x44\xc0\xc4"), (2, b"\x54\xd0\xd4")):
-        for first in firsts:
-            store = KeepingStore()
-            d = Dialogue(store=store, clean=False)
-            d.publish(b"1", qos)
-            again = Dialogue(store=store, is_connected=False)
-            again.connect(False)
-            again.c2b(publish(b"t", b"1", qos, 1, dup=1))
-            again.stream.feed(bytes((first, 2, 0, 1)))
-            try:
-                again.work()
-            except MQTTError as error:
-                assert error.code == PROTOCOL
-            assert again.client.inflight == 1
-            assert b"\x62" not in again.stream.take()
-
-
-def test_c2b_new_message_after_a_reset_goes_out_behind_the_old():
-    """MQTT-4.6.0-1: what lies in the store alone is older.
-
-    publish 1, 2; reset; publish 3; CONNECT; C: PUBLISH 1, 2, 3
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, is_connected=False)
-    d.publish(b"1")
-    d.publish(b"2")
-    again = Dialogue(store=store, is_connected=False)
-    again.publish(b"3")
-    again.connect(False)
-    again.c2b(*[publish(b"t", b"%d" % number, 1, number) for number in (1, 2, 3)])
-
-
-def test_c2b_qos0_that_waits_behind_a_reset_goes_out_behind_the_old():
-    """RT-MQUEUE-Q0, 31-4.2-RECONNECT: QoS 0 takes no place of what is to go out again.
-
-    C: PUBLISH 1; reset; publish 2 at QoS 0; CONNECT; C: PUBLISH 1 DUP, PUBLISH 2
-    """
-    store = KeepingStore()
-    Dialogue(store=store).publish(b"1")
-    d = Dialogue(store=store, is_connected=False, mqueue_store_qos0=True)
-    d.publish(b"2", 0)
-    d.connect(False)
-    d.c2b(publish(b"t", b"1", 1, 1, dup=1), publish(b"t", b"2"))
-    d.b2c(puback(1))
-    assert (d.client.inflight, d.client.queued) == (0, 0)
-
-
-def test_c2b_qos0_whose_place_an_older_message_takes_is_refused():
-    """31-4.1-Q0, 31-2.1-DUP: the store's next message went out twice in its place.
-
-    C: PUBLISH 1; reset; C: PUBLISH 1 DUP; B: PUBACK 1, PUBLISH 5, PUBLISH 6, whose handler
-    publishes at QoS 0; C: PUBACK 5, PUBLISH 2, PUBACK 6
-    """
-    store = KeepingStore()
-    d = Dialogue(store=store, max_inflight=1)
-    d.publish(b"1")
-    d.publish(b"2")
-    d = Dialogue(store=store, max_inflight=1, clean=False)
-    d.c2b(publish(b"t", b"1", 1, 1, dup=1))
-    codes = []
-
-    def handler(message):
-        if message.packet_id == 6:
-            codes.append(code_of(d.publish, b"0", 0))
-
-    d.client.on_message = handler
-    d.b2c(puback(1) + publish(b"t", b"x", 1, 5) + publish(b"t", b"x", 1, 6))
-    d.c2b(puback(5), publish(b"t", b"2", 1, 2, dup=1), puback(6))
-    assert codes == [FULL]
+from umqtt31 import FULL, JOURNAL
 
 
 def test_c2b_qos0_that_finds_no_room_behind_a_reset_gives_up_no_other():

@@ -5,13 +5,7 @@ import errno
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.wire import connack
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import (
-    FULL,
-    NETWORK,
-    REFUSED_CREDENTIALS,
-    REFUSED_NOT_AUTHORIZED,
-    TIMEOUT,
-)
+from umqtt31 import FULL, NETWORK, REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED, TIMEOUT
 
 NAMES_OF_NUMBERS = ("Errno", "EIO", "EPERM", "EINTR", "ENOENT", "ESRCH")
 

@@ -3,8 +3,7 @@
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, NETWORK, TIMEOUT
+from umqtt31 import NETWORK, TIMEOUT
 
 HOUR = 3600
 
@@ -48,18 +47,6 @@ def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
         assert d.clock.now_ms - start <= 130000, days
 
 
-def test_reconnect_that_waits_for_connack_gives_up_what_is_too_old_in_time():
-    """RT-MQUEUE: by max_age, though nobody answers."""
-    d = Dialogue(is_connected=False, is_queueing=True)
-    dropped = d.watch_drops()
-    d.publish(b"1", max_age=5)
-    d.next_stream = ScriptedStream()
-    d.client.reconnect(2000)
-    assert dropped == [] and d.stream
-    d.client.reconnect(3001)
-    assert dropped == [(1, TIMEOUT)] and not d.stream.is_closed
-
-
 def test_next_due_ms_behind_a_connect_forgets_when_reconnect_wanted_to_try():
     """31-4.2-RECONNECT: after half of the ticks' period that time seems to come for days."""
     d = Dialogue(is_connected=False)
@@ -93,18 +80,6 @@ def test_b2c_held_id_when_offline_for_days_then_is_a_new_message():
         d.b2c(publish(b"t", b"new", 2, 5))
         d.c2b(pubrec(5))
         assert [message[1] for message in d.messages] == [b"old", b"new"], hours
-
-
-# MQTT-4.3.3-10: within the time it is still held.
-def test_b2c_held_id_when_offline_for_less_than_its_time_then_is_held():
-    d = Dialogue(await_rel_timeout=86400)
-    d.b2c(publish(b"t", b"one", 2, 5))
-    d.lose()
-    pass_offline(d, 18)
-    d.connect(False)
-    d.b2c(publish(b"t", b"one", 2, 5, dup=1))
-    d.c2b(pubrec(5))
-    assert len(d.messages) == 1
 
 
 def test_c2b_max_age_when_offline_for_days_then_is_never_sent():
@@ -146,68 +121,6 @@ def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
         assert [text for text in sent if text != b"0"] == [b"kept %d" % k for k in range(5)]
 
 
-def test_c2b_max_age_of_a_day_when_offline_for_less_then_is_sent():
-    d = Dialogue(is_queueing=True, is_connected=False)
-    d.publish(b"young", max_age=86400)
-    pass_offline(d, 18)
-    d.connect(False)
-    assert [one[0] for one in d.take_publishes()] == [b"young"]
-
-
-def test_max_age_of_what_waits_is_looked_at_before_the_publish_of_a_handler_sends_it():
-    """The window has room again, and poll() comes to the ages behind the handler."""
-    for rest_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(is_queueing=True, max_inflight=1)
-        dropped = d.watch_drops()
-        first = d.publish(b"first")
-        packet_id = d.publish(b"aged", max_age=10)
-        d.clock.sleep_ms(rest_ms)
-        d.client.on_message = lambda message, d=d: d.publish(b"new")
-        d.stream.take()
-        d.stream.feed(puback(first), publish(b"t", b"x"))
-        d.work()
-        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
-        assert [one[0] for one in d.take_publishes()] == [b"new" if is_old else b"aged"]
-
-
-def test_max_age_of_what_waits_is_looked_at_behind_a_handler_that_takes_its_time():
-    for handler_ms, is_old in ((9999, False), (10000, True)):
-        d = Dialogue(is_queueing=True, max_inflight=1)
-        dropped = d.watch_drops()
-        first = d.publish(b"first")
-        packet_id = d.publish(b"aged", max_age=10)
-        d.client.on_message = lambda message, d=d, ms=handler_ms: d.clock.sleep_ms(ms)
-        d.stream.take()
-        d.stream.feed(puback(first), publish(b"t", b"x", 1, 7))
-        assert d.client.poll() == 2
-        assert dropped == ([(packet_id, TIMEOUT)] if is_old else [])
-        left = publish(b"t", b"aged", 1, packet_id, properties=d.left(1))
-        assert d.stream.take() == puback(7) + (b"" if is_old else left)
-
-
-def test_max_age_while_offline_is_looked_at_by_poll_and_by_reconnect():
-    for is_poll in (False, True):
-        d = Dialogue(is_queueing=True, is_connected=False)
-        dropped = d.watch_drops()
-        packet_id = d.publish(b"old", max_age=10)
-        d.clock.sleep_ms(9999)
-        assert d.client.reconnect() is False
-        assert not dropped
-        d.clock.sleep_ms(1)
-        if is_poll:
-            assert code_of(d.client.poll) == CLOSED
-        else:
-            assert d.client.reconnect() is False
-        assert dropped == [(packet_id, TIMEOUT)]
-        assert d.client.queued == 0
-
-
-def recovered(flash):
-    """-> payloads that a life after a reset sends."""
-    again = Dialogue(clean=False, store=flash.journal(), max_inflight=20, max_mqueue_len=20)
-    return [one[0] for one in again.take_publishes()]
-
-
 def publish_offline(flash):
     d = Dialogue(
         is_connected=False,
@@ -219,50 +132,6 @@ def publish_offline(flash):
     for number in range(3):
         d.publish(b"%d" % number)
     return d
-
-
-# 31-4.1-Q1: with group commit what was accepted is durable from the next call on.
-def test_group_commit_when_offline_then_poll_makes_it_durable():
-    flash = FailingFlash()
-    d = publish_offline(flash)
-    assert code_of(d.client.poll) == CLOSED
-    assert recovered(flash) == [b"0", b"1", b"2"]
-
-
-def test_group_commit_when_offline_then_reconnect_makes_it_durable():
-    flash = FailingFlash()
-    d = publish_offline(flash)
-    assert d.client.reconnect() is False
-    assert recovered(flash) == [b"0", b"1", b"2"]
-
-
-def test_group_commit_when_offline_then_connect_that_fails_makes_it_durable():
-    flash = FailingFlash()
-    d = publish_offline(flash)
-    assert code_of(d.client.connect, False) == NETWORK
-    assert recovered(flash) == [b"0", b"1", b"2"]
-
-
-def test_group_commit_when_a_packet_is_stuck_then_poll_makes_the_next_durable():
-    flash = FailingFlash()
-    d = publish_offline(flash)
-    d.connect(False)
-    d.stream.is_blocked = True
-    d.publish(b"stuck")
-    d.work()
-    d.publish(b"next")
-    d.work()
-    assert recovered(flash) == [b"0", b"1", b"2", b"stuck", b"next"]
-
-
-def test_group_commit_when_a_ping_gets_stuck_then_the_same_poll_makes_the_message_durable():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal(group_commit=True), keepalive=60)
-    d.clock.sleep_ms(45_000)
-    d.publish(b"beside a ping")
-    d.stream.is_blocked = True
-    d.client.poll()
-    assert recovered(flash) == [b"beside a ping"]
 
 
 # One page takes them all: that is what group commit is for.

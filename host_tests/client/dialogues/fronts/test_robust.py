@@ -4,15 +4,7 @@ import sys
 
 from host_tests.client import wire
 from host_tests.client.dialogue import error_of, modules_with, turn, with_ids_from_1
-from host_tests.client.wire import (
-    puback,
-    pubcomp,
-    publish,
-    pubrec,
-    pubrel,
-    suback,
-    subscribe,
-)
+from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel, suback, subscribe
 from host_tests.standin.clock import Clock
 from host_tests.standin.sockets import Sockets
 from host_tests.standin.stream import ScriptedStream

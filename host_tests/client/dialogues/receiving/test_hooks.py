@@ -3,9 +3,9 @@
 Only MQTTError, ValueError and TypeError may come out, and all goes on afterwards.
 """
 
-from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.wire import properties, puback, publish
-from umqtt31 import BUSY, MQTTError
+from umqtt31 import MQTTError
 from umqtt31.properties import encode
 
 LEVEL_5 = ("test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room",)
@@ -169,62 +169,6 @@ def test_handler_when_it_calls_anything_then_all_goes_on():
         assert_goes_on(d)
 
 
-# 31-2.4-ID: a publish inside on_drop would take the place that is being made.
-def test_publish_inside_on_drop_with_any_max_age_is_refused():
-    for max_age in (0, 5, None):
-        d = Dialogue(is_connected=False, max_mqueue_len=1, overflow="drop_oldest")
-        errors = []
-
-        def hook(packet_id, reason, d=d, errors=errors, max_age=max_age):
-            errors.append(error_of(d.publish, b"in hook", max_age=max_age))
-
-        d.client.on_drop = hook
-        d.publish(b"1")
-        d.publish(b"2")
-        [error] = errors
-        if max_age is None:
-            assert isinstance(error, (MQTTError, TypeError, ValueError))
-        else:
-            assert error.code == BUSY
-        assert d.client.queued == 1
-
-
-def test_publish_inside_on_drop_behind_what_opens_the_fast_way_is_refused():
-    d = Dialogue(is_queueing=True, max_inflight=1)
-    codes = []
-
-    def hook(packet_id, reason):
-        d.client.ping()  # writes the answer that is owed
-        codes.append(code_of(d.client.publish, b"t", b"inside"))
-
-    d.client.on_drop = hook
-    d.publish(b"in flight")
-    d.publish(b"waits", max_age=1)
-    d.clock.sleep_ms(1000)
-    d.b2c(publish(b"t", b"x", 1, 9))
-    assert codes == [BUSY]
-
-
-# Nor is a message that is too old given up for it, which would end in the hook again.
-def test_publish_inside_on_drop_again_and_again_is_refused():
-    d = Dialogue(is_connected=False, max_inflight=1, max_mqueue_len=3, overflow="drop_oldest")
-    codes = []
-    depths = [0]
-
-    def hook(packet_id, reason):
-        depths.append(depths[-1] + 1)
-        codes.extend([code_of(d.publish, b"in hook") for _ in range(2)])
-        depths.append(depths[-1] - 1)
-
-    for payload in (b"1", b"2", b"3"):
-        d.publish(payload, max_age=5)
-    d.clock.sleep_ms(5000)
-    d.client.on_drop = hook
-    d.publish(b"4")
-    assert codes == [BUSY] * 6 and max(depths) == 1
-    assert d.client.queued == 1
-
-
 def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room():
     said = properties(message_expiry=60, content_type=b"c")
     for in_hook in ({}, {"max_age": 9, "properties": encode(content_type="hook")}):
@@ -237,22 +181,3 @@ def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_ro
         d.client.on_drop = None
         d.connect(False)
         d.c2b(publish(b"t", b"2", 1, 2, properties=said))
-
-
-# A disconnect() in the hook or none: the message that came in is not lost.
-def test_on_drop_that_disconnects_then_the_new_message_is_accepted():
-    d = Dialogue(max_inflight=1, max_mqueue_len=1, overflow="drop_oldest")
-    d.publish(b"1")
-    d.publish(b"2")
-    d.client.on_drop = lambda packet_id, reason: error_of(fail_or_disconnect, d)
-    packet_id = d.publish(b"3")
-    d.client.on_drop = None
-    d.connect(False)
-    d.stream.take()
-    d.b2c(puback(1))
-    assert d.take_publishes() == [(b"3", 1, packet_id, 0)]
-
-
-def fail_or_disconnect(d):
-    d.client.disconnect()
-    raise KeyError("done")

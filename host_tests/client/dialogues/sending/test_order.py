@@ -4,16 +4,6 @@ from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.wire import puback, publish
 from host_tests.standin.store import KeepingStore
 from umqtt31 import BUSY
-from umqtt31.queueing import MQTTClient
-
-
-def test_ordered_refuses_a_qos0_queue_and_overflow_policies():
-    """SIB-NOEXC, SIB-ENFORCE: nothing is ever dropped or skipped."""
-    for overflow in ("drop_oldest", "latest"):
-        error = error_of(MQTTClient, "dev", "broker", ordered=True, overflow=overflow)
-        assert isinstance(error, ValueError)
-    d = Dialogue(ordered=True)
-    assert isinstance(error_of(d.publish, b"x", 1, max_age=5), ValueError)
 
 
 def test_ordered_second_task_inside_publish_gets_a_clear_error():

@@ -1,15 +1,7 @@
 """A stream that takes little or nothing at times, in both directions at once."""
 
-from host_tests.client.dialogue import Dialogue, code_of
-from host_tests.client.wire import (
-    pingresp,
-    puback,
-    pubcomp,
-    publish,
-    pubrec,
-    pubrel,
-)
-from umqtt31 import NETWORK, TIMEOUT
+from host_tests.client.dialogue import Dialogue
+from host_tests.client.wire import pingresp, puback, pubcomp, publish, pubrec, pubrel
 
 # What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",)
@@ -47,38 +39,6 @@ def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
     d.c2b(pubrel(1), puback(9))
 
 
-# 31-4.1-Q1: what is accepted is accepted, whatever becomes of the connection.
-def test_c2b_publish_when_link_dies_under_half_a_packet_then_is_accepted_and_poll_raises():
-    for qos in (1, 2):
-        d = Dialogue()
-        d.stream.write_most = 5
-        first = d.publish(b"first", qos)
-        d.stream.write_error = OSError(104)
-        second = d.publish(b"second", qos)
-        assert second == first + 1
-        assert d.client.inflight + d.client.queued == 2
-        assert code_of(d.client.poll) == NETWORK
-        assert not d.client.is_connected
-        d.connect(False)
-        assert d.take_publishes() == [(b"first", qos, first, 1), (b"second", qos, second, 0)]
-
-
-# A broker that reads nothing before its own packets are taken must not wait for ever.
-def test_b2c_while_a_packet_waits_for_room_then_messages_are_handed_over():
-    d = Dialogue(connect_timeout=5)
-    d.stream.is_blocked = True
-    d.publish(b"waits", 1)
-    d.stream.feed(*[publish(b"t", b"%d" % k) for k in range(20)])
-    d.stream.feed(*[publish(b"t", b"%d" % k, 1, k) for k in range(20, 24)])
-    for _ in range(20):
-        d.client.poll()
-        d.clock.sleep_ms(10)
-    assert [message[1] for message in d.messages] == [b"%d" % k for k in range(24)]
-    d.stream.is_blocked = False
-    poll_often(d, 20)
-    d.c2b(publish(b"t", b"waits", 1, 1), *[puback(k) for k in range(20, 24)])
-
-
 # The same, for more than the client can owe answers for: it goes on as room comes.
 def test_b2c_when_broker_reads_as_much_as_it_is_read_then_both_go_on():
     d = Dialogue(connect_timeout=5, max_inflight=8)
@@ -96,24 +56,6 @@ def test_b2c_when_broker_reads_as_much_as_it_is_read_then_both_go_on():
     assert len(sent) == 4 * 60 + sum(len(publish(b"t", b"%d" % k, 1, 1)) for k in range(8, 12))
     for k in range(1, 61):
         assert puback(k) in sent
-
-
-# 31-2.2-KATIMEOUT: what waits for room is timed from when it began to, however long the
-# program has done other things before.
-def test_c2b_half_a_packet_after_a_long_rest_then_it_has_its_time():
-    for qos in (0, 1, 2):
-        d = Dialogue(connect_timeout=5)
-        d.work()
-        d.wait(30)
-        d.clock.sleep_ms(14000)
-        d.stream.write_most = 5
-        d.publish(b"waits", qos)
-        d.stream.is_blocked = True
-        d.client.poll()
-        d.clock.sleep_ms(4900)
-        d.client.poll()
-        d.clock.sleep_ms(200)
-        assert code_of(d.client.poll) == TIMEOUT
 
 
 # MQTT-4.3.3-6: what is to be sent again, and waits for room, is out of date by PUBREC.

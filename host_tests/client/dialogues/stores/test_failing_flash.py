@@ -2,8 +2,8 @@
 
 from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import puback, pubcomp, publish, pubrec, pubrel
-from umqtt31 import CLOSED, FULL, JOURNAL, TIMEOUT, TOO_LARGE, MQTTError
+from host_tests.client.wire import puback, publish, pubrec
+from umqtt31 import CLOSED, FULL, JOURNAL, TIMEOUT, MQTTError
 
 ROOM = {"max_inflight": 200, "max_mqueue_len": 200}
 
@@ -71,20 +71,6 @@ def test_publish_when_flash_fails_once_in_group_commit_then_all_that_was_accepte
         assert recovered(flash) == accepted, fail_at
 
 
-# 31-4.1-Q1: with a connection; what was refused is never sent.
-def test_publish_when_flash_fails_while_connected_then_is_refused_and_not_sent():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal())
-    d.publish(b"1")
-    flash.is_failing = True
-    assert code_of(d.publish, b"2") == JOURNAL
-    flash.is_failing = False
-    d.publish(b"3")
-    assert [one[0] for one in d.take_publishes()] == [b"1", b"3"]
-    assert d.client.inflight == 2
-    assert recovered(flash) == [b"1", b"3"]
-
-
 # 31-4.1-Q1: with group commit too publish() takes a message or refuses it, never both.
 def test_publish_when_flash_fails_in_group_commit_while_connected_then_is_sent_once_or_never():
     for failures in range(1, 6):
@@ -112,64 +98,6 @@ def test_publish_when_flash_fails_in_group_commit_while_connected_then_is_sent_o
             sent = [one[0] for one in d.take_publishes()]
         assert sent == accepted, failures
         assert d.client.inflight + d.client.queued == len(accepted)
-
-
-# 31-4.1-Q1: the same while an earlier packet is half written and the stream takes the rest.
-def test_publish_in_group_commit_when_a_packet_is_half_written_and_flash_fails_then_is_accepted():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal(group_commit=True))
-    d.stream.write_most = 20
-    d.publish(b"a" * 50)
-    d.client.poll()
-    d.stream.write_most = 0
-    flash.is_failing = True
-    d.publish(b"b")
-    assert code_of(d.client.poll) == JOURNAL
-    flash.is_failing = False
-    d.connect(False)
-    assert [one[0] for one in d.take_publishes()] == [b"a" * 50, b"b"]
-    assert d.client.inflight == 2
-
-
-# MQTT-4.3.2-4: poll() raises what the handler raised, whatever its store does then; what waits for
-# the flash goes out later.
-def test_handler_that_raises_when_flash_fails_then_its_error_is_told_and_the_rest_goes_out_later():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal(), max_inflight=1)
-    d.publish(b"1")
-    d.publish(b"2")
-    d.b2c(publish(b"t", b"0", 2, 8))
-    d.stream.take()
-    d.client.on_message = lambda message: message.no_such_name
-    flash.is_failing = True
-    d.stream.feed(pubrel(8), publish(b"t", b"3", 1, 9))
-    assert isinstance(error_of(d.client.poll), AttributeError)
-    d.client.on_message = d.keep
-    d.c2b()
-    assert code_of(d.client.poll) in (JOURNAL, CLOSED)
-    flash.is_failing = False
-    d.connect(False)
-    d.stream.take()
-    d.b2c(pubrel(8), puback(1))
-    assert d.stream.take() == pubcomp(8) + publish(b"t", b"2", 1, 2)
-
-
-# The same for a message that is too large: it is told, since it does not come again.
-def test_b2c_oversize_without_a_hook_when_flash_fails_then_it_is_told_and_acknowledged_later():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal())
-    d.b2c(publish(b"t", b"0", 2, 8))
-    d.c2b(pubrec(8))
-    flash.is_failing = True
-    d.stream.feed(pubrel(8), publish(b"t", b"x" * 300, 2, 9))
-    assert code_of(d.client.poll) == TOO_LARGE
-    d.c2b()
-    assert code_of(d.client.poll) in (JOURNAL, CLOSED)
-    flash.is_failing = False
-    d.connect(False)
-    d.b2c(pubrel(8), publish(b"t", b"x" * 300, 2, 9, dup=1))
-    d.c2b(pubcomp(8), pubrec(9))
-    assert d.client.stats.oversize == 1
 
 
 # 31-4.1-Q0: it goes out just where publish() does not raise.
@@ -292,27 +220,6 @@ def test_b2c_answers_owed_when_flash_fails_then_they_leave_later_or_the_link_is_
         d.b2c(publish(b"t", b"2", 2, 8, dup=1))
         d.c2b(pubrec(8))
     assert [message[1] for message in d.messages].count(b"2") == 1
-
-
-# 31-4.1-Q2: PUBREL waits for its record.
-def test_c2b_pubrec_when_flash_fails_then_pubrel_leaves_after_its_record():
-    flash = FailingFlash()
-    d = Dialogue(store=flash.journal())
-    packet_id = d.publish(b"1", 2)
-    d.stream.take()
-    flash.is_failing = True
-    d.stream.feed(pubrec(packet_id))
-    assert code_of(d.work) == JOURNAL
-    d.c2b()
-    flash.is_failing = False
-    if d.client.is_connected:
-        d.work()
-    else:
-        d.connect(False)
-    [packet] = d.take_packets()
-    # PUBREC was not answered: on a new connection the PUBLISH may be sent again, too.
-    assert packet[0] & 0xF0 in (0x30, 0x60)
-    assert d.client.inflight == 1
 
 
 # An error leaves the client closed, and the next connect() works.
