@@ -12,7 +12,7 @@ from tools.project import ROOT
 
 CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
-    "library": (("lib/",), (), 6_450),
+    "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_960),
     "fleet": (("tools/fleet/",), (), 13_900),

@@ -111,8 +111,9 @@ class MQTTClient:
     `max_pause` in seconds.  `buffer_size`: largest packet in bytes, both ways.  `max_inflight`
     messages may be sent and not yet acknowledged, and `max_mqueue_len` more may wait, as far as
     `queue_bytes` (64 for each) hold them; a largest one always finds room in an empty queue.
-    `store`: None, or a `journal.Journal`, where what waits needs no `queue_bytes`.  `max_awaiting_rel`: received
-    QoS 2 messages that may wait for their PUBREL.  Raises ValueError, TypeError.
+    `store`: None, or a `journal.Journal`, where what waits needs no `queue_bytes`.
+    `max_awaiting_rel`: received QoS 2 messages that may wait for their PUBREL.  Raises
+    ValueError, TypeError.
     """
 
     on_message = None  # handler(message), allocation-free

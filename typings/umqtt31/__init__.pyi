@@ -73,10 +73,11 @@ class MQTTClient:
 
     `level`: 3 (MQTT 3.1) or 4 (3.1.1); level 5 is `umqtt31.v5`.  `buffer_size`: the largest packet
     in bytes, both ways, 16,383 at most.  `queue_bytes`: what the queue in RAM holds beside a
-    largest message; None: 64 for each message that may be in flight or, without a store, wait.  `store`: a `Journal`, None for RAM, or a store of your own.  `max_inflight`:
-    messages sent and not yet acknowledged.  `max_mqueue_len`: messages that may wait behind them,
-    or for a connection.  `max_awaiting_rel`: received QoS 2 messages that may wait for their
-    PUBREL.  `max_pause`: seconds that `reconnect()` waits at most before an attempt.
+    largest message; None: 64 for each message that may be in flight or, without a store, wait.
+    `store`: a `Journal`, None for RAM, or a store of your own.  `max_inflight`: messages sent and
+    not yet acknowledged.  `max_mqueue_len`: messages that may wait behind them, or for a
+    connection.  `max_awaiting_rel`: received QoS 2 messages that may wait for their PUBREL.
+    `max_pause`: seconds that `reconnect()` waits at most before an attempt.
 
     Raises ValueError, TypeError, and with a journal MQTTError.
     """
