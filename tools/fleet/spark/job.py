@@ -8,6 +8,7 @@ bucket; what is so small that one bucket holds it goes through all steps in one 
 import gc
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -83,8 +84,9 @@ def run(session, folder, out, options, progress=lambda done, total: None, report
     context = session.sparkContext
     found = files.listed(folder)
     parts = ranges(found, not options.whole_files, options.range_bytes)
+    now = time.time()
     for part in parts if options.is_growing else ():
-        part.is_growing = any(places.age_s(one.path) < _SETTLED_S for one in part.sources)
+        part.is_growing = any(now - one.changed_s < _SETTLED_S for one in part.sources)
     buckets = options.buckets or count_buckets(found, context.defaultParallelism)
     later = count_later_buckets(buckets, context.defaultParallelism)
     plan = _plan(parts, options, str(out), buckets, later)
