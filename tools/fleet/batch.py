@@ -66,7 +66,7 @@ def run(folder, out, wish, every_s=None):
 
 def _once(folder, out, wish, told):
     # `told`: {finding: how many the command of --alert was told of}, brought up to date.
-    _, result = audit(folder, out, wish)
+    result = audit(folder, out, wish)
     console = Console(stderr=True, highlight=False)
     _show(console, result, wish.limits)
     show_rest(console, result.folder)
@@ -108,7 +108,7 @@ def _follow(folder, out, wish, every_s):
 
 
 def audit(folder, out, wish=Wish()):
-    """Audit `folder` into `out`, report included -> (session, `outcome.Result`).
+    """Audit `folder` into `out`, report included -> `outcome.Result`.
 
     Raises BadInput.
     """
@@ -129,8 +129,7 @@ def audit(folder, out, wish=Wish()):
         except engine.NotStarted as error:
             raise BadInput(str(error)) from None
         out.mkdir(parents=True, exist_ok=True)
-        result = job.run(spark, folder, out, job.Options(**wish.options), step, report)
-    return spark, result
+        return job.run(spark, folder, out, job.Options(**wish.options), step, report)
 
 
 def _earlier(since):

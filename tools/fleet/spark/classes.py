@@ -20,15 +20,15 @@ def keep(path):
     """Audit an empty capture in each way and write what Java loaded for it to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    session = engine.start("local[2]", java_options='"-XX:ArchiveClassesAtExit=%s"' % part)
-    java = session.sparkContext._gateway.proc
+    context = engine.start("local[2]", java_options='"-XX:ArchiveClassesAtExit=%s"' % part)
+    java = context._gateway.proc
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "captures").mkdir()
         (folder / "captures" / "empty.pcap").write_bytes(_NO_FRAMES)
         for buckets in (1, 2):
-            job.run(session, folder / "captures", folder / "out", job.Options(buckets=buckets))
-        session.stop()
+            job.run(context, folder / "captures", folder / "out", job.Options(buckets=buckets))
+        context.stop()
     java.stdin.close()  # this ends it
     java.wait(_ENDING_S)
     part.replace(path)

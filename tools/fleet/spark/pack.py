@@ -1,23 +1,37 @@
 """Arrow tables as single values, so that a shuffle moves few large rows.
 
-Between two Python stages a row of Spark is one of `schemas.ROWS`: thousands of packets cost
-one row in the JVM.  Buckets are chosen so that what belongs together (a connection, a
-client, a topic, a device) meets in one partition.
+Between two steps Spark moves pairs of a bucket and a `Row`: thousands of packets cost one in
+the JVM.  Buckets are chosen so that what belongs together (a connection, a client, a topic,
+a device) meets in one task.
 """
 
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from .. import schemas
 from ..columns import whole
 
-# What a part was read from: the columns of `schemas.ROWS` that say so.
-_ORIGIN = ("site", "capture", "first_ts", "begin")
 # The JVM copies each part several times, so making them smaller pays at once.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
+
+
+class Row(NamedTuple):
+    """`part` are the rows of a table, `kind` says what they hold: `segments`, `events`, …, or
+    the table's name.
+
+    Where all are of one file: its `site` and `capture`, when it begins (`first_ts`), and the
+    byte `begin` where the part that was read begins.
+    """
+
+    kind: str
+    part: bytes
+    site: str | None = None
+    capture: str | None = None
+    first_ts: int | None = None
+    begin: int | None = None
 
 
 def dump(table):
@@ -35,45 +49,26 @@ def load(parts):
 
 
 def rows(entries, **origin):
-    """A record batch of `schemas.ROWS` for entries of (kind, bucket, table).
+    """Yield (bucket, `Row`) for entries of (kind, bucket, table).
 
-    `origin`: those of `site`, `capture`, `first_ts`, `begin` that are known, the same for
-    all.  One table for several buckets in a row is packed once.
+    `origin`: what is known of where they are from.  One table for several buckets in a row
+    is packed once.
     """
-    found, last, part = {"kind": [], "bucket": [], "part": []}, None, None
+    last = part = None
     for kind, bucket, table in entries:
         part = part if table is last else dump(table)
         last = table
-        for name, value in (("kind", kind), ("bucket", bucket), ("part", part)):
-            found[name].append(value)
-    for name in _ORIGIN:
-        found[name] = [origin.get(name)] * len(found["kind"])
-    # Without metadata: Spark compares schemas.
-    arrays = [pa.array(found[one.name], one.type) for one in schemas.ROWS]
-    return pa.RecordBatch.from_arrays(arrays, schema=schemas.ROWS.remove_metadata())
+        yield bucket, Row(kind, part, **origin)
 
 
-def of_kind(batches, kind):
-    """The packed parts of this kind, as buffers."""
-    return [
-        part.as_buffer()
-        for batch in batches
-        for one, part in zip(batch["kind"].to_pylist(), batch["part"], strict=True)
-        if one == kind
-    ]
+def of_kind(pairs, kind):
+    """The packed parts of this kind."""
+    return [row.part for _, row in pairs if row.kind == kind]
 
 
-def others(batches, kinds):
-    """All rows of other kinds, as they are."""
-    for batch in batches:
-        keep = [one not in kinds for one in batch["kind"].to_pylist()]
-        if any(keep):
-            yield batch.filter(pa.array(keep))
-
-
-def named(batches, kind):
+def named(pairs, kind):
     """One table of all parts of this kind; None when there is none."""
-    parts = of_kind(batches, kind)
+    parts = of_kind(pairs, kind)
     return load(parts) if parts else None
 
 

@@ -1,4 +1,4 @@
-"""What the tasks do, step by step: rows of `schemas.ROWS` in and out; no Spark in here.
+"""What the tasks do, step by step: pairs of bucket and `pack.Row` in and out; no Spark in here.
 
     ranges of files --read--> segments by connection --decode--> events by client
     --judge--> messages by topic and by device --relate--> what is left for the driver
@@ -49,7 +49,7 @@ def read(part, ports, buckets, options):
             yield from _gathered(found, buckets, **origin)
         else:
             yield from _read_segments(source, part, ports, buckets, tally, origin)
-        yield pack.rows([("captures", 0, tally_table(source, tally))], **origin)
+        yield from pack.rows([("captures", 0, tally_table(source, tally))], **origin)
 
 
 def _read_segments(source, part, ports, buckets, tally, origin):
@@ -60,7 +60,7 @@ def _read_segments(source, part, ports, buckets, tally, origin):
         if len(found.ts):
             some = segments.bucketed(found, site_bucket, buckets)
             packed = (("segments", bucket, segments.to_table(one)) for bucket, one in some)
-            yield pack.rows(packed, **origin)
+            yield from pack.rows(packed, **origin)
 
 
 def _decoded(source, ports, tally, counters):
@@ -74,12 +74,14 @@ def _decoded(source, ports, tally, counters):
     yield from decoder.finish()
 
 
-def decode(batches, buckets, counters):
+def decode(pairs, buckets, counters):
     """Packed segments of whole connections -> packed events."""
     parts = []
-    for batch in batches:
-        yield from pack.others([batch], ("segments",))
-        parts += [_Part(row) for row in batch.to_pylist() if row["kind"] == "segments"]
+    for bucket, row in pairs:
+        if row.kind == "segments":
+            parts.append(_Part(row))
+        else:
+            yield bucket, row
     parts.sort(key=lambda part: part.order)
     for site, own in itertools.groupby(parts, lambda part: part.site):
         yield from _gathered(_decoded_parts(Decoder(site, counters), own), buckets)
@@ -88,10 +90,10 @@ def decode(batches, buckets, counters):
 class _Part:
     # In order: by the time a capture begins, then by capture, then by place.
     def __init__(self, row):
-        self.site, self.capture = row["site"], row["capture"]
-        self.table = pack.load([row["part"]])
+        self.site, self.capture = row.site, row.capture
+        self.table = pack.load([row.part])
         offset = self.table["offset"][0].as_py()
-        self.order = self.site, row["first_ts"], self.capture, row["begin"], offset
+        self.order = self.site, row.first_ts, self.capture, row.begin, offset
 
 
 def _decoded_parts(decoder, parts):
@@ -121,7 +123,7 @@ def _gathered(batches, buckets, **origin):
             table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
             tables, count = [], 0
             some = events_by_client(table, buckets)
-            yield pack.rows((("events", bucket, one) for bucket, one in some), **origin)
+            yield from pack.rows((("events", bucket, one) for bucket, one in some), **origin)
 
 
 def events_by_client(table, count):
@@ -154,20 +156,20 @@ def tally_table(source, tally):
     )
 
 
-def judge(batches, buckets, out):
+def judge(pairs, buckets, out):
     """Packed events of whole clients -> packed messages, subscriptions, sequences, wills.
 
     Messages come as `routed` by topic and as `readings` by device, each with the columns
     that the next step reads.
     """
-    batches = list(batches)
+    pairs = list(pairs)
     outbox = Outbox(out)
-    counted, events = pack.named(batches, "captures"), pack.named(batches, "events")
+    counted, events = pack.named(pairs, "captures"), pack.named(pairs, "events")
     if counted:
         outbox.add("captures", _summed(counted))
     if events:
         yield from _judged(events, buckets, outbox)
-    yield _told(outbox)
+    yield from _told(outbox)
 
 
 def _told(outbox):
@@ -195,9 +197,9 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
-    yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
-    yield pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
+    yield from pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
+    yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
+    yield from pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
 
 
 def _for_driver(found):
@@ -230,31 +232,31 @@ def _split(name, table, column, buckets, columns=None, unnamed=0):
 _OWN = ("routed", "subscriptions", "sequences", "wills", "readings", "wild")
 
 
-def relate(batches, exempt, out):
+def relate(pairs, exempt, out):
     """Messages of whole topics and devices -> tables, and what the report needs.
 
     `exempt` are filters of topics without order.
     """
-    batches = list(batches)
+    pairs = list(pairs)
     outbox = Outbox(out)
-    yield from pack.others(batches, _OWN)
-    messages = pack.named(batches, "routed")
-    latency = _relate_topics(batches, messages, exempt, outbox)
-    of_devices = pack.named(batches, "readings")
+    yield from (pair for pair in pairs if pair[1].kind not in _OWN)
+    messages = pack.named(pairs, "routed")
+    latency = _relate_topics(pairs, messages, exempt, outbox)
+    of_devices = pack.named(pairs, "readings")
     if of_devices:
         for name, table in collect(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield pack.rows(_for_driver(facts.of_topics(tables, messages)))
-    yield _told(outbox)
+    yield from pack.rows(_for_driver(facts.of_topics(tables, messages)))
+    yield from _told(outbox)
 
 
-def _relate_topics(batches, messages, exempt, outbox):
+def _relate_topics(pairs, messages, exempt, outbox):
     # -> how long messages that are no readings were under way.
-    own, found, latency = pack.named(batches, "sequences"), None, None
-    wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
+    own, found, latency = pack.named(pairs, "sequences"), None, None
+    wills = pack.named(pairs, "wills") or schemas.WILLS.empty_table()
     topics = [table["topic"] for table in (messages, wills) if table]
-    wanted = _wanted(batches, topics)
+    wanted = _wanted(pairs, topics)
     outbox.add("findings", not_sent(wills, wanted, messages))
     if messages:
         related = routes(messages, wanted, exempt, wills)
@@ -266,14 +268,14 @@ def _relate_topics(batches, messages, exempt, outbox):
     return latency
 
 
-def _wanted(batches, topics):
+def _wanted(pairs, topics):
     # The subscriptions that can match these topics, their strings not coded: of the many
     # names in their parts only few are left.
     found = [schemas.SUBSCRIPTIONS.empty_table()]
-    exact = pack.named(batches, "subscriptions")
+    exact = pack.named(pairs, "subscriptions")
     if exact:
         found.append(plain(exact, schemas.SUBSCRIPTIONS))
-    wild = [pack.load([part]) for part in pack.of_kind(batches, "wild")]
+    wild = [pack.load([part]) for part in pack.of_kind(pairs, "wild")]
     if wild:
         names = [dictionary(column)[1].cast(pa.string()) for column in topics]
         known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
