@@ -23,7 +23,7 @@ class Row(NamedTuple):
     the table's name.
 
     Where all are of one file: its `site` and `capture`, when it begins (`first_ts`), and the
-    byte `begin` where the part that was read begins.
+    byte where the first row's frame lies (`begin`).
     """
 
     kind: str
@@ -90,19 +90,9 @@ def _compact(table):
         if pa.types.is_dictionary(field.type) and table.num_rows:
             column = whole(table.column(place))
             if len(column.dictionary) > max(_FEW_NAMES, table.num_rows // 4):
-                table = table.set_column(place, field, _used(column))
+                fresh = column.cast(field.type.value_type).dictionary_encode()
+                table = table.set_column(place, field, fresh)
     return table
-
-
-def _used(column):
-    codes, names = column.indices.fill_null(-1).to_numpy(), column.dictionary
-    is_used = np.zeros(len(names) + 1, bool)  # the last one is for null
-    is_used[codes] = True
-    used = np.flatnonzero(is_used[:-1])
-    fresh = np.zeros(len(is_used), np.int32)
-    fresh[used] = np.arange(len(used))
-    fresh = pa.array(fresh[codes], mask=codes < 0 if is_used[-1] else None)
-    return pa.DictionaryArray.from_arrays(fresh, names.take(pa.array(used)))
 
 
 def text_buckets(values, count):

@@ -53,14 +53,13 @@ def read(part, ports, buckets, options):
 
 
 def _read_segments(source, part, ports, buckets, tally, origin):
-    origin |= {"first_ts": part.first_ts, "begin": part.begin}
     site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
     for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
         found = link.segments(frames, ports, tally)
-        if len(found.ts):
-            some = segments.bucketed(found, site_bucket, buckets)
-            packed = (("segments", bucket, segments.to_table(one)) for bucket, one in some)
-            yield from pack.rows(packed, **origin)
+        for bucket, some in segments.bucketed(found, site_bucket, buckets):
+            place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
+            packed = [("segments", bucket, segments.to_table(some))]
+            yield from pack.rows(packed, **origin, **place)
 
 
 def _decoded(source, ports, tally, counters):
@@ -76,40 +75,28 @@ def _decoded(source, ports, tally, counters):
 
 def decode(pairs, buckets, counters):
     """Packed segments of whole connections -> packed events."""
-    parts = []
+    rows = []
     for bucket, row in pairs:
         if row.kind == "segments":
-            parts.append(_Part(row))
+            rows.append(row)
         else:
             yield bucket, row
-    parts.sort(key=lambda part: part.order)
-    for site, own in itertools.groupby(parts, lambda part: part.site):
-        yield from _gathered(_decoded_parts(Decoder(site, counters), own), buckets)
+    rows.sort(key=lambda row: (row.site, row.first_ts, row.capture, row.begin))
+    for site, own in itertools.groupby(rows, lambda row: row.site):
+        yield from _gathered(_decoded_rows(Decoder(site, counters), own), buckets)
 
 
-class _Part:
-    # In order: by the time a capture begins, then by capture, then by place.
-    def __init__(self, row):
-        self.site, self.capture = row.site, row.capture
-        self.table = pack.load([row.part])
-        offset = self.table["offset"][0].as_py()
-        self.order = self.site, row.first_ts, self.capture, row.begin, offset
-
-
-def _decoded_parts(decoder, parts):
+def _decoded_rows(decoder, rows):
     # Parts of one capture are put together, so that each step has enough to do.
-    for capture, group in itertools.groupby(parts, lambda part: part.capture):
-        for _, run in itertools.groupby(_numbered(group), lambda one: one[0]):
-            found = segments.from_tables([part.table for _, part in run])
-            yield from decoder.feed(found, capture)
+    for capture, group in itertools.groupby(rows, lambda row: row.capture):
+        tables = []
+        for row in itertools.chain(group, [None]):
+            if row is None or sum(map(len, tables)) >= _RUN_ROWS:
+                yield from decoder.feed(segments.from_tables(tables), capture)
+                tables = []
+            if row is not None:
+                tables.append(pack.load([row.part]))
     yield from decoder.finish()
-
-
-def _numbered(parts):
-    count = 0
-    for part in parts:
-        yield count // _RUN_ROWS, part
-        count += part.table.num_rows
 
 
 def _gathered(batches, buckets, **origin):
@@ -294,30 +281,24 @@ def sequences(own, found):
     if found is None or not found.num_rows:
         return own
     own, found = plain(own, schemas.SEQUENCES), plain(found, schemas.ROUTES)
-    keys = [pa.concat_tables([own.select([name]), found.select([name])])[name] for name in _KEYS]
-    codes = grouped(*(dictionary(key)[0] for key in keys[:3]), keys[3].to_numpy())
-    of_own, of_found = codes[: len(own)], codes[len(own) :]
-    # Of a client without an id that has several rows the first counts for all.
-    place = np.full(int(codes.max()) + 1, -1)
-    at = np.flatnonzero(pc.equal(own["direction"], "s2c").to_numpy())[::-1]
-    place[of_own[at]] = at
-    # A subscriber that got nothing at all of a topic has no sequence of its own.
-    first = np.unique(of_found, return_index=True)[1]
-    fresh = first[place[of_found[first]] < 0]
-    place[of_found[fresh]] = len(own) + np.arange(len(fresh))
-    columns = {name: found[name].take(pa.array(fresh)) for name in _KEYS}
-    columns["direction"] = pa.array(["s2c"] * len(fresh))
+    count, direction = len(own), pa.array(["s2c"] * len(found))
+    both = [own, found.append_column("direction", direction)]
+    both = pa.concat_tables(both, promote_options="default").combine_chunks()
+    codes = grouped(*(dictionary(both[key])[0] for key in _KEYS[:3]), both["qos"].to_numpy())
+    # Of a client without an id that has several rows the first counts for all.  A subscriber
+    # that got nothing at all of a topic has no sequence of its own.
+    place = np.zeros(int(codes.max()) + 1, np.int64)
+    at = np.flatnonzero(pc.equal(both["direction"], "s2c").to_numpy())[::-1]
+    place[codes[at]] = at
+    target = place[codes[count:]]
     rows = {}
-    for field in schemas.SEQUENCES:
-        zeros = np.zeros(len(fresh), np.int64)
-        more = pa.nulls(len(fresh)) if field.name.startswith("latency") else pa.array(zeros)
-        column = pa.chunked_array([*own[field.name].chunks], field.type)
-        more = columns.get(field.name, more).cast(field.type)
-        chunks = more.chunks if isinstance(more, pa.ChunkedArray) else [more]
-        column = pa.chunked_array([*column.chunks, *chunks], field.type)
-        if field.name in schemas.ROUTES.names and field.name not in _KEYS:
-            counts = column.to_numpy().copy()
-            np.add.at(counts, place[of_found], found[field.name].to_numpy())
-            column = pa.array(counts)
-        rows[field.name] = column
-    return pa.table(rows, schemas.SEQUENCES)
+    for name in schemas.SEQUENCES.names:
+        rows[name] = both[name]
+        if name in schemas.ROUTES.names and name not in _KEYS:
+            numbers = np.append(own[name].to_numpy(), np.zeros(len(found), np.int64))
+            np.add.at(numbers, target, found[name].to_numpy())
+            rows[name] = pa.array(numbers)
+        elif pa.types.is_integer(both[name].type) and not name.startswith("latency"):
+            rows[name] = both[name].fill_null(0)
+    kept = np.union1d(np.arange(count), target)
+    return pa.table(rows).cast(schemas.SEQUENCES).take(pa.array(kept))
