@@ -24,7 +24,8 @@ from host_tests.fleet.simulate.run import Plan
 from tools.fleet import package, schemas, tables
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
-_PLAN = Plan(devices=8, readings=400, seed=4, fault_rate=0.1, wire_rate=0.1)
+# More than what one task does alone.
+_PLAN = Plan(devices=8, readings=9_000, seed=4, fault_rate=0.1, wire_rate=0.1)
 _LIFE_S = 1200
 
 

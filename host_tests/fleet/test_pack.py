@@ -38,14 +38,14 @@ def test_part_of_many_names_carries_only_its_own():
 
 def test_parts_dumped_and_loaded_are_the_table_again():
     one, other = _table(["a", "b", None]), _table(["c", "a"])
-    loaded = pack.load([pack.dump(one), pack.dump(other)])
+    loaded = pack.load(pack.dump(one), pack.dump(other))
     assert loaded["name"].to_pylist() == ["a", "b", None, "c", "a"]
 
 
 def test_rows_say_what_they_were_read_from():
     rows = pack.rows([("segments", 2, _table(["a"]))], site="x\0y", capture="one.pcap", begin=24)
     ((bucket, row),) = rows
-    assert pack.load([row.part])["name"].to_pylist() == ["a"]
+    assert pack.load(row.part)["name"].to_pylist() == ["a"]
     assert (bucket, row._replace(part=b"")) == (
         2,
         pack.Row("segments", b"", "x\0y", "one.pcap", None, 24),
@@ -57,4 +57,4 @@ def test_one_table_for_several_buckets_is_packed_once():
     rows = list(pack.rows([("wild", number, table) for number in range(8)]))
     assert [bucket for bucket, _ in rows] == list(range(8))
     assert len({id(row.part) for _, row in rows}) == 1
-    assert pack.load([rows[7][1].part]).equals(table)
+    assert pack.load(rows[7][1].part).equals(table)

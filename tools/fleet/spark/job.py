@@ -87,11 +87,7 @@ def _plan(options, out, buckets, later):
     # [(step, number of buckets that its rows go to)]
     ports = {int(port) for port in options.ports.split(",")}
 
-    def read(parts):
-        for part in parts:
-            yield from steps.read(part, ports, buckets, options)
-
-    plan = [(read, buckets)]
+    plan = [(lambda parts: steps.read(parts, ports, buckets, options), buckets)]
     if not options.whole_files:
         plan.append((lambda pairs: steps.decode(pairs, buckets, options.counters), buckets))
     plan.append((lambda pairs: steps.judge(pairs, later, out), later))
@@ -122,15 +118,12 @@ def _driver_rows(pairs, out):
     # What the tasks wrote, and what is made of all of them: the devices, the report's facts.
     told = [json.loads(text) for text in pack.named(pairs, steps.WRITTEN)["told"].to_pylist()]
     outbox = tables.Outbox(out)
-    partials = [pack.load([part]) for part in pack.of_kind(pairs, "devices")]
+    partials = list(map(pack.load, pack.of_kind(pairs, "devices")))
     if partials:
         outbox.add("devices", devices.merge(partials))
     _explain(places.place(out) / tables.FRESH, told, outbox)
-    merged = {}
-    for name, merge in facts.MERGED.items():
-        found = [pack.load([part]) for part in pack.of_kind(pairs, name)]
-        if found:
-            merged[name] = merge(found)
+    found = {name: list(map(pack.load, pack.of_kind(pairs, name))) for name in facts.MERGED}
+    merged = {name: facts.MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
 
 

@@ -42,7 +42,7 @@ def dump(table):
     return sink.getvalue().to_pybytes()
 
 
-def load(parts):
+def load(*parts):
     """One table of several parts, in their order."""
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
@@ -69,7 +69,7 @@ def of_kind(pairs, kind):
 def named(pairs, kind):
     """One table of all parts of this kind; None when there is none."""
     parts = of_kind(pairs, kind)
-    return load(parts) if parts else None
+    return load(*parts) if parts else None
 
 
 def split(table, buckets):

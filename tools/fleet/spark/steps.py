@@ -34,12 +34,12 @@ WRITTEN = "written"  # kind of the rows that tell of files
 _RUN_ROWS = 150_000
 
 
-def read(part, ports, buckets, options):
-    """Packed rows of one `job.Range`, and what was counted of its files.
+def read(parts, ports, buckets, options):
+    """Packed rows of each `job.Range`, and what was counted of its files.
 
     With `options.whole_files` each holds whole connections, and is decoded here.
     """
-    for source in part.sources:
+    for part, source in ((one, source) for one in parts for source in one.sources):
         tally = Tally(is_growing=part.is_growing)
         origin = {"site": source.site, "capture": source.capture}
         if source.problem:
@@ -95,7 +95,7 @@ def _decoded_rows(decoder, rows):
                 yield from decoder.feed(segments.from_tables(tables), capture)
                 tables = []
             if row is not None:
-                tables.append(pack.load([row.part]))
+                tables.append(pack.load(row.part))
     yield from decoder.finish()
 
 
@@ -131,16 +131,12 @@ def events_by_client(table, count):
 
 def tally_table(source, tally):
     """The `captures` rows of one file or part of a file."""
-    rows = [
-        (source.site, source.capture, name, count, None, None)
-        for name, count in sorted(tally.counts.items())
-    ]
-    rows += [(source.site, source.capture, "error", 1, at, text) for at, text in tally.errors]
-    rows += [(source.site, source.capture, "not_read", 1, None, text) for text in tally.unread]
+    rows = [(name, count, None, None) for name, count in sorted(tally.counts.items())]
+    rows += [("error", 1, at, text) for at, text in tally.errors]
+    rows += [("not_read", 1, None, text) for text in tally.unread]
+    rows = [(source.site, source.capture, *row) for row in rows]
     names = schemas.CAPTURES.names
-    return pa.Table.from_pylist(
-        [dict(zip(names, row, strict=True)) for row in rows], schemas.CAPTURES
-    )
+    return pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schemas.CAPTURES)
 
 
 def judge(pairs, buckets, out):
@@ -262,7 +258,7 @@ def _wanted(pairs, topics):
     exact = pack.named(pairs, "subscriptions")
     if exact:
         found.append(plain(exact, schemas.SUBSCRIPTIONS))
-    wild = [pack.load([part]) for part in pack.of_kind(pairs, "wild")]
+    wild = list(map(pack.load, pack.of_kind(pairs, "wild")))
     if wild:
         names = [dictionary(column)[1].cast(pa.string()) for column in topics]
         known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
