@@ -54,7 +54,7 @@ def rows(entries, **origin):
     `origin`: what is known of where they are from.  One table for several buckets in a row
     is packed once.
     """
-    last = part = None
+    last, part = None, b""
     for kind, bucket, table in entries:
         part = part if table is last else dump(table)
         last = table

@@ -91,7 +91,7 @@ def _decoded_rows(decoder, rows):
     for capture, group in itertools.groupby(rows, lambda row: row.capture):
         tables = []
         for row in itertools.chain(group, [None]):
-            if row is None or sum(map(len, tables)) >= _RUN_ROWS:
+            if row is None or sum(len(one) for one in tables) >= _RUN_ROWS:
                 yield from decoder.feed(segments.from_tables(tables), capture)
                 tables = []
             if row is not None:
@@ -134,9 +134,9 @@ def tally_table(source, tally):
     rows = [(name, count, None, None) for name, count in sorted(tally.counts.items())]
     rows += [("error", 1, at, text) for at, text in tally.errors]
     rows += [("not_read", 1, None, text) for text in tally.unread]
-    rows = [(source.site, source.capture, *row) for row in rows]
+    told = [(source.site, source.capture, *row) for row in rows]
     names = schemas.CAPTURES.names
-    return pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schemas.CAPTURES)
+    return pa.Table.from_pylist([dict(zip(names, row)) for row in told], schemas.CAPTURES)
 
 
 def judge(pairs, buckets, out):
