@@ -91,7 +91,8 @@ def _decoded_rows(decoder, rows):
     for capture, group in itertools.groupby(rows, lambda row: row.capture):
         tables = []
         for row in itertools.chain(group, [None]):
-            if row is None or sum(len(one) for one in tables) >= _RUN_ROWS:
+            count = sum(map(len, tables))
+            if row is None or count >= _RUN_ROWS:
                 yield from decoder.feed(segments.from_tables(tables), capture)
                 tables = []
             if row is not None:
