@@ -91,7 +91,7 @@ def _decoded_rows(decoder, rows):
     for capture, group in itertools.groupby(rows, lambda row: row.capture):
         tables = []
         for row in itertools.chain(group, [None]):
-            count = sum(map(len, tables))
+            count = sum(one.num_rows for one in tables)
             if row is None or count >= _RUN_ROWS:
                 yield from decoder.feed(segments.from_tables(tables), capture)
                 tables = []
