@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark():
-    """A local session with two cores; the tests that use it share one process."""
+    """A local SparkContext with two cores; the tests that use it share one process."""
     from tools.fleet.spark import engine
 
     started = engine.start("local[2]", memory="1g")

@@ -6,6 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from host_tests.fleet.captures import rows
 from tools.fleet import schemas, tables
@@ -87,7 +88,12 @@ def test_unusual_sites_and_days_read_back_by_spark_are_the_same(spark, tmp_path)
     sites = ["north/gate", "50% = a:b?", "été\n", "[x]{y}^'\"*\\#"]
     told = _told(tmp_path, _packets(*((site, _DAY, "t", 1) for site in sites)))
     tables.publish(tmp_path, [told])
-    found = spark.read.parquet(str(tmp_path / "packets")).select("site", "day", "topic").collect()
+    found = (
+        SparkSession(spark)
+        .read.parquet(str(tmp_path / "packets"))
+        .select("site", "day", "topic")
+        .collect()
+    )
     wanted = sorted((site, _DAY.date(), "t") for site in sites)
     assert sorted(tuple(row) for row in found) == wanted
     assert sorted(tables.read(tmp_path, "packets", ["site"])["site"].to_pylist()) == sorted(sites)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
 from host_tests.fleet.simulate.run import Plan, json_lines
@@ -167,16 +168,16 @@ def test_whole_files_in_another_number_of_buckets_give_the_same_tables(
 
 
 def test_tables_are_joined_in_sql(spark, audited):
-    out, _ = audited
+    out, session = audited[0], SparkSession(spark)
     for name in ("devices", "violations", "connections"):
-        spark.read.parquet(str(out / name)).createOrReplaceTempView(name)
+        session.read.parquet(str(out / name)).createOrReplaceTempView(name)
     query = """
         SELECT d.client_id, d.state, count(v.requirement) AS broken
         FROM devices d JOIN violations v ON v.site = d.site AND v.client_id = d.client_id
         JOIN connections c ON c.site = v.site AND c.connection = v.connection
         WHERE v.by = 'client' GROUP BY d.client_id, d.state
     """
-    found = {row.client_id: row.broken for row in spark.sql(query).collect()}
+    found = {row.client_id: row.broken for row in session.sql(query).collect()}
     own = _written(out, "devices").to_pylist()
     assert found
     assert found == {row["client_id"]: row["violations"] for row in own if row["violations"]}
@@ -331,6 +332,6 @@ def test_tables_and_report_stay_together_when_there_is_no_room_for_the_report(
     after = sorted((one, one.stat().st_mtime_ns) for one in out.rglob("*") if one.is_file())
     assert after == before
     monkeypatch.undo()
-    _, result = batch.audit(captures, out)
+    result = batch.audit(captures, out)
     assert sorted(one.name for one in out.glob("*.*")) == ["metrics.prom", "report.html"]
     assert "only" in (out / "report.html").read_text() and result.rows["devices"] == 1

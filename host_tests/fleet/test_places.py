@@ -63,7 +63,7 @@ def test_folder_that_a_link_leads_back_to_is_listed_once(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.pcap").write_bytes(b"x")
     (tmp_path / "a" / "again").symlink_to(tmp_path)
-    assert [name for _, name, _ in places.files(tmp_path)] == ["a/x.pcap"]
+    assert [name for _, name, *_ in places.files(tmp_path)] == ["a/x.pcap"]
 
 
 def test_store_holds_no_lock_and_a_folder_on_disk_does(store, tmp_path):
@@ -71,16 +71,3 @@ def test_store_holds_no_lock_and_a_folder_on_disk_does(store, tmp_path):
     with batch.alone(places.place(address("out"))), batch.alone(tmp_path):
         with pytest.raises(batch.BadInput, match="another audit"), batch.alone(tmp_path):
             pass
-
-
-def test_text_is_replaced_at_once_or_stays(tmp_path, monkeypatch):
-    path = tmp_path / "one.txt"
-    places.replace_text(path, "old")
-
-    def fails(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(places.os, "fsync", fails)
-    with pytest.raises(OSError, match="No space"):
-        places.replace_text(path, "new")
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("one.txt", "old")]

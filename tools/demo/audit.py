@@ -19,7 +19,7 @@ def play(console: Console, captures: Path, out: Path) -> bool:
     try:
         from tools.fleet import batch
 
-        _, result = batch.audit(captures, out, batch.Wish(memory="1g"))
+        result = batch.audit(captures, out, batch.Wish(memory="1g"))
     except (ImportError, batch.BadInput) as error:
         console.print(f"\nNot audited: {error}", soft_wrap=True)
         return True

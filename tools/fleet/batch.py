@@ -10,6 +10,11 @@ import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -21,6 +26,7 @@ from .places import Remote
 from .report import collect, metrics, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
+_LOCK = ".held"  # Spark, pandas and pyarrow pass over names with a dot
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
 _LOOKED_AT, _OTHER = 4, "mqtt_on_port_"
@@ -60,7 +66,7 @@ def run(folder, out, wish, every_s=None):
 
 def _once(folder, out, wish, told):
     # `told`: {finding: how many the command of --alert was told of}, brought up to date.
-    _, result = audit(folder, out, wish)
+    result = audit(folder, out, wish)
     console = Console(stderr=True, highlight=False)
     _show(console, result, wish.limits)
     show_rest(console, result.folder)
@@ -102,7 +108,7 @@ def _follow(folder, out, wish, every_s):
 
 
 def audit(folder, out, wish=Wish()):
-    """Audit `folder` into `out`, report included -> (session, `outcome.Result`).
+    """Audit `folder` into `out`, report included -> `outcome.Result`.
 
     Raises BadInput.
     """
@@ -123,8 +129,7 @@ def audit(folder, out, wish=Wish()):
         except engine.NotStarted as error:
             raise BadInput(str(error)) from None
         out.mkdir(parents=True, exist_ok=True)
-        result = job.run(spark, folder, out, job.Options(**wish.options), step, report)
-    return spark, result
+        return job.run(spark, folder, out, job.Options(**wish.options), step, report)
 
 
 def _earlier(since):
@@ -136,12 +141,18 @@ def _earlier(since):
 
 @contextlib.contextmanager
 def alone(out):
-    """The folder `out`, for one audit at a time.  Raises BadInput."""
-    with contextlib.ExitStack() as stack:
+    """The folder `out`, for one audit at a time, where the system can do it.  Raises BadInput."""
+    if isinstance(out, Remote) or fcntl is None:
+        yield
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / _LOCK, "wb") as file:  # ends with the process
         try:
-            stack.enter_context(places.held(out))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadInput("another audit writes to %s: wait for it" % out) from None
+        except OSError:  # a network's file system without locks
+            pass
         yield
 
 
@@ -196,7 +207,7 @@ def tell(command, over, limits, out):
 
 
 def _check(folder, out):
-    if not folder.exists():
+    if isinstance(folder, Path) and not folder.exists():
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if places.is_within(out, folder):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)

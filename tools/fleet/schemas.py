@@ -187,18 +187,6 @@ unmatched int64 as in `sequences`
 overtaking int64 as in `sequences`
 """)
 
-# A row of Spark between two steps written in Python: a whole Arrow table as one value, as a
-# row costs much and a large one little more (module `pack`).
-ROWS = _schema("""
-kind text what it holds: `segments`, `events`, …, or the name of a table
-bucket int32 the task of the next step that gets it
-site text as in `packets`, where it is of one site
-capture text as in `packets`, where it is of one file
-first_ts time of the file: when it begins
-begin int64 byte of the file where the part that was read begins
-part bytes the rows
-""")
-
 # The messages that can be answered, and what became of them.
 _FLOWS = """
 site client_id connection direction topic qos packet_id payload_bytes first_sent times_sent

@@ -6,6 +6,7 @@ tables before; files of tasks that failed are deleted there.
 """
 
 import re
+import shutil
 import urllib.parse
 import uuid
 from collections import Counter
@@ -13,6 +14,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from . import outcome, places, schemas
 from .places import place
@@ -135,10 +137,9 @@ def options(schema):
 
 
 def _write(rows, path, schema):
-    where, store = places.writable(path)
     # With the schema of Arrow, readers would make categories of what is text.
-    more = options(rows.schema) | {"store_schema": False, "filesystem": store}
-    with pq.ParquetWriter(where, rows.schema, **more) as writer:
+    more = options(rows.schema) | {"store_schema": False}
+    with path.open("wb") as stream, pq.ParquetWriter(stream, rows.schema, **more) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata(schemas.described(schema))
 
@@ -148,10 +149,10 @@ def read(out, name, columns=None):
     schema = schemas.TABLES[name]
     wanted = schema if columns is None else pa.schema([schema.field(one) for one in columns])
     found = [wanted.empty_table()]
-    for path, below, _ in places.files(place(out) / name):
+    for path, below, *_ in places.files(place(out) / name):
         if not below.endswith(".parquet") or below.rpartition("/")[2].startswith("."):
             continue
-        with places.open_binary(path) as stream:
+        with path.open("rb") as stream:
             file = pq.ParquetFile(stream)
             rows = file.read([one for one in wanted.names if one in file.schema_arrow.names])
         if "site" in wanted.names and "site" not in rows.column_names:
@@ -167,8 +168,8 @@ def read(out, name, columns=None):
 def rewrite(out, name, rows):
     """Write the rows of a table that is not shown yet into its files again, in their order."""
     begin = 0
-    for path, _, _ in places.files(place(out) / name):
-        with places.open_binary(path) as stream:
+    for path, *_ in places.files(place(out) / name):
+        with path.open("rb") as stream:
             count = pq.ParquetFile(stream).metadata.num_rows
         _write(rows.slice(begin, count).drop_columns(["site"]), path, schemas.TABLES[name])
         begin += count
@@ -190,15 +191,15 @@ def publish(out, told, report=None):
         files |= {"%s/%s" % (name, path) for name in one["files"] for path in one["files"][name]}
         result.facts.update(one.get("facts", {}))
     fresh.mkdir(parents=True, exist_ok=True)
-    for path, name, _ in places.files(fresh):
+    for path, name, *_ in places.files(fresh):
         if name not in files:  # of a task that failed
-            places.remove(path)
+            _remove(path)
     for name, schema in schemas.TABLES.items():
         if not rows[name]:
             _write_empty(fresh / name, schema, name in DAY_COLUMNS)
     result.rows = {name: rows[name] for name in schemas.TABLES}
     result.findings = outcome.findings(counts)
-    if not rows["packets"] and (out / "packets").exists():
+    if not rows["packets"] and places.files(out / "packets"):
         result.folder = fresh
         return result
     written = report(result, fresh) if report else ()
@@ -210,26 +211,35 @@ def publish(out, told, report=None):
 
 def _write_empty(folder, schema, has_day):
     # A file without rows, so that the folder shows the table's columns.
-    schema = schema.append(pa.field("day", pa.date32())) if has_day else schema
+    shown = schema.append(pa.field("day", pa.date32())) if has_day else schema
     folder.mkdir(parents=True, exist_ok=True)
-    rows = schema.remove_metadata().empty_table()
-    _write(rows, folder / "empty.parquet", schemas.TABLES[folder.name])
+    rows = shown.remove_metadata().empty_table()
+    _write(rows, folder / "empty.parquet", schema)
 
 
 def _replace(fresh, target):
-    # By renames; elsewhere than on one computer nothing may be where one goes.
-    if isinstance(target, places.Remote) or not target.is_dir():
-        if isinstance(target, places.Remote):
-            places.remove(target)
-        fresh.replace(target)
+    # By renames; a store has none of folders, and nothing may be where a file goes.
+    if isinstance(target, places.Remote):
+        _remove(target)
+        for path, *_ in places.files(fresh):
+            path.store.move(path.path, target.path + path.path.removeprefix(fresh.path))
         return
-    old = fresh.with_name(fresh.name + ".old")
-    places.remove(old)
-    target.replace(old)
+    if target.is_dir():
+        target.replace(fresh.with_name(fresh.name + ".old"))
     fresh.replace(target)
-    places.remove(old)
 
 
 def discard(out):
-    """Delete what was written and not published."""
-    places.remove(place(out) / FRESH)
+    """Delete what was written and not published, and what that replaced."""
+    _remove(place(out) / FRESH)
+
+
+def _remove(path):
+    if isinstance(path, places.Remote):
+        info = path.store.get_file_info(path.path)
+        if info.type != fs.FileType.NotFound:
+            (path.store.delete_file if info.is_file else path.store.delete_dir)(path.path)
+    elif path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

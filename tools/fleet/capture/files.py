@@ -27,7 +27,8 @@ _ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
 class Source:
     """One file: `path` to open, `capture` its name in the tables, `site`.
 
-    `problem` says why it cannot be read, None when it can, or when nobody has looked.
+    `problem` says why it cannot be read, None when it can, or when nobody has looked;
+    `changed_s` is the time when a local file was last written to.
     """
 
     path: str
@@ -35,6 +36,7 @@ class Source:
     site: str
     problem: str | None = None
     size_bytes: int = 0
+    changed_s: float = 0
 
 
 def find(folder):
@@ -56,14 +58,10 @@ def listed(folder):
 
     Files and folders that begin with a dot or an underscore are other programs' own.
     """
-    root = places.place(folder)
-    if root.is_file():
-        size_bytes = places.size(root)
-        return [Source(str(root), root.name, NO_SITE, None, size_bytes)]
-    found = []
-    for path, name, size_bytes in places.files(root):
-        if not any(one.startswith((".", "_")) for one in name.split("/")):
-            found.append(Source(str(path), name, site_of(name), None, size_bytes))
+    root, found = places.place(folder), []
+    for path, name, *about in places.files(root):
+        if path is root or not any(one.startswith((".", "_")) for one in name.split("/")):
+            found.append(Source(str(path), name, site_of(name), None, *about))
     return found
 
 
@@ -97,7 +95,7 @@ def subscriber(capture):
 
 
 def _start(path):
-    with places.open_binary(path) as stream:
+    with places.place(path).open("rb") as stream:
         return stream.read(unpack.START_BYTES)
 
 
@@ -120,7 +118,7 @@ def _problem(path):
 def open_stream(path, tally):
     """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
     name = unpack.packed_as(_start(path))
-    return unpack.open_packed(path, name, tally) if name else places.open_binary(path)
+    return unpack.open_packed(path, name, tally) if name else places.place(path).open("rb")
 
 
 def opened(path, tally):
@@ -183,7 +181,7 @@ def ranges(path, range_bytes):
     Every `begin` is where a record (block) starts; `section` is the start of the pcapng
     section it lies in.  What is compressed, or damaged near a cut, is not cut there.
     """
-    with places.open_binary(path) as stream:
+    with places.place(path).open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)

@@ -31,7 +31,7 @@ def packed_as(start):
 
 def open_packed(path, name, tally):
     """The unpacked bytes of a file in the format `name`; damage is noted in `tally`."""
-    file = places.open_binary(path)
+    file = places.place(path).open("rb")
     if name == "gzip":
         read = gzip.GzipFile(fileobj=file).read1
     elif name == "xz":

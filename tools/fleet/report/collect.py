@@ -75,10 +75,10 @@ def collect(out, result, before=None, limits=None):
 
 def earlier(out):
     """The devices of an earlier audit under `out`.  Raises NoAudit."""
-    if not (out / "devices").is_dir():
-        raise NoAudit("%s holds no tables of an audit (no folder devices)" % out)
-    if not any(name.endswith(".parquet") for _, name, _ in places.files(out / "devices")):
-        raise NoAudit("%s holds no tables of an audit (devices is empty)" % out)
+    if not any(name.endswith(".parquet") for _, name, *_ in places.files(out / "devices")):
+        raise NoAudit(
+            "%s holds no tables of an audit (no folder devices, or devices is empty)" % out
+        )
     try:
         devices = tables.read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
     except pa.ArrowException as error:

@@ -1,16 +1,15 @@
 """What an audit found, as a text file for Prometheus' node exporter (its textfile collector).
 
-Replaced at once, so that a collector never reads half of it.
+`tables.publish` shows it by a rename, so that a collector never reads half of it.
 """
-
-from .. import places
 
 NAME = "metrics.prom"
 
 
 def write(result, out):
     """Write `metrics.prom` under `out` for an `outcome.Result`."""
-    places.replace_text(out / NAME, text(result))
+    with (out / NAME).open("wb") as stream:
+        stream.write(text(result).encode())
 
 
 def text(result):

@@ -24,8 +24,9 @@ function cell(name, value) {
   const number = typeof value === "number";
   const bad = number && value > 0 && BAD.has(name);
   const state = name === "state" && STATES.includes(value) ? value : "";
-  const short = !number && String(value ?? "").length < 30;
-  const node = make("td", shown(value), (number ? "n " : short ? "short " : "long ") + (value === 0 ? "zero " : "") + (bad ? "bad" : state));
+  const length = String(value ?? "").length;  // a date may stand in two lines
+  const size = number ? "n " : length < 19 ? "short " : length < 30 ? "date " : "long ";
+  const node = make("td", shown(value), size + (value === 0 && name !== "qos" ? "zero " : "") + (bad ? "bad" : state));
   node.dataset.name = words(name);
   return node;
 }
@@ -84,7 +85,8 @@ function sortable(id, rows, names, nothing = "nothing", onOpen = null) {
   };
   const button = make("button", "CSV", "csv");
   button.addEventListener("click", () => save(id, names, list));
-  table.closest("section").querySelector("h2").append(button);
+  const isBefore = (one) => one.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING;
+  [...table.closest("section").querySelectorAll("h2, h3")].filter(isBefore).pop().append(button);
   const [part, of] = data.taken[id] ?? [0, 0];
   if (of > part) table.closest(".scroll").after(make("p", `${shown(part)} of ${shown(of)}: the tables hold all.`, "more"));
   draw();

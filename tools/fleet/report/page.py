@@ -16,14 +16,13 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup
 
-from .. import places
-
 BLOCK_ROWS = 1000
 
 
 def write(data, path):
     """Write the page for the data of `collect`."""
-    places.replace_text(path, page(data))
+    with path.open("wb") as stream:
+        stream.write(page(data).encode())
 
 
 def page(data):

@@ -1,4 +1,4 @@
-"""The Spark session of the audit: local by default, a cluster when told so.
+"""The Spark of the audit: local by default, a cluster when told so.
 
 What `spark-submit --conf` or `spark-defaults.conf` sets stands; here are defaults only.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,12 +27,6 @@ CLASSES = ROOT / ".tools" / "spark" / "classes.jsa"
 _KEPT_CLASSES = '"-XX:SharedArchiveFile=%s" -Xlog:disable -Xlog:all=error:stderr'
 
 _SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    # Our jobs hand rows to Python and back: nothing that compiled code would speed up,
-    # and compiling it took seconds of each audit.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.log.level": "ERROR",
     # Workers make and free the same large arrays task after task.  Given back to the system
     # each time, every page of them would be new each time: a third of all work.  The last is
@@ -46,8 +39,6 @@ _ALONE = {
     # On one computer nobody looks at a page of Spark's while an audit runs.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A plan that changes while it runs starts each stage as a job of its own.
-    "spark.sql.adaptive.enabled": "false",
     "spark.python.daemon.module": "tools.fleet.spark.daemon",
 }
 
@@ -78,7 +69,7 @@ def _quiet():
 
 
 def start(master=None, memory="3g", java_options=None):
-    """A session; `master` None is `local[*]`, or what `spark-submit` was told.
+    """A SparkContext; `master` None is `local[*]`, or what `spark-submit` was told.
 
     `memory` is the driver's (in local mode everything's), `java_options` are more options
     for Java; by default it uses the classes that are kept, if they are.  Raises NotStarted.
@@ -90,7 +81,7 @@ def start(master=None, memory="3g", java_options=None):
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         SparkContext._ensure_initialized()  # Java is there, and knows what it was told
-        return _session(SparkConf(), master, {}).getOrCreate()
+        return _context(SparkConf(), master, {})
     if java_options is None:
         java_options = _KEPT_CLASSES % CLASSES if CLASSES.exists() else ""
     more = {
@@ -102,8 +93,7 @@ def start(master=None, memory="3g", java_options=None):
         more |= _ALONE
     with _quiet():
         try:
-            conf = SparkConf(loadDefaults=False)
-            return _session(conf, master or "local[*]", more).getOrCreate()
+            return _context(SparkConf(loadDefaults=False), master or "local[*]", more)
         except PySparkRuntimeError as error:
             if error.getCondition() != "JAVA_GATEWAY_EXITED":
                 raise
@@ -111,10 +101,9 @@ def start(master=None, memory="3g", java_options=None):
             raise NotStarted(text) from None
 
 
-def _session(conf, master, more):
-    builder = SparkSession.builder.appName("umqtt31 fleet")
-    builder = builder.master(master) if master else builder
+def _context(conf, master, more):
+    conf = conf.setAppName("umqtt31 fleet")
+    conf = conf.setMaster(master) if master else conf
     for key, value in (_SETTINGS | more).items():
-        if not conf.contains(key):
-            builder = builder.config(key, value)
-    return builder
+        conf.setIfMissing(key, value)
+    return SparkContext.getOrCreate(conf)

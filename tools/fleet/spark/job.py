@@ -8,18 +8,10 @@ bucket; what is so small that one bucket holds it goes through all steps in one 
 import gc
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from .. import places, tables
 from ..capture import files
@@ -32,13 +24,6 @@ _SMALL_BYTES = 4 << 20  # all in one task
 _OPENERS = 32  # files are opened side by side, which stores need
 _SETTLED_S = 60  # a file that nobody wrote to for so long is complete
 _LOOK_S = 0.25  # between two looks at how far the tasks are
-_ROWS = StructType()
-for _name, _kind in (
-    *(("kind", StringType()), ("bucket", IntegerType()), ("site", StringType())),
-    *(("capture", StringType()), ("first_ts", TimestampType()), ("begin", LongType())),
-    ("part", BinaryType()),
-):
-    _ROWS.add(_name, _kind)
 
 
 @dataclass
@@ -73,88 +58,72 @@ class Range:
     is_growing: bool = False
 
 
-def run(session, folder, out, options, progress=lambda done, total: None, report=None):
+def run(context, folder, out, options, progress=lambda done, total: None, report=None):
     """Audit the captures under `folder` into the tables under `out` -> `outcome.Result`.
 
     `progress(done, total)` is called with tasks done and known now and then; `report` is that of
     `tables.publish`.
     """
     tables.discard(out)
-    context = session.sparkContext
     found = files.listed(folder)
     parts = ranges(found, not options.whole_files, options.range_bytes)
+    now = time.time()
     for part in parts if options.is_growing else ():
-        part.is_growing = any(places.age_s(one.path) < _SETTLED_S for one in part.sources)
+        part.is_growing = any(now - one.changed_s < _SETTLED_S for one in part.sources)
     buckets = options.buckets or count_buckets(found, context.defaultParallelism)
     later = count_later_buckets(buckets, context.defaultParallelism)
-    plan = _plan(parts, options, str(out), buckets, later)
-    frame = session.range(0, len(parts), 1, 1 if buckets == 1 else max(1, len(parts)))
+    plan = _plan(options, str(out), buckets, later)
+    rows = context.parallelize(parts, 1 if buckets == 1 else len(parts))
     try:
         with _watched(context, progress):
-            told = _through(frame, plan).toArrow().to_batches()
+            told = _through(rows, plan).collect()
         return tables.publish(out, _driver_rows(told, str(out)), report)
     except BaseException:
         tables.discard(out)
         raise
 
 
-def _plan(parts, options, out, buckets, later):
+def _plan(options, out, buckets, later):
     # [(step, number of buckets that its rows go to)]
     ports = {int(port) for port in options.ports.split(",")}
 
-    def read(batches):
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield from steps.read(parts[number], ports, buckets, options)
-
-    plan = [(read, buckets)]
+    plan = [(lambda parts: steps.read(parts, ports, buckets, options), buckets)]
     if not options.whole_files:
-        plan.append((lambda batches: steps.decode(batches, buckets, options.counters), buckets))
-    plan.append((lambda batches: steps.judge(batches, later, out), later))
-    return [*plan, (lambda batches: steps.relate(batches, options.exempt, out), 0)]
+        plan.append((lambda pairs: steps.decode(pairs, buckets, options.counters), buckets))
+    plan.append((lambda pairs: steps.judge(pairs, later, out), later))
+    return [*plan, (lambda pairs: steps.relate(pairs, options.exempt, out), 0)]
 
 
-def _through(frame, plan):
-    if all(buckets <= 1 for _, buckets in plan):
-
-        def chain(batches):
-            for step, _ in plan:
-                batches = step(batches)
-            return batches
-
-        return _each(frame, chain)
+def _through(rows, plan):
     for step, buckets in plan:
-        frame = _each(frame, step)
-        if buckets:
-            frame = frame.repartitionById(buckets, "bucket")
-    return frame
+        rows = _each(rows, step)
+        if buckets > 1:  # of one only, Spark makes one task of all steps
+            rows = rows.partitionBy(buckets, int)
+    return rows
 
 
-def _each(frame, step):
-    def task(batches):
+def _each(rows, step):
+    def task(found):
         # Spark's worker looks for garbage after each task.  What is there before is
         # modules: tens of thousands of objects that it need not look at again.  In between
         # there is next to none, and all connections so far would be looked through for it.
         gc.freeze()
         gc.disable()
-        return step(batches)
+        return step(found)
 
-    return frame.mapInArrow(task, _ROWS)
+    return rows.mapPartitions(task)
 
 
-def _driver_rows(batches, out):
+def _driver_rows(pairs, out):
     # What the tasks wrote, and what is made of all of them: the devices, the report's facts.
-    told = [json.loads(text) for text in pack.named(batches, steps.WRITTEN)["told"].to_pylist()]
+    told = [json.loads(text) for text in pack.named(pairs, steps.WRITTEN)["told"].to_pylist()]
     outbox = tables.Outbox(out)
-    partials = [pack.load([part]) for part in pack.of_kind(batches, "devices")]
+    partials = list(map(pack.load, pack.of_kind(pairs, "devices")))
     if partials:
         outbox.add("devices", devices.merge(partials))
     _explain(places.place(out) / tables.FRESH, told, outbox)
-    merged = {}
-    for name, merge in facts.MERGED.items():
-        found = [pack.load([part]) for part in pack.of_kind(batches, name)]
-        if found:
-            merged[name] = merge(found)
+    found = {name: list(map(pack.load, pack.of_kind(pairs, name))) for name in facts.MERGED}
+    merged = {name: facts.MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
 
 

@@ -1,23 +1,37 @@
 """Arrow tables as single values, so that a shuffle moves few large rows.
 
-Between two Python stages a row of Spark is one of `schemas.ROWS`: thousands of packets cost
-one row in the JVM.  Buckets are chosen so that what belongs together (a connection, a
-client, a topic, a device) meets in one partition.
+Between two steps Spark moves pairs of a bucket and a `Row`: thousands of packets cost one in
+the JVM.  Buckets are chosen so that what belongs together (a connection, a client, a topic,
+a device) meets in one task.
 """
 
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from .. import schemas
 from ..columns import whole
 
-# What a part was read from: the columns of `schemas.ROWS` that say so.
-_ORIGIN = ("site", "capture", "first_ts", "begin")
 # The JVM copies each part several times, so making them smaller pays at once.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _FEW_NAMES = 256
+
+
+class Row(NamedTuple):
+    """`part` are the rows of a table, `kind` says what they hold: `segments`, `events`, …, or
+    the table's name.
+
+    Where all are of one file: its `site` and `capture`, when it begins (`first_ts`), and the
+    byte where the first row's frame lies (`begin`).
+    """
+
+    kind: str
+    part: bytes
+    site: str | None = None
+    capture: str | None = None
+    first_ts: int | None = None
+    begin: int | None = None
 
 
 def dump(table):
@@ -28,53 +42,34 @@ def dump(table):
     return sink.getvalue().to_pybytes()
 
 
-def load(parts):
+def load(*parts):
     """One table of several parts, in their order."""
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def rows(entries, **origin):
-    """A record batch of `schemas.ROWS` for entries of (kind, bucket, table).
+    """Yield (bucket, `Row`) for entries of (kind, bucket, table).
 
-    `origin`: those of `site`, `capture`, `first_ts`, `begin` that are known, the same for
-    all.  One table for several buckets in a row is packed once.
+    `origin`: what is known of where they are from.  One table for several buckets in a row
+    is packed once.
     """
-    found, last, part = {"kind": [], "bucket": [], "part": []}, None, None
+    last, part = None, b""
     for kind, bucket, table in entries:
         part = part if table is last else dump(table)
         last = table
-        for name, value in (("kind", kind), ("bucket", bucket), ("part", part)):
-            found[name].append(value)
-    for name in _ORIGIN:
-        found[name] = [origin.get(name)] * len(found["kind"])
-    # Without metadata: Spark compares schemas.
-    arrays = [pa.array(found[one.name], one.type) for one in schemas.ROWS]
-    return pa.RecordBatch.from_arrays(arrays, schema=schemas.ROWS.remove_metadata())
+        yield bucket, Row(kind, part, **origin)
 
 
-def of_kind(batches, kind):
-    """The packed parts of this kind, as buffers."""
-    return [
-        part.as_buffer()
-        for batch in batches
-        for one, part in zip(batch["kind"].to_pylist(), batch["part"], strict=True)
-        if one == kind
-    ]
+def of_kind(pairs, kind):
+    """The packed parts of this kind."""
+    return [row.part for _, row in pairs if row.kind == kind]
 
 
-def others(batches, kinds):
-    """All rows of other kinds, as they are."""
-    for batch in batches:
-        keep = [one not in kinds for one in batch["kind"].to_pylist()]
-        if any(keep):
-            yield batch.filter(pa.array(keep))
-
-
-def named(batches, kind):
+def named(pairs, kind):
     """One table of all parts of this kind; None when there is none."""
-    parts = of_kind(batches, kind)
-    return load(parts) if parts else None
+    parts = of_kind(pairs, kind)
+    return load(*parts) if parts else None
 
 
 def split(table, buckets):
@@ -95,19 +90,9 @@ def _compact(table):
         if pa.types.is_dictionary(field.type) and table.num_rows:
             column = whole(table.column(place))
             if len(column.dictionary) > max(_FEW_NAMES, table.num_rows // 4):
-                table = table.set_column(place, field, _used(column))
+                fresh = column.cast(field.type.value_type).dictionary_encode()
+                table = table.set_column(place, field, fresh)
     return table
-
-
-def _used(column):
-    codes, names = column.indices.fill_null(-1).to_numpy(), column.dictionary
-    is_used = np.zeros(len(names) + 1, bool)  # the last one is for null
-    is_used[codes] = True
-    used = np.flatnonzero(is_used[:-1])
-    fresh = np.zeros(len(is_used), np.int32)
-    fresh[used] = np.arange(len(used))
-    fresh = pa.array(fresh[codes], mask=codes < 0 if is_used[-1] else None)
-    return pa.DictionaryArray.from_arrays(fresh, names.take(pa.array(used)))
 
 
 def text_buckets(values, count):

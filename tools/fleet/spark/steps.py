@@ -1,4 +1,4 @@
-"""What the tasks do, step by step: rows of `schemas.ROWS` in and out; no Spark in here.
+"""What the tasks do, step by step: pairs of bucket and `pack.Row` in and out; no Spark in here.
 
     ranges of files --read--> segments by connection --decode--> events by client
     --judge--> messages by topic and by device --relate--> what is left for the driver
@@ -34,12 +34,12 @@ WRITTEN = "written"  # kind of the rows that tell of files
 _RUN_ROWS = 150_000
 
 
-def read(part, ports, buckets, options):
-    """Packed rows of one `job.Range`, and what was counted of its files.
+def read(parts, ports, buckets, options):
+    """Packed rows of each `job.Range`, and what was counted of its files.
 
     With `options.whole_files` each holds whole connections, and is decoded here.
     """
-    for source in part.sources:
+    for part, source in ((one, source) for one in parts for source in one.sources):
         tally = Tally(is_growing=part.is_growing)
         origin = {"site": source.site, "capture": source.capture}
         if source.problem:
@@ -49,18 +49,17 @@ def read(part, ports, buckets, options):
             yield from _gathered(found, buckets, **origin)
         else:
             yield from _read_segments(source, part, ports, buckets, tally, origin)
-        yield pack.rows([("captures", 0, tally_table(source, tally))], **origin)
+        yield from pack.rows([("captures", 0, tally_table(source, tally))], **origin)
 
 
 def _read_segments(source, part, ports, buckets, tally, origin):
-    origin |= {"first_ts": part.first_ts, "begin": part.begin}
     site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
     for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
         found = link.segments(frames, ports, tally)
-        if len(found.ts):
-            some = segments.bucketed(found, site_bucket, buckets)
-            packed = (("segments", bucket, segments.to_table(one)) for bucket, one in some)
-            yield pack.rows(packed, **origin)
+        for bucket, some in segments.bucketed(found, site_bucket, buckets):
+            place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
+            packed = [("segments", bucket, segments.to_table(some))]
+            yield from pack.rows(packed, **origin, **place)
 
 
 def _decoded(source, ports, tally, counters):
@@ -74,40 +73,31 @@ def _decoded(source, ports, tally, counters):
     yield from decoder.finish()
 
 
-def decode(batches, buckets, counters):
+def decode(pairs, buckets, counters):
     """Packed segments of whole connections -> packed events."""
-    parts = []
-    for batch in batches:
-        yield from pack.others([batch], ("segments",))
-        parts += [_Part(row) for row in batch.to_pylist() if row["kind"] == "segments"]
-    parts.sort(key=lambda part: part.order)
-    for site, own in itertools.groupby(parts, lambda part: part.site):
-        yield from _gathered(_decoded_parts(Decoder(site, counters), own), buckets)
+    rows = []
+    for bucket, row in pairs:
+        if row.kind == "segments":
+            rows.append(row)
+        else:
+            yield bucket, row
+    rows.sort(key=lambda row: (row.site, row.first_ts, row.capture, row.begin))
+    for site, own in itertools.groupby(rows, lambda row: row.site):
+        yield from _gathered(_decoded_rows(Decoder(site, counters), own), buckets)
 
 
-class _Part:
-    # In order: by the time a capture begins, then by capture, then by place.
-    def __init__(self, row):
-        self.site, self.capture = row["site"], row["capture"]
-        self.table = pack.load([row["part"]])
-        offset = self.table["offset"][0].as_py()
-        self.order = self.site, row["first_ts"], self.capture, row["begin"], offset
-
-
-def _decoded_parts(decoder, parts):
+def _decoded_rows(decoder, rows):
     # Parts of one capture are put together, so that each step has enough to do.
-    for capture, group in itertools.groupby(parts, lambda part: part.capture):
-        for _, run in itertools.groupby(_numbered(group), lambda one: one[0]):
-            found = segments.from_tables([part.table for _, part in run])
-            yield from decoder.feed(found, capture)
+    for capture, group in itertools.groupby(rows, lambda row: row.capture):
+        tables = []
+        for row in itertools.chain(group, [None]):
+            count = sum(one.num_rows for one in tables)
+            if row is None or count >= _RUN_ROWS:
+                yield from decoder.feed(segments.from_tables(tables), capture)
+                tables = []
+            if row is not None:
+                tables.append(pack.load(row.part))
     yield from decoder.finish()
-
-
-def _numbered(parts):
-    count = 0
-    for part in parts:
-        yield count // _RUN_ROWS, part
-        count += part.table.num_rows
 
 
 def _gathered(batches, buckets, **origin):
@@ -121,7 +111,7 @@ def _gathered(batches, buckets, **origin):
             table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
             tables, count = [], 0
             some = events_by_client(table, buckets)
-            yield pack.rows((("events", bucket, one) for bucket, one in some), **origin)
+            yield from pack.rows((("events", bucket, one) for bucket, one in some), **origin)
 
 
 def events_by_client(table, count):
@@ -142,32 +132,28 @@ def events_by_client(table, count):
 
 def tally_table(source, tally):
     """The `captures` rows of one file or part of a file."""
-    rows = [
-        (source.site, source.capture, name, count, None, None)
-        for name, count in sorted(tally.counts.items())
-    ]
-    rows += [(source.site, source.capture, "error", 1, at, text) for at, text in tally.errors]
-    rows += [(source.site, source.capture, "not_read", 1, None, text) for text in tally.unread]
+    rows = [(name, count, None, None) for name, count in sorted(tally.counts.items())]
+    rows += [("error", 1, at, text) for at, text in tally.errors]
+    rows += [("not_read", 1, None, text) for text in tally.unread]
+    told = [(source.site, source.capture, *row) for row in rows]
     names = schemas.CAPTURES.names
-    return pa.Table.from_pylist(
-        [dict(zip(names, row, strict=True)) for row in rows], schemas.CAPTURES
-    )
+    return pa.Table.from_pylist([dict(zip(names, row)) for row in told], schemas.CAPTURES)
 
 
-def judge(batches, buckets, out):
+def judge(pairs, buckets, out):
     """Packed events of whole clients -> packed messages, subscriptions, sequences, wills.
 
     Messages come as `routed` by topic and as `readings` by device, each with the columns
     that the next step reads.
     """
-    batches = list(batches)
+    pairs = list(pairs)
     outbox = Outbox(out)
-    counted, events = pack.named(batches, "captures"), pack.named(batches, "events")
+    counted, events = pack.named(pairs, "captures"), pack.named(pairs, "events")
     if counted:
         outbox.add("captures", _summed(counted))
     if events:
         yield from _judged(events, buckets, outbox)
-    yield _told(outbox)
+    yield from _told(outbox)
 
 
 def _told(outbox):
@@ -195,9 +181,9 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
-    yield pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
-    yield pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
+    yield from pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
+    yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
+    yield from pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
 
 
 def _for_driver(found):
@@ -230,31 +216,31 @@ def _split(name, table, column, buckets, columns=None, unnamed=0):
 _OWN = ("routed", "subscriptions", "sequences", "wills", "readings", "wild")
 
 
-def relate(batches, exempt, out):
+def relate(pairs, exempt, out):
     """Messages of whole topics and devices -> tables, and what the report needs.
 
     `exempt` are filters of topics without order.
     """
-    batches = list(batches)
+    pairs = list(pairs)
     outbox = Outbox(out)
-    yield from pack.others(batches, _OWN)
-    messages = pack.named(batches, "routed")
-    latency = _relate_topics(batches, messages, exempt, outbox)
-    of_devices = pack.named(batches, "readings")
+    yield from (pair for pair in pairs if pair[1].kind not in _OWN)
+    messages = pack.named(pairs, "routed")
+    latency = _relate_topics(pairs, messages, exempt, outbox)
+    of_devices = pack.named(pairs, "readings")
     if of_devices:
         for name, table in collect(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield pack.rows(_for_driver(facts.of_topics(tables, messages)))
-    yield _told(outbox)
+    yield from pack.rows(_for_driver(facts.of_topics(tables, messages)))
+    yield from _told(outbox)
 
 
-def _relate_topics(batches, messages, exempt, outbox):
+def _relate_topics(pairs, messages, exempt, outbox):
     # -> how long messages that are no readings were under way.
-    own, found, latency = pack.named(batches, "sequences"), None, None
-    wills = pack.named(batches, "wills") or schemas.WILLS.empty_table()
+    own, found, latency = pack.named(pairs, "sequences"), None, None
+    wills = pack.named(pairs, "wills") or schemas.WILLS.empty_table()
     topics = [table["topic"] for table in (messages, wills) if table]
-    wanted = _wanted(batches, topics)
+    wanted = _wanted(pairs, topics)
     outbox.add("findings", not_sent(wills, wanted, messages))
     if messages:
         related = routes(messages, wanted, exempt, wills)
@@ -266,14 +252,14 @@ def _relate_topics(batches, messages, exempt, outbox):
     return latency
 
 
-def _wanted(batches, topics):
+def _wanted(pairs, topics):
     # The subscriptions that can match these topics, their strings not coded: of the many
     # names in their parts only few are left.
     found = [schemas.SUBSCRIPTIONS.empty_table()]
-    exact = pack.named(batches, "subscriptions")
+    exact = pack.named(pairs, "subscriptions")
     if exact:
         found.append(plain(exact, schemas.SUBSCRIPTIONS))
-    wild = [pack.load([part]) for part in pack.of_kind(batches, "wild")]
+    wild = list(map(pack.load, pack.of_kind(pairs, "wild")))
     if wild:
         names = [dictionary(column)[1].cast(pa.string()) for column in topics]
         known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
@@ -292,30 +278,24 @@ def sequences(own, found):
     if found is None or not found.num_rows:
         return own
     own, found = plain(own, schemas.SEQUENCES), plain(found, schemas.ROUTES)
-    keys = [pa.concat_tables([own.select([name]), found.select([name])])[name] for name in _KEYS]
-    codes = grouped(*(dictionary(key)[0] for key in keys[:3]), keys[3].to_numpy())
-    of_own, of_found = codes[: len(own)], codes[len(own) :]
-    # Of a client without an id that has several rows the first counts for all.
-    place = np.full(int(codes.max()) + 1, -1)
-    at = np.flatnonzero(pc.equal(own["direction"], "s2c").to_numpy())[::-1]
-    place[of_own[at]] = at
-    # A subscriber that got nothing at all of a topic has no sequence of its own.
-    first = np.unique(of_found, return_index=True)[1]
-    fresh = first[place[of_found[first]] < 0]
-    place[of_found[fresh]] = len(own) + np.arange(len(fresh))
-    columns = {name: found[name].take(pa.array(fresh)) for name in _KEYS}
-    columns["direction"] = pa.array(["s2c"] * len(fresh))
+    count, direction = len(own), pa.array(["s2c"] * len(found))
+    both = [own, found.append_column("direction", direction)]
+    both = pa.concat_tables(both, promote_options="default").combine_chunks()
+    codes = grouped(*(dictionary(both[key])[0] for key in _KEYS[:3]), both["qos"].to_numpy())
+    # Of a client without an id that has several rows the first counts for all.  A subscriber
+    # that got nothing at all of a topic has no sequence of its own.
+    place = np.zeros(int(codes.max()) + 1, np.int64)
+    at = np.flatnonzero(pc.equal(both["direction"], "s2c").to_numpy())[::-1]
+    place[codes[at]] = at
+    target = place[codes[count:]]
     rows = {}
-    for field in schemas.SEQUENCES:
-        zeros = np.zeros(len(fresh), np.int64)
-        more = pa.nulls(len(fresh)) if field.name.startswith("latency") else pa.array(zeros)
-        column = pa.chunked_array([*own[field.name].chunks], field.type)
-        more = columns.get(field.name, more).cast(field.type)
-        chunks = more.chunks if isinstance(more, pa.ChunkedArray) else [more]
-        column = pa.chunked_array([*column.chunks, *chunks], field.type)
-        if field.name in schemas.ROUTES.names and field.name not in _KEYS:
-            counts = column.to_numpy().copy()
-            np.add.at(counts, place[of_found], found[field.name].to_numpy())
-            column = pa.array(counts)
-        rows[field.name] = column
-    return pa.table(rows, schemas.SEQUENCES)
+    for name in schemas.SEQUENCES.names:
+        rows[name] = both[name]
+        if name in schemas.ROUTES.names and name not in _KEYS:
+            numbers = np.append(own[name].to_numpy(), np.zeros(len(found), np.int64))
+            np.add.at(numbers, target, found[name].to_numpy())
+            rows[name] = pa.array(numbers)
+        elif pa.types.is_integer(both[name].type) and not name.startswith("latency"):
+            rows[name] = both[name].fill_null(0)
+    kept = np.union1d(np.arange(count), target)
+    return pa.table(rows).cast(schemas.SEQUENCES).take(pa.array(kept))
