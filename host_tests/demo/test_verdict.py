@@ -1,6 +1,7 @@
 """The demo says that a promise was broken when one was, and only then."""
 
 import io
+import sys
 from dataclasses import replace
 
 import pytest
@@ -86,7 +87,7 @@ def test_demo_exit_status_follows_the_audit_of_the_capture(
     monkeypatch, tmp_path, findings, status
 ):
     result = outcome.Result({"packets": 9, "readings": 3}, findings)
-    monkeypatch.setattr(batch, "audit", lambda *_, **__: (None, result))
+    monkeypatch.setattr(batch, "audit", lambda *_, **__: result)
     monkeypatch.setattr(demo, "_play", lambda *_: [Outcome("An act", [GOOD], [])])
     done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
     assert done.exit_code == status
@@ -102,3 +103,11 @@ def test_demo_without_java_says_so_in_one_line_and_goes_on(monkeypatch, tmp_path
     assert audit.play(console, tmp_path / "captures", tmp_path / "audit")
     said = console.file.getvalue().strip()
     assert said.startswith("Not audited: ") and "make setup" in said and "\n" not in said
+
+
+def test_demo_without_the_packages_of_the_fleet_says_what_brings_them(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tools.fleet.batch", None)
+    monkeypatch.delattr("tools.fleet.batch")
+    console = Console(file=io.StringIO(), width=200)
+    assert audit.play(console, tmp_path, tmp_path / "audit")
+    assert "make setup LAYER=fleet" in console.file.getvalue()
