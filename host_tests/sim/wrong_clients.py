@@ -141,7 +141,7 @@ WRONG = {
             "    is_next = client.is_connected\n"
             "    if is_next and (client._acks_n or client._left or client._first):\n"
             "        _pump(client, ticks_ms())  # these come first, and behind them what is new\n"
-            "        # Not where something took its place.\n"
+            "        # _pump() may have brought a message from the store to this place.\n"
             "        is_next = not packet_id and not client._left"
             " and client._tail == at - _ENTRY\n"
             "    if packet_id:\n",

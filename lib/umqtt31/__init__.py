@@ -76,6 +76,7 @@ _UNSUBSCRIBE = const(0xA2)
 _AGAIN = const(8)  # the DUP bit of a packet, too
 _ENTRY = const(5)  # bytes in front of the packet of an entry
 _PIECE = const(64)
+_MOST_ACKS = const(132)  # bytes of answers that may wait while packets are handled
 _BEHIND = const(69)  # bytes of the receive buffer behind the largest body
 _SET = const(30)  # ids of a set: a small integer has no more bits on a 32-bit port
 
@@ -224,7 +225,7 @@ class MQTTClient:
         self._id = random.getrandbits(16) % 65535
         self._acks = self._out = bytearray(136)
         self._acks_n = self._at = self._left = 0
-        self._most_acks = 132  # bytes of answers that may wait while packets are handled
+        self._most_acks = _MOST_ACKS  # fewer where an option holds answers back
         # What comes.
         self._rx = bytearray(buffer_size + _BEHIND)
         self._piece = bytearray(_PIECE)
@@ -819,7 +820,7 @@ def _send(client, at, n, packet_id):
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
         _pump(client, ticks_ms())  # these come first, and behind them what is new
-        # Not where something took its place.
+        # _pump() may have brought a message from the store to this place.
         is_next = not packet_id and not client._left and client._tail == at - _ENTRY
     if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
@@ -1013,7 +1014,7 @@ def _release(client):
     # 31-4.3-STAGE: PUBRELs leave in the order of the PUBLISHes, as far as there is room.
     ring = client._ring
     at = client._rec
-    while at != client._next and ring[at] != _PUBREC and client._acks_n < 132:
+    while at != client._next and ring[at] != _PUBREC and client._acks_n < _MOST_ACKS:
         if ring[at] & 0xF0 == _OWED:
             _release_one(client, at)
         at = _after(client, at)
@@ -1090,7 +1091,7 @@ def _load(client, now):
         if not client._left:
             n = client._acks_n
             client._acks_n = client._at = 0
-            if n >= 132:  # there was no room for all PUBRELs
+            if n >= _MOST_ACKS:  # there was no room for all PUBRELs
                 _release(client)
                 return _load(client, now)
     if client._left:
@@ -1549,7 +1550,7 @@ def _tick(client, now):
         _pump(client, now)
     # None that begins to be timed later is due before this.
     due = min(due >> 2, client._retry_ms or _DAY_MS, client._held_ms)
-    # What is written at last makes something else due.
+    # Once what is left is written, something else may be due.
     client._wake = ticks_add(now, 0 if client._is_starved or client._left else due)
 
 
