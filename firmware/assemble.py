@@ -40,7 +40,7 @@ def assemble(config, board):
 def _build(config, board):
     state = State()
     store = _store(config, board, state)
-    # What stays lies close together where what is done with was collected before.
+    # Garbage between objects that stay would leave gaps too small for what comes later.
     gc.collect()
     client = make_client(config, store)
     cause = board.reset_cause()

@@ -19,7 +19,7 @@ _PERIOD = 1 << 30  # as on 32-bit boards: ticks wrap after 12.4 days
 def const(value):
     """As MicroPython's; and the module that calls it gets MicroPython's BytesIO, pack_into().
 
-    Any number may be looked for in bytes there, so that here they are a tuple.
+    Bytes become a tuple: MicroPython's `in` takes any number for bytes, CPython's only 0 to 255.
     """
     names = sys._getframe(1).f_globals
     if names.get("BytesIO") is io.BytesIO:
