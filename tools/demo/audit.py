@@ -19,7 +19,7 @@ def play(console: Console, captures: Path, out: Path) -> bool:
     try:
         from tools.fleet import batch
     except ImportError:
-        console.print("\nNot audited: run `make setup LAYER=fleet` first (1.1 GB)", soft_wrap=True)
+        console.print("\nNot audited: run `make setup LAYER=fleet` first", soft_wrap=True)
         return True
     try:
         result = batch.audit(captures, out, batch.Wish(memory="1g"))
