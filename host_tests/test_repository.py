@@ -53,16 +53,14 @@ MAY_IMPORT = {
     "robust": {"simple"},
     "sslparams": {"tls"},
 }
-# For tests only, and still to move to host_tests/.
-FOR_TESTS_STILL: set[str] = set()
 NETWORK = {"socket", "tls", "ssl", "asyncio", "network", "select"}
 # The core in one function, which opens; `sock` for select() of programs for umqtt.simple.
 MAY_USE_NETWORK = {"__init__", "tls", "handshake", "aio", "wifi", "sock"}
 MOST_BRANCHES = 12
 # Functions that take more ways through, and why.
 MAY_BRANCH = {
-    "_accept": "a message is encoded, kept and sent in one frame: calls are what takes time",
-    "_step": "all that is due, in one call: calls are what takes time on a board",
+    "accept": "a message is encoded, kept and sent in one frame: calls are what takes time",
+    "step": "all that is due, in one call: calls are what takes time on a board",
     "extend": "ruff counts the methods of the class that it makes as its own ways",
     "context_of": "each thing that `ssl` may be, once for a client",
     "put": "each place where an entry may find room on flash, in one frame",
@@ -193,14 +191,14 @@ def test_no_product_imports_what_is_for_tests():
         if name.partition(".")[0] == "host_tests"
     }
     assert len(products) > 150, "does this test still look in the right place?"
-    assert found == FOR_TESTS_STILL
+    assert found == set()
 
 
 def host_modules():
-    """{module: path} of tools and tests, but what is sent to a board and what is still to move."""
+    """{module: path} of tools and tests, but what is sent to a board."""
     found = {}
     for path in python_files("tools", "host_tests"):
-        if "device" not in path.parts and not shown(path).startswith(tuple(FOR_TESTS_STILL)):
+        if "device" not in path.parts:
             parts = path.relative_to(ROOT).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
@@ -287,16 +285,18 @@ def test_private_constant_of_a_public_number_has_its_value():
     assert [found for found in own if found[2] != public[found[1]]] == []
 
 
-def test_private_constant_is_not_imported():
-    """`_X = const(…)` is in no module's dictionary on a board; only CPython finds it."""
-    found = [
-        f"{shown(path)}: {alias.name}"
-        for path in python_files("lib", "firmware")
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if re.fullmatch(r"_[A-Z][A-Z0-9_]*", alias.name)
-    ]
+def test_private_is_this_file():
+    """A name with an underscore is neither imported nor read from another module."""
+    found = []
+    for path in python_files("lib/umqtt31", "firmware"):
+        nodes = list(ast.walk(tree(path)))
+        whole = [one for node in nodes if isinstance(node, ast.Import) for one in node.names]
+        parts = [one for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names]
+        modules = {one.asname or one.name for one in whole}
+        read = [node for node in nodes if isinstance(node, ast.Attribute)]
+        names = [one.name for one in parts]
+        names += [node.attr for node in read if getattr(node.value, "id", "") in modules]
+        found += [f"{shown(path)}: {name}" for name in names if re.match("_[^_]", name)]
     assert found == []
 
 

@@ -123,7 +123,7 @@ def left_open(client, code):
         (Message, "read", raising),
         (umqtt31, "_load", half_a_packet),
         (umqtt31, "_due_in", lambda client, now: 0),
-        (umqtt31, "_fail", left_open),
+        (umqtt31, "fail", left_open),
     ],
     ids=["another exception", "half a packet", "no end", "left open"],
 )

@@ -57,7 +57,7 @@ def test_special_programs_break_no_promise(front, stream, seeds):
     keep_all_promises(front, stream, seeds)
 
 
-GOES_ON = Mistake(core, "_lose", "        _close(client)\n", "        pass\n")
+GOES_ON = Mistake(core, "lose", "        close(client)\n", "        pass\n")
 TAKEN_ALL = Mistake(core, "_pump", "client._left -= n", "client._left = 0")
 WRONG = (
     (
@@ -87,7 +87,7 @@ WRONG = (
     ),
     (
         "request in the place of a ping", calls, "TLS", "connection",
-        Mistake(core, "_begin_request", "if client._first:", "if False:"),
+        Mistake(core, "begin_request", "if client._first:", "if False:"),
     ),
     (
         "done when it is handed over", tasks, "plain", "MQTT-4.3.2-4",

@@ -73,9 +73,9 @@ def test_schedule_breaks_no_rule(settings, schedule):
 
 PUBREL_AGAIN = Mistake(
     core,
-    "_on_ack",
+    "on_ack",
     "    ring[at] = 0\n",
-    "    ring[at] = 0\n    _owe(client, _PUBREL, packet_id)\n",
+    "    ring[at] = 0\n    owe(client, _PUBREL, packet_id)\n",
 )
 
 
@@ -88,7 +88,7 @@ def test_pubrel_behind_its_pubcomp_is_noticed(schedule, monkeypatch):
 WRONG = (
     (
         "termination", *SECRET,
-        Mistake(core, "_hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
+        Mistake(core, "hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
     ),
     (
         "max_age", "up=000 queue=3 start=offline age=3 keep_qos0=1 sessions=r", "away@open0",
@@ -96,7 +96,7 @@ WRONG = (
     ),
     (
         "31-4.1-Q2", UNRECORDED, "fail@load30:1",
-        Mistake(core, "_on_ack", "ring[at] = _OWED", "ring[at] = _PUBREC | _AGAIN"),
+        Mistake(core, "on_ack", "ring[at] = _OWED", "ring[at] = _PUBREC | _AGAIN"),
     ),
     (
         "overflow", "up=02 start=offline keep_qos0=1 sessions=c retry=0", "tear@up30",

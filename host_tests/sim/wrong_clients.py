@@ -56,12 +56,12 @@ WRONG = {
         *_single("up=1 window=1" + _OFFLINE, "31-2.1-DUP"),
     ),
     "dup of pubrel forgotten": Wrong(
-        Mistake(core, "_release_one", "client.level > 3", "client.level > 2"),
+        Mistake(core, "release_one", "client.level > 3", "client.level > 2"),
         *_single("up=2 window=1", "31-2.1-DUP"),
     ),
     "dup only in the window": Wrong(
         Mistake(
-            core, "_bring", "        client._behind -= 1",
+            core, "bring", "        client._behind -= 1",
             "        if not client._again:\n"
             "            client._ring[at] &= ~_AGAIN\n"
             "        client._behind -= 1",
@@ -69,31 +69,31 @@ WRONG = {
         *_single("up=11 window=1", "31-2.1-DUP"),
     ),
     "id reused": Wrong(
-        Mistake(core, "_accept", "packet_id = client._id % 65535 + 1", "packet_id = 1"),
+        Mistake(core, "accept", "packet_id = client._id % 65535 + 1", "packet_id = 1"),
         *_single("up=22 window=2", "31-2.4-ID"),
     ),
     "pubrels newest first": Wrong(
         Mistake(
             core, "_release",
             "        if ring[at] & 0xF0 == _OWED:\n"
-            "            _release_one(client, at)\n"
-            "        at = _after(client, at)\n",
+            "            release_one(client, at)\n"
+            "        at = entry_after(client, at)\n",
             "        if ring[at] & 0xF0 == _OWED:\n"
             "            ats = [at] + (ats if at != client._rec else [])\n"
             "        elif at == client._rec:\n"
             "            ats = []\n"
-            "        at = _after(client, at)\n"
+            "        at = entry_after(client, at)\n"
             "    for k in ats if at != client._rec else ():\n"
-            "        _release_one(client, k)\n",
+            "        release_one(client, k)\n",
         ),
         *_single("up=22 window=2", "31-4.3-STAGE", "MQTT-4.6.0-4"),
     ),
     "pubrel at once": Wrong(
-        Mistake(core, "_on_ack", "client.level > 3 and at != client._rec", "at != client._rec"),
+        Mistake(core, "on_ack", "client.level > 3 and at != client._rec", "at != client._rec"),
         *_single("up=22 window=2", "31-4.3-STAGE"),
     ),
     "pubrel that did not go out forgotten": Wrong(
-        Mistake(core, "_close", "acks[n] & 0xF0 == 0x60", "False"),
+        Mistake(core, "close", "acks[n] & 0xF0 == 0x60", "False"),
         *_hard("up=2222 down=11111111 start=offline size=20 serve=20 pressure=60",
                "31-2.1-DUP"),
     ),
@@ -103,7 +103,7 @@ WRONG = {
     ),
     "publish after pubrel and reset": Wrong(
         Mistake(
-            core, "_bring", "        client._behind -= 1",
+            core, "bring", "        client._behind -= 1",
             "        client._ring[at] = min(client._ring[at], _PUBREC | _AGAIN)\n"
             "        client._behind -= 1",
         ),
@@ -114,7 +114,7 @@ WRONG = {
             core, "_rewind", "client._next = client._rec = client._head",
             "client._next = client._rec = client._head\n"
             "    if client.inflight > 1:\n"
-            "        client._next = _after(client, client._head)",
+            "        client._next = entry_after(client, client._head)",
         ),
         *_single("up=11 window=2", "MQTT-4.6.0-1"),
     ),
@@ -123,11 +123,11 @@ WRONG = {
         *_single("up=1 window=1", "termination"),
     ),
     "new before resend": Wrong(
-        Mistake(core, "_next_entry", "if ring[at] and", "if ring[at] and not ring[at] & 8 and"),
+        Mistake(core, "next_entry", "if ring[at] and", "if ring[at] and not ring[at] & 8 and"),
         *_single("up=111 window=2", "MQTT-4.6.0-1", "31-2.1-DUP"),
     ),
     "new behind a reset overtakes": Wrong(
-        Mistake(core, "_accept", "-1 if client._behind and", "-1 if False and"),
+        Mistake(core, "accept", "-1 if client._behind and", "-1 if False and"),
         *_single("up=222 window=1 start=offline", "MQTT-4.6.0-1", "IndexError"),
     ),
     "window exceeded": Wrong(
@@ -154,7 +154,7 @@ WRONG = {
         *_hard("up=1212 down=12121212 serve=20 pressure=40 size=20", "31-4.1-Q1"),
     ),
     "dead link refuses": Wrong(
-        Mistake(core, "_accept", "packet_id or -_NETWORK", "-_NETWORK"),
+        Mistake(core, "accept", "packet_id or -_NETWORK", "-_NETWORK"),
         *_hard(
             "up=11111111 down=11111111 serve=8 window=8 pace=2 size=20 pressure=30 hasty=1"
             " latency_ms=3 spread_ms=2",
@@ -171,14 +171,14 @@ WRONG = {
     ),
     # --- messages in ---
     "held id forgotten": Wrong(
-        Mistake(core, "_deliver", "_hold(client, packet_id, client._now)", "pass"),
+        Mistake(core, "_deliver", "hold(client, packet_id, client._now)", "pass"),
         *_single("down=2 serve=1", "MQTT-4.3.3-10"),
     ),
     "ack before handler": Wrong(
         Mistake(
             core, "_deliver", "    client._is_busy = True\n    if is_whole:",
             "    if qos:\n"
-            "        _owe(client, qos + 3 << 4, packet_id)\n"
+            "        owe(client, qos + 3 << 4, packet_id)\n"
             "        _pump(client, client._now)\n"
             "    client._is_busy = True\n    if is_whole:",
         ),
@@ -186,40 +186,40 @@ WRONG = {
     ),
     "ack in spite of an error": Wrong(
         Mistake(
-            core, "_step", "            client._is_busy = False\n",
+            core, "step", "            client._is_busy = False\n",
             "            client._is_busy = False\n"
             "            if client._message.qos:\n"
             "                m = client._message\n"
-            "                _owe(client, m.qos + 3 << 4, m.packet_id)\n",
+            "                owe(client, m.qos + 3 << 4, m.packet_id)\n",
         ),
         *_single("down=1 serve=1", "31-3.3-QOS2RX", "MQTT-4.3.2-4"),
     ),
     "acks backwards": Wrong(_ACKS_BACKWARDS, *_single("down=11 serve=2", "MQTT-4.6.0-2")),
     "pubrecs backwards": Wrong(_ACKS_BACKWARDS, *_single("down=22 serve=2", "MQTT-4.6.0-3")),
     "answers overwritten while half sent": Wrong(
-        Mistake(core, "_owe", "n = client._acks_n", "n = 0 if client._left else client._acks_n"),
+        Mistake(core, "owe", "n = client._acks_n", "n = 0 if client._left else client._acks_n"),
         *_hard("down=111111 serve=8 spread_ms=1", "termination", "MQTT-4.6.0-2",
                      "31-3.3-QOS2RX", "MQTT-4.3.2-4", "MQTT-4.3.3-11"),
     ),
     "pubrel unanswered": Wrong(
         Mistake(
             core.MQTTClient, "_handle", "        _unhold(self, number)\n",
-            "        if _set_of(self, number) < 0:\n"
+            "        if set_of(self, number) < 0:\n"
             "            return\n"
             "        _unhold(self, number)\n",
         ),
         *_single("down=2 serve=1", "MQTT-4.3.3-11"),
     ),
     "starved without end": Wrong(
-        Mistake(core, "_tick", "client._is_starved and not (client._held_n or", "False and not ("),
+        Mistake(core, "tick", "client._is_starved and not (client._held_n or", "False and not ("),
         *_single("down=2222 held=1 serve=3", "termination"),
     ),
     "starved on the next connection": Wrong(
-        Mistake(core, "_close", "client._is_starved = False", "False"),
+        Mistake(core, "close", "client._is_starved = False", "False"),
         *_single("down=2222 held=1 serve=3", "termination"),
     ),
     "bursts find no room": Wrong(
-        Mistake(core, "_is_new", "client._held_n >= client._places", "client._held_n >= 9"),
+        Mistake(core, "is_new", "client._held_n >= client._places", "client._held_n >= 9"),
         *_hard("down=" + "2" * 30 + " serve=30", "31-4.1-Q1", "31-4.1-Q2"),
     ),
     "read and slept over": Wrong(
@@ -229,7 +229,7 @@ WRONG = {
         *_session("down=111 serve=2 reuse=1 store=ram", "31-4.1-Q1"),
     ),
     "deaf while a packet waits for room": Wrong(
-        Mistake(core, "_step", "while handled < 64:", "while handled < 64 and not client._left:"),
+        Mistake(core, "step", "while handled < 64:", "while handled < 64 and not client._left:"),
         *_hard(
             "up=2222 down=11111111 start=offline size=20 serve=20 pressure=60",
             "termination", "31-2.2-KA", "connection",
@@ -279,7 +279,7 @@ WRONG = {
         *_hard("down=11 spread_ms=560000000 keepalive=60000 sessions=mr", "termination"),
     ),
     "certificate error not caught": Wrong(
-        Mistake(core, "_lose", "not isinstance(error, _STREAM_ERRORS)",
+        Mistake(core, "lose", "not isinstance(error, _STREAM_ERRORS)",
                 "not isinstance(error, OSError)"),
         *_single("up=1 window=1", "ValueError"),
     ),
@@ -289,7 +289,7 @@ WRONG = {
         *_single("down=2 serve=1", "MQTT-4.3.3-10"),
     ),
     "pubrec not kept": Wrong(
-        Mistake(core, "_on_ack", "if client._store:", "if client._store and first != _PUBREC:"),
+        Mistake(core, "on_ack", "if client._store:", "if client._store and first != _PUBREC:"),
         *_single("up=2 window=1", "MQTT-4.3.3-6"),
     ),
     "held id not kept": Wrong(
@@ -317,7 +317,7 @@ WRONG = {
     ),
     "what cannot be read is taken for sent": Wrong(
         Mistake(
-            core, "_bring",
+            core, "bring",
             "        client._tail = at + client._store.fetch(client._ring, at)\n"
             "        client._behind -= 1\n",
             "        client._behind -= 1\n"

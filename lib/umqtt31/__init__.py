@@ -45,7 +45,7 @@ that costs nothing before a program imports it.  docs/reference/client.md lists 
 # PUBREL: a PUBLISH with such an id is a repetition.
 #
 # Time.  _wake is the next moment at which poll() has something to do that nobody caused.
-# Whatever begins to be timed sets it to now, and _tick() finds the next one.
+# Whatever begins to be timed sets it to now, and tick() finds the next one.
 #
 # MicroPython.  Nothing here makes an object between two connections, an error apart.  A frame
 # of more than 11 words comes from the heap unless that is locked, so what is large and called
@@ -161,7 +161,7 @@ class MQTTClient:
         **options,
     ):
         if options:
-            raise _complaint("option", sorted(options)[0])
+            raise complaint("option", sorted(options)[0])
         levels = self._levels
         check_range("level", level, min(levels), max(levels))
         begin, longest, retry = levels[level]
@@ -187,7 +187,7 @@ class MQTTClient:
         if queue_bytes is None:  # room for as many small messages
             queue_bytes = 64 * max(16, max_inflight + (0 if store else max_mqueue_len))
         if password is not None and user is None and level < 5:
-            raise _complaint("password")  # 31-2.2-USER
+            raise complaint("password")  # 31-2.2-USER
         if ssl is not None and ssl != 0:  # {} is the port's own roots
             from .tls import context_of
 
@@ -253,12 +253,12 @@ class MQTTClient:
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):
-            raise _complaint("store")
+            raise complaint("store")
         now = ticks_ms()
         # Of these, so many were sent; the packet id that was used last.
         self._old, self._again, packet_id, self._was_clean = store.open(
             self._identity[1], self.level, self.buffer_size, most,
-            lambda packet_id: _hold(self, packet_id, now), self._held, self._size,
+            lambda packet_id: hold(self, packet_id, now), self._held, self._size,
         )  # fmt: skip
         self.inflight = self._again = min(self._again, self._window)
         self.queued = self._old - self._again
@@ -278,7 +278,7 @@ class MQTTClient:
         msg = as_bytes("msg", msg)
         if self.level < 4 and msg:
             check_range("will message: byte", max(msg), 0, 127)
-        self._will = _check(self, topic), msg, 4 | qos << 3 | bool(retain) << 5
+        self._will = check_topic(self, topic), msg, 4 | qos << 3 | bool(retain) << 5
 
     # --- messages out -----------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class MQTTClient:
         MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0 offline), JOURNAL.  Nothing changes then.
         """
         if topic is not self._valid:
-            topic = _check(self, topic)
+            topic = check_topic(self, topic)
         if msg.__class__ is not bytes:
             msg = as_bytes("msg", msg)
         if qos.__class__ is not int or not 0 <= qos < 3:
@@ -298,13 +298,13 @@ class MQTTClient:
         # on, `retain` the answer.
         qos = qos << 1 | (not not retain)
         heap_lock()
-        retain = _accept(self, topic, msg, qos)
+        retain = accept(self, topic, msg, qos)
         return self._refuse(-retain, topic, msg, qos) if retain < 0 else retain
 
     def _refuse(self, code, topic, msg, flags):
         # An option may make room, and try again.
         if code == _NETWORK:
-            _tell(self)
+            tell(self)
         raise MQTTError(code)
 
     def _error_of(self, cause):
@@ -328,9 +328,9 @@ class MQTTClient:
         start = None
         while True:
             heap_lock()
-            handled = _step(self)
+            handled = step(self)
             if not self.is_connected and (self._error or not handled):
-                _tell(self)
+                tell(self)
             if handled or timeout_ms <= 0:
                 return handled
             if start is None:
@@ -350,22 +350,22 @@ class MQTTClient:
         number = self._rx[at] << 8 | self._rx[at + 1]
         if not self.is_connected:
             if first & 0xF0 != 0x20 or n != 2:
-                _fail(self, _PROTOCOL)
+                fail(self, _PROTOCOL)
             self._on_connack(number)
         elif n == 2 and number and first in b"\x40\x50\x70":
-            _on_ack(self, first, number)
+            on_ack(self, first, number)
         elif n == 2 and number and first & 0xF0 == 0x60:
             _unhold(self, number)
-            _owe(self, _PUBCOMP, number)  # MQTT-4.3.3-11: known or not
+            owe(self, _PUBCOMP, number)  # MQTT-4.3.3-11: known or not
             if self._is_starved:
                 self._wake = self._now
         elif first & 0xD0 == 0x90 and n > 1 and (n > 2) == (first < 0xA0):
-            _on_request_ack(self, first, number, at + 2)
+            on_request_ack(self, first, number, at + 2)
         elif first & 0xF0 == 0xD0 and not n:
             self._ping_at = None
             self._wake = self._now
         else:
-            _fail(self, _PROTOCOL)
+            fail(self, _PROTOCOL)
 
     # --- time -------------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ class MQTTClient:
                 return 0
             if self._start != self._end and not self._lacks:
                 return 0  # a whole packet
-            if _has_next(self) and _next_entry(self) >= 0:  # for which there is room
+            if _has_next(self) and next_entry(self) >= 0:  # for which there is room
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -391,14 +391,14 @@ class MQTTClient:
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if not self.is_connected:
             raise MQTTError(_CLOSED)
-        _push(self)
+        push(self)
         if self.is_connected and not self._first:
             self._first = b"\xc0\0"
             self.stats.pings += 1
             self._wake = now = ticks_ms()
             if self._ping_at is None:  # another one moves no deadline
                 self._ping_at = now
-            _push(self)
+            push(self)
 
     # --- connecting -------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class MQTTClient:
         elif stream:
             _check_stream(stream)
         packet = self._make_connect(clean_session)
-        _close(self)
+        close(self)
         if clean_session:
             self._start_over()
         _begin(self, clean_session, packet, stream)
@@ -475,7 +475,7 @@ class MQTTClient:
         flags = clean << 1
         body = self._connect_section + string(client_id)
         if not (client_id or clean or self.level > 4):
-            raise _complaint("client_id")
+            raise complaint("client_id")
         if self._will:
             body += self._will_section + string(self._will[0]) + string(self._will[1])
             flags |= self._will[2]
@@ -503,10 +503,10 @@ class MQTTClient:
     def _start_over(self):
         # 31-3.1-CLEAN: the session ends on this side, too.
         while self._old or self.inflight:
-            at = _next_entry(self)
+            at = next_entry(self)
             if at < 0:
                 break
-            self._next = _after(self, at)
+            self._next = entry_after(self, at)
             self.give_up(at, _CLOSED)
         self._next = self._rec = self._head
         if self._store:
@@ -516,7 +516,7 @@ class MQTTClient:
         """The entry at `at` is given up, the next that is to go out or one that waits: count and
         tell it."""
         ring = self._ring
-        packet_id = _id_of(self, at)
+        packet_id = id_of(self, at)
         if self._store and ring[at] != _PUBLISH:
             self._store.note(_PUBACK, packet_id)
         if is_waiting or not self._again:
@@ -544,7 +544,7 @@ class MQTTClient:
 
         server, port, ssl = self._address
         if not server or not isinstance(server, (str, bytes)):
-            raise _complaint("server")
+            raise complaint("server")
         family, kind, proto, _, address = self.look_up(server, port)
         sock = socket.socket(family, kind, proto)
         try:
@@ -570,10 +570,10 @@ class MQTTClient:
     def _on_connack(self, value):
         # 31-3.2-CONNACK, 31-2.2-RC
         if value & 255:
-            _fail(self, value & 255)
+            fail(self, value & 255)
         is_present = self.level > 3 and value == 0x100
         if self.level > 3 and value > 0x100 or is_present and self._is_clean:
-            _fail(self, _PROTOCOL)
+            fail(self, _PROTOCOL)
         # A clean session ends with its connection, so what follows one is new, too; if it is
         # present, a CONNECT that was under way for long has made it.
         if self._was_clean:
@@ -595,7 +595,7 @@ class MQTTClient:
         if not is_present:
             self._is_told = False  # at level 3 the broker cannot say
         if self._filters and not self._is_told:
-            _begin_request(self, self._all_filters(self._filters))
+            begin_request(self, self._all_filters(self._filters))
 
     def flush(self, timeout_ms):
         """Poll until nothing is in flight or queued -> is it safe to switch off?"""
@@ -617,13 +617,13 @@ class MQTTClient:
                 start = ticks_ms()
                 self._first = self._goodbye
                 while self._left or self._acks_n or self._first:
-                    _push(self)
+                    push(self)
                     if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                         break
                     if self._left:
                         sleep_ms(1)
         finally:
-            _close(self)
+            close(self)
             self._error = None
             if self._store:
                 self._store.sync()
@@ -658,14 +658,14 @@ class MQTTClient:
         is_asked = False
         while True:
             if not self.is_connected:
-                _tell(self)
+                tell(self)
             if not self._request:
                 if is_asked:
                     return self._granted(request)
                 is_asked = True
                 self._send_request(request)
             if ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                _fail(self, _TIMEOUT)
+                fail(self, _TIMEOUT)
             self.poll(1)
 
     def _make_request(self, first, topics):
@@ -678,15 +678,15 @@ class MQTTClient:
                 try:
                     name, qos = name
                 except (TypeError, ValueError):
-                    raise _complaint("filters")
+                    raise complaint("filters")
                 check_range("qos", qos, 0, self._most_options)
                 part = bytes((qos,))
-            name = _as_filter(name)
+            name = as_filter(name)
             part = string(name) + part
             pairs.append((name, part, section))
             body += part
         if not pairs:
-            raise _complaint("no filter")
+            raise complaint("no filter")
         # UNSUBACK has codes at level 5 only.
         codes = len(pairs) if first == _SUBSCRIBE or self.level > 4 else 0
         return self._packet(first, b"\0\0" + body), bytearray(codes), pairs
@@ -700,7 +700,7 @@ class MQTTClient:
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
             self._is_told = False  # until the broker answers
         self._filters = pairs
-        _begin_request(self, request)
+        begin_request(self, request)
 
     def _all_filters(self, pairs):
         # -> the request that subscribes to all of them.
@@ -720,8 +720,8 @@ class MQTTClient:
 # What the methods of MQTTClient do.  A function is found in half of the time of a method.
 
 
-def _check(client, topic):
-    # -> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD
+def check_topic(client, topic):
+    """-> the topic as bytes.  What cannot change need not be checked again.  31-3.3-WILD"""
     name = as_bytes("topic", topic)
     most = 0
     for byte in name:
@@ -730,16 +730,16 @@ def _check(client, topic):
         if byte > most:
             most = byte
     if most > 255 or not name:
-        raise _complaint("topic", name)
+        raise complaint("topic", name)
     if most > 127:
         as_text("topic", name)
     client._valid = topic if topic.__class__ is bytes else client
     return name
 
 
-def _accept(client, topic, msg, flags):
-    # Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
-    # error's code.
+def accept(client, topic, msg, flags):
+    """Encode a PUBLISH as the newest entry and have it written -> its packet id; below 0 an
+    error's code.  Entered with the heap locked."""
     heap_unlock()
     topic_len = len(topic)
     extra = client._extra
@@ -804,16 +804,16 @@ def _accept(client, topic, msg, flags):
         return _send(client, at + _ENTRY, size, packet_id)
     except BaseException as error:
         if packet_id and isinstance(error, MQTTError):
-            _close(client)  # the store's: this message is accepted, so poll() tells it
+            close(client)  # the store's: this message is accepted, so poll() tells it
             client._error = error
         else:
-            _lose(client, error)
+            lose(client, error)
         return packet_id or -_NETWORK
 
 
 def _send(client, at, n, packet_id):
     # Have the new packet of `n` bytes at `at` written, at once if nothing precedes it
-    # -> as _accept().
+    # -> as accept().
     if packet_id:
         client.queued += 1
         client._tail = at + n
@@ -855,7 +855,7 @@ def _send(client, at, n, packet_id):
 
 def _place(client, n):
     # Make room for an entry of so many bytes at the tail -> where, -1 for nowhere.
-    _drop(client)
+    give_back(client)
     n += client.buffer_size
     at = client._tail
     limit = client._size
@@ -872,20 +872,20 @@ def _place(client, n):
     return at if at + n <= limit else -1
 
 
-def _after(client, at):
-    # -> the entry behind the one at `at`.
+def entry_after(client, at):
+    """-> the entry behind the one at `at`."""
     ring = client._ring
     at += (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY
     return 0 if at == client._wrap else at
 
 
-def _drop(client):
-    # Give the oldest entries back that are done.
+def give_back(client):
+    """Give the oldest entries back that are done."""
     if client._left:
         return  # one of them may be half written
     at = client._head
     while at != client._tail and not client._ring[at]:
-        after = _after(client, at)
+        after = entry_after(client, at)
         if at == client._next:
             client._next = after
         at = after
@@ -897,18 +897,18 @@ def _drop(client):
     client._head = client._rec = at
 
 
-def _next_entry(client):
-    # -> the entry whose turn is next, fetched from the store if it lies there; -1 for none, or
-    # no room for it.
+def next_entry(client):
+    """-> the entry whose turn is next, fetched from the store if it lies there; -1 for none, or
+    no room for it."""
     ring = client._ring
     at = client._next
     while at != client._tail:
         if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
             return at
-        at = _after(client, at)
+        at = entry_after(client, at)
     client._next = at
     while client._behind:
-        at = _bring(client)
+        at = bring(client)
         if at < 0:
             break
         if ring[at]:
@@ -917,8 +917,8 @@ def _next_entry(client):
     return -1
 
 
-def _bring(client):
-    # The oldest entry behind the tail comes into the ring -> where, -1 for nowhere.
+def bring(client):
+    """The oldest entry behind the tail comes into the ring -> where, -1 for nowhere."""
     at = _place(client, client.buffer_size + _ENTRY)
     if at >= 0:
         client._tail = at + client._store.fetch(client._ring, at)
@@ -937,14 +937,14 @@ def _rewind(client):
     while at != client._next:
         if ring[at] and ring[at] & 0xF0 != _OWED:
             ring[at] |= _AGAIN
-        at = _after(client, at)
+        at = entry_after(client, at)
     client._next = client._rec = client._head
     client._again = client.inflight
 
 
-def _on_ack(client, first, packet_id):
-    # PUBACK, PUBREC or PUBCOMP by its first byte: 31-3.4-PUBACK, 31-3.7-PUBCOMP, MQTT-4.3.2-3,
-    # MQTT-4.3.3-5.
+def on_ack(client, first, packet_id):
+    """PUBACK, PUBREC or PUBCOMP by its first byte: 31-3.4-PUBACK, 31-3.7-PUBCOMP, MQTT-4.3.2-3,
+    MQTT-4.3.3-5."""
     ring = client._ring
     at = client._rec if first == _PUBREC else client._head  # where it is expected
     if (
@@ -965,7 +965,7 @@ def _on_ack(client, first, packet_id):
         if state != first:
             pass  # when its turn comes
         elif client.level > 3 and at != client._rec:
-            _release_one(client, at)  # MQTT-4.6.0-4: in the order of the PUBRECs
+            release_one(client, at)  # MQTT-4.6.0-4: in the order of the PUBRECs
         else:
             _release(client)
         return
@@ -985,28 +985,28 @@ def _on_ack(client, first, packet_id):
 
 def _find(client, first, packet_id):
     # -> the entry that an unexpected answer is for, -1 for none.
-    _drop(client)
+    give_back(client)
     ring = client._ring
     at = client._head
     state = went_out = 0
     while at != client._tail:
         if at == client._next:
             went_out = 0x28  # only what is to go out again, or its PUBREL
-        if ring[at] and _id_of(client, at) == packet_id:
+        if ring[at] and id_of(client, at) == packet_id:
             state = ring[at]
             if went_out and not state & went_out:
                 state = 0
             break
-        at = _after(client, at)
+        at = entry_after(client, at)
     if state & ~_AGAIN == first:
         return at
     if first != _PUBREC or state < _OWED:
         client.stats.strays += 1
         if first == _PUBREC and not state:
-            _owe(client, _PUBREL, packet_id)  # of nothing that is known
+            owe(client, _PUBREL, packet_id)  # of nothing that is known
     elif state == _PUBCOMP:
         ring[at] = _OWED | _AGAIN  # PUBREC again: so is its PUBREL
-        _release_one(client, at)
+        release_one(client, at)
     return -1
 
 
@@ -1016,12 +1016,13 @@ def _release(client):
     at = client._rec
     while at != client._next and ring[at] != _PUBREC and client._acks_n < _MOST_ACKS:
         if ring[at] & 0xF0 == _OWED:
-            _release_one(client, at)
-        at = _after(client, at)
+            release_one(client, at)
+        at = entry_after(client, at)
     client._rec = at
 
 
-def _release_one(client, at):
+def release_one(client, at):
+    """Owe the PUBREL of the entry at `at`."""
     ring = client._ring
     again = ring[at] & _AGAIN
     ring[at] = _PUBCOMP
@@ -1029,12 +1030,11 @@ def _release_one(client, at):
         client.stats.retried += 1
         if client.level > 3:
             again = 0  # 31-2.1-DUP
-    _owe(client, _PUBREL | again, _id_of(client, at))
+    owe(client, _PUBREL | again, id_of(client, at))
 
 
-def _owe(client, first, packet_id):
-    # Owe a PUBACK, PUBREC, PUBREL or PUBCOMP.
-    # MQTT-4.6.0-2, -3: answers leave in the order in which they were caused.
+def owe(client, first, packet_id):
+    """Owe PUBACK, PUBREC, PUBREL or PUBCOMP; in order of their causes: MQTT-4.6.0-2, -3."""
     acks = client._acks
     n = client._acks_n
     acks[n] = first
@@ -1049,12 +1049,12 @@ def _owe(client, first, packet_id):
 
 def _check_stream(stream):
     if not hasattr(stream, "readinto"):
-        raise _complaint("stream")
+        raise complaint("stream")
     return stream
 
 
-def _push(client):
-    # As _pump(), for those who do not look after the stream's errors.
+def push(client):
+    """As _pump(), for those who do not look after the stream's errors."""
     heap_lock()
     _try_pump(client)
 
@@ -1064,7 +1064,7 @@ def _try_pump(client):
     try:
         _pump(client, ticks_ms())
     except BaseException as error:
-        _lose(client, error)
+        lose(client, error)
 
 
 def _pump(client, now):
@@ -1121,11 +1121,11 @@ def _has_next(client):
 
 def _fetch(client, now):
     # It is the next entry's turn.
-    at = _next_entry(client)
+    at = next_entry(client)
     if at < 0 or client._may_go and not client._may_go(at):
         return
     ring = client._ring
-    client._next = _after(client, at)
+    client._next = entry_after(client, at)
     state = ring[at]
     if client._again:
         client._again -= 1
@@ -1139,7 +1139,7 @@ def _fetch(client, now):
         # 31-3.6, MQTT-4.3.3-6: PUBREL only, never PUBLISH again.
         ring[at] = _OWED | state & _AGAIN
         if client.level > 3:
-            _release_one(client, at)
+            release_one(client, at)
         else:
             _release(client)
         return
@@ -1159,33 +1159,33 @@ def _fetch(client, now):
 _STREAM_ERRORS = (OSError, ValueError, MemoryError, ImportError)
 
 
-def _lose(client, error):
-    # What the stream raised ends it, unless it is just still connecting; so does what the store
-    # raised, since what was read may not be answered.  Ctrl-C: who knows what went out.
+def lose(client, error):
+    """What the stream raised ends it, unless it is just still connecting; so does what the store
+    raised, since what was read may not be answered.  Ctrl-C: who knows what went out."""
     if client._is_present is not None or (getattr(error, "errno", 0) or 0) not in _CONNECTING:
-        _close(client)
+        close(client)
         client._error = error
     if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
         client._error = None
         raise error
 
 
-def _fail(client, code):
-    # After an error the stream is always closed.
+def fail(client, code):
+    """After an error the stream is always closed."""
     if client.level > 4:
         client._farewell(code)
     client._error = code  # with the heap locked there is no room, and poll() tells later
-    _close(client)
-    _tell(client)
+    close(client)
+    tell(client)
 
 
-def _tell(client):
-    # Raise what closed the connection.
+def tell(client):
+    """Raise what closed the connection."""
     raise client._error_of(client._error or _CLOSED)
 
 
-def _close(client):
-    # What was half read or half written is gone with the stream.
+def close(client):
+    """What was half read or half written is gone with the stream."""
     stream = client._stream
     client.is_connected = client._is_starved = False
     client._stream = client._first = client._ping_at = client._request = None
@@ -1198,10 +1198,10 @@ def _close(client):
         if acks[n] & 0xF0 == 0x60:
             at = client._head
             while at != client._next:
-                if _id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
+                if id_of(client, at) == acks[n + 2] << 8 | acks[n + 3]:
                     if client._ring[at] == _PUBCOMP:
                         client._ring[at] = _OWED | acks[n] & _AGAIN
-                at = _after(client, at)
+                at = entry_after(client, at)
         n += 4
     client._start = client._end = client._lacks = client._left = client._acks_n = client._at = 0
     client._out = acks
@@ -1213,17 +1213,17 @@ def _close(client):
             pass
 
 
-def _id_of(client, at):
-    # -> packet id of the entry at `at`.
+def id_of(client, at):
+    """-> packet id of the entry at `at`."""
     return client._ring[at + 3] << 8 | client._ring[at + 4]
 
 
 # --- what comes -----------------------------------------------------------------------------
 
 
-def _step(client):
-    # Handle the whole packets that are here or, if there is none, read; then write.
-    # -> packets handled.  Entered with the heap locked.
+def step(client):
+    """Handle the whole packets that are here or, if there is none, read; then write.
+    -> packets handled.  Entered with the heap locked."""
     heap_unlock()
     if client._is_busy:
         raise MQTTError(_BUSY)
@@ -1247,7 +1247,7 @@ def _step(client):
         if client._acks_n or client._left or client._first or client._again or client.queued:
             _pump(client, now)
         if client.is_connected and ticks_diff(client._wake, now) <= 0:
-            _tick(client, now)
+            tick(client, now)
         if client._store:
             client._store.tidy()
     except BaseException as error:
@@ -1255,13 +1255,13 @@ def _step(client):
             client._is_busy = False
             try:
                 if client._stream:
-                    _push(client)  # the answers to what came before it
+                    push(client)  # the answers to what came before it
             except MQTTError:  # the store's
                 pass
             raise error
         if not client._stream:
             raise error
-        _lose(client, error)
+        lose(client, error)
     return handled
 
 
@@ -1290,7 +1290,7 @@ def _read(client):
             client._start = 0
         client._end = have + got
     elif got == 0:
-        _fail(client, _CLOSED)
+        fail(client, _CLOSED)
     return got and got == n
 
 
@@ -1326,7 +1326,7 @@ def _take(client):
             break
         if rx[at] & 0xF0 == _PUBLISH:
             if not client._message.read(rx[at], pos, size):
-                _fail(client, _PROTOCOL)
+                fail(client, _PROTOCOL)
             _deliver(client, rx[at] >> 1 & 3, True)
         else:
             client._handle(rx[at], pos, size)
@@ -1347,12 +1347,12 @@ def _large(client, at):
         n |= (rx[at] & 127) << shift
         shift += 7 if rx[at] > 127 else 99
     if shift < 99 or first & 0xF0 != _PUBLISH or not client.is_connected:
-        _fail(client, _PROTOCOL)
+        fail(client, _PROTOCOL)
     if at + 3 > client._end:
         client._lacks = at + 3 - client._end
         return 0
     if not client._message.read(first, at + 1, n):
-        _fail(client, _PROTOCOL)
+        fail(client, _PROTOCOL)
     client._start = at + 3
     client._lacks = 2 - n
     return _pass_over(client)
@@ -1383,8 +1383,8 @@ def _deliver(client, qos, is_whole):
     stats = client.stats
     if qos:
         if not packet_id:
-            _fail(client, _PROTOCOL)  # 31-2.4-ID
-        if qos == 2 and not _is_new(client, packet_id):
+            fail(client, _PROTOCOL)  # 31-2.4-ID
+        if qos == 2 and not is_new(client, packet_id):
             return
     client._is_busy = True
     if is_whole:
@@ -1398,25 +1398,25 @@ def _deliver(client, qos, is_whole):
     client._is_busy = False
     if message.qos:  # 0 if the handler refused it
         if qos == 2:
-            _hold(client, packet_id, client._now)
+            hold(client, packet_id, client._now)
             if client._store:
                 client._store.note(_PUBLISH, packet_id)
         if client._stream:  # else the handler closed it
-            _owe(client, qos + 3 << 4, packet_id)
+            owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
         # Acknowledged, or it would come for ever; but nobody may overlook it.
         client._is_busy = True  # as a handler's error
         raise MQTTError(_TOO_LARGE, message.payload_len)
 
 
-def _is_new(client, packet_id):
-    # Is a QoS 2 message to be handed over?  Else it is answered here, or not taken.
-    k = _set_of(client, packet_id)
+def is_new(client, packet_id):
+    """Is a QoS 2 message to be handed over?  Else it is answered here, or not taken."""
+    k = set_of(client, packet_id)
     if k >= 0 and client._held[k + 1] >> packet_id % _SET & 1:  # MQTT-4.3.3-10
         client.stats.duplicates += 1
         if client._store:
             client._store.note(_PUBLISH, packet_id)
-        _owe(client, _PUBREC, packet_id)
+        owe(client, _PUBREC, packet_id)
         return False
     if (
         client._is_starved
@@ -1433,8 +1433,8 @@ def _is_new(client, packet_id):
     return True
 
 
-def _set_of(client, packet_id):
-    # -> place of the id's set in _held, -1 for none.  The newest first: it is mostly that one.
+def set_of(client, packet_id):
+    """-> place of the id's set in _held, -1 for none.  The newest first: it is mostly that one."""
     held = client._held
     k = client._held_end
     packet_id //= _SET
@@ -1445,9 +1445,10 @@ def _set_of(client, packet_id):
     return -1
 
 
-def _hold(client, packet_id, now):
+def hold(client, packet_id, now):
+    """Remember the id of a QoS 2 message, which is not held, until its PUBREL."""
     held = client._held
-    k = _set_of(client, packet_id)
+    k = set_of(client, packet_id)
     if k < 0:
         k = client._held_end
         client._held_end = k + 3
@@ -1461,7 +1462,7 @@ def _hold(client, packet_id, now):
 def _unhold(client, packet_id):
     # MQTT-4.3.3-12: from now on the id is a new message; an unknown id changes nothing.
     held = client._held
-    k = _set_of(client, packet_id)
+    k = set_of(client, packet_id)
     if k < 0 or not held[k + 1] >> packet_id % _SET & 1:
         return
     if client._store:
@@ -1484,8 +1485,8 @@ def _expire_held(client, now):
             _unhold(client, k)
 
 
-def _on_request_ack(client, first, number, at):
-    # SUBACK or UNSUBACK: its codes stand in _rx from `at` on.
+def on_request_ack(client, first, number, at):
+    """SUBACK or UNSUBACK: its codes stand in _rx from `at` on."""
     request = client._request
     if not request:
         return
@@ -1495,7 +1496,7 @@ def _on_request_ack(client, first, number, at):
     if number != whole[k] << 8 | whole[k + 1]:
         return  # it answers no request of this connection
     if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
-        _fail(client, _PROTOCOL)
+        fail(client, _PROTOCOL)
     for n in range(len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
@@ -1504,7 +1505,8 @@ def _on_request_ack(client, first, number, at):
     client._tries = 0
 
 
-def _begin_request(client, request):
+def begin_request(client, request):
+    """Have a request written: (packet, room for the codes of its answer, ...)."""
     client._id = n = client._id % 65535 + 1
     client._request = request
     if client._first:
@@ -1521,12 +1523,12 @@ def _begin_request(client, request):
 # --- time -----------------------------------------------------------------------------------
 
 
-def _tick(client, now):
-    # Do what is due, and find out when something is again.
+def tick(client, now):
+    """Do what is due, and find out when something is again."""
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
     elif client._is_starved and not (client._held_n or client._acks_n):
-        _fail(client, _AWAITING_REL)
+        fail(client, _AWAITING_REL)
     due = _due_in(client, now)
     while due < 4:
         what = due & 3
@@ -1544,7 +1546,7 @@ def _tick(client, now):
         elif what == 2 and client._ping_at is None:
             client.ping()
         else:
-            _fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT, or the stream takes nothing
+            fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT, or the stream takes nothing
         due = _due_in(client, now)
     if not client._left and (client._first or client._again):
         _pump(client, now)
@@ -1555,7 +1557,7 @@ def _tick(client, now):
 
 
 def _due_in(client, now):
-    # Milliseconds until _tick() has work, a day at most, * 4; + which of these four it is.
+    # Milliseconds until tick() has work, a day at most, * 4; + which of these four it is.
     if client._left:
         return client._timeout_ms - ticks_diff(now, client._tx_at) << 2
     due = _DAY_MS << 2
@@ -1582,7 +1584,7 @@ def _due_in(client, now):
 
 def _begin(client, clean, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
-    _close(client)  # on_drop may have connected
+    close(client)  # on_drop may have connected
     client._rest()
     client._is_clean = clean
     client._error = client._is_present = client._try_at = None
@@ -1597,24 +1599,24 @@ def _begin(client, clean, packet, stream):
         try:
             client._store.renew(True)  # before CONNECT leaves
         except MQTTError as error:
-            _lose(client, error)
+            lose(client, error)
     client._rx_at = client._tx_at = ticks_ms()
 
 
 def _advance(client):
     # Go on with an open connection -> did the broker accept it?
     now = ticks_ms()
-    _push(client)
+    push(client)
     if client._at and not client._is_renewed:
         # CONNECT leaves, and with it the old session, even if no CONNACK comes.
         client._is_renewed = client._was_clean = True
         _renew(client)
     heap_lock()
-    _step(client)
+    step(client)
     if client._error:
-        _tell(client)
+        tell(client)
     if not client.is_connected and ticks_diff(now, client._rx_at) >= client._timeout_ms:
-        _fail(client, _TIMEOUT)  # 31-3.1-CONNACK
+        fail(client, _TIMEOUT)  # 31-3.1-CONNACK
     return client.is_connected
 
 
@@ -1625,7 +1627,7 @@ def _renew(client):
     while at != client._tail:
         state = ring[at] & 0xF0
         ring[at] = _PUBREC if state > _PUBREC else state
-        at = _after(client, at)
+        at = entry_after(client, at)
     client.queued += client.inflight
     for k in range(1, client._held_end, 3):
         client._held[k] = 0  # the store looks there, too
@@ -1666,10 +1668,11 @@ def __getattr__(name):
 def check_range(name, value, least, most):
     """Raise TypeError unless `value` is an int, ValueError unless `least <= value <= most`."""
     if not (isinstance(value, int) and least <= value <= most):
-        raise _complaint(name, value, least, most)
+        raise complaint(name, value, least, most)
 
 
-def _complaint(*about):
+def complaint(*about):
+    """-> the ValueError or TypeError for a wrong argument, see `errors.complaint()`."""
     from .errors import complaint
 
     return complaint(*about)
@@ -1683,7 +1686,7 @@ def as_bytes(name, value):
         try:
             return bytes(memoryview(value))  # an array, whatever its elements
         except TypeError:
-            raise _complaint(name, value)
+            raise complaint(name, value)
     return value
 
 
@@ -1701,18 +1704,18 @@ def as_text(name, value):
         pass
     except MemoryError:  # a topic that is published with the heap locked
         return value
-    raise _complaint(name, value)
+    raise complaint(name, value)
 
 
-def _as_filter(topic):
-    # `topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER
+def as_filter(topic):
+    """`topic` as bytes; ValueError if it is not a filter to subscribe to.  31-A-FILTER"""
     topic = as_text("topic", topic)
     is_wrong = not topic or b"#/" in topic
     for level in topic.split(b"/"):
         if len(level) > 1 and (35 in level or 43 in level):
             is_wrong = True
     if is_wrong:
-        raise _complaint("filter", topic)
+        raise complaint("filter", topic)
     return topic
 
 
@@ -1866,8 +1869,10 @@ def _matches(buf, at, end, pattern):
 #
 # What options use, and nothing else of the core.
 #
+# The functions above without an underscore are for the package.
+#
 # queueing: with a method _refuse() it makes room; with give_up(..., is_waiting) it gives up what
-# stands behind what is to go out again; _bring() and _drop() it calls for that.  _tell_drop()
+# stands behind what is to go out again; bring() and give_back() it calls for that.  _tell_drop()
 # tells on_drop.  Attributes:
 #
 #   _keep(at, after) -> 0, or below 0 a code

@@ -25,7 +25,7 @@ import asyncio
 from asyncio import sleep_ms
 from time import ticks_diff, ticks_ms
 
-from . import Message, MQTTError, _as_filter, _close, _hold, _owe, _push, _set_of, as_bytes
+from . import Message, MQTTError, as_bytes, as_filter, close, hold, owe, push, set_of
 from . import MQTTClient as _Client
 
 _PUBLISH = const(0x30)
@@ -270,7 +270,7 @@ def extend(base):
                 if getattr(error, "code", 0) == _TOO_LARGE:
                     handled = 1
                 else:
-                    _close(self)
+                    close(self)
                 self.last_error = error
             self._stir()
             return handled
@@ -312,10 +312,10 @@ def extend(base):
                     self._settle()
                     self.is_connected = False  # no message goes out any more
                     self._first = self._goodbye
-                    _push(self)
+                    push(self)
                     if self._left:
                         await sleep_ms(_TICK_MS)
-                        _push(self)
+                        push(self)
             finally:
                 self._finish()
 
@@ -338,7 +338,7 @@ def extend(base):
             Ends with `disconnect()`.  Raises ValueError, TypeError.
             """
             if pattern is not None:
-                pattern = _as_filter(as_bytes("pattern", pattern))
+                pattern = as_filter(as_bytes("pattern", pattern))
             return _Messages(self, pattern).__aiter__()
 
         def _take_in(self, message):
@@ -386,19 +386,19 @@ def extend(base):
                         if (
                             self._held_n >= self._places
                             or self._is_starved and not is_here
-                            or _set_of(self, packet_id) < 0 and self._held_end == len(self._held)
+                            or set_of(self, packet_id) < 0 and self._held_end == len(self._held)
                         ):  # fmt: skip
                             return
                         # If its connection is gone, what this one repeats is a repetition.
                         if self._store:
                             self._store.note(_PUBLISH, packet_id)
-                        _hold(self, packet_id, ticks_ms())
+                        hold(self, packet_id, ticks_ms())
                     if not is_here:
                         pass
                     elif one._reason:
                         self.refuse(one.qos, packet_id, one._reason)
                     else:
-                        _owe(self, one.qos + 3 << 4, packet_id)
+                        owe(self, one.qos + 3 << 4, packet_id)
                 one.came_on(0)
                 self._free.append(one)
                 del taken[0]
@@ -421,14 +421,14 @@ def extend(base):
                         raise
                 await self._next_turn()
 
-        async def _next_turn(self):
+        def _next_turn(self):
+            # To be awaited at once.
             if self._is_over:
                 raise MQTTError(_CLOSED)
             if self._left:
-                await sleep_ms(_GLANCE_MS)
                 self._turn()
-            else:
-                await self._moved.wait()
+                return sleep_ms(_GLANCE_MS)
+            return self._moved.wait()
 
         async def reconnected(self):
             """Wait for the next connection after this one -> session present."""
@@ -462,7 +462,7 @@ def extend(base):
                 elif self._request is request and (
                     ticks_diff(ticks_ms(), start) >= self._timeout_ms
                 ):
-                    _close(self)
+                    close(self)
                 await self._next_turn()
 
     return MQTTClient

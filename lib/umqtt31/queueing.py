@@ -25,16 +25,16 @@ from time import ticks_diff, ticks_ms
 from . import MQTTClient as _Client
 from . import (
     MQTTError,
-    _accept,
-    _after,
-    _bring,
-    _complaint,
-    _drop,
-    _id_of,
-    _next_entry,
-    _push,
+    accept,
+    bring,
     check_range,
-)
+    complaint,
+    entry_after,
+    give_back,
+    id_of,
+    next_entry,
+    push,
+)  # fmt: skip
 
 _PUBLISH = const(0x30)
 _PUBACK = const(0x40)
@@ -72,7 +72,7 @@ def extend(base):
             policies = {"refuse": None, "drop_oldest": _is_any, "latest": _has_topic}
             # SIB-NOEXC: nothing is ever skipped.
             if overflow not in policies or ordered and policies[overflow]:
-                raise _complaint("overflow")
+                raise complaint("overflow")
             super().__init__(*args, **options)
             self._is_victim = policies[overflow]
             self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
@@ -102,8 +102,8 @@ def extend(base):
                 self._expire()
             if self._keep and not qos:
                 if self._left or self._acks_n:
-                    _push(self)  # if it fails, this message is kept
-                while self._behind and _bring(self) >= 0:  # what is older goes out before
+                    push(self)  # if it fails, this message is kept
+                while self._behind and bring(self) >= 0:  # what is older goes out before
                     pass
             self._age = max_age
             try:
@@ -127,12 +127,12 @@ def extend(base):
             if self._order > 2:  # what did an earlier life leave?
                 at = self._head
                 if at == self._tail or not self._ring[at]:
-                    at = _next_entry(self)
+                    at = next_entry(self)
                 if at >= 0:
                     self._order = 1 if self._ring[at] & 0xF0 == _PUBACK else 2
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
             if not qos or max_age != 0 or qos != self._order < 3:
-                raise _complaint("ordered")
+                raise complaint("ordered")
 
         def _keep_qos0(self, at, after):
             # A hook: QoS 0 that cannot go out now stands at `at`.
@@ -158,7 +158,7 @@ def extend(base):
                 and (self._expire() or self._make_room(topic, n))
             ):
                 heap_lock()
-                code = -_accept(self, topic, msg, flags)
+                code = -accept(self, topic, msg, flags)
             if code > 0:
                 self._refuse_last(code, topic, msg, flags)
             return -code
@@ -188,7 +188,7 @@ def extend(base):
 
         def _room_at(self, at):
             # -> so many bytes find room where the ring is free from `at` on, as in _place().
-            _drop(self)
+            give_back(self)
             head = self._head
             if at == head:
                 return self._size
@@ -204,7 +204,7 @@ def extend(base):
 
         def _squeeze(self):
             # Close the holes between what waits -> were there any?
-            _drop(self)
+            give_back(self)
             if self._is_fixed():
                 return False
             ring = self._ring
@@ -212,7 +212,7 @@ def extend(base):
             tail = self._tail
             wrap = -1 if tail < at else self._wrap
             while at != tail:
-                after = _after(self, at)
+                after = entry_after(self, at)
                 if ring[at]:
                     n = (after or self._wrap) - at
                     if to > at and to + n > self._size:
@@ -240,7 +240,7 @@ def extend(base):
                         return -1
                     if self._squeeze():
                         return self._look_for(is_it, topic)
-                    at = _bring(self)
+                    at = bring(self)
                     if at < 0 and is_it is _is_any:
                         # There is no room for it: it is read to be given up.
                         at = self._size
@@ -255,7 +255,7 @@ def extend(base):
                         in_flight -= 1
                     elif is_it(self, at, topic):
                         return at
-                at = _after(self, at)
+                at = entry_after(self, at)
 
         def _tell_drop(self, at, packet_id, reason):
             # Nothing else is published or given up meanwhile.
@@ -274,7 +274,7 @@ def extend(base):
         def _check_age(self, at):
             # A hook: is the entry there, whose turn it is, to go out?
             left = 0
-            packet_id = _id_of(self, at)
+            packet_id = id_of(self, at)
             if packet_id in self._ages:
                 left = self._ages[packet_id] - self._passed()
                 if left <= 0 and not self._again:
@@ -325,7 +325,7 @@ def extend(base):
             """As before; returns when a message has become too old, too."""
             handled = super().poll(min(timeout_ms, self._age_in()))
             while self._expire():
-                _push(self)  # what stood behind it
+                push(self)  # what stood behind it
             return handled
 
         check_msg = poll
@@ -352,7 +352,7 @@ def _has_topic(client, at, topic):
 
 
 def _is_old(client, at, topic):
-    return not client._ages.get(_id_of(client, at), 1)
+    return not client._ages.get(id_of(client, at), 1)
 
 
 MQTTClient = extend(_Client)

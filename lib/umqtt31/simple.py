@@ -22,23 +22,23 @@ from time import sleep_ms, ticks_diff, ticks_ms
 from . import (
     Message,
     MQTTError,
-    _accept,
-    _check,
-    _close,
-    _drop,
-    _fail,
-    _hold,
-    _is_new,
-    _lose,
-    _owe,
-    _push,
-    _step,
-    _tell,
-    _tick,
+    accept,
     as_bytes,
     check_range,
+    check_topic,
+    close,
+    fail,
+    give_back,
+    hold,
+    is_new,
+    lose,
+    owe,
+    push,
+    step,
     string,
-)
+    tell,
+    tick,
+)  # fmt: skip
 from . import MQTTClient as _Client
 
 _PUBLISH = const(0x30)
@@ -211,7 +211,7 @@ class MQTTClient(_Client):
         keep alive, too (then the broker notices late)."""
         check_range("qos", qos, 0, 2)
         flags = 4 | qos << 3 | bool(retain) << 5
-        self._will = _check(self, topic), as_bytes("msg", msg), flags
+        self._will = check_topic(self, topic), as_bytes("msg", msg), flags
         self.lw_topic = topic
         self.lw_msg = msg
         self.lw_retain = retain
@@ -239,7 +239,7 @@ class MQTTClient(_Client):
         self._sock = None
         if not self._is_robust:
             self._filters = ()  # the program subscribes again
-        _close(self)
+        close(self)
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
@@ -274,7 +274,7 @@ class MQTTClient(_Client):
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
         if not self.is_connected:
-            _tell(self)
+            tell(self)
         stream = self._stream
         _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
         self._finish()
@@ -292,23 +292,23 @@ class MQTTClient(_Client):
             if not self.is_connected:
                 break
             heap_lock()
-            code = -_accept(self, topic, msg, flags)
+            code = -accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
             self._publish_large(topic, msg, flags)
         elif code > 0:
-            _tell(self)
+            tell(self)
 
     def _publish_large(self, topic, msg, flags):
         qos = flags >> 1
         if qos:
             self._settle()
-        _push(self)
+        push(self)
         self._finish()
         topic = string(topic)
         if qos:
             self._id = packet_id = self._id % 65535 + 1
             topic += packet_id.to_bytes(2, "big")
-            _drop(self)
+            give_back(self)
             pack_into(">BHHBB", self._ring, 0, _PUBLISH + (qos << 4), 2, packet_id, 0xC0, 0)
             self._next = self._tail = 7
             self.inflight = 1
@@ -321,10 +321,10 @@ class MQTTClient(_Client):
                 stream.write_all(head, self._timeout_ms)
                 and stream.write_all(msg, self._timeout_ms)
             ):
-                _fail(self, _TIMEOUT)
+                fail(self, _TIMEOUT)
         except BaseException as error:
             if self._stream:
-                _lose(self, error)
+                lose(self, error)
             raise self._error_of(self._error)
         self._tx_at = ticks_ms()
 
@@ -332,11 +332,11 @@ class MQTTClient(_Client):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            _push(self)
+            push(self)
             if not self.is_connected:
-                _tell(self)
+                tell(self)
             if self._left:
-                _tick(self, now)
+                tick(self, now)
                 sleep_ms(1)
 
     def _settle(self):
@@ -344,7 +344,7 @@ class MQTTClient(_Client):
         start = ticks_ms()
         while self.inflight or self.queued:
             if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                _fail(self, _TIMEOUT)
+                fail(self, _TIMEOUT)
 
     def _ask(self, first, topics):
         # The callback may ask, too, connect anew, or disconnect.
@@ -353,7 +353,7 @@ class MQTTClient(_Client):
         while self._request:
             self._wait_for_answer(start)
         if not self.is_connected:
-            _tell(self)
+            tell(self)
         stream = self._stream
         self._send_request(request)
         while self._request is request:
@@ -367,7 +367,7 @@ class MQTTClient(_Client):
 
     def _wait_for_answer(self, start):
         if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-            _fail(self, _TIMEOUT)
+            fail(self, _TIMEOUT)
 
     # --- in -------------------------------------------------------------------------------
 
@@ -392,18 +392,18 @@ class MQTTClient(_Client):
         start = ticks_ms()
         while True:
             if not self.is_connected:
-                _tell(self)
+                tell(self)
             self._most_acks = _FEW_ACKS
             self._op = 0
             try:
                 heap_lock()
-                handled = _step(self)
+                handled = step(self)
             except _Done:
                 handled = 1
             if handled:
                 return self._op or 1
             if not self.is_connected:
-                _tell(self)
+                tell(self)
             if ticks_diff(ticks_ms(), start) >= timeout_ms:
                 return 0
             sleep_ms(1)
@@ -431,8 +431,8 @@ class MQTTClient(_Client):
             self._most_acks = 0
         if packet_id and self._stream is stream:
             if first & 4:
-                _hold(self, packet_id, self._now)
-            _owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
+                hold(self, packet_id, self._now)
+            owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
 
     def take_large(self, first, at, n):
         """For the message: read the one that begins at `at` of the buffer, and hand it over."""
@@ -451,15 +451,15 @@ class MQTTClient(_Client):
                 have += got
                 start = ticks_ms()
             elif got is not None:
-                _fail(self, _CLOSED)
+                fail(self, _CLOSED)
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                _fail(self, _TIMEOUT)
+                fail(self, _TIMEOUT)
             else:
                 if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
                     self._first = b"\xc0\0"  # whose answer comes behind the message
-                    _push(self)
+                    push(self)
                     if not self._stream:
-                        _tell(self)
+                        tell(self)
                 sleep_ms(1)
         self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2
@@ -469,8 +469,8 @@ class MQTTClient(_Client):
             packet_id = body[at] << 8 | body[at + 1]
             at += 2
         if at < 3 or at > n or first & 6 == 6:
-            _fail(self, _PROTOCOL)
-        if not first & 4 or _is_new(self, packet_id):
+            fail(self, _PROTOCOL)
+        if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1
             self._hand_over(first, packet_id, topic, bytes(view[at:]))
         self._is_busy = True  # for the core: the connection goes on

@@ -10,7 +10,7 @@ import io
 import select
 import sys
 
-from . import _close
+from . import close
 
 _TIMEOUT = const(257)
 
@@ -62,7 +62,7 @@ class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
     def close(self):
         """Close the connection without a word, so that the broker publishes the will."""
         if self._client._stream is self._stream:
-            _close(self._client)
+            close(self._client)
 
     def ioctl(self, request, flags):
         """For MicroPython's select."""

@@ -40,6 +40,7 @@ _RETAIN_AVAILABLE = const(37)
 _MAXIMUM_PACKET_SIZE = const(39)
 
 # As in the core.
+_MOST_ACKS = const(132)
 _PUBACK = const(0x40)
 _OWED = const(0x60)
 _PUBCOMP = const(0x70)
@@ -227,7 +228,7 @@ class MQTTClient(core.MQTTClient):
         self._fault = _PROTOCOL_ERROR
         if first != 0x20 or n < 3:
             # A broker of another level refuses by two bytes.
-            core._fail(self, first == 0x20 and n == 2 and code or _PROTOCOL)
+            core.fail(self, first == 0x20 and n == 2 and code or _PROTOCOL)
         v5 = self.v5
         said = self._said(at + 2, at + n, _IN_CONNACK)
         v5.note(code or v5.reason, said)
@@ -235,7 +236,7 @@ class MQTTClient(core.MQTTClient):
         if code:
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
             n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
-            core._fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
+            core.fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
         self._window = min(self._asked[2], said(_RECEIVE_MAXIMUM) or 65535)
         self._most_bytes = said(_MAXIMUM_PACKET_SIZE) or 65535
         n = said(_MAXIMUM_QOS)
@@ -274,21 +275,21 @@ class MQTTClient(core.MQTTClient):
 
     def _release_early(self):
         # MQTT-3.3.4-8: no PUBREL waits for the window.
-        core._drop(self)
+        core.give_back(self)
         first = at = self._head
         ring = self._ring
         while at != self._tail:  # what went out early on the connection before
             if ring[at] == _PUBCOMP:
                 ring[at] |= _AGAIN
-            at = core._after(self, at)
+            at = core.entry_after(self, at)
         for _ in range(self.inflight if self._window < self.inflight else 0):
-            at = core._next_entry(self)
+            at = core.next_entry(self)
             if at < 0:
                 break
-            self._next = after = core._after(self, at)
-            if ring[at] >= _OWED and self._acks_n < 132:
+            self._next = after = core.entry_after(self, at)
+            if ring[at] >= _OWED and self._acks_n < _MOST_ACKS:
                 self._again -= 1
-                core._release_one(self, at)
+                core.release_one(self, at)
                 if at == first:
                     first = after
         self._next = first
@@ -322,7 +323,7 @@ class MQTTClient(core.MQTTClient):
         if kind == 14:
             code = rx[at] if n else 0
             self.v5.note(code, None, self._said(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
-            core._fail(self, code if code > 127 else _CLOSED)
+            core.fail(self, code if code > 127 else _CLOSED)
         if kind >> 2 != 1 and kind & 13 != 9:
             self._break(_PROTOCOL_ERROR)
         if n < 2 or n > 3 and kind < 8 and self.check(at + 3, end, _IN_ANSWER) != end:
@@ -339,7 +340,7 @@ class MQTTClient(core.MQTTClient):
 
     def _on_codes(self, first, number, at):
         request = self._request
-        core._on_request_ack(self, first, number, at)
+        core.on_request_ack(self, first, number, at)
         if request and not self._request:
             codes = request[1]
             for k in range(len(codes)):
@@ -356,16 +357,16 @@ class MQTTClient(core.MQTTClient):
         ring = self._ring
         at = self._head
         while at != self._next:
-            if ring[at] == first and core._id_of(self, at) == packet_id:
+            if ring[at] == first and core.id_of(self, at) == packet_id:
                 ring[at] = _PUBACK
-                core._on_ack(self, _PUBACK, packet_id)
+                core.on_ack(self, _PUBACK, packet_id)
                 self.v5.note(reason)
                 self.stats.dropped += 1
                 self._is_busy = True
                 self._tell_drop(at, packet_id, reason)
                 self._is_busy = False
                 return
-            at = core._after(self, at)
+            at = core.entry_after(self, at)
         self.stats.strays += 1
 
     # --- what ends the connection --------------------------------------------------------
@@ -380,7 +381,7 @@ class MQTTClient(core.MQTTClient):
     def _break(self, reason):
         # The broker broke the protocol.
         self._fault = reason
-        core._fail(self, _PROTOCOL)
+        core.fail(self, _PROTOCOL)
 
     def _farewell(self, code):
         # Before an error closes the connection: DISCONNECT with a reason, if that helps.
@@ -524,11 +525,11 @@ class MQTTClient(core.MQTTClient):
         """As the core's."""
         handled = super().poll(timeout_ms)
         while self._unfit:
-            at = core._next_entry(self)
+            at = core.next_entry(self)
             self._unfit = at >= 0 and self._refusal(at)
             if self._unfit:
                 self.give_up(at, self._unfit)
-                core._push(self)
+                core.push(self)
         return handled
 
     check_msg = poll
@@ -585,4 +586,4 @@ class MQTTClient(core.MQTTClient):
                 self.v5.note(_PACKET_TOO_LARGE)
         self._unasked = later
         if n:
-            core._begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))
+            core.begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))

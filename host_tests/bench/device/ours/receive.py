@@ -7,7 +7,10 @@ import select
 import socket
 import sys
 
-from umqtt31 import MQTTClient
+if "5" in sys.argv[4:]:
+    from umqtt31.v5 import MQTTClient
+else:
+    from umqtt31 import MQTTClient
 
 
 class Receiver:

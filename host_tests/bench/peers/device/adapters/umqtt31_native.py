@@ -27,6 +27,7 @@ class Adapter:
             ssl=tls,
             max_inflight=window,
             max_mqueue_len=4,
+            queue_bytes=128 * (window + 4),  # one with its topic has some 90
             connect_timeout=timeout,
         )
         self.client.on_message = self.take
