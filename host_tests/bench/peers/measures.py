@@ -176,6 +176,21 @@ def _rate(client: Client, folder: Path, window: int, no_delay: int) -> float:
         return float(_run(client, command, folder))
 
 
+def measure_awake(clients: Sequence[Client], peers: Path, rounds: int) -> Rows:
+    """Milliseconds from the import to the first acknowledgement: the median of `rounds`."""
+    samples: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for client in clients:
+            with (
+                compiled(client, peers, "awake") as folder,
+                Answerer() as far_end,
+                DelayedLink(far_end.port, _ROUND_TRIP_S) as link,
+            ):
+                text = _run(client, _command(choose(bits=64), client, link.port), folder)
+            samples.setdefault(client.title, []).append(float(text))
+    return {"awake": {title: statistics.median(found) for title, found in samples.items()}}
+
+
 def measure_receiving(clients: Sequence[Client], peers: Path, rounds: int) -> Rows:
     """Messages a second that a program is handed: the median of `rounds`."""
     samples: dict[str, dict[str, list[float]]] = {row: {} for row in _RECEIVING}

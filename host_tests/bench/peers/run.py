@@ -14,7 +14,7 @@ from .situations import measure_outcomes
 
 # By how much rates differ from run to run.
 _SCATTER = 0.05
-_IN_ROUNDS = (measures.measure_rates, measures.measure_receiving)
+_IN_ROUNDS = (measures.measure_awake, measures.measure_rates, measures.measure_receiving)
 # What takes the figures, and the table without them.
 _TABLES: tuple[tuple[Callable, Measured], ...] = (
     (
@@ -51,6 +51,17 @@ _TABLES: tuple[tuple[Callable, Measured], ...] = (
             "instructions",
             "Of the processor for one message and its answers, with 64 bits. The topic has 13"
             " bytes, the payload 64. Garbage collection is included.",
+        ),
+    ),
+    (
+        measures.measure_awake,
+        Measured(
+            "Awake",
+            "ms",
+            "From the import of the client to the acknowledgement of its first message at QoS 1,"
+            " over a link with a round trip of 20 ms: what a sensor is awake for its radio. A"
+            " board's chip is slower.",
+            scatter=_SCATTER,
         ),
     ),
     (
