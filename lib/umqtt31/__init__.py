@@ -1206,11 +1206,13 @@ def _close(client):
     client._start = client._end = client._lacks = client._left = client._acks_n = client._at = 0
     client._out = acks
     _rewind(client)
-    if stream:
-        try:
+    try:
+        if stream:
             stream.close()
-        except OSError:
-            pass
+        if client._commit:
+            client._commit()  # many programs reset the board now
+    except OSError:
+        pass
 
 
 def _id_of(client, at):
