@@ -973,7 +973,7 @@ def _on_ack(client, first, packet_id):
     client.inflight -= 1
     if state != first:
         client._again -= 1
-    elif at == client._head and not client._left:
+    elif client._next != at == client._head and not client._left:
         after = (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY + at
         if after == client._wrap:
             after = 0
