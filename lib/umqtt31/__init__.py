@@ -880,11 +880,9 @@ def _after(client, at):
 
 
 def _drop(client):
-    # Give the oldest entries back that are done.
-    if client._left:
-        return  # one of them may be half written
+    # Give the oldest entries back that are done, unless one of them may be half written.
     at = client._head
-    while at != client._tail and not client._ring[at]:
+    while at != client._tail and not (client._left or client._ring[at]):
         after = _after(client, at)
         if at == client._next:
             client._next = after
