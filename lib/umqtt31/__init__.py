@@ -901,7 +901,8 @@ def _next_entry(client):
     ring = client._ring
     at = client._next
     while at != client._tail:
-        if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
+        # At level 5 a PUBREL may go out before its turn.
+        if ring[at] and (ring[at] != _PUBCOMP or not client.is_connected):
             return at
         at = _after(client, at)
     client._next = at
