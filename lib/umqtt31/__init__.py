@@ -385,7 +385,8 @@ class MQTTClient:
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
             return 0
-        return max(0, ticks_diff(self._try_at, now))
+        due = ticks_diff(self._try_at, now)
+        return due if 0 < due <= self._pause_ms else 0  # more: it is over for days
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
@@ -442,15 +443,14 @@ class MQTTClient:
                 if self._stream:
                     _advance(self)
                 else:
-                    now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
                         pause_ms = min(1000 << self._fails, self._pause_ms) + 1
-                        self._try_at = ticks_add(now, random.getrandbits(24) % pause_ms)
+                        self._try_at = ticks_add(ticks_ms(), random.getrandbits(24) % pause_ms)
                         if self._fails < 12:
                             self._fails += 1
-                    pause_ms = ticks_diff(self._try_at, now)
-                    if pause_ms <= 0:
+                    pause_ms = MQTTClient.next_due_ms(self)
+                    if not pause_ms:
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
