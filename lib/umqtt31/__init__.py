@@ -578,9 +578,9 @@ class MQTTClient:
         # present, a CONNECT that was under way for long has made it.
         if self._was_clean:
             is_present = False
-        if not self._is_clean and (self._was_clean or self.level > 3 and not is_present):
+        if self._is_clean or self._was_clean or self.level > 3 and not is_present:
             _renew(self)
-            if self._store:
+            if self._store and not self._is_clean:
                 self._store.renew(False)
         self._was_clean = self._is_clean
         self._is_present = is_present
@@ -1190,6 +1190,9 @@ def _close(client):
     client._stream = client._first = client._ping_at = client._request = None
     if client._at and client._is_present is None:
         client._is_told = False  # there may be a new session, and its CONNACK is lost
+        if client._is_clean:
+            client._was_clean = True
+            _renew(client)
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1593,7 +1596,6 @@ def _begin(client, clean, packet, stream):
         raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
-    client._is_renewed = not clean
     if clean and client._store:
         try:
             client._store.renew(True)  # before CONNECT leaves
@@ -1606,10 +1608,6 @@ def _advance(client):
     # Go on with an open connection -> did the broker accept it?
     now = ticks_ms()
     _push(client)
-    if client._at and not client._is_renewed:
-        # CONNECT leaves, and with it the old session, even if no CONNACK comes.
-        client._is_renewed = client._was_clean = True
-        _renew(client)
     heap_lock()
     _step(client)
     if client._error:
