@@ -591,7 +591,7 @@ class MQTTClient:
         self._wake = self._moved_at = self._now
         self._try_at = self.last_error = None
         if self._store:
-            self._store.note(0x20, 0)
+            self._store.note(0x20, not self._is_clean)
         if not is_present:
             self._is_told = False  # at level 3 the broker cannot say
         if self._filters and not self._is_told:
@@ -1907,7 +1907,7 @@ def _matches(buf, at, end, pattern):
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every
-#       message may have been sent.
+#       message may have been sent; `packet_id`: is it a kept session?
 #   renew(is_clean)
 #       A new session: no message was sent in it, none has seen PUBREC, no id is held.
 #   commit()
