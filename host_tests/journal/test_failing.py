@@ -86,6 +86,31 @@ def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepte
     assert refused > 20
 
 
+class Doubtful(Flash):
+    """So many programs fail; what the first of them wrote is there all the same."""
+
+    failing = 0
+
+    def writeblocks(self, block, buf, offset=None):
+        is_first = self.failing == 4
+        if not self.failing or is_first:
+            super().writeblocks(block, buf, offset)
+        if self.failing:
+            self.failing -= 1
+            raise OSError(5)
+
+
+def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
+    """The second time it stands in a new block, whose title knows the messages before it."""
+    flash = Doubtful(8)
+    journal = opened(flash)
+    put(journal, 0, 1)
+    flash.failing = 4
+    put(journal, 1, 2)
+    found = recovered(opened(flash))
+    assert ([m[1] for m in found.messages], found.last_id) == ([1, 2], 2)
+
+
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
     flash = Flash(16)
     journal = opened(flash)

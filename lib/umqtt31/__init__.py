@@ -385,7 +385,8 @@ class MQTTClient:
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
             return 0
-        return max(0, ticks_diff(self._try_at, now))
+        due = ticks_diff(self._try_at, now)
+        return due if 0 < due <= self._pause_ms else 0  # more: it is over for days
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
@@ -442,15 +443,14 @@ class MQTTClient:
                 if self._stream:
                     _advance(self)
                 else:
-                    now = ticks_ms()
                     if self._try_at is None:
                         # Full jitter: a fleet that lost its broker must not come back at once.
                         pause_ms = min(1000 << self._fails, self._pause_ms) + 1
-                        self._try_at = ticks_add(now, random.getrandbits(24) % pause_ms)
+                        self._try_at = ticks_add(ticks_ms(), random.getrandbits(24) % pause_ms)
                         if self._fails < 12:
                             self._fails += 1
-                    pause_ms = ticks_diff(self._try_at, now)
-                    if pause_ms <= 0:
+                    pause_ms = MQTTClient.next_due_ms(self)
+                    if not pause_ms:
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
             except MQTTError as error:
                 self.last_error = error
@@ -578,9 +578,9 @@ class MQTTClient:
         # present, a CONNECT that was under way for long has made it.
         if self._was_clean:
             is_present = False
-        if not self._is_clean and (self._was_clean or self.level > 3 and not is_present):
+        if self._is_clean or self._was_clean or self.level > 3 and not is_present:
             _renew(self)
-            if self._store:
+            if self._store and not self._is_clean:
                 self._store.renew(False)
         self._was_clean = self._is_clean
         self._is_present = is_present
@@ -591,7 +591,7 @@ class MQTTClient:
         self._wake = self._moved_at = self._now
         self._try_at = self.last_error = None
         if self._store:
-            self._store.note(0x20, 0)
+            self._store.note(0x20, not self._is_clean)
         if not is_present:
             self._is_told = False  # at level 3 the broker cannot say
         if self._filters and not self._is_told:
@@ -880,11 +880,9 @@ def entry_after(client, at):
 
 
 def give_back(client):
-    """Give the oldest entries back that are done."""
-    if client._left:
-        return  # one of them may be half written
+    """Give the oldest entries back that are done, unless one of them may be half written."""
     at = client._head
-    while at != client._tail and not client._ring[at]:
+    while at != client._tail and not (client._left or client._ring[at]):
         after = entry_after(client, at)
         if at == client._next:
             client._next = after
@@ -903,7 +901,8 @@ def next_entry(client):
     ring = client._ring
     at = client._next
     while at != client._tail:
-        if ring[at] and ring[at] != _PUBCOMP:  # at level 5 a PUBREL may go out before its turn
+        # At level 5 a PUBREL may go out before its turn.
+        if ring[at] and (ring[at] != _PUBCOMP or not client.is_connected):
             return at
         at = entry_after(client, at)
     client._next = at
@@ -973,7 +972,7 @@ def on_ack(client, first, packet_id):
     client.inflight -= 1
     if state != first:
         client._again -= 1
-    elif at == client._head and not client._left:
+    elif client._next != at == client._head and not client._left:
         after = (ring[at + 1] << 8 | ring[at + 2]) + _ENTRY + at
         if after == client._wrap:
             after = 0
@@ -1191,6 +1190,9 @@ def close(client):
     client._stream = client._first = client._ping_at = client._request = None
     if client._at and client._is_present is None:
         client._is_told = False  # there may be a new session, and its CONNACK is lost
+        if client._is_clean:
+            client._was_clean = True
+            _renew(client)
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1206,11 +1208,13 @@ def close(client):
     client._start = client._end = client._lacks = client._left = client._acks_n = client._at = 0
     client._out = acks
     _rewind(client)
-    if stream:
-        try:
+    try:
+        if stream:
             stream.close()
-        except OSError:
-            pass
+        if client._commit:
+            client._commit()  # many programs reset the board now
+    except OSError:
+        pass
 
 
 def id_of(client, at):
@@ -1594,7 +1598,6 @@ def _begin(client, clean, packet, stream):
         raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
-    client._is_renewed = not clean
     if clean and client._store:
         try:
             client._store.renew(True)  # before CONNECT leaves
@@ -1607,10 +1610,6 @@ def _advance(client):
     # Go on with an open connection -> did the broker accept it?
     now = ticks_ms()
     push(client)
-    if client._at and not client._is_renewed:
-        # CONNECT leaves, and with it the old session, even if no CONNACK comes.
-        client._is_renewed = client._was_clean = True
-        _renew(client)
     heap_lock()
     step(client)
     if client._error:
@@ -1913,7 +1912,7 @@ def _matches(buf, at, end, pattern):
 #   note(first, packet_id)
 #       PUBACK, PUBREC, PUBCOMP: this came for a message of ours (PUBACK: or it was given up).
 #       PUBLISH, PUBREL: a received QoS 2 id is held, or released.  CONNACK: from now on every
-#       message may have been sent.
+#       message may have been sent; `packet_id`: is it a kept session?
 #   renew(is_clean)
 #       A new session: no message was sent in it, none has seen PUBREC, no id is held.
 #   commit()

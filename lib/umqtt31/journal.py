@@ -230,11 +230,16 @@ class Journal:
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:
+            if packet_id and self._session > 0x7F:
+                self.renew(False)  # the clean CONNECT never left: the session before goes on
+                self._has_held = True
+                self._list_held()
+                self._is_new = False
+            self._has_held = True
             if self._sent != self._end and self._used:
                 self._write(_ONLINE, self._end)
                 self._sent = self._end
                 self._is_new = False
-            self._has_held = True
         else:
             k = 0
             while k < self._taken and (self._ids[k] != packet_id or self._states[k] & _IS_DONE):

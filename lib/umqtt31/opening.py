@@ -296,7 +296,7 @@ class _Log:
 
     def on_entry(self, kind, number, buf, at):
         n = 5 + (buf[at + 1] << 8 | buf[at + 2])
-        if number >= self.end:
+        if number + 1 >= self.end:  # the newest, also where it is there twice
             self.end = number + 1
             self.last_id = buf[at + 3] << 8 | buf[at + 4]
         if kind & 8:

@@ -38,6 +38,7 @@ from . import (
 
 _PUBLISH = const(0x30)
 _PUBACK = const(0x40)
+_PUBCOMP = const(0x70)
 _ENTRY = const(5)
 _TIMEOUT = const(257)
 _FULL = const(261)
@@ -250,7 +251,8 @@ def extend(base):
                         return at
                     if at < 0:
                         return at
-                if self._ring[at]:
+                # What is released early is in flight.
+                if self._ring[at] and (self._ring[at] != _PUBCOMP or not self.is_connected):
                     if in_flight:
                         in_flight -= 1
                     elif is_it(self, at, topic):

@@ -91,3 +91,21 @@ def test_b2c_when_nothing_is_taken_and_many_answers_are_owed_then_reads_no_furth
     poll_often(d, 50)
     assert len(d.messages) == 100
     d.c2b(*[pubrec(k) if k > 50 else puback(k) for k in range(1, 101)])
+
+
+# RT-MQUEUE: nothing is in flight, an answer is half out, and the ring begins again at its start.
+def test_c2b_ring_that_begins_again_behind_half_an_answer_then_nothing_is_lost():
+    for size in range(1, 30):
+        d = Dialogue(buffer_size=64, queue_bytes=1)
+        for number in range(1, 30):
+            d.stream.write_most = 1
+            d.stream.feed(publish(b"t", b"x", 1, 7))
+            d.client.poll()
+            d.publish(b"%0*d" % (size, number), 1)
+            d.stream.write_most = 0
+            d.work()
+            d.c2b(puback(7), publish(b"t", b"%0*d" % (size, number), 1, number))
+            d.b2c(puback(number))
+            assert (d.client.inflight, d.client.queued) == (0, 0)
+        d.client.disconnect()
+        assert (d.client.inflight, d.client.queued) == (0, 0)
