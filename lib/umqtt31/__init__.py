@@ -896,8 +896,7 @@ def give_back(client):
 
 
 def next_entry(client):
-    """-> the entry whose turn is next, fetched from the store if it lies there; -1 for none, or
-    no room for it."""
+    """-> the entry whose turn is next, fetched from the store if there; -1: none, no room."""
     ring = client._ring
     at = client._next
     while at != client._tail:

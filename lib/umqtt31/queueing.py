@@ -116,9 +116,7 @@ def extend(base):
                 self._is_busy = busy
             if self._order:
                 self._order = qos
-            elif max_age and (
-                qos and self.level > 4 or self.queued and (qos or self._keep)
-            ):  # fmt: skip
+            elif max_age and (qos and self.level > 4 or self.queued and (qos or self._keep)):
                 max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
                 self._ages[packet_id or self._id] = max_age
                 self._least = min(self._least, max_age)
@@ -252,7 +250,8 @@ def extend(base):
                     if at < 0:
                         return at
                 # What is released early is in flight.
-                if self._ring[at] and (self._ring[at] != _PUBCOMP or not self.is_connected):
+                state = self._ring[at]
+                if state and (state != _PUBCOMP or not self.is_connected):
                     if in_flight:
                         in_flight -= 1
                     elif is_it(self, at, topic):
