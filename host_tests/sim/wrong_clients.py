@@ -264,19 +264,15 @@ WRONG = {
         *_session("down=222 serve=2 level=4 sessions=ckr subscribe=1", "MQTT-4.3.2-4"),
     ),
     "clean session does not end the one before": Wrong(
-        Mistake(core, "_advance", "if client._at and", "if False and"),
+        Mistake(
+            MQTTClient, "_on_connack", "self._is_clean or self._was_clean",
+            "not self._is_clean and self._was_clean",
+        ),
         *_session("up=22 window=2 sessions=cr late=1", "31-3.5-PUBREC", "31-2.1-DUP"),
     ),
     "ids from 1 after a reset": Wrong(
         Mistake(MQTTClient, "__init__", "random.getrandbits(16) % 65535", "0"),
         *_session("up=2222 window=1 pace=1 store=ram", "MQTT-4.3.3-1"),
-    ),
-    "pause outlives its connection": Wrong(
-        Mistake(
-            MQTTClient, "_on_connack", "self._try_at = self.last_error = None",
-            "self._try_at = self._now",
-        ),
-        *_hard("down=11 spread_ms=560000000 keepalive=60000 sessions=mr", "termination"),
     ),
     "certificate error not caught": Wrong(
         Mistake(core, "lose", "not isinstance(error, _STREAM_ERRORS)",
@@ -297,7 +293,7 @@ WRONG = {
         *_single("down=2 serve=1", "MQTT-4.3.3-10"),
     ),
     "opening not kept": Wrong(
-        Mistake(MQTTClient, "_on_connack", "self._store.note(0x20, 0)", "pass"),
+        Mistake(MQTTClient, "_on_connack", "self._store.note(0x20, not self._is_clean)", "pass"),
         *_single("up=1 window=1" + _OFFLINE, "31-2.1-DUP"),
     ),
     "deferred and never committed offline": Wrong(

@@ -311,7 +311,7 @@ class MQTTClient:
         # -> the MQTTError for a code, or for what the stream raised.
         place = self._address, self.level, self._is_present is None
         if isinstance(cause, int):
-            return MQTTError(cause, None, place if place[2] else None)
+            return MQTTError(cause, None, self._error and place[2] and place)
         if isinstance(cause, MQTTError):
             return cause
         return MQTTError(_NETWORK, cause, place)

@@ -5,7 +5,7 @@ import errno
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.wire import connack
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import FULL, NETWORK, REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED, TIMEOUT
+from umqtt31 import CLOSED, FULL, NETWORK, REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED, TIMEOUT
 
 NAMES_OF_NUMBERS = ("Errno", "EIO", "EPERM", "EINTR", "ENOENT", "ESRCH")
 
@@ -77,3 +77,13 @@ def test_what_keeps_a_client_from_connecting_says_what_to_do():
     silent = error_of(d.client.connect, stream=ScriptedStream())
     assert silent.code == TIMEOUT
     assert "TLS" in str(silent) and "(broker port 1883)" in str(silent)
+
+
+def test_poll_while_reconnect_goes_on_blames_no_broker():
+    d = Dialogue()
+    d.lose()
+    stream = d.next_stream = ScriptedStream()
+    while not stream.writes:
+        assert not d.client.reconnect(100)
+    error = error_of(d.client.poll)
+    assert (error.code, "CONNECT of MQTT" in str(error)) == (CLOSED, False)
