@@ -5,6 +5,7 @@ Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its 
 
 import ast
 import hashlib
+from functools import cache
 from hmac import compare_digest
 
 from .deploy import DEPLOYED, SETTINGS, list_of, numbered
@@ -49,11 +50,16 @@ def make_bundle(board, files, key, release, base=None):
 def _shadows(path):
     # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
     # refuses the same.
+    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in _needed()
+
+
+@cache
+def _needed():
     names = {path.partition(".")[0] for path in KEPT if path != SETTINGS}
     for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text())):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in names
+    return names
 
 
 def check_key(bundle, where, key):
