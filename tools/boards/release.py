@@ -47,19 +47,15 @@ def make_bundle(board, files, key, release, base=None):
     return body + signature(key, body)
 
 
+@cache
 def _shadows(path):
     # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
     # refuses the same.
-    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in _needed()
-
-
-@cache
-def _needed():
     names = {path.partition(".")[0] for path in KEPT if path != SETTINGS}
     for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text())):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-    return names
+    return path.removeprefix("lib/").partition("/")[0].partition(".")[0] in names
 
 
 def check_key(bundle, where, key):
