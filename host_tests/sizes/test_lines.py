@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 13_680),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 47_120),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 47_115),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_720),
-    "all": (("",), (), 95_930),
+    "all": (("",), (), 95_925),
 }
 
 
