@@ -4,6 +4,7 @@
 ask for it, it never skips them.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -32,6 +33,11 @@ def pytest_configure() -> None:
         os.environ.pop(name, None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """What all tests share is no garbage; the firmware would look at it with each collect()."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -38,11 +38,17 @@ def speak(level):
     wire.speak(level)
 
 
+_names = {}  # of the client's modules, by how many modules are loaded
+
+
 def modules_with(name):
     """-> the client's modules that have a global of that name."""
     # A library built for boards has most of its modules in the package itself.
-    names = [one for one in sys.modules if one.partition(".")[0] == "umqtt31"]
-    modules = [sys.modules[one] for one in names if one != "umqtt31.cpython"]
+    count = len(sys.modules)
+    if count not in _names:  # a worker of pytest has thousands
+        names = [one for one in sys.modules if one.partition(".")[0] == "umqtt31"]
+        _names[count] = [one for one in names if one != "umqtt31.cpython"]
+    modules = [sys.modules[one] for one in _names[count] if one in sys.modules]
     return [module for module in modules if name in module.__dict__]
 
 

@@ -55,6 +55,7 @@ class Checker:
         """Raises Broken, WrongUse of the flash, or what the journal raises."""
         setting = scenario.setting
         self._recovered: dict[bytes, State] = {}
+        self._gone_on: set[bytes] = set()
         operations, allowed = self._record(setting, scenario.calls)
         for k, operation in enumerate(operations):
             where = f"{scenario.name}, operation {k} at {operation.at}"
@@ -103,7 +104,11 @@ class Checker:
         return state
 
     def _go_on(self, setting: Setting, image: bytes, where: str) -> None:
-        # Recovery, cut again at each of its operations; then some more calls.
+        # Recovery, cut again at each of its operations; then some more calls.  From the same
+        # image all goes on the same way: one operation done is the next one undone.
+        if image in self._gone_on:
+            return
+        self._gone_on.add(image)
         state = self._recover(setting, image)
         flash = setting.flash(image)
         operations = _watched(flash)

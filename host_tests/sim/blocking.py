@@ -27,7 +27,6 @@ from umqtt31 import MQTTError, robust, simple  # isort: skip
 
 _MOST_MS = 3_600_000  # for all of a program
 _DEEPEST = 4  # callbacks inside of callbacks
-_MOST_CALLS = 300
 _SUBACK_REFUSED = 128
 # Faults beside those of all programs, and the level from which on they are.
 _STRIKES = (

@@ -58,6 +58,7 @@ class Dice(random.Random):
 
 
 _TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms", "sleep")
+_NAMES = (*_TIMES, "time", "random", "socket")
 _MISSING = object()
 
 
@@ -68,13 +69,8 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
     stand_ins = {name: getattr(clock, name) for name in _TIMES}
     stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
     changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
-    for module in _simulated(len(sys.modules)) + modules:
-        names = vars(module)
-        changed += [
-            (names, name, names[name])
-            for name in stand_ins
-            if name in names and not iscoroutinefunction(names[name])  # asyncio's own sleep_ms()
-        ]
+    places = _places(len(sys.modules), modules)
+    changed += [(names, name, names[name]) for names, name in places]
     for names, name, _ in changed:
         names[name] = stand_ins[name]
     try:
@@ -88,10 +84,17 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
 
 
 @cache
-def _simulated(_: int) -> tuple[ModuleType, ...]:
+def _places(_: int, modules: tuple[ModuleType, ...]) -> list[tuple[dict[str, Any], str]]:
     # Of the library what is loaded, which may become more.
-    return tuple(
+    loaded = [
         module
         for name, module in sys.modules.items()
         if name.partition(".")[0] == "umqtt31" and name != "umqtt31.cpython"
-    )
+    ]
+    return [
+        (vars(module), name)
+        for module in (*loaded, *modules)
+        for name in _NAMES
+        if name in vars(module)
+        and not iscoroutinefunction(vars(module)[name])  # asyncio's own sleep_ms()
+    ]

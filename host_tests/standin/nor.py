@@ -1,10 +1,9 @@
 """A model of NOR flash behind MicroPython's block protocol, for tests and simulation.
 
 Bits only fall when programming and rise only by erasing a whole block; programs are
-whole aligned units and never ask a 0 to become 1; every block counts its wear and
-every page its reads.  The power can be cut at any operation, which is then undone,
-done or torn; operations can fail; blocks can be worn out, bits fall by themselves.  No
-clock; one seed, one result.
+whole aligned units and never ask a 0 to become 1; every block counts its wear.  The
+power can be cut at any operation, which is then undone, done or torn; operations can
+fail; blocks can be worn out, bits fall by themselves.  No clock; one seed, one result.
 """
 
 import random
@@ -39,7 +38,6 @@ class Flash:
         if len(self.data) != size:
             raise ValueError(f"image has {len(self.data)} bytes, not {size}")
         self.wear = [0] * block_count
-        self.page_reads = [0] * (size // program_bytes)
         self.programs = 0  # units programmed
         self.operations = 0  # program and erase calls
         self.worn: dict[int, bool] = {}  # block -> does it say so, or keep wrong bits in silence
@@ -68,15 +66,13 @@ class Flash:
 
     def readblocks(self, block, buf, offset=0):
         """Fill `buf` from `offset` in `block` on, without an offset from several blocks."""
-        if offset and offset + len(buf) > self.block_bytes:
-            raise WrongUse(f"read of {len(buf)} bytes at {offset} leaves the block")
-        at = self._address(block, offset, len(buf))
+        n = len(buf)
+        if offset and offset + n > self.block_bytes:
+            raise WrongUse(f"read of {n} bytes at {offset} leaves the block")
+        at = self._address(block, offset, n)
         if self.watch_read:
             self.watch_read()
-        buf[:] = self.data[at : at + len(buf)]
-        last = (at + len(buf) - 1) // self.program_bytes
-        for page in range(at // self.program_bytes, last + 1):
-            self.page_reads[page] += 1
+        buf[:] = self.data[at : at + n]
 
     def writeblocks(self, block, buf, offset=None):
         """Program `buf`; without `offset` erase first, as the protocol says."""

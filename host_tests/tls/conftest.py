@@ -67,13 +67,6 @@ def brokers(request: pytest.FixtureRequest, certificates: Certificates) -> Itera
     running.close()
 
 
-@pytest.fixture(scope="session")
-def brokers_1_3(certificates: Certificates) -> Iterator[Brokers]:
-    running = Brokers(certificates, "1.3")
-    yield running
-    running.close()
-
-
 def _ids(one: Interpreter | None) -> str:
     return one.id if one else "cpython"
 

@@ -5,6 +5,7 @@ Layout: docs/guides/updates.md.  `firmware/ota.py` reads them, with code of its 
 
 import ast
 import hashlib
+from functools import cache
 from hmac import compare_digest
 
 from .deploy import DEPLOYED, SETTINGS, list_of, numbered
@@ -46,6 +47,7 @@ def make_bundle(board, files, key, release, base=None):
     return body + signature(key, body)
 
 
+@cache
 def _shadows(path):
     # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
     # refuses the same.

@@ -15,10 +15,6 @@ def aliased(topics, most, **options):
     return d
 
 
-def with_alias(alias):
-    return properties(topic_alias=alias)
-
-
 def test_store_that_fails_as_an_alias_is_to_go_out_closes_the_stream():
     """The message is accepted, and poll() tells the error."""
     store = KeepingStore()
