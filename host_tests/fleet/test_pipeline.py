@@ -194,6 +194,10 @@ def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
     losses = _written(tmp_path / "out", "losses").to_pylist()
     found = sorted((row["device"], row["first_sequence"]) for row in losses)
     assert found == sorted((device, number) for device, _, _, number in truth.never_sent)
+    (cause,) = _written(tmp_path / "out", "causes").to_pylist()
+    assert cause["messages"] + cause["at_qos_0"] + cause["not_knowable"] == len(found)
+    assert cause["clients"] == len({device for device, _ in found})
+    assert cause["why"].startswith("%d devices counted them" % cause["clients"])
     assert result.findings["damaged places in files"] == 1
 
 

@@ -271,14 +271,18 @@ def _sums(rows, values):
     return np.diff(total[rows.first_of])
 
 
-def table(columns, schema):
+def table(columns, schema, rows=None):
     """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
 
-    Strings may stay dictionaries; `plain` of the module `pack` makes them strings.
+    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
+    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
     """
     arrays = {}
     for field in schema:
-        values = columns[field.name]
+        values = columns.get(field.name)
+        if values is None and rows is not None:
+            is_there = field.name in rows.column_names
+            values = rows[field.name] if is_there else pa.nulls(len(rows), field.type)
         if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
             values = pa.array(values, pa.int64())
         elif not isinstance(values, pa.Array | pa.ChunkedArray):
