@@ -100,17 +100,13 @@ class _Ends:
         self._rows = rows
         self.begin = rows.start_of
         self.last = rows.end_of
-        is_packet = rows.kind < len(schemas.PACKET_TYPES)
-        self.has_packets = np.zeros(count, bool)
-        self.has_packets[rows.connection[np.flatnonzero(is_packet)]] = True
         self.heard = np.full(count, -1)  # last packet of the client
-        mine = np.flatnonzero(is_packet & (rows.direction == 0))
+        mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
-        self.said = np.zeros(count, bool)  # has the client said anything
-        self.said[rows.connection[mine]] = True
+        self.said = rows.connections_with(mine)  # has the client said anything
         at = np.flatnonzero(any_of(rows.kind, _GOODBYES))
         self._goodbyes = at
-        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        at = rows.firsts(at)
         where = rows.connection[at]
         self.closed, self.closer = np.full(count, FAR), np.full(count, -1)
         self.closed[where], self.closer[where] = rows.ts[at], rows.direction[at]
@@ -205,15 +201,9 @@ def _near(run, ends):
 
 def _sockets_left(rows, ends, found):
     # Opened on both sides, and not one byte in any direction.
-    count = len(rows.client_of)
-    opened = [np.zeros(count, bool), np.zeros(count, bool)]
-    for side in (0, 1):
-        at = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == side)
-        opened[side][rows.connection[at]] = True
-    is_quiet = np.ones(count, bool)
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
-    is_quiet[rows.connection[np.flatnonzero(~any_of(rows.kind, tcp))]] = False
-    for one in np.flatnonzero(opened[0] & opened[1] & is_quiet).tolist():
+    is_quiet = ~rows.connections_with(~any_of(rows.kind, tcp))
+    for one in np.flatnonzero(rows.is_opened(0) & rows.is_opened(1) & is_quiet).tolist():
         rule = "socket_left.closed" if ends.closed[one] < FAR else "socket_left"
         found.add(rule, one, "from %s" % ends.address(one))
 
@@ -281,12 +271,11 @@ def _never_acknowledged(rows, flows, ends, found):
 def _capture(rows, sessions, ends, found):
     count = len(rows.client_of)
     # A subscriber's JSON lines are one direction by nature.
-    captured = np.zeros(count, bool)
-    captured[rows.connection[np.flatnonzero(rows.is_captured)]] = True
+    is_captured = rows.connections_with(rows.is_captured)
     for one in np.flatnonzero(sessions.is_one_way).tolist():
         text = ("only what the server sent", "only what the client sent")[int(ends.said[one])]
         found.add("one_direction", one, text)
-    is_begun = ends.has_packets & captured & (sessions.hello.row < 0)
+    is_begun = rows.connections_with(rows.is_packet) & is_captured & (sessions.hello.row < 0)
     for one in np.flatnonzero(is_begun).tolist():
         found.add("began_before", one, "of what it did before nothing is judged")
     is_gap = np.flatnonzero(rows.kind == TYPES["GAP"])

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..columns import texts, whole
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, grouped
+from .rows import FAR, clients, dictionary, expanded, grouped
 
 UNKNOWN, UNSEEN = -1, -2  # servers
 
@@ -251,9 +251,8 @@ def _is_stored(names, spans, row, ts):
     order = np.argsort(theirs, kind="stable")
     low = np.searchsorted(theirs, keys, "left", sorter=order)
     counts = np.searchsorted(theirs, keys, "right", sorter=order) - low
-    entry = np.repeat(np.arange(len(row)), counts)
-    step = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
-    span = spans.span[order[low[entry] + step]]
+    entry, found = expanded(low, counts)
+    span = spans.span[order[found]]
     keeps = np.bincount(entry, spans.keeps_retain[span], len(row)) > 0
     when = ts[entry]
     here = (spans.begin[span] < when) & (when <= spans.end[span]) & ~spans.is_implied[span]

@@ -208,19 +208,14 @@ def _find_connect_faults(level, flags, protocol, size):
 
 def _connacks(rows, sessions):
     # The first packet of the server, where the beginning of the connection was captured.
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
     # At level 5 the two may first settle by AUTH who the client is.
     is_auth = (rows.kind == TYPES["AUTH"]) & (rows.level == 5)
-    is_packet = (is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
+    is_packet = (rows.is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
     at = np.flatnonzero((rows.direction == 1) & is_packet)
     connection = rows.connection[at]
     first = at[np.diff(connection, prepend=-1) != 0]
-    is_opened = np.zeros(len(rows.client_of), bool)
     # Only the server's own SYN tells where its bytes begin.
-    opens = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == 1)
-    is_opened[rows.connection[opens]] = True
-    is_begun = (sessions.hello.row >= 0) & is_opened
-    is_begun = is_begun[rows.connection[first]]
+    is_begun = ((sessions.hello.row >= 0) & rows.is_opened(1))[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
     long = np.flatnonzero(
@@ -235,14 +230,10 @@ def _connacks(rows, sessions):
 def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
-    is_packet = kind < len(schemas.PACKET_TYPES)
-    is_bytes = is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = rows.is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = at[np.diff(connection[at], prepend=-1) != 0]
-    is_opened = np.zeros(len(rows.client_of), bool)
-    opens = (kind == TYPES["TCP_OPEN"]) & (rows.direction == 0)
-    is_opened[connection[opens]] = True
-    bad = first[is_opened[connection[first]] & is_packet[first]]
+    bad = first[rows.is_opened(0)[connection[first]] & rows.is_packet[first]]
     bad = bad[kind[bad] != TYPES["CONNECT"]]
     again = at[kind[at] == TYPES["CONNECT"]]
     again = again[np.diff(connection[again], prepend=-1) == 0]
@@ -250,7 +241,7 @@ def _first_and_last(rows, gaps):
     goodbye = np.full(len(rows.client_of), FAR)
     byes = at[kind[at] == TYPES["DISCONNECT"]]
     np.minimum.at(goodbye, connection[byes], byes)
-    behind = at[is_packet[at] & (at > goodbye[connection[at]])]
+    behind = at[rows.is_packet[at] & (at > goodbye[connection[at]])]
     return [
         (bad, "311-3.1.0-1", "the client's first packet is no CONNECT"),
         (again, "311-3.1.0-2", "a second CONNECT on the same connection"),
@@ -361,10 +352,8 @@ def _unreleased(rows, flows):
     at, received = flows.publish_row[waits], received[waits]
     side, where = rows.direction[at], rows.connection[received]
     last = np.zeros((2, len(rows.client_of)), np.int64)
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
-    np.maximum.at(
-        last, (rows.direction[is_packet], rows.connection[is_packet]), rows.ts[is_packet]
-    )
+    at_all = np.flatnonzero(rows.is_packet)
+    np.maximum.at(last, (rows.direction[at_all], rows.connection[at_all]), rows.ts[at_all])
     is_late = last[side, where] >= rows.ts[received] + GRACE_US
     at, received, side, where = (one[is_late] for one in (at, received, side, where))
     is_read = _last_answered(rows, flows)[side, where] > received
@@ -423,8 +412,7 @@ def _order(rows, mask, cause, effect, requirement, text):
 def silences(rows, sessions, gaps, clock):
     """-> (longest silence and late count of each connection, violations)."""
     count = len(rows.client_of)
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
-    at = np.flatnonzero((rows.direction == 0) & is_packet)
+    at = np.flatnonzero((rows.direction == 0) & rows.is_packet)
     follows = np.flatnonzero(np.diff(rows.connection[at], prepend=-1) == 0)
     row, before = at[follows], at[follows - 1]
     # What the capture missed was not silence.

@@ -26,10 +26,8 @@ def wills(rows, sessions):
     """The `schemas.WILLS` table: of connections that did not end with DISCONNECT."""
     has_will = sessions.hello.column("will_hash", pa.int64()).is_valid()
     chosen = np.flatnonzero(flags(has_will) & ~sessions.is_refused)
-    is_said = np.zeros(len(rows.client_of), bool)
     bye = (rows.kind == _DISCONNECT) & (rows.direction == 0) & (rows.reason_code != _WITH_WILL)
-    is_said[rows.connection[bye]] = True
-    chosen = chosen[~is_said[chosen]]
+    chosen = chosen[~rows.connections_with(bye)[chosen]]
     hello = [sessions.hello[one] for one in chosen.tolist()]
     first = rows.first_of[chosen]
     columns = {
