@@ -47,35 +47,34 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
     """
-    names = Names(messages)
-    facts = Facts(messages)
-    spans = Spans(subscriptions, names)
-    published = Published(facts, names, wills)
-    delivered = Delivered(facts, names, spans)
-    pairs = Pairs(names, spans, delivered)
-    expected = Expected(facts, names, spans, published, delivered, pairs)
-    found = Matches(expected, delivered, pairs)
+    names, facts, *rest = _laid(messages, subscriptions, wills)
+    published, delivered, pairs, expected, found = rest
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
-    rows = published.row  # type: ignore[attr-defined]
-    lost_rows = set(rows[expected.message[lost.at]].tolist())
+    lost_rows = set(published.row[expected.message[lost.at]].tolist())
+    losses = _losses(messages, names, published, expected, pairs, lost)
+    losses = _with_groups(losses, messages, subscriptions)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _with_bridges(
-            messages,
-            lost_rows,
-            _with_groups(
-                _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
-            ),
-        ),
+        "losses": _with_bridges(messages, lost_rows, losses),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
         "findings": _findings(names, pairs, published, delivered, found, copies),
     }
+
+
+def _laid(messages, subscriptions, wills, is_group=False):
+    names, facts = Names(messages), Facts(messages)
+    spans = Spans(subscriptions, names)
+    published, delivered = Published(facts, names, wills), Delivered(facts, names, spans)
+    pairs = Pairs(names, spans, delivered)
+    expected = Expected(facts, names, spans, published, delivered, pairs, is_group)
+    found = Matches(expected, delivered, pairs)
+    return names, facts, published, delivered, pairs, expected, found
 
 
 def _with_groups(losses, messages, subscriptions):
@@ -83,15 +82,9 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    messages, subscriptions = both
-    names, facts = Names(messages), Facts(messages)
-    spans = Spans(subscriptions, names)
-    published, delivered = Published(facts, names, None), Delivered(facts, names, spans)
-    pairs = Pairs(names, spans, delivered)
-    expected = Expected(facts, names, spans, published, delivered, pairs, is_group=True)
-    found = Matches(expected, delivered, pairs)
+    names, facts, published, delivered, pairs, expected, found = _laid(*both, None, is_group=True)
     lost = Lost(facts, published, expected, found, is_group=True)
-    more = _losses(messages, names, published, expected, pairs, lost)
+    more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 

@@ -179,13 +179,9 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield from pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
+    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, packets, messages))
     yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
     yield from pack.rows(_split("readings", messages, "device", buckets, readings.COLUMNS, -1))
-
-
-def _for_driver(found):
-    return ((name, 0, table) for name, table in found if table is not None and table.num_rows)
 
 
 def _by_topic(messages, subscriptions, sequences, wills, buckets):
@@ -229,7 +225,7 @@ def relate(pairs, exempt, out):
         for name, table in readings.readings(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield from pack.rows(_for_driver(facts.of_topics(tables, messages)))
+    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, None, messages))
     yield from _told(outbox)
 
 
