@@ -326,13 +326,13 @@ def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):
     (tmp_path / "notes.txt").write_text("not a capture")
     (tmp_path / "north" / "old.zip").write_bytes(b"PK\x03\x04 and so on")
     (tmp_path / "north" / "nothing").write_bytes(b"")
-    found = [(source.capture, source.site) for source in files.find(tmp_path)]
-    assert found == [
+    found = files.survey(tmp_path)
+    assert [(one.capture, one.site) for one in found if not one.problem] == [
         ("a.pcap", "default"),
         ("north/gate/b.pcapng.gz", "north/gate"),
         ("north/trace", "north"),
     ]
-    unread = {s.capture: s.problem for s in files.survey(tmp_path) if s.problem}
+    unread = {one.capture: one.problem for one in found if one.problem}
     assert unread == {
         "notes.txt": "neither a capture nor named .jsonl or .ndjson",
         "north/nothing": "empty",

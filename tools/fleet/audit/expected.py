@@ -16,7 +16,7 @@ _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need n
 _MERGED = {
     np.logical_or: ("is_inside", "is_due", "is_implied"),
     np.logical_and: ("is_stuck", "is_full", "is_assumed", "is_elsewhere", "is_busy", "is_spare"),
-    np.maximum: ("granted", "attached_until", "until"),
+    np.maximum: ("attached_until", "until"),
 }
 
 
@@ -51,7 +51,6 @@ class Expected:
         self.ts = published.sent[self.message]
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]
-        self.qos = np.minimum(published.qos[self.message], self.granted)
         accepted, expires = published.accepted[self.message], published.expires[self.message]
         is_old = (accepted < FAR) & (expires < FAR)
         self.gone = np.full(len(accepted), FAR)
@@ -239,7 +238,8 @@ class Expected:
                 setattr(self, name, _over(function, getattr(each, name), first))
         # A subscription that it only comes close to counts where it is in no other one's time.
         within = _over(np.maximum, np.where(each.is_inside, each.granted, -1), first)
-        self.granted = np.where(self.is_inside, within, self.granted)
+        granted = np.where(within < 0, _over(np.maximum, each.granted, first), within)
+        self.qos = np.minimum(self._published.qos[self.message], granted)
         # The broker may send one for each subscription, as it is when the message gets there.
         copies = _over(np.add, each.subscribed.astype(np.int64), first)
         self.more_copies = np.maximum(copies - 1, 0)

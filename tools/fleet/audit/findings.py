@@ -52,8 +52,8 @@ class _Found:
         # One for those rows `at` with the same key, which ends with the topic; `detail(row)` of
         # the first.
         groups: dict[tuple, list[int]] = {}
-        for row, *key in zip(at.tolist(), *keys, strict=True):
-            groups.setdefault(tuple(key), []).append(row)
+        for row, key in zip(at.tolist(), zip(*keys, strict=True), strict=True):
+            groups.setdefault(key, []).append(row)
         for key, members in groups.items():
             first, last = self._rows.ts[members].min(), self._rows.ts[members].max()
             where, text = self._rows.connection[members[0]], detail(members[0])

@@ -128,8 +128,9 @@ class Facts:
         for name in _NUMBERS:
             setattr(self, name, numbers(messages, name))
         # Marked as a repetition from its first PUBLISH on.
-        self.is_marked = numbers(messages, "times_dup") >= self.times_sent
-        self.is_repeated = (self.times_sent > 1) | self.is_sent_before
+        times_sent = numbers(messages, "times_sent")
+        self.is_marked = numbers(messages, "times_dup") >= times_sent
+        self.is_repeated = (times_sent > 1) | flags(messages["is_sent_before"])
         self.accepted = numbers(messages, "accepted", FAR)
         self.expiry_s = numbers(messages, "expiry_s", -1)
 
