@@ -15,10 +15,10 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_460),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
-    "fleet": (("tools/fleet/",), (), 13_680),
+    "fleet": (("tools/fleet/",), (), 13_440),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 47_120),
-    "tests of the fleet": (("host_tests/fleet/",), (), 9_720),
-    "all": (("",), (), 95_930),
+    "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
+    "all": (("",), (), 95_600),
 }
 
 
