@@ -54,6 +54,18 @@ class Capture:
         return path
 
 
+def connected(*names, **more):
+    """-> (`Capture`, a connection of each of these clients, …)"""
+    capture = Capture()
+    return capture, *(capture.connection(name, **more) for name in names or (b"c1",))
+
+
+def begun(*args, **more):
+    """-> (`Capture`, a connection of which it did not see the beginning)"""
+    capture = Capture()
+    return capture, capture.middle(*args, **more)
+
+
 class Talk:
     """One connection of a `Capture`."""
 
@@ -82,6 +94,11 @@ class Talk:
         """PUBACK 0x40, PUBREC 0x50, PUBREL 0x62, PUBCOMP 0x70."""
         self.send(direction, packets.packet(first, packets.u16(packet_id)), after_ms)
 
+    def exchange(self, direction, topic, payload, packet_id, dup=0, after_ms=1):
+        """A PUBLISH at QoS 1 and its PUBACK."""
+        self.publish(direction, topic, payload, 1, packet_id, dup, after_ms)
+        self.ack(1 - direction, 0x40, packet_id)
+
     def subscribe(self, name, qos=2, packet_id=1):
         """SUBSCRIBE and SUBACK."""
         none = packets.no_properties(self.level)
@@ -91,6 +108,15 @@ class Talk:
     def reset(self):
         """The connection breaks."""
         self.segment(C2S, b"", tcp.RST | tcp.ACK)
+
+
+def records(data):
+    """Where the records of a pcap file begin."""
+    starts, pos = [], 24
+    while pos < len(data):
+        starts.append(pos)
+        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
+    return starts
 
 
 def decode(path, ports=(1883,), chunk_bytes=1 << 24, site="default"):

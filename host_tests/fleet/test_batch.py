@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from host_tests.fleet.captures import Capture
+from host_tests.fleet.captures import Capture, connected
 from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
@@ -152,8 +152,7 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", [1000, 1003, 1017])
 def test_end_of_a_file_that_is_written_to_is_no_damage(size, tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     for number in range(20):
         talk.publish(0, b"t", b"%d" % number)
     path = capture.write(tmp_path / "a.pcap")

@@ -51,6 +51,8 @@ seen.narrow = [...document.querySelectorAll(".scroll")].filter(isCut)
 byId("losses").rows[1].click(); seen.loss = texts(byId("loss").querySelectorAll("dd, code"));
 seen.units = texts(document.querySelectorAll(".plot .y span:first-child"))
   .map((one) => one.split(" ")[1].replace(",", ""));
+const red = (id) => texts(byId(id).querySelectorAll("td.bad"));
+seen.red = ["causes", "losses", "unknowable"].map(red);
 seen.theme = document.documentElement.className;
 seen.hit = document.body.dataset.hit ?? null;
 seen.wide = document.documentElement.scrollWidth > innerWidth;
@@ -125,8 +127,8 @@ def _browse(tmp_path, text, *options):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
-def _look(tmp_path, scheme, width=1200):
-    text = page.page(_data())
+def _look(tmp_path, scheme, width=1200, data=None):
+    text = page.page(data or _data())
     end = text.rindex("</script>")
     theme = "--blink-settings=preferredColorScheme=" + scheme
     size = "--window-size=%d,900" % width
@@ -167,6 +169,13 @@ if _BROWSER:
         assert seen["cut"] == parts
         assert seen["brief"] == "x" * 10 + " … (65,535 characters)"
         assert seen["apart"] == [5, 3]  # what is written from right to left stands by itself
+
+    def test_report_shows_in_red_only_lost_messages_that_are_counted(tmp_path):
+        """At QoS 0 they may get lost; and of some nobody can know whether they are."""
+        data = _data()
+        data["losses"].append(data["losses"][0] | {"qos": 0, "messages": 5})
+        data["unknown"] = [one | {"sure": "not_knowable"} for one in data["losses"]]
+        assert _look(tmp_path, _LIGHT, data=data)["red"] == [["3"], ["3"], []]
 
     def test_report_on_paper_shows_all_rows_of_its_tables(tmp_path):
         data = _data()

@@ -174,19 +174,14 @@ def test_frames_that_nobody_looks_into_are_counted_by_name_and_said(name, tmp_pa
     assert "1 f" in collect._not_looked_at(name, 1)
 
 
-def test_ports_when_given_choose_what_is_mqtt(tmp_path):
+def test_ports_when_given_choose_what_is_mqtt_and_others_are_said(tmp_path):
     link, frames = _frames("raw ipv4")
     data = link_frames.pcap([f.replace(b"\x07\x5b", b"\x07\x5c", 1) for f in frames], link)
-    assert _decode(data, tmp_path)[0] is None
-    assert types(_decode(data, tmp_path, ports=(1883, 1884))[0]) == {"CONNECT": 1, "PUBLISH": 1}
-
-
-def test_mqtt_on_a_port_that_was_not_named_is_said(tmp_path):
-    link, frames = _frames("raw ipv4")
-    data = link_frames.pcap([f.replace(b"\x07\x5b", b"\x07\x5c", 1) for f in frames], link)
-    _, tally = _decode(data, tmp_path)
-    assert tally.counts["mqtt_on_port_1884"] == 1
-    assert "mqtt_on_port_1884" not in _decode(data, tmp_path, ports=(1884,))[1].counts
+    events, tally = _decode(data, tmp_path)
+    assert (events, tally.counts["mqtt_on_port_1884"]) == (None, 1)
+    events, tally = _decode(data, tmp_path, ports=(1883, 1884))
+    assert types(events) == {"CONNECT": 1, "PUBLISH": 1}
+    assert "mqtt_on_port_1884" not in tally.counts
 
 
 def test_damaged_record_is_skipped_and_named_by_its_byte(tmp_path):
@@ -242,6 +237,12 @@ def _starts(path, tally, parts=((0, None, 0),)):
     return starts
 
 
+def _assert_meet(path, parts):
+    tally = Tally()
+    assert _starts(path, tally, parts) == _starts(path, Tally())
+    assert not tally.errors
+
+
 def test_ranges_of_a_large_file_meet_without_loss_or_repetition(tmp_path):
     link, frames = _frames("raw ipv4")
     # Payloads that hold a capture themselves must not mislead the search.
@@ -250,9 +251,7 @@ def test_ranges_of_a_large_file_meet_without_loss_or_repetition(tmp_path):
     path.write_bytes(link_frames.pcap((frames + [bait] * 3) * 2000, link))
     parts = files.ranges(path, path.stat().st_size // 7)
     assert len(parts) >= 6
-    tally = Tally()
-    assert _starts(path, tally, parts) == _starts(path, Tally())
-    assert not tally.errors
+    _assert_meet(path, parts)
 
 
 def _blocks(links, count, order="<", resolution=None):
@@ -270,9 +269,7 @@ def test_ranges_of_a_large_pcapng_meet_without_loss_or_repetition(tmp_path):
     parts = files.ranges(path, path.stat().st_size // 9)
     assert len(parts) >= 8
     assert {section for _, _, section in parts} == {0, second}
-    tally = Tally()
-    assert _starts(path, tally, parts) == _starts(path, Tally())
-    assert not tally.errors
+    _assert_meet(path, parts)
 
 
 def test_range_of_a_pcapng_when_an_interface_is_named_late_then_it_is_known(tmp_path):
@@ -283,9 +280,7 @@ def test_range_of_a_pcapng_when_an_interface_is_named_late_then_it_is_known(tmp_
     path.write_bytes(one + late)
     parts = files.ranges(path, path.stat().st_size // 9)
     assert len(parts) >= 8
-    tally = Tally()
-    assert _starts(path, tally, parts) == _starts(path, Tally())
-    assert not tally.errors
+    _assert_meet(path, parts)
 
 
 def test_damaged_block_is_skipped_and_named_by_its_byte(tmp_path):
@@ -326,13 +321,13 @@ def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):
     (tmp_path / "notes.txt").write_text("not a capture")
     (tmp_path / "north" / "old.zip").write_bytes(b"PK\x03\x04 and so on")
     (tmp_path / "north" / "nothing").write_bytes(b"")
-    found = [(source.capture, source.site) for source in files.find(tmp_path)]
-    assert found == [
+    found = files.survey(tmp_path)
+    assert [(one.capture, one.site) for one in found if not one.problem] == [
         ("a.pcap", "default"),
         ("north/gate/b.pcapng.gz", "north/gate"),
         ("north/trace", "north"),
     ]
-    unread = {s.capture: s.problem for s in files.survey(tmp_path) if s.problem}
+    unread = {one.capture: one.problem for one in found if one.problem}
     assert unread == {
         "notes.txt": "neither a capture nor named .jsonl or .ndjson",
         "north/nothing": "empty",

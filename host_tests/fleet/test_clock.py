@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, decode_all, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
@@ -51,8 +51,7 @@ def test_clock_that_is_set_is_told_and_nothing_else_is(set_s, tmp_path):
 
 
 def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set(tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"dev", keep_alive_s=60)
+    capture, talk = connected(b"dev", keep_alive_s=60)
     talk.send(C2S, b"\xc0\0")
     talk.send(S2C, b"\xd0\0")
     kept = len(capture.frames)
@@ -67,8 +66,7 @@ def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set(tmp_path):
 
 
 def test_clock_set_back_tells_by_how_much(tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.send(C2S, b"\xc0\0")
     capture.now -= 90_000_000
     talk.send(S2C, b"\xd0\0")
@@ -78,8 +76,7 @@ def test_clock_set_back_tells_by_how_much(tmp_path):
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut, tmp_path):
     """By the times alone the session would seem to be forgotten."""
-    capture = Capture()
-    first = capture.connection(b"dev", clean=False)
+    capture, first = connected(b"dev", clean=False)
     first.segment(C2S, packets.pingreq())
     if is_cut:
         del capture.frames[-1]
@@ -166,8 +163,7 @@ def test_client_whom_the_broker_had_left_was_silent(tmp_path):
 @pytest.mark.parametrize("goodbye", [packets.disconnect(), b""])
 def test_broker_that_closes_behind_its_client_had_not_closed_for_silence(goodbye, tmp_path):
     """31-2.2-KA"""
-    capture = Capture()
-    talk = capture.connection(b"dev", keep_alive_s=10)
+    capture, talk = connected(b"dev", keep_alive_s=10)
     for after_ms in (1, 3600_000, 1):
         talk.publish(C2S, b"t", b"1", after_ms=after_ms)
     talk.segment(C2S, goodbye, tcp.FIN | tcp.ACK)

@@ -8,11 +8,6 @@ from host_tests.standin import packets
 _FILTER = b"$share/backend/t/#"
 
 
-def _exchange(talk, direction, payload, packet_id, after_ms=1):
-    talk.publish(direction, b"t/1", payload, 1, packet_id, after_ms=after_ms)
-    talk.ack(1 - direction, 0x40, packet_id)
-
-
 def _group(capture, count, clean=True):
     members = [capture.connection(b"member%d" % n, clean=clean) for n in range(count)]
     for member in members:
@@ -23,9 +18,9 @@ def _group(capture, count, clean=True):
 def _pass_on(publisher, members, payloads, lost=()):
     """Each to the next member, but those with these numbers, from 0."""
     for number, payload in enumerate(payloads):
-        _exchange(publisher, C2S, payload, number + 1, after_ms=2000)
+        publisher.exchange(C2S, b"t/1", payload, number + 1, after_ms=2000)
         if number not in lost:
-            _exchange(members[number % len(members)], S2C, payload, number + 1)
+            members[number % len(members)].exchange(S2C, b"t/1", payload, number + 1)
 
 
 def _losses(capture, tmp_path):
@@ -96,11 +91,11 @@ def test_clients_in_several_groups_are_members_of_each(tmp_path):
         members[packet_id % 2].subscribe(name, 1, packet_id)
     for number in range(1, 10):
         payload = b"%d of 9" % number
-        _exchange(publisher, C2S, payload, number, after_ms=2000)
+        publisher.exchange(C2S, b"t/1", payload, number, after_ms=2000)
         if number != 5:
-            _exchange(members[number % 2], S2C, payload, 10 * number)
+            members[number % 2].exchange(S2C, b"t/1", payload, 10 * number)
         for place in range(2):
-            _exchange(members[place], S2C, payload, 10 * number + 1 + place)
+            members[place].exchange(S2C, b"t/1", payload, 10 * number + 1 + place)
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
     # Of equal copies nobody knows which group they are for.

@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from host_tests.fleet.captures import Capture, audit, decode, rows
+from host_tests.fleet.captures import audit, connected, decode, rows
 from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
@@ -189,8 +189,7 @@ def test_retained_reading_tells_nothing_of_those_behind_it(retain, lost, tmp_pat
 
 def test_payloads_in_the_spelling_of_json_name_no_stranger(tmp_path):
     """`%J` shows `{"b": 1, "a":2}` as JSON, and not as the bytes that it was."""
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     for number, payload in enumerate((b'{"b": 1, "a":2}', b"12.50", b"30"), 1):
         publisher.publish(0, b"t", payload, 1, number)
         publisher.ack(1, 0x40, number)

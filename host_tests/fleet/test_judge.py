@@ -7,7 +7,17 @@ MQTT-4.6-RM1 MQTT-4.6.0-5 MQTT-4.6.0-6 RT-SEQ SIB-ROUTE SIB-NONDURABLE
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from host_tests.fleet.captures import (
+    C2S,
+    S2C,
+    Capture,
+    audit,
+    begun,
+    connected,
+    decode,
+    decode_all,
+    rows,
+)
 from host_tests.fleet.simulate import tcp
 from host_tests.fleet.simulate.envelope import reading
 from host_tests.standin import packets
@@ -19,11 +29,6 @@ def _judge(capture, tmp_path, exempt=()):
 
 def _broken(tables):
     return sorted(rows(tables["violations"], "requirement", "by"))
-
-
-def _exchange(talk, direction, topic, payload, packet_id, dup=0):
-    talk.publish(direction, topic, payload, 1, packet_id, dup)
-    talk.ack(1 - direction, 0x40, packet_id)
 
 
 def _route(capture, name=b"sub", clean=False):
@@ -41,9 +46,9 @@ def _ten_seconds_later(talk):
 
 def _overtake(publisher, subscriber, topic=b"t"):
     for number in (1, 2):
-        _exchange(publisher, C2S, topic, b"%d" % number, number)
+        publisher.exchange(C2S, topic, b"%d" % number, number)
     for number in (2, 1):
-        _exchange(subscriber, S2C, topic, b"%d" % number, 10 + number)
+        subscriber.exchange(S2C, topic, b"%d" % number, 10 + number)
 
 
 def test_forwarded_out_of_order_breaks_the_rule_of_the_broker(tmp_path):
@@ -64,7 +69,7 @@ def test_what_comes_from_the_brokers_store_is_not_the_message_that_was_lost(tmp_
         publisher.send(C2S, kept, after_ms=10_000)
         publisher.ack(S2C, 0x40, number)
         if number != 2:
-            _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+            subscriber.exchange(S2C, b"t", b"%d" % number, number)
         else:
             capture.now += 10_000_000
             subscriber.subscribe(b"#", packet_id=2)
@@ -82,7 +87,7 @@ def test_message_repeated_in_a_new_session_need_not_come_if_it_came_before(came,
     publisher, subscriber = _route(capture)
     publisher.publish(C2S, b"t", b"2", 1, 7)
     if came:
-        _exchange(subscriber, S2C, b"t", b"2", 2)
+        subscriber.exchange(S2C, b"t", b"2", 2)
     publisher.reset()
     publisher = capture.connection(b"pub")
     for number in (1, 2, 3):
@@ -90,7 +95,7 @@ def test_message_repeated_in_a_new_session_need_not_come_if_it_came_before(came,
         publisher.publish(C2S, b"t", b"%d" % number, 1, 5 + number, is_repeated, after_ms=10_000)
         publisher.ack(S2C, 0x40, 5 + number)
         if not is_repeated:
-            _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+            subscriber.exchange(S2C, b"t", b"%d" % number, number)
     losses = rows(_judge(capture, tmp_path)["losses"], "kind", "sure")
     assert losses == [("not_delivered", "proved")] * (1 - came)
 
@@ -108,10 +113,10 @@ def test_messages_of_two_producers_may_interleave(tmp_path):
     capture = Capture()
     publisher, subscriber = _route(capture)
     other = capture.connection(b"other")
-    _exchange(publisher, C2S, b"t", b"1", 1)
-    _exchange(other, C2S, b"t", b"2", 1)
+    publisher.exchange(C2S, b"t", b"1", 1)
+    other.exchange(C2S, b"t", b"2", 1)
     for payload, packet_id in ((b"2", 1), (b"1", 2)):
-        _exchange(subscriber, S2C, b"t", payload, packet_id)
+        subscriber.exchange(S2C, b"t", payload, packet_id)
     assert _broken(_judge(capture, tmp_path)) == []
 
 
@@ -120,12 +125,12 @@ def test_order_over_two_clean_sessions_is_not_judged(tmp_path):
     capture = Capture()
     publisher, subscriber = _route(capture, clean=True)
     for number in (1, 2):
-        _exchange(publisher, C2S, b"t", b"%d" % number, number)
-    _exchange(subscriber, S2C, b"t", b"2", 1)
+        publisher.exchange(C2S, b"t", b"%d" % number, number)
+    subscriber.exchange(S2C, b"t", b"2", 1)
     subscriber.reset()
     subscriber = capture.connection(b"sub", clean=True)
     subscriber.subscribe(b"#")
-    _exchange(subscriber, S2C, b"t", b"1", 1)
+    subscriber.exchange(S2C, b"t", b"1", 1)
     assert _broken(_judge(capture, tmp_path)) == []
 
 
@@ -135,7 +140,7 @@ def test_redelivery_after_a_lost_connection_is_legal_and_counted(order, tmp_path
     capture = Capture()
     publisher, subscriber = _route(capture)
     for number in (1, 2, 3, 4):
-        _exchange(publisher, C2S, b"t", b"%d" % number, number)
+        publisher.exchange(C2S, b"t", b"%d" % number, number)
     seen = set()
     for place, number in enumerate(map(int, order)):
         again = number in seen
@@ -156,9 +161,9 @@ def test_message_that_a_subscriber_had_to_get_and_did_not_is_lost(tmp_path):
     capture = Capture()
     publisher, subscriber = _route(capture)
     for number in (1, 2, 3):
-        _exchange(publisher, C2S, b"t", b"%d" % number, number)
+        publisher.exchange(C2S, b"t", b"%d" % number, number)
     for number in (1, 3):
-        _exchange(subscriber, S2C, b"t", b"%d" % number, number)
+        subscriber.exchange(S2C, b"t", b"%d" % number, number)
     _ten_seconds_later(subscriber)
     losses = _judge(capture, tmp_path)["losses"]
     assert rows(losses, "kind", "client_id", "topic", "messages") == [
@@ -167,23 +172,21 @@ def test_message_that_a_subscriber_had_to_get_and_did_not_is_lost(tmp_path):
 
 
 def test_message_before_the_subscription_or_after_its_end_is_not_lost(tmp_path):
-    capture = Capture()
-    publisher = capture.connection(b"pub")
-    _exchange(publisher, C2S, b"t", b"early", 1)
+    capture, publisher = connected(b"pub")
+    publisher.exchange(C2S, b"t", b"early", 1)
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"t/#")
-    _exchange(publisher, C2S, b"other", b"no match", 2)
+    publisher.exchange(C2S, b"other", b"no match", 2)
     body = packets.string(b"t/#")
     subscriber.send(C2S, b"\xa2" + bytes((2 + len(body),)) + b"\0\x07" + body)
     subscriber.ack(S2C, 0xB0, 7)
-    _exchange(publisher, C2S, b"t", b"late", 3)
+    publisher.exchange(C2S, b"t", b"late", 3)
     _ten_seconds_later(subscriber)
     assert _judge(capture, tmp_path)["losses"].num_rows == 0
 
 
 def test_capture_that_starts_in_the_middle_is_judged_from_what_it_shows(tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.ack(S2C, 0x40, 9)
     talk.publish(C2S, b"t", b"1", 1, 5, dup=1)
     talk.ack(S2C, 0x40, 5)
@@ -210,8 +213,7 @@ _CONNECTS = {
 
 @pytest.mark.parametrize("requirement", _CONNECTS)
 def test_connect_that_breaks_a_rule_is_named(requirement, tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.segment(C2S, b"", tcp.SYN)
     body = _CONNECTS[requirement]
     talk.send(C2S, bytes((0x10, len(body))) + body)
@@ -231,8 +233,7 @@ _PACKETS = {
 
 @pytest.mark.parametrize("requirement", _PACKETS)
 def test_packet_that_breaks_a_rule_is_named(requirement, tmp_path):
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     direction, packet = _PACKETS[requirement]
     talk.send(direction, packet)
     by = ("client", "broker")[direction]
@@ -241,8 +242,7 @@ def test_packet_that_breaks_a_rule_is_named(requirement, tmp_path):
 
 def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
     """31-3.2-CONNACK"""
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.segment(C2S, b"", tcp.SYN)
     talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
     talk.send(C2S, packets.connect(b"c", level=4))
@@ -253,8 +253,7 @@ def test_server_whose_first_packet_is_no_connack_is_named(tmp_path):
 @pytest.mark.parametrize(("silence_s", "late"), [(10, 0), (11.9, 0), (12.1, 1), (0, 0)])
 def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, late, tmp_path):
     """31-2.2-KA"""
-    capture = Capture()
-    talk = capture.connection(keep_alive_s=10)
+    capture, talk = connected(keep_alive_s=10)
     talk.send(C2S, b"\xc0\0", after_ms=int(silence_s * 1000) + 1)
     talk.send(S2C, b"\xd0\0")
     tables = _judge(capture, tmp_path)
@@ -289,8 +288,7 @@ def test_silence_that_the_broker_ends_may_be_packets_that_were_not_captured(
 
 @pytest.mark.parametrize(("files", "sure"), [(1, "proved"), (2, "likely")])
 def test_silence_from_one_file_to_the_next_may_be_a_clock_that_was_set(files, sure, tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"c1", keep_alive_s=10)
+    capture, talk = connected(b"c1", keep_alive_s=10)
     head = len(capture.frames)
     talk.send(C2S, b"\xc0\0", after_ms=13_000)
     paths = [capture.write(tmp_path / "a.pcap")]
@@ -320,11 +318,10 @@ def test_ping_time_of_a_connection_is_the_median_of_its_pairs(tmp_path):
 
 
 def test_clock_that_jumps_back_breaks_nothing(tmp_path):
-    capture = Capture()
-    talk = capture.connection()
-    _exchange(talk, C2S, b"t", b"1", 1)
+    capture, talk = connected()
+    talk.exchange(C2S, b"t", b"1", 1)
     capture.now -= 86_400_000_000
-    _exchange(talk, C2S, b"t", b"2", 2)
+    talk.exchange(C2S, b"t", b"2", 2)
     tables = _judge(capture, tmp_path)
     assert _broken(tables) == []
     assert min(tables["sequences"]["latency_max_ms"].to_pylist()) >= 0
@@ -352,8 +349,7 @@ def test_connection_table_tells_who_ended_it_and_what_it_asked_for(tmp_path):
 
 
 def test_connection_table_counts_packets_and_bytes_of_each_side(tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"dev", level=4)
+    capture, talk = connected(b"dev", level=4)
     said = [packets.publish(b"t", b"1", 1, 7), packets.pingreq()]
     for packet in said:
         talk.send(C2S, packet)
@@ -366,8 +362,7 @@ def test_connection_table_counts_packets_and_bytes_of_each_side(tmp_path):
 
 
 def test_flow_row_tells_every_stage_and_its_time(tmp_path):
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     talk.publish(C2S, b"t", b"1", 2, 7)
     talk.ack(S2C, 0x50, 7, after_ms=10)
     talk.ack(C2S, 0x62, 7, after_ms=20)
@@ -383,7 +378,7 @@ def test_names_with_control_characters_and_nul_stay_apart(tmp_path):
     capture = Capture()
     for name in (b"a", b"a\x00b", b"a\x00c", b"<b>&"):
         talk = capture.connection(name)
-        _exchange(talk, C2S, b"t", b"1", 1)
+        talk.exchange(C2S, b"t", b"1", 1)
     table = _judge(capture, tmp_path)["sequences"]
     assert sorted(rows(table, "client_id", "messages")) == [
         ("<b>&", 1),
@@ -395,8 +390,7 @@ def test_names_with_control_characters_and_nul_stay_apart(tmp_path):
 
 def test_publisher_of_unknown_level_when_a_subscriber_comes_loses_nothing(tmp_path):
     """At level 5 properties stand before the payload; without CONNECT nobody can tell."""
-    capture = Capture()
-    publisher = capture.middle(b"p", level=5)
+    capture, publisher = begun(b"p", level=5)
     subscriber = capture.connection(b"s")
     subscriber.subscribe(b"#")
     payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
@@ -412,8 +406,7 @@ def test_publisher_of_unknown_level_when_a_subscriber_comes_loses_nothing(tmp_pa
 
 
 def test_reading_of_version_2_keeps_the_time_of_its_measurement(tmp_path):
-    capture = Capture()
-    publisher = capture.middle(b"p")
+    capture, publisher = begun(b"p")
     payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
     timed = payload[:1] + b"\2" + payload[2:] + (1_700_000_000).to_bytes(4, "big")
     publisher.publish(C2S, b"t", timed, 1, 1)
@@ -428,8 +421,7 @@ def test_latency_of_a_reading_whose_first_publish_was_not_captured_is_not_known(
     late_ms, wanted, tmp_path
 ):
     """Two queues of a card may swap neighbours; what comes long after was sent again."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"p"), capture.connection(b"s")
+    capture, publisher, subscriber = connected(b"p", b"s")
     subscriber.subscribe(b"#")
     payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
     if late_ms < 0:
@@ -443,8 +435,7 @@ def test_latency_of_a_reading_whose_first_publish_was_not_captured_is_not_known(
 
 
 def test_connack_of_unknown_level_may_have_any_length(tmp_path):
-    capture = Capture()
-    talk = capture.middle(b"p", level=5)
+    capture, talk = begun(b"p", level=5)
     talk.send(S2C, b"\x20\x03\x01\x00\x00")
     talk.publish(C2S, b"t", b"1", 1, 7)
     assert not _judge(capture, tmp_path)["violations"].num_rows
@@ -453,8 +444,7 @@ def test_connack_of_unknown_level_may_have_any_length(tmp_path):
 @pytest.mark.parametrize(("dup", "states"), [(1, ["open", "complete"]), (0, ["abandoned"] * 2)])
 def test_message_sent_again_in_the_next_session_with_dup_is_not_given_up(tmp_path, dup, states):
     """Clients keep what they have to send, also for a clean session."""
-    capture = Capture()
-    first = capture.connection(b"dev")
+    capture, first = connected(b"dev")
     first.publish(C2S, b"t", b"30", 1, 1)
     first.reset()
     again = capture.connection(b"dev")

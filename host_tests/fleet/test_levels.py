@@ -2,14 +2,13 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, decode
 from host_tests.standin import packets
 
 
 def _level(path, level, payloads, after=()):
     """-> (level of the connection, of its messages, bytes of their payloads)."""
-    capture = Capture()
-    talk = capture.middle(level=level)
+    capture, talk = begun(level=level)
     for number, payload in enumerate(payloads, 1):
         talk.publish(C2S, b"t/x", payload, 1, number)
         talk.ack(S2C, 0x40, number)
@@ -58,8 +57,7 @@ def test_reason_code_in_an_answer_is_level_5(tmp_path):
 
 
 def test_level_of_a_message_with_properties_stays_open_as_they_were_not_read(tmp_path):
-    capture = Capture()
-    talk = capture.middle(level=5)
+    capture, talk = begun(level=5)
     for number in (1, 2, 3):
         properties = b"\0" if number == 2 else b"\5\2\0\0\0\x3c"  # an expiry of 60 s
         packet = packets.publish(b"t/x", b"%d" % number, 1, number, properties=properties)

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, decode_all, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, decode, decode_all, rows
 from host_tests.standin import packets
 
 _TIME = struct.Struct("<II")
@@ -66,8 +66,7 @@ def test_packets_whose_times_are_wrong_are_in_the_order_that_tcp_tells(how, seed
 
 def _mixed(tmp_path, *numbers):
     """What is read of these frames of a short conversation, in this order."""
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     for number in (1, 2, 3):
         talk.publish(C2S, b"t", b"%d" % number, 1, number)
         talk.ack(S2C, 0x40, number)
@@ -98,8 +97,7 @@ def test_repeated_segment_that_was_acknowledged_long_ago_moves_nothing(tmp_path)
 
 def test_repeated_segment_whose_first_was_not_captured_stays_before_its_answer(tmp_path):
     """Each of the two acknowledges the other one."""
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.publish(C2S, b"t", b"first", 1, 1)
     talk.ack(S2C, 0x40, 1)
     seq = talk.wire.seq[C2S]

@@ -38,7 +38,7 @@ def test_part_of_many_names_carries_only_its_own():
 
 def test_parts_dumped_and_loaded_are_the_table_again():
     one, other = _table(["a", "b", None]), _table(["c", "a"])
-    loaded = pack.load(pack.dump(one), pack.dump(other))
+    loaded = pack.named(pack.rows([("a", 0, one), ("a", 1, other)]), "a")
     assert loaded["name"].to_pylist() == ["a", "b", None, "c", "a"]
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from host_tests.fleet.captures import Capture, audit, decode, rows, simulated
+from host_tests.fleet.captures import Capture, audit, decode, records, rows, simulated
 from host_tests.fleet.simulate.run import Plan, json_lines
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import batch, schemas
@@ -65,11 +65,7 @@ def test_behind_the_judging_all_cores_have_half_as_many_buckets(buckets, cores, 
 
 
 def _split(data, folder, parts):
-    pos, starts = 24, []
-    while pos < len(data):
-        starts.append(pos)
-        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
-    cuts = [24, *sorted(random.Random(1).sample(starts, parts - 1)), len(data)]
+    cuts = [24, *sorted(random.Random(1).sample(records(data), parts - 1)), len(data)]
     names = ["m.pcap", "a.pcap.gz", "z.cap"]
     for name, begin, end in zip(names, cuts, cuts[1:], strict=False):
         part = data[:24] + data[begin:end]
@@ -194,6 +190,10 @@ def test_json_lines_give_readings_and_their_losses(spark, tmp_path):
     losses = _written(tmp_path / "out", "losses").to_pylist()
     found = sorted((row["device"], row["first_sequence"]) for row in losses)
     assert found == sorted((device, number) for device, _, _, number in truth.never_sent)
+    (cause,) = _written(tmp_path / "out", "causes").to_pylist()
+    assert cause["messages"] + cause["at_qos_0"] + cause["not_knowable"] == len(found)
+    assert cause["clients"] == len({device for device, _ in found})
+    assert cause["why"].startswith("%d devices counted them" % cause["clients"])
     assert result.findings["damaged places in files"] == 1
 
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 from tools.fleet.audit.quota import at_once
@@ -127,8 +127,7 @@ def test_both_sides_are_in_the_table_of_connections(tmp_path):
 
 @pytest.mark.parametrize("takes", [1, 2, 3])
 def test_message_that_cannot_come_is_explained_by_a_full_window(takes, tmp_path):
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     subscriber = _connect(capture, S2C, takes, name=b"sub")
     subscriber.subscribe(b"t")
     for number in (1, 2, 3):

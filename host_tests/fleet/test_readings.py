@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, decode, rows
+from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, connected, decode, rows
 from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
@@ -78,8 +78,7 @@ def test_first_readings_of_a_boot_may_have_gone_elsewhere(tmp_path):
 
 def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_missing(tmp_path):
     """The device was captured with the later ones alone."""
-    capture = Capture()
-    subscriber, device = capture.connection(b"sub"), capture.connection(b"dev")
+    capture, subscriber, device = connected(b"sub", b"dev")
     for number in (1, 2, 3):
         payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
         if number < 3:
@@ -97,8 +96,7 @@ def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_
 @pytest.mark.parametrize("others", [0, 1, 3])
 def test_readings_in_missing_bytes_are_not_missing_whatever_came_between(others, tmp_path):
     """Messages on other topics, and other streams, behind the gap and before the next one."""
-    capture = Capture()
-    talk = capture.connection(b"dev", server=SERVER)
+    capture, talk = connected(b"dev", server=SERVER)
     _publish(talk, 1, 2)
     talk.wire.seq[C2S] += 100  # the third
     for number in range(others):
@@ -130,8 +128,7 @@ def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
 @pytest.mark.parametrize(("qos", "packet_id"), [(1, 0), (2, 0), (3, 9)])
 def test_reading_in_a_publish_that_nobody_can_answer_was_sent(qos, packet_id, tmp_path):
     """It breaks a statement of its own, and left the device all the same."""
-    capture = Capture()
-    talk = capture.connection(b"dev", server=SERVER)
+    capture, talk = connected(b"dev", server=SERVER)
     _publish(talk, 1)
     payload = reading(257, 1, 2, 2, 1, b"dev", (2100, 3300))
     talk.publish(C2S, b"site/dev", payload, qos, packet_id)

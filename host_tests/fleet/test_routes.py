@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, rows
 from host_tests.fleet.simulate.envelope import reading
 from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
@@ -13,8 +13,7 @@ _VALUES = [b"30", b"31", b"32", b"30", b"32", b"31"] * 40
 
 
 def test_plain_message_tells_how_long_it_was_under_way(tmp_path):
-    capture = Capture()
-    pub, sub = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, pub, sub = connected(b"pub", b"sub")
     sub.subscribe(b"t", 0)
     for number in range(3):
         pub.publish(C2S, b"t", b"%d of 3" % number, after_ms=1000)
@@ -110,8 +109,7 @@ def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, 
 def test_copies_at_qos_2_may_be_of_filters_from_before_the_capture(
     is_whole, twice, named, is_reading, tmp_path
 ):
-    capture = Capture()
-    pub = capture.connection(b"dev")
+    capture, pub = connected(b"dev")
     if is_whole:
         sub = capture.connection(b"sub")
         sub.subscribe(b"#", 2)

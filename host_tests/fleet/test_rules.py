@@ -6,7 +6,7 @@ MQTT-4.3.3-4 MQTT-4.4.0-1
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, connected, decode, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
@@ -60,8 +60,7 @@ def test_connection_from_before_the_capture_needs_no_connect(tmp_path):
 
 def test_publish_with_qos_3_needs_no_answer(tmp_path):
     """31-2.1-QOS3: the broker closes, which says nothing of what was not captured."""
-    capture = Capture()
-    talk = capture.middle(b"dev")
+    capture, talk = begun(b"dev")
     talk.publish(C2S, b"t", b"1")
     talk.send(C2S, b"\x36" + packets.publish(b"t", b"2", 1, 7)[1:], after_ms=2000)
     talk.reset()
@@ -86,8 +85,7 @@ def test_equal_value_under_the_same_id_is_a_new_message_where_the_last_one_is_do
     end, side, tmp_path
 ):
     """31-2.1-DUP, MQTT-4.3.3-6: else it is the message again, which DUP has to say."""
-    capture = Capture()
-    talk = capture.connection(b"dev", level=5)
+    capture, talk = connected(b"dev", level=5)
     for _ in range(3):
         talk.publish(side, b"t", b"21.5", 1 if "PUBACK" in end else 2, 7)
         for packet in _DONE[end]:
@@ -118,8 +116,7 @@ def test_answer_is_not_that_of_a_publish_on_the_next_connection(answer_ms, step_
 
 def test_second_connect_on_one_connection_is_named_once(tmp_path):
     """311-3.1.0-2"""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     _message(talk, C2S, 1)
     talk.send(C2S, packets.connect(b"dev", level=4))
     talk.segment(S2C, b"", tcp.FIN | tcp.ACK)
@@ -127,8 +124,7 @@ def test_second_connect_on_one_connection_is_named_once(tmp_path):
 
 
 def test_second_connect_behind_missing_bytes_may_be_of_another_connection(tmp_path):
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.segment(C2S, packets.publish(b"t", b"1"))
     del capture.frames[-1]
     talk.send(C2S, packets.connect(b"dev", level=4))
@@ -138,8 +134,7 @@ def test_second_connect_behind_missing_bytes_may_be_of_another_connection(tmp_pa
 
 def test_what_the_client_sends_behind_its_disconnect_is_named(tmp_path):
     """311-3.14.4-2"""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.send(C2S, packets.disconnect())
     talk.publish(S2C, b"t", b"on its way")
     talk.publish(C2S, b"t", b"1", 1, 7)
@@ -256,8 +251,7 @@ def test_what_takes_two_connections_of_a_session_is_only_likely(
 )
 def test_what_one_connection_shows_is_proved(requirement, begin, then, tmp_path):
     """31-2.1-DUP MQTT-4.3.2-4 MQTT-4.3.3-6"""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     begin(talk, C2S)
     then(talk, C2S)
     assert [one[::3] for one in _broken(capture, tmp_path)] == [(requirement, "proved")]
@@ -284,8 +278,7 @@ def test_message_that_is_sent_again_with_another_packet_id_is_called_so(
 
 def test_pubrel_with_dup_may_be_of_level_3_where_connect_is_missing(tmp_path):
     """31-3.6-PUBREL"""
-    capture = Capture()
-    talk = capture.middle(b"dev")
+    capture, talk = begun(b"dev")
     _message(talk, C2S, 1)
     talk.publish(C2S, b"t", b"2", 2, 2)
     talk.ack(S2C, _PUBREC, 2)
@@ -371,8 +364,7 @@ def test_answer_to_a_message_that_may_be_missing_before_a_reset_is_no_stray(
     is_told, broken, tmp_path
 ):
     """MQTT-4.3.2-4: a reset does not tell what was sent before it."""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.ack(S2C, _PUBACK, 1)
     if is_told:
         talk.send(C2S, packets.pingreq())
@@ -390,8 +382,7 @@ def test_answer_to_a_message_that_may_be_missing_before_a_reset_is_no_stray(
 )
 def test_pubrec_that_no_pubrel_answers_is_named(side, after_ms, broken, tmp_path):
     """MQTT-4.3.3-4: a program that reads slowly, and publishes meanwhile, looks the same."""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.subscribe(b"#")
     talk.publish(side, b"t", b"1", 2, 1)
     talk.ack(1 - side, _PUBREC, 1)
@@ -403,8 +394,7 @@ def test_pubrec_that_no_pubrel_answers_is_named(side, after_ms, broken, tmp_path
 @pytest.mark.parametrize("side", [C2S, S2C])
 def test_pubrel_that_pubcomp_answers_was_sent(side, tmp_path):
     """MQTT-4.3.3-4"""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.publish(side, b"t", b"1", 2, 1)
     talk.ack(1 - side, _PUBREC, 1)
     talk.ack(1 - side, _PUBCOMP, 1)
@@ -415,8 +405,7 @@ def test_pubrel_that_pubcomp_answers_was_sent(side, tmp_path):
 @pytest.mark.parametrize("side", [C2S, S2C])
 def test_that_pubrec_was_read_is_proved_by_an_answer_to_what_came_behind(side, tmp_path):
     """MQTT-4.3.3-4"""
-    capture = Capture()
-    talk = capture.connection(b"dev")
+    capture, talk = connected(b"dev")
     talk.subscribe(b"#")
     talk.publish(side, b"t", b"1", 2, 1)
     talk.ack(1 - side, _PUBREC, 1)
@@ -429,8 +418,7 @@ def test_that_pubrec_was_read_is_proved_by_an_answer_to_what_came_behind(side, t
 @pytest.mark.parametrize("fin", [True, False])
 def test_dup_of_the_broker_needs_all_that_it_had_sent_before(fin, tmp_path):
     """MQTT-4.3.2-2: what it sends while the client says goodbye may be gone with the link."""
-    capture = Capture()
-    talk = capture.connection(b"dev", clean=False)
+    capture, talk = connected(b"dev", clean=False)
     talk.send(C2S, packets.disconnect())
     talk.segment(C2S, b"", tcp.FIN | tcp.ACK)
     talk.segment(S2C, b"", (tcp.FIN if fin else tcp.RST) | tcp.ACK)

@@ -72,11 +72,6 @@ def test_of_a_publisher_there_is_only_the_id_at_qos_2_to_keep(qos, is_answered, 
     assert findings == [("session_not_kept", "dev")] * found
 
 
-def _exchange(talk, direction, payload, packet_id, after_ms=1):
-    talk.publish(direction, b"t", payload, 1, packet_id, after_ms=after_ms)
-    talk.ack(1 - direction, 0x40, packet_id)
-
-
 def _subscriber(capture, name, server):
     talk = capture.connection(name, server=server)
     talk.subscribe(b"#")
@@ -109,12 +104,12 @@ def _bridged(capture, payloads, lost=None, is_both_ways=False):
         bridge.subscribe(b"t", 1)
     south, north = _subscriber(capture, b"south", _OTHER), _subscriber(capture, b"north", _ONE)
     for number, payload in enumerate(payloads, 1):
-        _exchange(device, C2S, payload, number, after_ms=1500)
+        device.exchange(C2S, b"t", payload, number, after_ms=1500)
         # Now one is faster, now the other.
         ways = [(south,), (bridge, north)][:: 1 if number % 3 else -1]
         for talk in [talk for way in ways for talk in way]:
             if (talk, number) != (north, lost):
-                _exchange(talk, C2S if talk is bridge else S2C, payload, number, after_ms=80)
+                talk.exchange(C2S if talk is bridge else S2C, b"t", payload, number, after_ms=80)
     _quiet(device, bridge, south, north)
 
 
@@ -144,9 +139,9 @@ def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
         _subscriber(capture, b"s", _ONE),
     )
     for number in range(1, 6):
-        _exchange(device, C2S, b"%d of 5" % number, number, after_ms=1500)
+        device.exchange(C2S, b"t", b"%d of 5" % number, number, after_ms=1500)
         if is_one_broker and number != 3:
-            _exchange(subscriber, S2C, b"%d of 5" % number, number)
+            subscriber.exchange(S2C, b"t", b"%d of 5" % number, number)
     _quiet(device, subscriber)
     tables = _found(capture, tmp_path)[2]
     if is_one_broker:

@@ -10,8 +10,11 @@ from host_tests.fleet.captures import (
     SERVER,
     Capture,
     audit,
+    begun,
+    connected,
     decode,
     decode_all,
+    records,
     rows,
     simulated,
     types,
@@ -43,8 +46,7 @@ def _segments(rng, data, most):
 
 
 def _write(tmp_path, segments, isn, has_syn=True):
-    capture = Capture()
-    talk = capture.middle(isn=isn)
+    capture, talk = begun(isn=isn)
     if has_syn:
         talk.segment(C2S, b"", tcp.SYN, seq=isn)
     for place, payload in segments:
@@ -101,8 +103,7 @@ def test_stream_when_bytes_are_missing_invents_nothing(seed, tmp_path):
 
 def test_stream_after_a_gap_goes_on_at_the_next_packet(tmp_path):
     """The tail of a cut packet and a whole packet share a segment."""
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     first = packets.publish(b"one", b"x" * 300)
     second = packets.publish(b"two", b"y" * 50, 1, 5)
     start = talk.wire.seq[C2S]
@@ -137,8 +138,7 @@ def test_what_waits_for_missing_bytes_keeps_its_place_when_it_comes_a_second_tim
 
 def test_bytes_that_were_cut_off_at_the_end_of_a_stream_are_missing(tmp_path):
     """Frames cut short behind TCP's header: nothing of MQTT is left."""
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     talk.segment(C2S, b"", tcp.FIN | tcp.ACK)
     header = len(tcp.Connection(SERVER, SERVER, 1, 0, 0).frame(0, 0)) - 16
     cut = []
@@ -169,8 +169,7 @@ def test_what_waits_at_the_end_is_of_the_file_that_its_connection_was_seen_in_la
 
 
 def test_connection_that_began_before_the_capture_is_decoded_from_its_first_packet(tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.segment(C2S, b"\xff\x00tail of something")
     talk.publish(C2S, b"t", b"1", 1, 7)
     talk.ack(S2C, 0x40, 7)
@@ -181,12 +180,8 @@ def test_connection_that_began_before_the_capture_is_decoded_from_its_first_pack
 
 @pytest.mark.parametrize("isn", [5, (1 << 32) - 1])
 def test_port_used_again_is_a_new_connection(isn, tmp_path):
-    capture = Capture()
-    one = capture.connection(b"first", port=45_000, isn=100)
+    capture, one = connected(b"first", port=45_000, isn=100)
     one.publish(C2S, b"t", b"1")
-    two = capture.connection(b"second", port=45_000, isn=isn)
-    two.wire._heads = one.wire._heads
-    capture.frames = capture.frames[:6]
     two = capture.middle(b"first", port=45_000, isn=isn)
     two.segment(C2S, b"", tcp.SYN)
     two.send(C2S, packets.connect(b"second", level=4))
@@ -215,8 +210,7 @@ def test_other_protocols_on_the_port_are_noted_once_and_left_alone(first, tmp_pa
 
 def test_length_of_five_bytes_is_malformed_and_the_next_segment_goes_on(tmp_path):
     """31-2.1-LEN"""
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     talk.send(C2S, b"\x30\xff\xff\xff\xff\x01" + bytes(20))
     talk.publish(C2S, b"t", b"1")
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
@@ -225,8 +219,7 @@ def test_length_of_five_bytes_is_malformed_and_the_next_segment_goes_on(tmp_path
 
 
 def test_hostile_length_that_is_never_filled_is_reported_incomplete(tmp_path):
-    capture = Capture()
-    talk = capture.connection()
+    capture, talk = connected()
     talk.send(C2S, b"\x30\xff\xff\xff\x7f\x00\x01t" + bytes(1000))
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
     assert ("INCOMPLETE", 1008) in rows(events, "packet_type", "payload_bytes")
@@ -255,11 +248,7 @@ def test_rows_are_the_same_however_the_file_is_read_or_split(seed, tmp_path):
 
 
 def _split(data, rng, count, tmp_path):
-    pos, starts = 24, []
-    while pos < len(data):
-        starts.append(pos)
-        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
-    cuts = [24, *sorted(rng.sample(starts[1:], count - 1)), len(data)]
+    cuts = [24, *sorted(rng.sample(records(data)[1:], count - 1)), len(data)]
     paths = []
     for number, (begin, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
         path = tmp_path / ("part-%d.pcap" % number)

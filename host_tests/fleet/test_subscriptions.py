@@ -8,19 +8,14 @@ from host_tests.standin import packets
 _PUBACK = 0x40
 
 
-def _exchange(talk, direction, payload, packet_id, after_ms=1, topic=b"t/1"):
-    talk.publish(direction, topic, payload, 1, packet_id, after_ms=after_ms)
-    talk.ack(1 - direction, _PUBACK, packet_id)
-
-
 def _pass_on(publisher, subscribers, count, values=1000, skips=()):
     """`skips`: (number of the message, number of a subscriber that does not get it)."""
     for number in range(1, count + 1):
         payload = b"%d of all" % (number % values)
-        _exchange(publisher, C2S, payload, number, after_ms=2000)
+        publisher.exchange(C2S, b"t/1", payload, number, after_ms=2000)
         for place, one in enumerate(subscribers):
             if (number, place) not in skips:
-                _exchange(one, S2C, payload, number)
+                one.exchange(S2C, b"t/1", payload, number)
 
 
 def _lost(capture, tmp_path):
@@ -71,7 +66,7 @@ def test_subscriber_from_before_may_take_no_larger_packets(tmp_path):
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
     _pass_on(publisher, subscribers, 15)
-    _exchange(publisher, C2S, b"x" * 500, 100, after_ms=2000)
+    publisher.exchange(C2S, b"t/1", b"x" * 500, 100, after_ms=2000)
     _pass_on(publisher, subscribers, 15)
     assert _lost(capture, tmp_path) == []
 
@@ -80,7 +75,7 @@ def test_own_messages_of_a_bridge_from_before_do_not_come_back(tmp_path):
     capture = Capture()
     publisher, bridge = capture.connection(b"pub"), capture.middle(b"bridge")
     _pass_on(publisher, [bridge], 15)
-    _exchange(bridge, C2S, b"from afar", 900, after_ms=2000)
+    bridge.exchange(C2S, b"t/1", b"from afar", 900, after_ms=2000)
     _pass_on(publisher, [bridge], 15)
     assert _lost(capture, tmp_path) == []
 
@@ -101,9 +96,9 @@ def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is(tmp_path
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
     _pass_on(publisher, subscribers, 15)
-    _exchange(publisher, C2S, b"16 of all", 16, after_ms=2000)
-    _exchange(subscribers[0], S2C, b"16 of all", 16)
+    publisher.exchange(C2S, b"t/1", b"16 of all", 16, after_ms=2000)
+    subscribers[0].exchange(S2C, b"t/1", b"16 of all", 16)
     del capture.frames[-2:]
-    _exchange(subscribers[0], S2C, b"elsewhere", 17, topic=b"other")
+    subscribers[0].exchange(S2C, b"t/1", b"elsewhere", 17, topic=b"other")
     _pass_on(publisher, subscribers, 15)
     assert _lost(capture, tmp_path) == []

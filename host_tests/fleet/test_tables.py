@@ -1,11 +1,13 @@
-"""The page on the tables says what the schemas say."""
+"""The pages on tables and verdicts say what the schemas and the rules say."""
 
 import re
 
 from tools.fleet import schemas
+from tools.fleet.audit import rules
 from tools.project import ROOT
 
 _PAGE = ROOT / "docs" / "reference" / "fleet-tables.md"
+_VERDICTS = _PAGE.with_name("fleet-verdicts.md")
 
 
 def test_page_lists_every_column_with_its_type_and_meaning():
@@ -24,3 +26,12 @@ def test_every_column_has_a_meaning():
     for schema in schemas.TABLES.values():
         for field in schema:
             assert field.metadata[b"comment"], field.name
+
+
+def test_page_lists_every_finding_and_cause_of_the_rules():
+    text = _VERDICTS.read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| (client|broker|capture) \|", text, re.MULTILINE)
+    wanted = {(name.partition(".")[0], rule.about) for name, rule in rules.FINDINGS.items()}
+    assert sorted(listed) == sorted(wanted)
+    causes = text.split("\n## Causes\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", causes, re.MULTILINE)[1:] == list(rules.CAUSES)

@@ -14,10 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from host_tests.fleet.captures import audit, decode, rows, simulated, types
+from host_tests.fleet.captures import audit, decode, records, rows, simulated, types
 from host_tests.fleet.simulate.kinds import KINDS, PLAIN_KINDS
 from host_tests.fleet.simulate.run import Plan
 
+_TRUTHS = (
+    *("violations", "not_delivered", "never_sent", "duplicated", "redelivered", "overtaken"),
+    *("repeated", "plain_lost", "findings"),
+)
+_LEVELS = {"levels": (3, 4, 5), "subscriber_levels": (4, 5)}
 _READING = ("device", "boot", "stream")
 
 
@@ -76,20 +81,7 @@ def _counted(routes):
 
 def expected(truth):
     """The same from the simulator's truth."""
-    wanted = {
-        name: Counter(map(tuple, getattr(truth, name)))
-        for name in (
-            "violations",
-            "not_delivered",
-            "never_sent",
-            "duplicated",
-            "redelivered",
-            "overtaken",
-            "repeated",
-            "plain_lost",
-            "findings",
-        )
-    }
+    wanted = {name: Counter(map(tuple, getattr(truth, name))) for name in _TRUTHS}
     return wanted | {"incomplete": len(truth.incomplete), "readings": truth.readings}
 
 
@@ -110,17 +102,13 @@ def _check(plan, path):
 def test_truth_of_mixed_faults_over_many_seeds_is_recovered_exactly(group, tmp_path):
     """60 fleets each: all kinds of faults at once, segments split, swapped, repeated."""
     for seed in range(group * 60, group * 60 + 60):
-        plan = Plan(
-            devices=8,
-            readings=160,
-            seed=seed,
-            fault_rate=0.2,
-            wire_rate=0.2,
-            levels=(3, 4, 5),
-            plain=0.4 if seed % 2 else 0,
-            foreign=0.3,
-            subscriber_levels=(4, 5),
-        )
+        more = {
+            "fault_rate": 0.2,
+            "wire_rate": 0.2,
+            "plain": 0.4 if seed % 2 else 0,
+            "foreign": 0.3,
+        }
+        plan = Plan(devices=8, readings=160, seed=seed, **_LEVELS, **more)
         _check(plan, tmp_path / "fleet.pcap")
 
 
@@ -128,16 +116,12 @@ def test_truth_of_mixed_faults_over_many_seeds_is_recovered_exactly(group, tmp_p
 def test_truth_of_one_kind_of_fault_is_recovered_exactly(kind, tmp_path):
     for seed in range(4):
         # All devices send readings, or (where what happened can be known) plain values.
-        plan = Plan(
-            devices=16,
-            readings=400,
-            seed=seed,
-            fault_rate=0.3,
-            kinds=(kind,),
-            levels=(3, 4, 5),
-            plain=float(seed % 2 and kind in PLAIN_KINDS),
-            subscriber_levels=(4, 5),
-        )
+        more = {
+            "fault_rate": 0.3,
+            "kinds": (kind,),
+            "plain": float(seed % 2 and kind in PLAIN_KINDS),
+        }
+        plan = Plan(devices=16, readings=400, seed=seed, **_LEVELS, **more)
         _, truth = simulated(plan)
         assert truth.faults[kind] > 2
         _check(plan, tmp_path / "fleet.pcap")
@@ -159,14 +143,6 @@ def test_truth_when_the_capture_missed_packets_raises_no_false_alarm(tmp_path):
         assert not found["overtaken"]
         assert found["incomplete"] == 0
     assert gaps > 200
-
-
-def _records(data):
-    starts, pos = [], 24
-    while pos < len(data):
-        starts.append(pos)
-        pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
-    return starts
 
 
 def _by_requirement(violations):
@@ -194,16 +170,8 @@ def test_truth_when_the_capture_missed_packets_of_a_faulty_fleet_is_not_added_to
     """What was delivered and sent again may have been sent first in the missing bytes."""
     path = tmp_path / "fleet.pcap"
     for seed in range(group * 40, group * 40 + 40):
-        plan = Plan(
-            devices=1 + seed % 12,
-            readings=200,
-            seed=seed,
-            fault_rate=0.4,
-            gap_rate=0.1,
-            levels=(3, 4, 5),
-            qos=1 + seed % 2,
-            subscriber_levels=(4, 5),
-        )
+        more = {"fault_rate": 0.4, "gap_rate": 0.1, "qos": 1 + seed % 2}
+        plan = Plan(devices=1 + seed % 12, readings=200, seed=seed, **_LEVELS, **more)
         data, truth = simulated(plan)
         path.write_bytes(data)
         events, _ = decode(path)
@@ -219,17 +187,10 @@ def test_truth_when_frames_are_missing_anywhere_nothing_else_is_proved(tmp_path)
     rng = random.Random(3)
     path = tmp_path / "holes.pcap"
     for seed in range(120):
-        plan = Plan(
-            devices=1 + seed % 12,
-            readings=200,
-            seed=seed,
-            fault_rate=0.4,
-            levels=(3, 4, 5),
-            qos=(None, 0, 1, 2)[seed % 4],
-            subscriber_levels=(4, 5),
-        )
+        more = {"fault_rate": 0.4, "qos": (None, 0, 1, 2)[seed % 4]}
+        plan = Plan(devices=1 + seed % 12, readings=200, seed=seed, **_LEVELS, **more)
         data, truth = simulated(plan)
-        starts = [*_records(data), len(data)]
+        starts = [*records(data), len(data)]
         rate = rng.choice((0.003, 0.02, 0.2))
         kept = [data[a:b] for a, b in itertools.pairwise(starts) if rng.random() >= rate]
         path.write_bytes(data[:24] + b"".join(kept))
@@ -245,17 +206,11 @@ def test_truth_when_the_capture_is_a_piece_of_the_traffic_raises_no_false_alarm(
     rng = random.Random(group)
     path = tmp_path / "piece.pcap"
     for seed in range(group * 40, group * 40 + 40):
-        plan = Plan(
-            devices=8,
-            readings=160,
-            seed=seed,
-            fault_rate=0.4,
-            wire_rate=0.2,
-            levels=(3, 4, 5) if seed % 2 else (3,),
-            subscriber_levels=(4, 5),
-        )
+        more = {"fault_rate": 0.4, "wire_rate": 0.2, "subscriber_levels": (4, 5)}
+        more["levels"] = (3, 4, 5) if seed % 2 else (3,)
+        plan = Plan(devices=8, readings=160, seed=seed, **more)
         data, truth = simulated(plan)
-        begin, end = sorted(rng.sample(_records(data), 2))
+        begin, end = sorted(rng.sample(records(data), 2))
         path.write_bytes(data[:24] + data[begin : rng.choice((end, len(data)))])
         events, _ = decode(path)
         if events is not None:

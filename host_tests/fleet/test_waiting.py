@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, rows
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -74,8 +74,7 @@ def test_what_overtakes_a_queue_does_not_show_what_was_passed_over(tmp_path):
 
 def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing(tmp_path):
     """The publisher is gone, and its first message without the broker's answer."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
     for number in (1, 2):
         publisher.publish(C2S, b"t", b"%d" % number, 1, number)
@@ -156,8 +155,7 @@ def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place(tmp_
 @pytest.mark.parametrize("seed", range(6))
 def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed, tmp_path):
     """The subscriber has always something to answer, and nothing waits."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
     values = [b"30", *_plain(seed, 20), b"33", *_plain(seed + 9, 20)]
     for number, value in enumerate(values, 1):
@@ -171,8 +169,7 @@ def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed, tmp_p
 @pytest.mark.parametrize("is_old_first", [True, False])
 def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first, tmp_path):
     """The subscriber was away for a minute, and one of them was good for three seconds."""
-    capture = Capture()
-    publisher = capture.connection(b"pub", level=5)
+    capture, publisher = connected(b"pub", level=5)
     before = capture.connection(b"sub", clean=False)
     before.subscribe(b"#", 1)
     before.send(C2S, packets.disconnect())
@@ -203,8 +200,7 @@ def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is(tmp_path):
 
 def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting(tmp_path):
     """One message a time, none of which had to wait: the last one is lost."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     other = capture.connection(b"other")
     subscriber.subscribe(b"#", 1)
     _exchange(publisher, C2S, b"first", 1)
@@ -217,8 +213,7 @@ def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting(tmp_path):
 
 
 def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_path):
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     for session in range(2):
         subscriber = capture.connection(b"sub")
         subscriber.subscribe(b"#", 1)
@@ -235,8 +230,7 @@ def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_pat
 @pytest.mark.parametrize(("breaks", "sure"), [(True, "likely"), (False, "proved")])
 def test_what_came_last_before_a_connection_broke_may_have_come_by_another(breaks, sure, tmp_path):
     """The session went on, and later messages came: somewhere it may have been, too."""
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"#", 1)
     for number in (1, 2, 3):
@@ -253,8 +247,7 @@ def test_what_came_last_before_a_connection_broke_may_have_come_by_another(break
 
 def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets(tmp_path):
     """They are what is left for a delivery that is no other one, of a SUBACK that lags."""
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     values = (b"30", b"31", b"32")
     for number, value in enumerate(values * 2, 1):
         _exchange(publisher, C2S, value, number)
@@ -273,8 +266,7 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
     is_seen, tmp_path
 ):
     """Long after it was published, when the subscriber had come back."""
-    capture = Capture()
-    publisher = capture.connection(b"pub")
+    capture, publisher = connected(b"pub")
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"#", 1)
     _exchange(publisher, C2S, b"1", 1)
@@ -295,8 +287,7 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
 @pytest.mark.parametrize(("expiry_s", "lost"), [(2, []), (60, [("not_delivered", "proved")])])
 def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_path):
     """The broker counts from PUBLISH on, and passes it on behind PUBREL."""
-    capture = Capture()
-    publisher = capture.connection(b"pub", level=5, clean=False)
+    capture, publisher = connected(b"pub", level=5, clean=False)
     subscriber = capture.connection(b"sub")
     subscriber.subscribe(b"#")
     for number in (1, 2, 3):
@@ -319,8 +310,7 @@ def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_p
 @pytest.mark.parametrize(("asks", "lost"), [(False, 0), (True, 1)])
 def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost, tmp_path):
     """Some brokers leave the flag on; from the store it comes behind a SUBSCRIBE alone."""
-    capture = Capture()
-    publisher = capture.connection(b"pub", keep_alive_s=600)
+    capture, publisher = connected(b"pub", keep_alive_s=600)
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"#", 1)
     subscriber.send(C2S, packets.disconnect())
@@ -367,8 +357,7 @@ def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(
 
 def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
     """It was first sent before; the broker got what came again."""
-    capture = Capture()
-    publisher = capture.connection(b"pub", clean=False)
+    capture, publisher = connected(b"pub", clean=False)
     publisher.publish(C2S, b"t", b"1", 1, 1)
     publisher.reset()
     capture.now += 30_000_000
@@ -388,8 +377,7 @@ def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
 
 def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
     """At QoS 2 a broker may wait for PUBREL."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     publisher.publish(C2S, b"t", b"1", 2, 1)
     publisher.ack(S2C, 0x50, 1)
     capture.now += 4_000_000
@@ -409,8 +397,7 @@ def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
 )
 def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding, tmp_path):
     """As RabbitMQ 3 delivers what a session of level 3 was subscribed to before its break."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
     _exchange(publisher, C2S, b"1", 1)
     _exchange(subscriber, S2C, b"1", 1)
@@ -425,8 +412,7 @@ def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding, tmp_p
 @pytest.mark.parametrize("value", [b"30", b"31"])
 def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one(value, tmp_path):
     """At QoS 0 they get lost, as they may; right behind the change all others come."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     for change, qos in enumerate((2, 0, 1)):
         subscriber.subscribe(b"t", qos, packet_id=100 + change)
         publisher.publish(C2S, b"t", b"32", 2, 100 + change)
@@ -451,8 +437,7 @@ def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one
 
 def test_message_released_behind_a_later_one_waits_behind_it(tmp_path):
     """The window is full with the later one, and the client answers nothing."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
     _exchange(publisher, C2S, b"1", 1)
     _exchange(subscriber, S2C, b"1", 1)
@@ -468,8 +453,7 @@ def test_message_released_behind_a_later_one_waits_behind_it(tmp_path):
 
 def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
     """The broker passes on what is of QoS 2 when it is released, all of it at QoS 1."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
     for number, value in enumerate((b"30", b"31", b"31", b"30"), 1):
         _exchange(publisher, C2S, value, number, after_ms=800)
@@ -497,8 +481,7 @@ def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
 @pytest.mark.parametrize("after_ms", [1, 9000])
 def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms, tmp_path):
     """A broker passes a message of QoS 2 on when it is released."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#")
     publisher.publish(C2S, b"t", b"message 1", 2, 1)
     capture.now += after_ms * 1000
@@ -516,8 +499,7 @@ def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms,
 
 def test_copies_for_overlapping_subscriptions_have_no_order_among_them(tmp_path):
     """RabbitMQ has a queue for each QoS of a client, and each keeps the order."""
-    capture = Capture()
-    publisher, subscriber = capture.connection(b"pub"), capture.connection(b"sub")
+    capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 0)
     subscriber.subscribe(b"+", 1, packet_id=2)
     for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):

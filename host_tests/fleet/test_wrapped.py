@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, decode, rows, types
+from host_tests.fleet.captures import C2S, S2C, Capture, begun, connected, decode, rows, types
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
@@ -110,8 +110,7 @@ def test_websocket_when_framed_and_cut_in_any_way_gives_what_plain_mqtt_gives(se
 
 def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on(tmp_path):
     rng = random.Random(1)
-    capture = Capture()
-    talk = capture.middle(b"web")
+    capture, talk = begun(b"web")
     for number in range(1, 6):
         packet = packets.publish(b"a/b", b"x" * 200, 1, number)
         frame = _frame(rng, 2, True, packet, C2S)
@@ -138,8 +137,7 @@ def test_websocket_frame_of_which_little_was_captured_hides_nothing_behind_it(di
 
 def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
     rng = random.Random(2)
-    capture = Capture()
-    talk = capture.middle(b"web")
+    capture, talk = begun(b"web")
     _open(talk)
     talk.segment(C2S, _ASK)
     talk.segment(C2S, _frame(rng, 2, True, packets.connect(b"web", level=4), C2S))
@@ -157,26 +155,24 @@ def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
 
 def test_compressed_frames_are_said_where_they_begin(tmp_path):
     """With all bytes behind that were seen of the stream."""
-    capture = Capture()
-    talk = capture.middle(b"web")
+    capture, talk = begun(b"web")
     talk.segment(C2S, b"", tcp.SYN)
     talk.segment(C2S, _ASK)
     plain = _frame(random.Random(1), 2, True, packets.connect(b"web", level=4), C2S)
     talk.segment(C2S, plain)
     packed = bytes((plain[0] | 0x40,)) + plain[1:]
     talk.segment(C2S, packed)
-    begun = capture.now
+    since = capture.now
     talk.segment(C2S, packed[:9], after_ms=1000)
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
     found = {one: more for one, *more in rows(events, "packet_type", "payload_bytes", "ts")}
     assert sorted(found) == ["CONNECT", "NOT_MQTT", "TCP_OPEN"]
     size, moment = found["NOT_MQTT"]
-    assert (size, int(moment.timestamp() * 1_000_000 + 0.5)) == (len(packed) + 9, begun)
+    assert (size, int(moment.timestamp() * 1_000_000 + 0.5)) == (len(packed) + 9, since)
 
 
 def test_plain_http_is_said_to_be_no_mqtt(tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     _open(talk)
     talk.segment(C2S, b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
     talk.segment(S2C, b"HTTP/1.1 404 Not Found\r\n\r\n")
@@ -191,8 +187,7 @@ def _record(kind, payload):
 @pytest.mark.parametrize("is_opened", [True, False])
 def test_tls_is_said_to_be_encrypted_once_for_each_direction(is_opened, tmp_path):
     rng = random.Random(3)
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     if is_opened:
         _open(talk)
         talk.segment(C2S, _record(0x16, rng.randbytes(200)))
@@ -209,8 +204,7 @@ def test_tls_is_said_to_be_encrypted_once_for_each_direction(is_opened, tmp_path
 
 
 def test_bytes_before_the_first_packet_of_a_connection_begun_earlier_are_counted(tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     cut = packets.publish(b"a/b", bytes(range(200)))
     talk.segment(C2S, cut[80:])
     talk.publish(C2S, b"a/b", b"whole")
@@ -220,8 +214,7 @@ def test_bytes_before_the_first_packet_of_a_connection_begun_earlier_are_counted
 
 
 def test_bytes_of_a_connection_that_never_shows_a_packet_are_counted(tmp_path):
-    capture = Capture()
-    talk = capture.middle()
+    capture, talk = begun()
     talk.segment(C2S, bytes(60))
     talk.segment(C2S, bytes(40))
     events, _ = decode(capture.write(tmp_path / "one.pcap"))
@@ -233,8 +226,7 @@ def test_bytes_of_a_connection_that_never_shows_a_packet_are_counted(tmp_path):
     [(5, b"\x00\x11\x87", '{"codes":[0,17,135]}'), (4, b"", None)],
 )
 def test_unsuback_of_level_5_shows_its_codes(level, codes, wanted, tmp_path):
-    capture = Capture()
-    talk = capture.connection(level=level)
+    capture, talk = connected(level=level)
     body = b"\x00\x07" + (b"\x00" + codes if level == 5 else b"")
     talk.send(S2C, b"\xb0" + bytes((len(body),)) + body)
     events, _ = decode(capture.write(tmp_path / "one.pcap"))

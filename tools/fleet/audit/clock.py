@@ -8,7 +8,6 @@ closes after one and a half keep alive times.
 
 import numpy as np
 
-from .. import schemas
 from ..columns import SET_US
 from .messages import GRACE_US
 from .rows import FAR, TYPES, any_of
@@ -29,7 +28,7 @@ class Clock:
 
     def __init__(self, rows, sessions, gaps):
         self._rows, self._gaps = rows, gaps
-        self._at = at = np.flatnonzero(rows.kind < len(schemas.PACKET_TYPES))
+        self._at = at = np.flatnonzero(rows.is_packet)
         self._step = np.diff(rows.ts[at])
         is_back = (np.diff(rows.connection[at]) == 0) & (self._step < -SET_US)
         places = np.flatnonzero(is_back)
@@ -70,7 +69,7 @@ class Clock:
         mine = at[rows.direction[at] == 1]
         last[rows.connection[mine]] = mine
         ends = np.flatnonzero(any_of(rows.kind, _ENDS))
-        ends = ends[np.diff(rows.connection[ends], prepend=-1) != 0]
+        ends = rows.firsts(ends)
         ends = ends[rows.direction[ends] == 1]
         bye[rows.connection[ends]] = ends
         connection = rows.connection[row]

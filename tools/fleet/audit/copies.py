@@ -8,8 +8,6 @@ gone before this.)
 import numpy as np
 import pyarrow as pa
 
-from .. import schemas
-
 _BEGIN_US = 1_000_000  # between the beginnings of the two
 _SKEW_US = 100_000  # between a packet and its copy
 _PACKETS = 3  # fewer are no evidence
@@ -45,7 +43,7 @@ class Copies:
         rows = self._rows
         first, last = rows.first_of[connection : connection + 2]
         span = np.arange(first, last)
-        span = span[rows.kind[span] < len(schemas.PACKET_TYPES)]
+        span = span[rows.is_packet[span]]
         names = ("direction", "kind", "flags", "packet_id", "topic", "payload_hash")
         keys = zip(*(getattr(rows, name)[span].tolist() for name in names), strict=True)
         return list(zip(keys, rows.ts[span].tolist(), strict=True))

@@ -6,12 +6,18 @@ import numpy as np
 
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, alike, grouped, in_order
+from .rows import FAR, alike, expanded, grouped, in_order
 from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
 
 _EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
+# How what several subscriptions of one client say of a message is put together.
+_MERGED = {
+    np.logical_or: ("is_inside", "is_due", "is_implied"),
+    np.logical_and: ("is_stuck", "is_full", "is_assumed", "is_elsewhere", "is_busy", "is_spare"),
+    np.maximum: ("attached_until", "until"),
+}
 
 
 class Expected:
@@ -45,7 +51,6 @@ class Expected:
         self.ts = published.sent[self.message]
         is_released = (published.qos == 2) & (published.accepted < FAR)
         self.released = np.where(is_released, published.accepted, published.sent)[self.message]
-        self.qos = np.minimum(published.qos[self.message], self.granted)
         accepted, expires = published.accepted[self.message], published.expires[self.message]
         is_old = (accepted < FAR) & (expires < FAR)
         self.gone = np.full(len(accepted), FAR)
@@ -57,9 +62,7 @@ class Expected:
         places = self._published.place if some is None else self._published.place[some]
         low = np.searchsorted(places, place, "left")
         count = np.searchsorted(places, place, "right") - low
-        entry = np.repeat(np.arange(len(low)), count)
-        step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
-        message = low[entry] + step
+        entry, message = expanded(low, count)
         message = message if some is None else some[message]
         when = self._published.sent[message]
         near = (when > begin[entry]) & (when < end[entry])
@@ -130,18 +133,18 @@ class Expected:
             "pair": pair,
             "message": message,
             "granted": spans.qos[own],
-            "inside": inside & ~implied,
-            "due": due,
-            "stuck": stuck,
-            "full": full,
-            "assumed": assumed,
-            "elsewhere": elsewhere,
-            "implied": implied,
-            "attached": attached,
-            "busy": busy,
+            "is_inside": inside & ~implied,
+            "is_due": due,
+            "is_stuck": stuck,
+            "is_full": full,
+            "is_assumed": assumed,
+            "is_elsewhere": elsewhere,
+            "is_implied": implied,
+            "attached_until": attached,
+            "is_busy": busy,
             "until": until,
             "subscribed": ~spans.is_implied[own],
-            "spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
+            "is_spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
 
     def _is_plain(self, own, row, elsewhere):
@@ -199,7 +202,7 @@ class Expected:
             "pair": pair,
             "message": message,
             "granted": spans.qos[own],
-            "spare": np.ones(len(pair), bool),
+            "is_spare": np.ones(len(pair), bool),
             "subscribed": ~spans.is_implied[own],
         }
 
@@ -227,25 +230,20 @@ class Expected:
         is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
         first = np.flatnonzero(is_new)
         self.pair, self.message = pair[first], message[first]
-        self.is_inside = _over(np.logical_or, each.inside, first)
+        # Those that it is due to decide until when.
+        each.is_busy |= ~each.is_due
+        each.until = np.where(each.is_due, each.until, 0)
+        for function, names in _MERGED.items():
+            for name in names:
+                setattr(self, name, _over(function, getattr(each, name), first))
         # A subscription that it only comes close to counts where it is in no other one's time.
-        within = _over(np.maximum, np.where(each.inside, each.granted, -1), first)
-        self.granted = np.where(self.is_inside, within, _over(np.maximum, each.granted, first))
-        self.is_due = _over(np.logical_or, each.due, first)
-        self.is_stuck = _over(np.logical_and, each.stuck, first)
-        self.is_full = _over(np.logical_and, each.full, first)
-        self.is_assumed = _over(np.logical_and, each.assumed, first)
-        self.is_elsewhere = _over(np.logical_and, each.elsewhere, first)
-        self.is_implied = _over(np.logical_or, each.implied, first)
-        self.attached_until = _over(np.maximum, each.attached, first)
-        # Those that it is due to decide.
-        self.is_busy = _over(np.logical_and, each.busy | ~each.due, first)
-        self.is_spare = _over(np.logical_and, each.spare, first)
-        self.until = _over(np.maximum, np.where(each.due, each.until, 0), first)
+        within = _over(np.maximum, np.where(each.is_inside, each.granted, -1), first)
+        granted = np.where(within < 0, _over(np.maximum, each.granted, first), within)
+        self.qos = np.minimum(self._published.qos[self.message], granted)
         # The broker may send one for each subscription, as it is when the message gets there.
         copies = _over(np.add, each.subscribed.astype(np.int64), first)
         self.more_copies = np.maximum(copies - 1, 0)
-        self.is_overlapped = _over(np.add, each.inside.astype(np.int64), first) > 1
+        self.is_overlapped = _over(np.add, each.is_inside.astype(np.int64), first) > 1
 
 
 def _laid(inside, *others):

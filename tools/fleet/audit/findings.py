@@ -10,6 +10,7 @@ import numpy as np
 from .. import schemas
 from . import reasons
 from .rows import FAR, TYPES, any_of
+from .rules import FINDINGS
 from .sessions import allowed_silence_us, table
 
 _SERIES = 3  # refusals, or take-overs, that make a series
@@ -22,52 +23,46 @@ _UNANSWERED_US = 20_000_000  # longer than any broker takes
 _TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
 
 
-_NAMES = (
-    *("finding", "about", "connection", "topic", "first_seen", "last_seen", "count"),
-    *("sure", "why", "detail"),
-)
+def found(entries, **columns):
+    """`schemas.FINDINGS` of some dicts: a `rule` of FINDINGS and what the columns hold.
+
+    `columns` are those that are there for all of them.
+    """
+    told = {name: [one.get(name) for one in entries] for name in schemas.FINDINGS.names}
+    told["finding"] = [one["rule"].partition(".")[0] for one in entries]
+    for name in ("about", "sure", "why"):
+        told[name] = [getattr(FINDINGS[one["rule"]], name) for one in entries]
+    return table(told | columns, schemas.FINDINGS)
 
 
 class _Found:
-    # Rows of the table; `connection` is a number in `Rows`, -1 for none.
-    def __init__(self, rows):
-        self._rows = rows
-        self._entries: list[tuple] = []
+    # What was found; connections are numbers in `Rows`.
+    def __init__(self, rows, ends):
+        self._rows, self._ends = rows, ends
+        self._entries: list[dict] = []
 
-    def add(self, finding, connection, first, last, sure, why, detail, count=1, topic=None):
-        about = _ABOUT[finding]
-        entry = (finding, about, connection, topic, first, last, count, sure, why, detail)
-        self._entries.append(entry)
+    def add(self, rule, connection, detail, first=None, last=None, count=1, topic=None):
+        first = self._ends.begin[connection] if first is None else first
+        last = self._ends.last[connection] if last is None else last
+        times = {"first_seen": int(first), "last_seen": int(last)}
+        entry = {"rule": rule, "connection": connection, "detail": detail, **times}
+        self._entries.append(entry | {"count": count, "topic": topic})
+
+    def add_groups(self, rule, at, keys, detail):
+        # One for those rows `at` with the same key, which ends with the topic; `detail(row)` of
+        # the first.
+        groups: dict[tuple, list[int]] = {}
+        for row, key in zip(at.tolist(), zip(*keys, strict=True), strict=True):
+            groups.setdefault(key, []).append(row)
+        for key, members in groups.items():
+            first, last = self._rows.ts[members].min(), self._rows.ts[members].max()
+            where, text = self._rows.connection[members[0]], detail(members[0])
+            self.add(rule, where, text, first, last, len(members), key[-1])
 
     def table(self):
-        columns: dict = {
-            name: [entry[place] for entry in self._entries] for place, name in enumerate(_NAMES)
-        }
-        rows = self._rows
-        first = rows.first_of[np.array(columns["connection"], np.int64)]
-        columns.update(rows.columns(("site", "client_id", "connection"), first))
-        for name in ("first_seen", "last_seen"):
-            columns[name] = np.array(columns[name], np.int64)
-        return table(columns, schemas.FINDINGS)
-
-
-_ABOUT = {
-    "refused_connects": "client",
-    "silent_for_good": "client",
-    "client_id_conflict": "client",
-    "socket_left": "client",
-    "disconnected": "client",
-    "client_complains": "broker",
-    "never_acknowledged": "broker",
-    "refused_publish": "client",
-    "refused_subscription": "client",
-    "session_not_kept": "broker",
-    "captured_twice": "capture",
-    "one_direction": "capture",
-    "began_before": "capture",
-    "bytes_missing": "capture",
-    "clock_set": "capture",
-}
+        first = self._rows.first_of[[one["connection"] for one in self._entries]]
+        named = self._rows.columns(("site", "client_id", "connection"), first)
+        return found(self._entries, **named)
 
 
 def findings(rows, sessions, flows, clock, refused, copies):
@@ -76,9 +71,9 @@ def findings(rows, sessions, flows, clock, refused, copies):
     `refused` are (row, filter, code) of subscriptions, `copies` (connection, text) of
     connections that were captured twice.
     """
-    found = _Found(rows)
     ends = _Ends(rows)
-    _refused_connects(rows, sessions, ends, found)
+    found = _Found(rows, ends)
+    _refused_connects(rows, sessions, found)
     _silent_for_good(rows, sessions, ends, found)
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
@@ -86,13 +81,14 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
     _never_acknowledged(rows, flows, ends, found)
-    _refused_subscriptions(rows, refused, found)
+    for row, name, code in refused:
+        text = "filter %s, code %s" % (name, reasons.words(code))
+        ts = rows.ts[row]
+        found.add("refused_subscription", rows.connection[row], text, ts, ts)
     _capture(rows, sessions, ends, found)
     _clock_set(rows, clock, found)
     for connection, text in copies:
-        first, last = ends.begin[connection], ends.last[connection]
-        why = "every packet of another connection of this client is there a second time"
-        found.add("captured_twice", connection, first, last, "proved", why, text)
+        found.add("captured_twice", connection, text)
     return found.table()
 
 
@@ -104,17 +100,13 @@ class _Ends:
         self._rows = rows
         self.begin = rows.start_of
         self.last = rows.end_of
-        is_packet = rows.kind < len(schemas.PACKET_TYPES)
-        self.has_packets = np.zeros(count, bool)
-        self.has_packets[rows.connection[np.flatnonzero(is_packet)]] = True
         self.heard = np.full(count, -1)  # last packet of the client
-        mine = np.flatnonzero(is_packet & (rows.direction == 0))
+        mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
-        self.said = np.zeros(count, bool)  # has the client said anything
-        self.said[rows.connection[mine]] = True
+        self.said = rows.connections_with(mine)  # has the client said anything
         at = np.flatnonzero(any_of(rows.kind, _GOODBYES))
         self._goodbyes = at
-        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        at = rows.firsts(at)
         where = rows.connection[at]
         self.closed, self.closer = np.full(count, FAR), np.full(count, -1)
         self.closed[where], self.closer[where] = rows.ts[at], rows.direction[at]
@@ -147,15 +139,13 @@ def _runs(rows, is_in):
         yield run
 
 
-def _refused_connects(rows, sessions, ends, found):
+def _refused_connects(rows, sessions, found):
     for run in _runs(rows, sessions.is_refused):
-        if len(run) < _SERIES:
-            continue
-        codes = sorted({sessions.answer[one].get("return_code", 0) for one in run})
-        text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
-        first, last = ends.begin[run[0]], ends.last[run[-1]]
-        why = "each CONNACK says so"
-        found.add("refused_connects", run[0], first, last, "proved", why, text, len(run))
+        if len(run) >= _SERIES:
+            codes = sorted({sessions.answer[one].get("return_code", 0) for one in run})
+            text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
+            last = rows.end_of[run[-1]]
+            found.add("refused_connects", run[0], text, last=last, count=len(run))
 
 
 def _silent_for_good(rows, sessions, ends, found):
@@ -169,22 +159,11 @@ def _silent_for_good(rows, sessions, ends, found):
     is_sure[rows.connection[fins]] = True
     for one in np.flatnonzero(is_silent).tolist():
         heard = ends.heard[one]
-        if rows.touched_by_gap(one, heard):
-            continue
-        limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
-        text = "silent for %.1f s, keep alive %d s" % limits
-        sure, why = _SILENT[bool(is_sure[one])]
-        found.add("silent_for_good", one, heard, ends.closed[one], sure, why, text)
-
-
-_SILENT = (
-    (
-        "likely",
-        "the broker ended the connection after that silence; last packets of the client that were "
-        "not captured look the same",
-    ),
-    ("proved", "the broker ended the connection after that silence"),
-)
+        if not rows.touched_by_gap(one, heard):
+            limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
+            rule = "silent_for_good.told" if is_sure[one] else "silent_for_good"
+            text = "silent for %.1f s, keep alive %d s" % limits
+            found.add(rule, one, text, heard, ends.closed[one])
 
 
 def _conflicts(rows, sessions, ends, found):
@@ -198,23 +177,15 @@ def _conflicts(rows, sessions, ends, found):
     for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
         is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
-    for run in _runs(rows, is_taken):
-        for series in _near(run, ends):
-            if len(series) < _SERIES:
-                continue
-            both = [*series, series[-1] + 1]
-            places = {ends.address(one) for one in both}
-            is_sure = len(places) > 1 or is_told[series].any()
-            why = (
-                "the connections come from several addresses, or the broker says so"
-                if is_sure
-                else "each new connection ends one that was alive; a client that opens a "
-                "second one itself looks the same"
-            )
-            first, last = ends.begin[both[0]], ends.last[both[-1]]
-            text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
-            sure = "proved" if is_sure else "likely"
-            found.add("client_id_conflict", both[0], first, last, sure, why, text, len(series))
+    for series in (some for run in _runs(rows, is_taken) for some in _near(run, ends)):
+        if len(series) < _SERIES:
+            continue
+        both = [*series, series[-1] + 1]
+        places = {ends.address(one) for one in both}
+        is_sure = len(places) > 1 or is_told[series].any()
+        rule = "client_id_conflict.told" if is_sure else "client_id_conflict"
+        text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
+        found.add(rule, both[0], text, last=ends.last[both[-1]], count=len(series))
 
 
 def _near(run, ends):
@@ -230,24 +201,11 @@ def _near(run, ends):
 
 def _sockets_left(rows, ends, found):
     # Opened on both sides, and not one byte in any direction.
-    count = len(rows.client_of)
-    opened = [np.zeros(count, bool), np.zeros(count, bool)]
-    for side in (0, 1):
-        at = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == side)
-        opened[side][rows.connection[at]] = True
-    is_quiet = np.ones(count, bool)
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
-    is_quiet[rows.connection[np.flatnonzero(~any_of(rows.kind, tcp))]] = False
-    for one in np.flatnonzero(opened[0] & opened[1] & is_quiet).tolist():
-        is_over = ends.closed[one] < FAR
-        why = (
-            "it was opened, and closed without a packet"
-            if is_over
-            else "its CONNECT may have come after the end of the capture"
-        )
-        sure = "proved" if is_over else "not_knowable"
-        text = "from %s" % ends.address(one)
-        found.add("socket_left", one, ends.begin[one], ends.last[one], sure, why, text)
+    is_quiet = ~rows.connections_with(~any_of(rows.kind, tcp))
+    for one in np.flatnonzero(rows.is_opened(0) & rows.is_opened(1) & is_quiet).tolist():
+        rule = "socket_left.closed" if ends.closed[one] < FAR else "socket_left"
+        found.add(rule, one, "from %s" % ends.address(one))
 
 
 def _sessions_not_kept(rows, sessions, flows, ends, found):
@@ -264,49 +222,33 @@ def _sessions_not_kept(rows, sessions, flows, ends, found):
     first = np.searchsorted(rows.client_of, rows.client_of)
     at = np.flatnonzero(sessions.is_forgotten)
     at = at[held[at] > held[first[at]]]
-    groups: dict[int, list] = {}
-    for one in at.tolist():
-        groups.setdefault(int(rows.client_of[one]), []).append(one)
-    for members in groups.values():
-        begin, last, count = ends.begin[members[0]], ends.begin[members[-1]], len(members)
-        why = "the broker says that it has no session; a limit of its own may have ended it"
+    _, begin, size = np.unique(rows.client_of[at], return_index=True, return_counts=True)
+    for one, last, count in zip(at[begin], at[begin + size - 1], size.tolist(), strict=True):
         text = "a session that was to be kept"
-        found.add("session_not_kept", members[0], begin, last, "likely", why, text, count)
+        found.add("session_not_kept", one, text, last=ends.begin[last], count=count)
 
 
 def _disconnected(rows, found):
     # The reason that level 5 gives; one row for each client and code.
-    at = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128))
-    at = at[~np.isin(rows.reason_code[at], reasons.NO_TROUBLE)]
-    groups: dict[tuple, list] = {}
-    for row in at.tolist():
-        key = (int(rows.client[row]), int(rows.direction[row]), int(rows.reason_code[row]))
-        groups.setdefault(key, []).append(row)
-    for (_, side, code), members in groups.items():
-        first, last = int(rows.ts[members].min()), int(rows.ts[members].max())
-        finding = ("client_complains", "disconnected")[side]
-        text = "reason code %s" % reasons.words(code)
-        one, why = int(rows.connection[members[0]]), "DISCONNECT says so"
-        found.add(finding, one, first, last, "proved", why, text, len(members))
+    is_told = (rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128)
+    is_told &= ~np.isin(rows.reason_code, reasons.NO_TROUBLE)
+    for side, rule in enumerate(("client_complains", "disconnected")):
+        at = np.flatnonzero(is_told & (rows.direction == side))
+        keys = rows.client[at], rows.reason_code[at], [None] * len(at)
+        found.add_groups(rule, at, keys, lambda row: _reason(rows, row))
+
+
+def _reason(rows, row):
+    return "reason code %s" % reasons.words(rows.reason_code[row])
 
 
 def _refused_publishes(rows, flows, found):
-    groups: dict[tuple, list] = {}
-    at = np.flatnonzero(flows.is_refused)
-    answer = flows.answer_row[at]
-    names = rows.strings("topic", flows.publish_row[at]).to_pylist()
-    for row, topic in zip(answer.tolist(), names, strict=True):
-        key = (int(rows.client[row]), topic, int(rows.reason_code[row]))
-        groups.setdefault(key, []).append(row)
-    for (_, topic, code), members in groups.items():
-        times = rows.ts[members]
-        # The broker refuses what a client publishes, or a client what it was sent.
-        text = "reason code %s" % reasons.words(code)
-        why = "the acknowledgement says so"
-        one = int(rows.connection[members[0]])
-        first, last = int(times.min()), int(times.max())
-        count = len(members)
-        found.add("refused_publish", one, first, last, "proved", why, text, count, topic)
+    # The broker refuses what a client publishes, or a client what it was sent.
+    is_refused = np.flatnonzero(flows.is_refused)
+    at = flows.answer_row[is_refused]
+    topics = rows.strings("topic", flows.publish_row[is_refused]).to_pylist()
+    keys = rows.client[at], rows.reason_code[at], topics
+    found.add_groups("refused_publish", at, keys, lambda row: _reason(rows, row))
 
 
 def _never_acknowledged(rows, flows, ends, found):
@@ -320,66 +262,33 @@ def _never_acknowledged(rows, flows, ends, found):
     waits = mine & (flows.answer_row == FAR) & flows.is_known & (answered[where] > since)
     waits &= (ends.heard[where] - since >= _UNANSWERED_US) & ~flows.is_complete
     waits &= (rows.connection[flows.last_row] == where) & ~flows.is_reused
-    groups: dict[tuple, list] = {}
-    topics = rows.strings("topic", publish[waits]).to_pylist()
-    for row, topic in zip(publish[waits].tolist(), topics, strict=True):
-        groups.setdefault((int(rows.connection[row]), topic), []).append(row)
-    for (one, topic), members in groups.items():
-        times = rows.ts[members]
-        text = "packet id %d" % rows.packet_id[members[0]]
-        why = "the broker acknowledged later ones on this connection, which went on, and not this"
-        first, last = int(times.min()), int(times.max())
-        count = len(members)
-        found.add("never_acknowledged", one, first, last, "proved", why, text, count, topic)
-
-
-def _refused_subscriptions(rows, refused, found):
-    for row, name, code in refused:
-        ts = rows.ts[row]
-        text = "filter %s, code %s" % (name, reasons.words(code))
-        one = rows.connection[row]
-        found.add("refused_subscription", one, ts, ts, "proved", "SUBACK says so", text)
+    at = publish[waits]
+    keys = rows.connection[at], rows.strings("topic", at).to_pylist()
+    text = "packet id %d"
+    found.add_groups("never_acknowledged", at, keys, lambda row: text % rows.packet_id[row])
 
 
 def _capture(rows, sessions, ends, found):
     count = len(rows.client_of)
-    started = np.zeros(count, bool)
-    started[sessions.hello.row >= 0] = True
     # A subscriber's JSON lines are one direction by nature.
-    captured = np.zeros(count, bool)
-    captured[rows.connection[np.flatnonzero(rows.is_captured)]] = True
+    is_captured = rows.connections_with(rows.is_captured)
     for one in np.flatnonzero(sessions.is_one_way).tolist():
         text = ("only what the server sent", "only what the client sent")[int(ends.said[one])]
-        why = "packets that must be answered are there, and not one answer"
-        first, last = ends.begin[one], ends.last[one]
-        found.add("one_direction", one, first, last, "proved", why, text)
-    for one in np.flatnonzero(ends.has_packets & captured & ~started).tolist():
-        why = "its CONNECT is not in the capture: client and session are not known"
-        first, last = ends.begin[one], ends.last[one]
-        text = "of what it did before nothing is judged"
-        found.add("began_before", one, first, last, "proved", why, text)
+        found.add("one_direction", one, text)
+    is_begun = rows.connections_with(rows.is_packet) & is_captured & (sessions.hello.row < 0)
+    for one in np.flatnonzero(is_begun).tolist():
+        found.add("began_before", one, "of what it did before nothing is judged")
     is_gap = np.flatnonzero(rows.kind == TYPES["GAP"])
     places = np.bincount(rows.connection[is_gap], minlength=count)
     missing = np.bincount(rows.connection[is_gap], rows.payload_bytes[is_gap], count)
     for one in np.flatnonzero(places).tolist():
-        why = "the TCP stream goes on behind bytes that are not in the capture"
-        text = "%d bytes are missing" % missing[one]
-        first, last = ends.begin[one], ends.last[one]
-        number = int(places[one])
-        found.add("bytes_missing", one, first, last, "proved", why, text, number)
+        found.add("bytes_missing", one, "%d bytes are missing" % missing[one], count=places[one])
 
 
 def _clock_set(rows, clock, found):
-    why = "their places in the file, or TCP, tell in which order packets came; their times go back"
     for before, row in zip(clock.before_us.tolist(), clock.back.tolist(), strict=True):
-        times = int(rows.ts[row]), before
-        text = "set back by %.1f s" % ((times[1] - times[0]) / 1e6)
-        found.add("clock_set", rows.connection[row], *times, "proved", why, text)
-    why = (
-        "nobody minded a silence far beyond keep alive: the clock was set forward, or the "
-        "broker lets its clients be silent"
-    )
+        text = "set back by %.1f s" % ((before - rows.ts[row]) / 1e6)
+        found.add("clock_set.back", rows.connection[row], text, rows.ts[row], before)
     for row, silence in zip(clock.forward.tolist(), clock.forward_us.tolist(), strict=True):
-        text = "%.0f s passed without a packet" % (silence / 1e6)
-        times = int(rows.ts[row]) - silence, int(rows.ts[row])
-        found.add("clock_set", rows.connection[row], *times, "not_knowable", why, text)
+        text, ts = "%.0f s passed without a packet" % (silence / 1e6), rows.ts[row]
+        found.add("clock_set", rows.connection[row], text, ts - silence, ts)

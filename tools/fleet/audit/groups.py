@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .rows import dictionary, identities
+from .rows import dictionary, expanded, identities
 from .spans import SHARED, unshared
 
 _MEMBER = ("site", "client_id", "connection")
@@ -58,10 +58,9 @@ def _of_groups(messages, groups):
     who = pc.fill_null(who, len(names)).to_numpy()
     first = np.searchsorted(member, who)
     count = np.searchsorted(member, who, "right") - first
-    at = np.repeat(np.arange(len(who)), count)
-    step = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    at, found = expanded(first, count)
     mine = got.take(pa.array(at))
-    mine = _with(mine, "client_id", texts.take(pa.array(text[first[at] + step])))
+    mine = _with(mine, "client_id", texts.take(pa.array(text[found])))
     mine = _with(mine, "position", mine["first_sent"].cast(pa.int64()))
     return pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
 

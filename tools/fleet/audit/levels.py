@@ -18,7 +18,7 @@ _FEW = 3  # PUBLISHes that begin like those of level 5 by chance
 
 def infer(rows):
     """Set `level` in the `Rows` of such connections, with the payloads that follow from it."""
-    is_packet = (rows.kind < len(schemas.PACKET_TYPES)) & rows.is_captured
+    is_packet = rows.is_packet & rows.is_captured
     open_rows = np.flatnonzero(is_packet & (rows.level < 0))
     if not len(open_rows):
         return

@@ -48,12 +48,12 @@ class Matches:
 
     def _by_rank(self, expected, delivered, groups, number):
         # The first delivery of a group with its first message, and so on.
-        mine, theirs = _ranked(self.group), _ranked(groups)
+        (_, mine), (order, _) = _ranked(self.group), _ranked(groups)
         first = np.concatenate(([0], np.cumsum(self.equal)))
-        has_message = mine.rank < self.equal[self.group]
-        place = np.where(has_message, first[self.group] + mine.rank, 0)
+        has_message = mine < self.equal[self.group]
+        place = np.where(has_message, first[self.group] + mine, 0)
         if len(groups):
-            self.entry = np.where(has_message, theirs.order[place], -1)
+            self.entry = np.where(has_message, order[place], -1)
 
     def _undecided(self, expected, delivered, groups, number, pairs):
         # Pairs with a group of which it is not plain what belongs together.
@@ -213,11 +213,6 @@ def _lanes(some, is_mixed):
     return some.pair * 4 + np.where(is_mixed[some.pair], 0, some.qos)
 
 
-class _Ranked:
-    def __init__(self, order, rank):
-        self.order, self.rank = order, rank
-
-
 def _ranked(group):
     # Sorted by group, and the place of each among its own.
     order = np.argsort(group, kind="stable")
@@ -225,7 +220,7 @@ def _ranked(group):
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     size = np.diff(first, append=len(group))
     rank[order] = np.arange(len(group)) - np.repeat(first, size)
-    return _Ranked(order, rank)
+    return order, rank
 
 
 def _bounds(sorted_values):

@@ -54,8 +54,9 @@ class Gaps:
     def _before(rows, at):
         first = rows.first_of[rows.connection[at]]
         # The end of a stream tells of bytes that are missing before it.
-        is_packet = rows.kind[first:at] < len(schemas.PACKET_TYPES)
-        same = np.flatnonzero(is_packet & (rows.direction[first:at] == rows.direction[at]))
+        same = np.flatnonzero(
+            rows.is_packet[first:at] & (rows.direction[first:at] == rows.direction[at])
+        )
         return first + same[-1] if len(same) else first
 
     def times(self, rows):

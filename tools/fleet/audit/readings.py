@@ -13,6 +13,7 @@ from ..columns import factorized
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
+from .rules import LOSSES
 from .sessions import table
 from .traffic import flags, is_published
 
@@ -22,7 +23,7 @@ COLUMNS = [
     *("times_sent", "times_dup", "gaps", "is_early", "envelope", "packet_id", "capture", "offset"),
 ]
 _COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and steps at all
-_PACKET = ("connection", "packet_id", "capture", "offset")
+_LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 
 
 def _firmware(fields):
@@ -212,11 +213,8 @@ def _losses(messages, keys, published, order, first, sent):
     names = keys.devices.take(chosen)
     reasons = _reasons(messages, published, order, first, at)
     columns = {
-        "site": messages["site"].take(chosen),
-        "kind": ["unexplained" if one == _APART else "never_seen" for one in reasons],
+        "kind": ["unexplained" if one == "apart" else "never_seen" for one in reasons],
         "client_id": [None] * len(at),
-        "topic": messages["topic"].take(chosen),
-        "qos": messages["qos"].take(chosen),
         "ts": sent[order[first[at]]],
         "device": names,
         "published_by": names.cast(pa.string()),
@@ -225,13 +223,10 @@ def _losses(messages, keys, published, order, first, sent):
         "first_sequence": from_number,
         "last_sequence": to_number,
         "messages": to_number - from_number + 1,
-        "sure": [_WHY[one][0] for one in reasons],
-        "evidence": [_WHY[one][1] for one in reasons],
-        "cause": [None] * len(at),
-        "why": [None] * len(at),
-        **{name: messages[name].take(chosen) for name in _PACKET},
+        "sure": [LOSSES[one].sure for one in reasons],
+        "evidence": [LOSSES[one].why for one in reasons],
     }
-    return table(columns, schemas.LOSSES)
+    return table(columns, schemas.LOSSES, messages.select(_LOST).take(chosen))
 
 
 def _is_behind_gap(messages, keys, published, order, first):
@@ -280,21 +275,8 @@ def _not_elsewhere(keys, at, begin, end):
     return tuple(np.array(found, np.int64).reshape(-1, 3).T)
 
 
-_PUBLISHED, _MOVED, _DELIVERED, _APART = range(4)
-_WHY = (
-    ("proved", "the device published the readings around them and not these"),
-    (
-        "likely",
-        "the device published the readings around them, on two connections; in between "
-        "it may have been connected elsewhere",
-    ),
-    ("likely", "one subscriber got the readings around them on one connection"),
-    ("not_knowable", "no subscriber was connected from the reading before to the one behind"),
-)
-
-
 def _reasons(messages, published, order, first, at):
-    # Index into `_WHY` for each reading (of `first`) before which some are missing; the one before
+    # Name in `LOSSES` for each reading (of `first`) before which some are missing; the one before
     # those may be of an earlier boot, and so of another connection.
     connection, _ = dictionary(messages["connection"])
     ends = np.append(first[1:], len(order))
@@ -303,10 +285,10 @@ def _reasons(messages, published, order, first, at):
         near = [order[first[index] : ends[index]] for index in (one - 1, one)]
         if all(published[rows].any() for rows in near):
             own = [set(connection[rows[published[rows]]].tolist()) for rows in near]
-            reasons.append(_PUBLISHED if set.intersection(*own) else _MOVED)
+            reasons.append("published" if set.intersection(*own) else "moved")
             continue
         both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
-        reasons.append(_DELIVERED if both else _APART)
+        reasons.append("received" if both else "apart")
     return reasons
 
 

@@ -6,7 +6,6 @@ the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
 
 import numpy as np
 
-from .. import schemas
 from .messages import GRACE_US, IDENTITY, PUBLISH, expiries
 from .rows import FAR, TYPES, grouped
 
@@ -41,7 +40,7 @@ def is_answer_seen(rows, direction, row):
     says behind the packet, on its connection, tells that nothing is missing before.
     """
     heard = np.full((2, len(rows.client_of)), -1)
-    tells = np.flatnonzero((rows.kind < len(schemas.PACKET_TYPES)) | (rows.kind == _FIN))
+    tells = np.flatnonzero(rows.is_packet | (rows.kind == _FIN))
     heard[rows.direction[tells], rows.connection[tells]] = tells
     return heard[1 - direction, rows.connection[row]] > row
 

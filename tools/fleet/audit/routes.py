@@ -17,16 +17,17 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..columns import factorized
-from . import groups
+from . import findings, groups
 from .alignment import EARLY_US
 from .brokers import not_passed_on
 from .expected import Expected
 from .matches import Matches
 from .rows import FAR, grouped
+from .rules import BREACHES, LOSSES
 from .sessions import table
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
-from .verdicts import BRIDGED, LOST, Copies, Late, Lost
+from .verdicts import BRIDGED, Copies, Late, Lost
 
 # What `routes` reads of messages.
 COLUMNS = [
@@ -46,35 +47,34 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
     """
-    names = Names(messages)
-    facts = Facts(messages)
-    spans = Spans(subscriptions, names)
-    published = Published(facts, names, wills)
-    delivered = Delivered(facts, names, spans)
-    pairs = Pairs(names, spans, delivered)
-    expected = Expected(facts, names, spans, published, delivered, pairs)
-    found = Matches(expected, delivered, pairs)
+    names, facts, *rest = _laid(messages, subscriptions, wills)
+    published, delivered, pairs, expected, found = rest
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
-    rows = published.row  # type: ignore[attr-defined]
-    lost_rows = set(rows[expected.message[lost.at]].tolist())
+    lost_rows = set(published.row[expected.message[lost.at]].tolist())
+    losses = _losses(messages, names, published, expected, pairs, lost)
+    losses = _with_groups(losses, messages, subscriptions)
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _with_bridges(
-            messages,
-            lost_rows,
-            _with_groups(
-                _losses(messages, names, published, expected, pairs, lost), messages, subscriptions
-            ),
-        ),
+        "losses": _with_bridges(messages, lost_rows, losses),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
         "findings": _findings(names, pairs, published, delivered, found, copies),
     }
+
+
+def _laid(messages, subscriptions, wills, is_group=False):
+    names, facts = Names(messages), Facts(messages)
+    spans = Spans(subscriptions, names)
+    published, delivered = Published(facts, names, wills), Delivered(facts, names, spans)
+    pairs = Pairs(names, spans, delivered)
+    expected = Expected(facts, names, spans, published, delivered, pairs, is_group)
+    found = Matches(expected, delivered, pairs)
+    return names, facts, published, delivered, pairs, expected, found
 
 
 def _with_groups(losses, messages, subscriptions):
@@ -82,15 +82,11 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    messages, subscriptions = both
-    names, facts = Names(messages), Facts(messages)
-    spans = Spans(subscriptions, names)
-    published, delivered = Published(facts, names, None), Delivered(facts, names, spans)
-    pairs = Pairs(names, spans, delivered)
-    expected = Expected(facts, names, spans, published, delivered, pairs, is_group=True)
-    found = Matches(expected, delivered, pairs)
+    names, facts, published, delivered, pairs, expected, found = _laid(
+        both[0], both[1], None, True
+    )
     lost = Lost(facts, published, expected, found, is_group=True)
-    more = _losses(messages, names, published, expected, pairs, lost)
+    more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
@@ -116,9 +112,7 @@ def _with_bridges(messages, lost_rows, losses):
     rows, passed = (pa.array(one, pa.int64()) for one in zip(*found, strict=True))
     chosen, bridge = messages.take(rows), messages.take(passed)
     reason = np.full(len(rows), BRIDGED)
-    columns = _loss_columns(chosen, reason, numbers(chosen, "qos"))
-    columns["client_id"] = bridge["client_id"]
-    more = table(columns, schemas.LOSSES)
+    more = _lost(chosen, bridge["client_id"], reason, numbers(chosen, "qos"))
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
@@ -160,66 +154,50 @@ def _named(names, pairs, pair):
 
 def _losses(messages, names, published, expected, pairs, lost):
     chosen = messages.take(pa.array(published.row[expected.message[lost.at]]))
-    columns = _loss_columns(chosen, lost.reason, expected.qos[lost.at])
     who = pairs.client[expected.pair[lost.at]].tolist()
-    columns["client_id"] = [names.client_name(one) for one in who]
-    return table(columns, schemas.LOSSES)
+    clients = [names.client_name(one) for one in who]
+    return _lost(chosen, clients, lost.reason, expected.qos[lost.at])
 
 
-def _loss_columns(chosen, reason, qos):
-    # Of the messages that are lost, but for who did not get them.
-    sure, why = (np.array(LOST)[reason, place].tolist() for place in (0, 1))
+def _lost(chosen, clients, reason, qos):
+    # The losses of the messages `chosen`, which these clients did not get.
+    found = [_RULES[one] for one in reason.tolist()]
+    device, client = (chosen[name].cast(pa.string()) for name in ("device", "client_id"))
+    device = pc.if_else(pc.is_valid(chosen["sequence"]), device, client)
     columns = {
-        "kind": ["unexplained" if one == "not_knowable" else "not_delivered" for one in sure],
+        "kind": [_KINDS[one.sure == "not_knowable"] for one in found],
+        "client_id": clients,
+        "published_by": pc.coalesce(device, client),
         "qos": qos,
         "ts": chosen["first_sent"],
         "first_sequence": chosen["sequence"],
         "last_sequence": chosen["sequence"],
         "messages": np.ones(len(reason), np.int64),
-        "sure": sure,
-        "evidence": why,
-        "cause": [None] * len(reason),
-        "why": [None] * len(reason),
+        "sure": [one.sure for one in found],
+        "evidence": [one.why for one in found],
     }
-    for name in ("site", "topic", "device", "boot", "stream", "connection", "packet_id"):
-        columns[name] = chosen[name]
-    for name in ("capture", "offset"):
-        columns[name] = chosen[name]
-    device, client = (_texts(chosen[name]) for name in ("device", "client_id"))
-    device = pc.if_else(pc.is_valid(chosen["sequence"]), device, client)
-    columns["published_by"] = pc.coalesce(device, client)
-    return columns
+    return table(columns, schemas.LOSSES, chosen)
 
 
-def _texts(column):
-    return column.cast(pa.string())
-
-
-_READING = "a reading says by itself which message it is"
-_PAYLOAD = "the messages are told apart by their payloads alone"
+_RULES, _KINDS = list(LOSSES.values()), ("not_delivered", "unexplained")
 
 
 def _violations(messages, delivered, copies, late):
     # QoS 2 is delivered once: what came twice as two messages breaks 4.3.3-10.
-    row = delivered.row[np.concatenate((late.at, copies.twice))]
-    sure = np.concatenate((late.is_sure, copies.is_sure))
-    chosen = messages.take(pa.array(row))
-    ids = ["MQTT-4.6.0-5"] * len(late.at) + ["MQTT-4.3.3-10"] * len(copies.twice)
+    chosen = messages.take(pa.array(delivered.row[np.concatenate((late.at, copies.twice))]))
+    sure = [*late.is_sure.tolist(), *copies.is_sure.tolist()]
+    found = [BREACHES["reading" if one else "payload"] for one in sure]
     texts = ["forwarded after a later message of its producer"] * len(late.at)
     texts += ["forwarded again as a new message"] * len(copies.twice)
     columns = {
-        "requirement": ids,
-        "by": ["broker"] * len(row),
+        "requirement": ["MQTT-4.6.0-5"] * len(late.at) + ["MQTT-4.3.3-10"] * len(copies.twice),
+        "by": ["broker"] * len(found),
         "ts": chosen["first_sent"],
         "detail": texts,
-        "sure": np.where(sure, "proved", "likely").tolist(),
-        "why": np.where(sure, _READING, _PAYLOAD).tolist(),
+        "sure": [one.sure for one in found],
+        "why": [one.why for one in found],
     }
-    for name in ("site", "client_id", "connection", "topic", "packet_id"):
-        columns[name] = chosen[name]
-    for name in ("capture", "offset", "number"):
-        columns[name] = chosen[name]
-    return table(columns, schemas.VIOLATIONS)
+    return table(columns, schemas.VIOLATIONS, chosen)
 
 
 def _findings(names, pairs, published, delivered, found, copies):
@@ -229,36 +207,28 @@ def _findings(names, pairs, published, delivered, found, copies):
     mixed &= names.is_captured[delivered.row]
     mixed = np.flatnonzero(mixed)
     is_here = _is_published(pairs, published, delivered, mixed)
-    kinds = (
-        ("publisher_not_captured", "capture", mixed[~is_here], "proved", _FOREIGN),
-        ("not_subscribed", "broker", mixed[is_here], "not_knowable", _UNASKED),
-        ("unexplained_copy", "broker", copies.unexplained, "not_knowable", _SAME),
-    )
-    columns: dict = {name: [] for name in schemas.FINDINGS.names}
-    for finding, about, at, sure, (why, detail) in kinds:
-        if not len(at):
-            continue
+    kinds = {
+        "publisher_not_captured": mixed[~is_here],
+        "not_subscribed": mixed[is_here],
+        "unexplained_copy": copies.unexplained,
+    }
+    entries = []
+    for rule, at in kinds.items():
         at = at[np.lexsort((delivered.ts[at], delivered.pair[at]))]
         pair, first, size = np.unique(delivered.pair[at], return_index=True, return_counts=True)
         ts = delivered.ts[at]
-        named = _named(names, pairs, pair)
-        values = {
-            "finding": [finding] * len(pair),
-            "about": [about] * len(pair),
-            "connection": [None] * len(pair),
+        columns = {
+            **_named(names, pairs, pair),
             "first_seen": ts[first].tolist(),
             "last_seen": ts[first + size - 1].tolist(),
             "count": size.tolist(),
-            "sure": [sure] * len(pair),
-            "why": [why] * len(pair),
-            "detail": [detail] * len(pair),
-            **named,
         }
-        for name, more in values.items():
-            columns[name] += more
-    for name in ("first_seen", "last_seen"):
-        columns[name] = np.array(columns[name], np.int64)
-    return table(columns, schemas.FINDINGS)
+        told = {"rule": rule, "detail": _SEEN[rule]}
+        entries += [
+            told | dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
+    return findings.found(entries)
 
 
 def _is_published(pairs, published, delivered, at):
@@ -272,15 +242,8 @@ def _is_published(pairs, published, delivered, at):
     return first[group[: len(at)]] < delivered.ts[at] + EARLY_US
 
 
-_UNASKED = (
-    "the client may have a subscription of which the capture shows no SUBSCRIBE",
-    "deliveries on a topic to which it had not subscribed, or not any more",
-)
-_FOREIGN = (
-    "deliveries have payloads that nobody in the capture published",
-    "order and duplicates of plain payloads are not judged here",
-)
-_SAME = (
-    "the same payload may have been published by a client, or at a time, that was not captured",
-    "QoS 2 deliveries beyond the messages captured",
-)
+_SEEN = {
+    "publisher_not_captured": "order and duplicates of plain payloads are not judged here",
+    "not_subscribed": "deliveries on a topic to which it had not subscribed, or not any more",
+    "unexplained_copy": "QoS 2 deliveries beyond the messages captured",
+}

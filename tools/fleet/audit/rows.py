@@ -55,6 +55,7 @@ class Rows:
             self.__dict__[name] = _numbers(self.table[name], 0).take(order)
         # Was it seen in a capture, or told by a subscriber's JSON line?
         self.is_captured = self.__dict__["packet_bytes"] > 0
+        self.is_packet = self.kind < len(schemas.PACKET_TYPES)
         topic, self.topics = dictionary(self.table["topic"])
         self.topic = topic.take(order)
         # Where each connection's rows begin; one entry more for the end.
@@ -67,6 +68,20 @@ class Rows:
 
     def __len__(self):
         return len(self.source)
+
+    def connections_with(self, mask):
+        """For each connection: has it a row for which the mask is set?"""
+        result = np.zeros(len(self.client_of), bool)
+        result[self.connection[mask]] = True
+        return result
+
+    def firsts(self, at):
+        """Of these rows the first of each connection."""
+        return at[np.diff(self.connection[at], prepend=-1) != 0]
+
+    def is_opened(self, side):
+        """For each connection: was the SYN of this side captured, which tells where it begins?"""
+        return self.connections_with((self.kind == TYPES["TCP_OPEN"]) & (self.direction == side))
 
     def touched_by_gap(self, connection, since):
         """Are bytes of this connection missing at `since` or later?"""
@@ -153,6 +168,13 @@ def identities(site, client, connection):
     site, client, connection = (one.cast(pa.string()) for one in (site, client, connection))
     known = pc.if_else(pc.equal(client, ""), None, client)
     return pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
+
+
+def expanded(low, count):
+    """-> (entry, place): for each entry the `count` places from `low` on, one after the other."""
+    entry = np.repeat(np.arange(len(low)), count)
+    step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
+    return entry, low[entry] + step
 
 
 def any_of(values, choices):

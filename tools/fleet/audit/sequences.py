@@ -1,20 +1,22 @@
 """Messages counted by client, direction, topic and QoS.
 
 `lost`, `duplicates`, `repeated`, `unmatched` and `overtaking` need the other end too;
-`routes` finds them.
+`routes` finds them, and `with_ends` adds them.
 """
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import schemas
 from ..columns import factorized
+from ..tables import plain
 from .messages import unanswered
-from .rows import FAR
+from .rows import FAR, dictionary, grouped
 from .sessions import table
 
-# Columns that `routes` fills.
-ROUTED = ("lost", "duplicates", "repeated", "unmatched", "overtaking")
+_KEYS = ("site", "client_id", "topic", "qos")
+_ROUTED = [name for name in schemas.ROUTES.names if name not in _KEYS]  # that `routes` counts
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -48,11 +50,38 @@ def sequences(rows, sessions, flows):
         "incomplete": total(abandoned),
         "in_flight_max": _in_flight(flows, group, count),
     }
-    for name in ROUTED:
+    for name in _ROUTED:
         columns[name] = np.zeros(count, np.int64)
     columns.update(_latencies(group, wait, count))
     columns.update(rows.columns(("site", "client_id", "topic"), first))
     return table(columns, schemas.SEQUENCES)
+
+
+def with_ends(own, found):
+    """`sequences` of some topics with what `routes` found of them: its table, or None."""
+    if found is None or not found.num_rows:
+        return own
+    own, found = plain(own, schemas.SEQUENCES), plain(found, schemas.ROUTES)
+    count, direction = len(own), pa.array(["s2c"] * len(found))
+    both = [own, found.append_column("direction", direction)]
+    both = pa.concat_tables(both, promote_options="default").combine_chunks()
+    codes = grouped(*(dictionary(both[key])[0] for key in _KEYS[:3]), both["qos"].to_numpy())
+    # Of a client without an id that has several rows the first counts for all.  A subscriber
+    # that got nothing at all of a topic has no sequence of its own.
+    place = np.zeros(int(codes.max()) + 1, np.int64)
+    at = np.flatnonzero(pc.equal(both["direction"], "s2c").to_numpy())[::-1]
+    place[codes[at]] = at
+    target = place[codes[count:]]
+    columns = {}
+    for name in _ROUTED:
+        numbers = np.append(own[name].to_numpy(), np.zeros(len(found), np.int64))
+        np.add.at(numbers, target, found[name].to_numpy())
+        columns[name] = pa.array(numbers)
+    for field in schemas.SEQUENCES:
+        if field.name not in columns and pa.types.is_integer(field.type):
+            columns[field.name] = both[field.name].fill_null(0)
+    kept = pa.array(np.union1d(np.arange(count), target))
+    return table(columns, schemas.SEQUENCES, both).take(kept)
 
 
 def _groups(rows, at):

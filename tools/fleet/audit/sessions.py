@@ -60,7 +60,7 @@ class Sessions:
     def _one_way(self, count):
         # Packets of one side only, some of which the other side must have answered.
         rows = self.rows
-        is_packet = (rows.kind < len(schemas.PACKET_TYPES)) & rows.is_captured
+        is_packet = rows.is_packet & rows.is_captured
 
         def counted(mask):
             return np.bincount(rows.connection[np.flatnonzero(is_packet & mask)], minlength=count)
@@ -81,7 +81,7 @@ class Sessions:
         rows = self.rows
         end = rows.end_of.copy()
         at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
-        own = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        own = rows.firsts(at)
         end[rows.connection[own]] = rows.ts[own]
         expiry_s = self._expiry()
         bye = at[rows.kind[at] == TYPES["DISCONNECT"]]
@@ -176,7 +176,6 @@ class Sessions:
         rows = self.rows
         count = len(rows.client_of)
         first = rows.first_of[:-1]
-        is_packet = rows.kind < len(schemas.PACKET_TYPES)
         hello, answer = self.hello, self.answer
         level = _last_level(rows, count)
         gap = np.flatnonzero(rows.kind == TYPES["GAP"])
@@ -185,13 +184,7 @@ class Sessions:
             **rows.columns(("site", "capture", "connection", "client_id"), first),
             "level": pa.array(level, pa.int8(), mask=level == 0),
             "keep_alive_s": pa.array(self.keep_alive_s, pa.int32(), mask=~hello.has_some),
-            "clean_session": hello.column("clean_session", pa.bool_()),
             "has_will": hello.mapped(_has_will, pa.bool_()),
-            "will_topic": hello.column("will_topic", pa.string()),
-            "will_qos": hello.column("will_qos", pa.int8()),
-            "has_user": hello.column("has_user", pa.bool_()),
-            "session_present": answer.column("session_present", pa.bool_()),
-            "return_code": answer.column("return_code", pa.int16()),
             "client_receive_max": _known(self.receive_max[:, 0]),
             "server_receive_max": _known(self.receive_max[:, 1]),
             "session": self.number,
@@ -202,8 +195,12 @@ class Sessions:
             "gaps": np.bincount(rows.connection[gap], minlength=count),
             "missing_bytes": missing.astype(np.int64),
         }
+        said = {"session_present": answer, "return_code": answer}
+        said |= dict.fromkeys(("clean_session", "will_topic", "will_qos", "has_user"), hello)
+        for name, packet in said.items():
+            columns[name] = packet.column(name, schemas.CONNECTIONS.field(name).type)
         for code, name in enumerate(schemas.DIRECTIONS):
-            mine = is_packet & (rows.direction == code)
+            mine = rows.is_packet & (rows.direction == code)
             columns["packets_" + name] = _sums(rows, mine)
             columns["bytes_" + name] = _sums(rows, mine * rows.packet_bytes)
         return table(columns, schemas.CONNECTIONS)
@@ -216,7 +213,7 @@ class Sessions:
         # The first goodbye of each connection, whoever says it: its place in `_ENDINGS`.
         rows = self.rows
         at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
-        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        at = rows.firsts(at)
         kinds = np.zeros((len(TYPES), 2), np.int64)
         for kind, reasons in _GOODBYES.items():
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
@@ -271,14 +268,18 @@ def _sums(rows, values):
     return np.diff(total[rows.first_of])
 
 
-def table(columns, schema):
+def table(columns, schema, rows=None):
     """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
 
-    Strings may stay dictionaries; `plain` of the module `pack` makes them strings.
+    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
+    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
     """
     arrays = {}
     for field in schema:
-        values = columns[field.name]
+        values = columns.get(field.name)
+        if values is None and rows is not None:
+            is_there = field.name in rows.column_names
+            values = rows[field.name] if is_there else pa.nulls(len(rows), field.type)
         if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
             values = pa.array(values, pa.int64())
         elif not isinstance(values, pa.Array | pa.ChunkedArray):

@@ -184,12 +184,9 @@ def _table(rows, sessions, flows, missing, told, implied):
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
         "as_published": (options & _AS_PUBLISHED > 0) | is_bridge,
         "is_implied": np.arange(len(spans)) >= len(told),
-        "online_begins": lives.online_begins.take(pa.array(of)),
-        "online_ends": lives.online_ends.take(pa.array(of)),
-        "asked": lives.asked.take(pa.array(of)),
-        "busy_begins": lives.busy_begins.take(pa.array(of)),
-        "busy_ends": lives.busy_ends.take(pa.array(of)),
     }
+    for name in ("online_begins", "online_ends", "asked", "busy_begins", "busy_ends"):
+        columns[name] = getattr(lives, name).take(pa.array(of))
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
         if name == "packet_bytes_max" and implied:

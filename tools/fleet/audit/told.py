@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self, rows, kind):
         at = np.flatnonzero(rows.kind == TYPES[kind])
-        at = at[np.diff(rows.connection[at], prepend=-1) != 0]
+        at = rows.firsts(at)
         count = len(rows.client_of)
         self.row = np.full(count, -1)
         self.row[rows.connection[at]] = at

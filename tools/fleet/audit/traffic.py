@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..columns import texts, whole
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, grouped
+from .rows import FAR, clients, dictionary, expanded, grouped
 
 UNKNOWN, UNSEEN = -1, -2  # servers
 
@@ -109,32 +109,30 @@ def _encode(column):
     return np.where(codes < 0, len(values), codes).astype(np.int64), [*values, None]
 
 
+_FLAGS = ("retain", "is_early", "is_known", "is_sent_before", "is_refused")
+_NUMBERS = (
+    *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "qos", "position"),
+    *("session", "times_sent", "gaps"),
+)
+
+
 class Facts:
     # Columns of all messages as numpy arrays; FAR where a time is null, -1 elsewhere.
     def __init__(self, messages):
         self.is_published = is_published(messages)
-        self.retain = flags(messages["retain"])
-        self.gaps = numbers(messages, "gaps")
+        for name in _FLAGS:
+            setattr(self, name, flags(messages[name]))
         self.has_level = flags(messages["level"].is_valid())
         self.has_client = flags(messages["client_id"].is_valid())
-        self.is_early = flags(messages["is_early"])
-        self.is_known = flags(messages["is_known"])
         self.is_reading = flags(messages["sequence"].is_valid())
-        for name in ("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "qos"):
+        for name in _NUMBERS:
             setattr(self, name, numbers(messages, name))
-        self.position = numbers(messages, "position")
-        self.session, self.times_sent = (
-            numbers(messages, "session"),
-            numbers(messages, "times_sent"),
-        )
         # Marked as a repetition from its first PUBLISH on.
-        self.is_marked = numbers(messages, "times_dup") >= self.times_sent
-        self.is_sent_before = flags(messages["is_sent_before"])
-        self.is_repeated = (self.times_sent > 1) | self.is_sent_before
+        times_sent = numbers(messages, "times_sent")
+        self.is_marked = numbers(messages, "times_dup") >= times_sent
+        self.is_repeated = (times_sent > 1) | flags(messages["is_sent_before"])
         self.accepted = numbers(messages, "accepted", FAR)
-        self.is_refused = flags(messages["is_refused"])
         self.expiry_s = numbers(messages, "expiry_s", -1)
-        self.messages = messages
 
 
 def is_published(messages):
@@ -192,29 +190,13 @@ def _expiries(facts, row):
 
 
 def _with_wills(columns, names, wills):
-    more: dict[str, list] = {name: [] for name in columns}
-    clients, places = names.clients_of(wills).tolist(), names.places_of(wills).tolist()
-    for one, client, place in zip(wills.to_pylist(), clients, places, strict=True):
-        if place < 0:
-            continue
-        values = {
-            "row": -1,
-            "place": place,
-            "client": client,
-            "sent": microseconds(one["since"]),
-            "position": FAR,
-            "hash": one["payload_hash"],
-            "qos": one["qos"],
-            "accepted": FAR,
-            "expires": FAR,
-            "server": UNKNOWN,
-        }
-        for name, value in values.items():
-            more[name].append(value)
-    return {
-        name: np.concatenate((values, np.array(more[name], np.int64)))
-        for name, values in columns.items()
-    }
+    client, place = names.clients_of(wills), names.places_of(wills)
+    at = np.flatnonzero(place >= 0)
+    more = {name: np.full(len(at), FAR) for name in ("position", "accepted", "expires")}
+    more |= {"row": np.full(len(at), -1), "server": np.full(len(at), UNKNOWN)}
+    more |= {"place": place[at], "client": client[at], "sent": numbers(wills, "since")[at]}
+    more |= {"hash": numbers(wills, "payload_hash")[at], "qos": numbers(wills, "qos")[at]}
+    return {name: np.concatenate((values, more[name])) for name, values in columns.items()}
 
 
 class Delivered:
@@ -251,9 +233,8 @@ def _is_stored(names, spans, row, ts):
     order = np.argsort(theirs, kind="stable")
     low = np.searchsorted(theirs, keys, "left", sorter=order)
     counts = np.searchsorted(theirs, keys, "right", sorter=order) - low
-    entry = np.repeat(np.arange(len(row)), counts)
-    step = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
-    span = spans.span[order[low[entry] + step]]
+    entry, found = expanded(low, counts)
+    span = spans.span[order[found]]
     keeps = np.bincount(entry, spans.keeps_retain[span], len(row)) > 0
     when = ts[entry]
     here = (spans.begin[span] < when) & (when <= spans.end[span]) & ~spans.is_implied[span]

@@ -8,6 +8,7 @@ import numpy as np
 from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max, running_max_breaks
+from .rules import LOSSES
 from .subscriptions import PAUSE_US
 
 # A plain payload that is published again and again tells little about a single delivery.
@@ -88,7 +89,8 @@ class Lost:
         self.reason[at_0] = _BETWEEN
         keep = ~at_0 | (is_told & ~has_strange[found.groups[self.at]] & (not is_group))
         self.at, self.reason = self.at[keep], self.reason[keep]
-        self.is_explained = np.array([sure != "not_knowable" for sure, _ in LOST])[self.reason]
+        known = np.array([one.sure != "not_knowable" for one in LOSSES.values()])
+        self.is_explained = known[self.reason]
 
     def _may_wait(self, published, expected, found, is_inline):
         # Nothing behind it came in time, and what came around it had waited in the broker: up to
@@ -219,51 +221,9 @@ def _of_groups(group, at):
     return np.flatnonzero(is_wanted[group])
 
 
-# Places in `LOST`.
-_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE = range(7)
-_ELSEWHERE, _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE = range(7, 15)
-_MEMBERS, BRIDGED = 15, 16
-LOST = (
-    ("proved", "messages of the same client before and behind it were delivered here"),
-    ("likely", "other messages of the same client on this topic were delivered here"),
-    ("likely", "level 3 does not say whether the broker had kept the session"),
-    ("not_knowable", "the subscriber had left earlier messages unacknowledged"),
-    ("not_knowable", "the broker has to wait: all that the subscriber takes are unacknowledged"),
-    ("not_knowable", "nothing of this client reached the subscriber here: it may not be allowed"),
-    ("not_knowable", "nothing of this topic reached the subscriber: it may not be allowed"),
-    ("not_knowable", "it was published through another address: that may be another broker"),
-    ("not_knowable", "nobody of this group got it; a member that was not captured may have"),
-    ("likely", "its SUBSCRIBE came before the capture; the same client's messages around it came"),
-    (
-        "not_knowable",
-        "what came around it had waited in the broker: it may wait still, or have expired there",
-    ),
-    (
-        "not_knowable",
-        "equal ones came at another QoS than expected: one at QoS 0, which may get lost, looks "
-        "the same",
-    ),
-    (
-        "likely",
-        "messages around it were delivered; in between the subscriber was away, and may have been "
-        "connected where nothing was captured",
-    ),
-    (
-        "proved",
-        "messages of the same client before and behind it were delivered here; which of several "
-        "equal ones is missing, this one or another, is not known",
-    ),
-    (
-        "likely",
-        "an equal one came twice, as its publisher had sent it again; this one behind later ones "
-        "looks the same",
-    ),
-    (
-        "likely",
-        "the members of this group got what came before and behind it, and nearly all else",
-    ),
-    ("likely", "a bridge passed on what was published before and behind it, and not this one"),
-)
+# Places in `LOSSES`.
+_BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE = range(4, 12)
+_GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE, _MEMBERS, BRIDGED = range(12, 21)
 _REGULAR = 9  # so many delivered for each that is not
 
 

@@ -17,6 +17,7 @@ from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
 from .rows import FAR, TYPES, any_of, dictionary, running_max_breaks
+from .rules import BREACHES
 from .sessions import allowed_silence_us, table
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
@@ -27,57 +28,7 @@ _REQUESTS = {
     "UNSUBSCRIBE": "31-3.10-UNSUB",
 }
 
-# Why a verdict is sure, where more than one packet is needed for it.
-_BY_ITSELF = "the packet shows it by itself"
-_WHOLE = "the session was captured from its beginning, and no bytes are missing"
-_IN_ORDER = "TCP shows the packets of each side in the order in which they were sent"
-_TAKES = "the receiver said how many it takes, and no bytes are missing on the connection"
-_FIRST = (
-    "all connections of this client until then had ended with DISCONNECT; one that broke "
-    "before the capture, and took the first PUBLISH with it, looks the same"
-)
-_MOVED = (
-    "the session went over several connections: between them an answer, or one more of them, "
-    "may have gone where nothing was captured"
-)
-_WHY = {
-    "311-3.1.0-1": "the connection was captured from its first byte",
-    "311-3.1.0-2": "no bytes are missing on the connection, so it is still the same one",
-    "311-3.14.4-2": _IN_ORDER,
-    "31-2.1-DUP": "the same packet was there before, in the same session",
-    "31-2.2-KA": "two packets of the client, and none missing between them",
-    "MQTT-3.3.4-7": _TAKES,
-    "MQTT-3.3.4-9": _TAKES,
-    "31-3.2-CONNACK": "the connection was captured from its first byte",
-    "MQTT-4.4.0-1": _MOVED,
-    "MQTT-4.3.2-1": "the message before it has no acknowledgement, and no bytes are missing",
-    "MQTT-4.3.3-1": "the message before it has no acknowledgement, and no bytes are missing",
-    "MQTT-4.3.2-2": _FIRST,
-    "MQTT-4.3.3-2": _FIRST,
-    "MQTT-4.3.2-4": _WHOLE,
-    "MQTT-4.3.3-4": "it had read PUBREC, as it answered what came behind, and sent no PUBREL",
-    "MQTT-4.3.3-8": _WHOLE,
-    "MQTT-4.3.3-6": "its PUBREL was there before, in the same session",
-    "MQTT-4.6.0-1": _MOVED,
-    "MQTT-4.6.0-2": _IN_ORDER,
-    "MQTT-4.6.0-3": _IN_ORDER,
-    "MQTT-4.6.0-4": _IN_ORDER,
-}
 _NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
-_ASSUMED = "level 3 does not say whether the broker had kept the session"
-_LAST = (
-    "the other side was not seen to say anything behind it: an answer that was its last packet "
-    "there, and was not captured, looks the same"
-)
-_UNREAD = (
-    "five seconds and more behind PUBREC it sent something else; a program that reads slowly "
-    "looks the same"
-)
-_FILES = (
-    "two packets of the client in two files, and none missing between them; a clock that was set "
-    "from one file to the next looks the same"
-)
-_LIKELY = (_FIRST, _MOVED, _ASSUMED, _LAST, _UNREAD, _FILES)
 
 
 def violations(rows, sessions, gaps, flows, late):
@@ -102,16 +53,14 @@ def violations(rows, sessions, gaps, flows, late):
 
 
 def _table(rows, found):
-    at = np.concatenate(
-        [np.asarray(entry[0], np.int64) for entry in found] or [np.empty(0, np.int64)]
-    )
+    at = np.concatenate([np.empty(0, np.int64), *(np.asarray(entry[0]) for entry in found)])
     at = at.astype(np.int64)
-    sizes = [len(entry[0]) for entry in found]
-    requirement, text, why = [], [], []
-    for (_, ids, texts, *reason), size in zip(found, sizes, strict=True):
-        requirement += [ids] * size if isinstance(ids, str) else list(ids)
-        text += [texts] * size if isinstance(texts, str) else list(texts)
-        why += reason * size or [_WHY.get(one, _BY_ITSELF) for one in requirement[len(why) :]]
+    requirement, text, rules = [], [], []
+    for some, ids, texts, *reason in found:
+        ids = [ids] * len(some) if isinstance(ids, str) else list(ids)
+        requirement += ids
+        text += [texts] * len(some) if isinstance(texts, str) else list(texts)
+        rules += [BREACHES.get(one, BREACHES["itself"]) for one in (reason * len(some) or ids)]
     by = np.where(rows.direction[at] == 0, "client", "broker")
     columns = {
         "requirement": requirement,
@@ -120,8 +69,8 @@ def _table(rows, found):
         "number": rows.number[at],
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 0),
         "detail": text,
-        "sure": ["likely" if one in _LIKELY else "proved" for one in why],
-        "why": why,
+        "sure": [one.sure for one in rules],
+        "why": [one.why for one in rules],
     }
     own = ("site", "client_id", "connection", "capture", "offset", "topic")
     columns.update(rows.columns(own, at))
@@ -138,7 +87,7 @@ def _not_repeated(rows, sessions, flows):
 def _split(is_moved, at, *said):
     # What takes two connections apart from what one shows.
     yield at[~is_moved], *said
-    yield at[is_moved], *said, _MOVED
+    yield at[is_moved], *said, "moved"
 
 
 def _packet_flags(rows, sessions):
@@ -259,19 +208,14 @@ def _find_connect_faults(level, flags, protocol, size):
 
 def _connacks(rows, sessions):
     # The first packet of the server, where the beginning of the connection was captured.
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
     # At level 5 the two may first settle by AUTH who the client is.
     is_auth = (rows.kind == TYPES["AUTH"]) & (rows.level == 5)
-    is_packet = (is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
+    is_packet = (rows.is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
     at = np.flatnonzero((rows.direction == 1) & is_packet)
     connection = rows.connection[at]
     first = at[np.diff(connection, prepend=-1) != 0]
-    is_opened = np.zeros(len(rows.client_of), bool)
     # Only the server's own SYN tells where its bytes begin.
-    opens = (rows.kind == TYPES["TCP_OPEN"]) & (rows.direction == 1)
-    is_opened[rows.connection[opens]] = True
-    is_begun = (sessions.hello.row >= 0) & is_opened
-    is_begun = is_begun[rows.connection[first]]
+    is_begun = ((sessions.hello.row >= 0) & rows.is_opened(1))[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
     long = np.flatnonzero(
@@ -286,14 +230,10 @@ def _connacks(rows, sessions):
 def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
-    is_packet = kind < len(schemas.PACKET_TYPES)
-    is_bytes = is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = rows.is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = at[np.diff(connection[at], prepend=-1) != 0]
-    is_opened = np.zeros(len(rows.client_of), bool)
-    opens = (kind == TYPES["TCP_OPEN"]) & (rows.direction == 0)
-    is_opened[connection[opens]] = True
-    bad = first[is_opened[connection[first]] & is_packet[first]]
+    bad = first[rows.is_opened(0)[connection[first]] & rows.is_packet[first]]
     bad = bad[kind[bad] != TYPES["CONNECT"]]
     again = at[kind[at] == TYPES["CONNECT"]]
     again = again[np.diff(connection[again], prepend=-1) == 0]
@@ -301,7 +241,7 @@ def _first_and_last(rows, gaps):
     goodbye = np.full(len(rows.client_of), FAR)
     byes = at[kind[at] == TYPES["DISCONNECT"]]
     np.minimum.at(goodbye, connection[byes], byes)
-    behind = at[is_packet[at] & (at > goodbye[connection[at]])]
+    behind = at[rows.is_packet[at] & (at > goodbye[connection[at]])]
     return [
         (bad, "311-3.1.0-1", "the client's first packet is no CONNECT"),
         (again, "311-3.1.0-2", "a second CONNECT on the same connection"),
@@ -336,7 +276,7 @@ def _repeats(rows, sessions, gaps, flows):
     reuse_id = np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1")
     reused = [
         (row[reuse[some]], reuse_id[some].tolist(), in_use, *why)
-        for some, why in zip(chosen, ((), (_LAST,), (_ASSUMED,), (_MOVED,)), strict=True)
+        for some, why in zip(chosen, ((), ("last",), ("assumed",), ("moved",)), strict=True)
     ]
     is_moved = flows.is_moved
     released = row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"
@@ -412,15 +352,13 @@ def _unreleased(rows, flows):
     at, received = flows.publish_row[waits], received[waits]
     side, where = rows.direction[at], rows.connection[received]
     last = np.zeros((2, len(rows.client_of)), np.int64)
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
-    np.maximum.at(
-        last, (rows.direction[is_packet], rows.connection[is_packet]), rows.ts[is_packet]
-    )
+    at_all = np.flatnonzero(rows.is_packet)
+    np.maximum.at(last, (rows.direction[at_all], rows.connection[at_all]), rows.ts[at_all])
     is_late = last[side, where] >= rows.ts[received] + GRACE_US
     at, received, side, where = (one[is_late] for one in (at, received, side, where))
     is_read = _last_answered(rows, flows)[side, where] > received
     text = "PUBREC came, and was not answered by PUBREL"
-    return [(at[is_read], "MQTT-4.3.3-4", text), (at[~is_read], "MQTT-4.3.3-4", text, _UNREAD)]
+    return [(at[is_read], "MQTT-4.3.3-4", text), (at[~is_read], "MQTT-4.3.3-4", text, "unread")]
 
 
 def _last_answered(rows, flows):
@@ -440,32 +378,14 @@ def _orders(rows, flows):
     from_broker = rows.direction[flows.publish_row] == 1
     puback, pubrec = flows.stage_row["puback"], flows.stage_row["pubrec"]
     pubrel = flows.stage_row["pubrel"]
-    found = [
-        _order(
-            rows,
-            once & from_broker & (flows.qos == 1),
-            flows.publish_row,
-            puback,
-            "MQTT-4.6.0-2",
-            "PUBACK before that of an earlier PUBLISH",
-        ),
-        _order(
-            rows,
-            once & from_broker & (flows.qos == 2),
-            flows.publish_row,
-            pubrec,
-            "MQTT-4.6.0-3",
-            "PUBREC before that of an earlier PUBLISH",
-        ),
-        _order(
-            rows,
-            once & ~from_broker & (flows.qos == 2),
-            pubrec,
-            pubrel,
-            "MQTT-4.6.0-4",
-            "PUBREL before that of an earlier PUBREC",
-        ),
-    ]
+    at_1, at_2 = once & (flows.qos == 1), once & (flows.qos == 2)
+    sent, late = flows.publish_row, "%s before that of an earlier %s"
+    checks = (
+        (at_1 & from_broker, sent, puback, "MQTT-4.6.0-2", late % ("PUBACK", "PUBLISH")),
+        (at_2 & from_broker, sent, pubrec, "MQTT-4.6.0-3", late % ("PUBREC", "PUBLISH")),
+        (at_2 & ~from_broker, pubrec, pubrel, "MQTT-4.6.0-4", late % ("PUBREL", "PUBREC")),
+    )
+    found = [_order(rows, *check) for check in checks]
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
     again = np.flatnonzero(flows.is_repeat & flows.is_moved & (flows.flow >= 0))
     again = again[rows.direction[flows.row[again]] == 0]
@@ -492,8 +412,7 @@ def _order(rows, mask, cause, effect, requirement, text):
 def silences(rows, sessions, gaps, clock):
     """-> (longest silence and late count of each connection, violations)."""
     count = len(rows.client_of)
-    is_packet = rows.kind < len(schemas.PACKET_TYPES)
-    at = np.flatnonzero((rows.direction == 0) & is_packet)
+    at = np.flatnonzero((rows.direction == 0) & rows.is_packet)
     follows = np.flatnonzero(np.diff(rows.connection[at], prepend=-1) == 0)
     row, before = at[follows], at[follows - 1]
     # What the capture missed was not silence.
@@ -518,5 +437,5 @@ def silences(rows, sessions, gaps, clock):
     said = np.array(texts, object)
     return (longest, late), [
         (row[~is_apart], "31-2.2-KA", said[~is_apart]),
-        (row[is_apart], "31-2.2-KA", said[is_apart], _FILES),
+        (row[is_apart], "31-2.2-KA", said[is_apart], "files"),
     ]

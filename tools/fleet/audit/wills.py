@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..mqtt import matches
+from .findings import found
 from .messages import GRACE_US
 from .rows import TYPES
 from .sessions import table
@@ -25,10 +26,8 @@ def wills(rows, sessions):
     """The `schemas.WILLS` table: of connections that did not end with DISCONNECT."""
     has_will = sessions.hello.column("will_hash", pa.int64()).is_valid()
     chosen = np.flatnonzero(flags(has_will) & ~sessions.is_refused)
-    is_said = np.zeros(len(rows.client_of), bool)
     bye = (rows.kind == _DISCONNECT) & (rows.direction == 0) & (rows.reason_code != _WITH_WILL)
-    is_said[rows.connection[bye]] = True
-    chosen = chosen[~is_said[chosen]]
+    chosen = chosen[~rows.connections_with(bye)[chosen]]
     hello = [sessions.hello[one] for one in chosen.tolist()]
     first = rows.first_of[chosen]
     columns = {
@@ -54,31 +53,16 @@ def not_sent(wills, subscriptions, messages):
 
     `messages` are those of the wills' topics, None where there are none.
     """
-    columns = {name: [] for name in schemas.FINDINGS.names}
+    entries = []
     for will in wills.filter(wills["is_due"]).to_pylist():
         since = microseconds(will["since"])
         there = [one for one in subscriptions.to_pylist() if _had_to_get(one, will, since)]
-        if not there or _is_got(messages, will, since):
-            continue
-        values = dict.fromkeys(columns) | {
-            "site": will["site"],
-            "finding": "will_not_sent",
-            "about": "broker",
-            "client_id": will["client_id"],
-            "connection": will["connection"],
-            "topic": will["topic"],
-            "first_seen": since,
-            "last_seen": since,
-            "count": 1,
-            "sure": "likely",
-            "why": "its connection ended without DISCONNECT; a rule of the broker may forbid it",
-            "detail": "a subscriber was there, and got no will",
-        }
-        for name, value in values.items():
-            columns[name].append(value)
-    for name in ("first_seen", "last_seen"):
-        columns[name] = np.array(columns[name], np.int64)  # type: ignore[assignment]
-    return table(columns, schemas.FINDINGS)
+        if there and not _is_got(messages, will, since):
+            names = ("site", "client_id", "connection", "topic")
+            seen = {"first_seen": since, "last_seen": since, "count": 1}
+            seen["detail"] = "a subscriber was there, and got no will"
+            entries.append({"rule": "will_not_sent", **{one: will[one] for one in names}, **seen})
+    return found(entries)
 
 
 def _had_to_get(one, will, since):

@@ -39,17 +39,11 @@ class Source:
     changed_s: float = 0
 
 
-def find(folder):
-    """All captures (and JSON lines) under `folder`, or the one file it names.
-
-    Sub-folders are sites.  Files with other endings are taken when their first
-    bytes say that they are captures.
-    """
-    return [source for source in survey(folder) if source.problem is None]
-
-
 def survey(folder):
-    """As `find`, with the files that cannot be read."""
+    """All files under `folder`, or the one that it names, each with its `problem`.
+
+    Sub-folders are sites.  Files with other endings are captures when their first bytes say so.
+    """
     return [checked(source) for source in listed(folder)]
 
 

@@ -133,6 +133,7 @@ def read_connect(body):
     return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
 
 
+@lru_cache(4096)
 def _general_text(kind, body, level):
     fields, error = read(kind, body, level)
     return (to_json(fields) if fields else None), error
@@ -162,11 +163,6 @@ def _connect_frame(start):
     return fields["level"], before + '"client_id":', after
 
 
-@lru_cache(4096)
-def _usual_connack(body, level):
-    return _general_text(2, body, level)
-
-
 def _usual_subscribe(body, level):
     # One filter, as nearly all have.
     if level == 5 or len(body) < 5:
@@ -177,16 +173,12 @@ def _usual_subscribe(body, level):
     return '{"filters":[[%s,%d]]}' % (encode_basestring(text(body[4:-1])), body[-1]), None
 
 
-@lru_cache(4096)
-def _suback_text(codes):
-    return _general_text(9, b"\0\0" + codes, 4)
-
-
 def _usual_suback(body, level):
-    return None if level == 5 or len(body) < 2 else _suback_text(body[2:])
+    # All but the packet id.
+    return None if level == 5 or len(body) < 2 else _general_text(9, b"\0\0" + body[2:], 4)
 
 
-_USUAL: dict[int, Callable] = {2: _usual_connack, 8: _usual_subscribe, 9: _usual_suback}
+_USUAL: dict[int, Callable] = {8: _usual_subscribe, 9: _usual_suback}
 
 
 def _connect(cursor, level, fields):
@@ -240,29 +232,28 @@ def _connack(cursor, level, fields):
             fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
 
 
-def _subscribe(cursor, level, fields):
-    cursor.number(2)
+def _skip_head(cursor, level):
+    cursor.number(2)  # packet id
     if level == 5:
         cursor.properties()
+
+
+def _subscribe(cursor, level, fields):
+    _skip_head(cursor, level)
     fields["filters"] = filters = []
     while not cursor.is_done:
-        name = text(cursor.string())
-        filters.append([name, cursor.number(1)])
+        filters.append([text(cursor.string()), cursor.number(1)])
 
 
 def _unsubscribe(cursor, level, fields):
-    cursor.number(2)
-    if level == 5:
-        cursor.properties()
+    _skip_head(cursor, level)
     fields["filters"] = filters = []
     while not cursor.is_done:
         filters.append([text(cursor.string())])
 
 
 def _suback(cursor, level, fields):
-    cursor.number(2)
-    if level == 5:
-        cursor.properties()
+    _skip_head(cursor, level)
     fields["codes"] = list(cursor.take(len(cursor.data) - cursor.pos))
 
 

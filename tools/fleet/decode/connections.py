@@ -8,6 +8,7 @@ from what every part of a capture shows, so that splitting files changes none.
 import datetime
 import ipaddress
 import socket
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -46,27 +47,17 @@ def key_hash(segments):
     return result
 
 
+@dataclass(slots=True)
 class Connection:
     """What is known of one connection; `number` is its index in the registry."""
 
-    __slots__ = (
-        "number",
-        "name",
-        "client_id",
-        "level",
-        "isn",
-        "capture",
-        "segments",
-    )
-
-    def __init__(self, number, name, capture):
-        self.number = number
-        self.name = name
-        self.client_id = None
-        self.level = 0
-        self.isn = -1
-        self.capture = capture
-        self.segments = 0  # seen so far: the clock that orders packets
+    number: int
+    name: str
+    capture: str
+    client_id: str | None = None
+    level: int = 0
+    isn: int = -1
+    segments: int = 0  # seen so far: the clock that orders packets
 
 
 class Registry:
@@ -94,13 +85,12 @@ class Registry:
         base = np.empty(len(keys), np.int64)
         first = groups.order[groups.starts[:-1]]
         counts = np.diff(groups.starts).tolist()
-        names = _Names(segments, first)
         for code, (key, at) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
             now = self._now.get(key)
             if now is not None and now.capture != capture and self._is_apart(now, segments, at):
                 now = self._again(key, segments, at)
             if now is None:
-                now = self._new(key, names.of(code), capture)
+                now = self._new(key, _name(segments, at), capture)
             now.capture = capture
             number[code] = now.number
             base[code] = now.segments
@@ -170,8 +160,7 @@ class Registry:
             elif (
                 now.isn != isn or self._is_closed.array[now.number] or _has_end(segments, earlier)
             ):
-                name = _Names(segments, np.array([at])).of(0)
-                new = self._new(int(keys[codes[at]]), name, capture)
+                new = self._new(int(keys[codes[at]]), _name(segments, at), capture)
                 new.isn = isn
                 new.segments = now.segments
                 numbers[mine[rank:]] = new.number
@@ -235,22 +224,12 @@ def _is_connect(segments, at):
     return head[0] == 0x10 and (b"MQIsdp" in head or b"MQTT" in head)
 
 
-class _Names:
-    """What connections are called that begin with these segments."""
-
-    def __init__(self, segments, index):
-        ports = segments.ports[index]
-        columns = (
-            *(segments.client_high[index], segments.client_low[index], ports >> 16),
-            *(segments.server_high[index], segments.server_low[index], ports & 0xFFFF),
-            segments.ts[index],
-        )
-        self._columns = [column.tolist() for column in columns]
-
-    def of(self, place):
-        """The name for the segment at this place of the index."""
-        high, low, port, *server, ts = [column[place] for column in self._columns]
-        return f"{_address(high, low)}:{port}-{_server(*server)}@{_time(ts)}"
+def _name(segments, at):
+    # What the connection is called that begins with this segment.
+    names = ("client_high", "client_low", "server_high", "server_low", "ports", "ts")
+    high, low, *server, ports, ts = (int(getattr(segments, one)[at]) for one in names)
+    client = "%s:%d" % (_address(high, low), ports >> 16)
+    return "%s-%s@%s" % (client, _server(*server, ports & 0xFFFF), _time(ts))
 
 
 @lru_cache(4096)

@@ -82,19 +82,14 @@ def _states(columns, count):
     return pa.array(STATES).take(pa.array(state)), pa.array(why, pa.string())
 
 
-def _grouped(table, keys, columns):
+def _grouped(table, key, columns):
     """Rows by site and client of {column of the result: (column, operation)}."""
-    named = {"site": table["site"], "client_id": table[keys]}
-    named |= {"v%d" % at: one[0] for at, one in enumerate(columns.values())}
+    named = {"site": table["site"], "client_id": table[key]}
+    named |= {name: values for name, (values, _) in columns.items()}
     plain = pa.table({name: _plain(values) for name, values in named.items()})
-    wanted = [("v%d" % at, one[1]) for at, one in enumerate(columns.values())]
+    wanted = [(name, operation) for name, (_, operation) in columns.items()]
     found = plain.group_by(_KEYS).aggregate(wanted)
-    names = {"v%d_%s" % (at, one[1]): name for (at, one), name in _named(columns)}
-    return found.rename_columns(names)
-
-
-def _named(columns):
-    return zip(enumerate(columns.values()), columns, strict=True)
+    return found.rename_columns({"%s_%s" % one: one[0] for one in wanted})
 
 
 def _plain(values):
@@ -162,19 +157,24 @@ def _sequences(table):
 
 def _lost(table):
     # What the broker did not pass on is no fault of who published it.
-    some = table.filter(pc.and_(_is_known(table), pc.greater(table["qos"], 0)))
-    some = some.filter(pc.is_valid(some["published_by"]))
+    some = _counted(table, "published_by")
     own = pc.equal(_plain(some["kind"]), "never_seen")
-    columns = {"lost": some["messages"], "undelivered": some["messages"]}
-    is_mine = {"lost": own, "undelivered": pc.invert(own)}
-    columns = {name: (pc.if_else(is_mine[name], one, 0), "sum") for name, one in columns.items()}
+    columns = {"lost": own, "undelivered": pc.invert(own)}
+    columns = {
+        name: (pc.if_else(is_such, some["messages"], 0), "sum")
+        for name, is_such in columns.items()
+    }
     return _grouped(some, "published_by", columns)
 
 
 def _missed(table):
-    some = table.filter(pc.and_(_is_known(table), pc.greater(table["qos"], 0)))
-    some = some.filter(pc.is_valid(some["client_id"]))
+    some = _counted(table, "client_id")
     return _grouped(some, "client_id", {"missed": (some["messages"], "sum")})
+
+
+def _counted(table, who):
+    is_such = pc.and_(_is_known(table), pc.greater(table["qos"], 0))
+    return table.filter(pc.and_(is_such, pc.is_valid(table[who])))
 
 
 def _readings(table):

@@ -10,21 +10,15 @@ from . import devices, examples, timeline
 MERGED = {"timeline": timeline.merge, "examples": examples.merge}
 
 
-def of_clients(tables, packets, messages):
-    """(name, table) of what the tables of some whole clients tell.
-
-    `packets` and `messages` are all of them.
-    """
-    yield from _told(tables, packets=packets)
-    yield "examples", examples.order_strips(packets, messages)
-
-
-def of_topics(tables, messages):
-    """(name, table) of what the tables of some whole topics and devices tell."""
-    yield from _told(tables, messages=messages)
-
-
-def _told(tables, packets=None, messages=None):
-    yield "devices", devices.partial(tables)
-    yield "timeline", timeline.partial(tables)
-    yield "examples", examples.partial(tables, packets, messages)
+def told(tables, packets, messages):
+    """(name, table) of what the tables of one task tell: those of some whole clients, with all
+    their `packets`, or of whole topics and devices; `messages` are all of them."""
+    found = {
+        "devices": devices.partial(tables),
+        "timeline": timeline.partial(tables),
+        "examples": examples.partial(tables, packets, messages),
+    }
+    strips = None if packets is None else examples.order_strips(packets, messages)
+    for name, table in (*found.items(), ("examples", strips)):
+        if table:
+            yield name, table

@@ -14,13 +14,9 @@ def write(result, out):
 
 def text(result):
     """The lines of the file."""
-    lines = [
-        "# HELP mqtt_fleet_findings What the last audit found.",
-        "# TYPE mqtt_fleet_findings gauge",
-    ]
-    for name, number in result.findings.items():
-        lines.append('mqtt_fleet_findings{what="%s"} %d' % (name, number))
+    found = "# HELP mqtt_fleet_findings What the last audit found."
+    lines = [found, "# TYPE mqtt_fleet_findings gauge"]
+    lines += ['mqtt_fleet_findings{what="%s"} %d' % one for one in result.findings.items()]
     lines += ["# HELP mqtt_fleet_rows Rows of the tables.", "# TYPE mqtt_fleet_rows gauge"]
-    for name, number in result.rows.items():
-        lines.append('mqtt_fleet_rows{table="%s"} %d' % (name, number))
+    lines += ['mqtt_fleet_rows{table="%s"} %d' % one for one in result.rows.items()]
     return "\n".join(lines) + "\n"

@@ -20,9 +20,11 @@ const words = (name) => name.replace(/_/g, " ").replace("client id", "device");
 const BAD = new Set(["lost", "missed", "violations", "overtaking", "duplicates", "incomplete", "errors", "refused", "late", "troubles", "unwell", "messages", "missing"]);
 const STATES = Object.keys(data.states);
 
-function cell(name, value) {
+// What nobody can know, and what QoS 0 allows, is told and counts as nothing.
+const isCounted = (row) => row.sure !== "not_knowable" && row.qos !== 0;
+function cell(name, value, counts) {
   const number = typeof value === "number";
-  const bad = number && value > 0 && BAD.has(name);
+  const bad = number && value > 0 && counts && BAD.has(name);
   const state = name === "state" && STATES.includes(value) ? value : "";
   const length = String(value ?? "").length;  // a date may stand in two lines
   const size = number ? "n " : length < 19 ? "short " : length < 30 ? "date " : "long ";
@@ -40,7 +42,7 @@ function fill(table, names, rows, { onHead, onRow } = {}) {
   });
   table.replaceChildren(head, ...rows.map((row, place) => {
     const tr = make("tr", null, onRow ? "opens" : "");
-    row.forEach((value, at) => tr.append(cell(names[at], value)));
+    row.forEach((value, at) => tr.append(cell(names[at], value, isCounted(row.of ?? {}))));
     if (onRow) {
       tr.tabIndex = 0;
       tr.addEventListener("click", () => onRow(row, place));
@@ -49,6 +51,8 @@ function fill(table, names, rows, { onHead, onRow } = {}) {
     return tr;
   }));
 }
+// The values of these columns, and the row that they are of.
+const picked = (rows, names) => rows.map((row) => Object.assign(names.map((name) => row[name]), { of: row }));
 function sorted(rows, at, up) {
   const compare = (a, b) => {
     const x = a[at], y = b[at];
@@ -78,10 +82,10 @@ function sortable(id, rows, names, nothing = "nothing", onOpen = null) {
   const table = byId(id);
   if (!rows.length) { table.closest(".scroll").replaceWith(make("p", nothing)); return; }
   names = (names || Object.keys(rows[0])).filter((name) => rows.some((row) => (row[name] ?? null) !== null));
-  let list = rows.map((row) => Object.assign(names.map((name) => row[name]), { row })), last = -1, up = false;
+  let list = picked(rows, names), last = -1, up = false;
   const draw = (at) => {
     if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
-    fill(table, names, list, { onHead: draw, onRow: onOpen && ((values) => onOpen(values.row)) });
+    fill(table, names, list, { onHead: draw, onRow: onOpen && ((values) => onOpen(values.of)) });
   };
   const button = make("button", "CSV", "csv");
   button.addEventListener("click", () => save(id, names, list));
@@ -208,7 +212,7 @@ function openDevice(one) {
     const scroll = make("div", null, "scroll"), table = make("table");
     scroll.append(table);
     names = names.filter((column) => rows.some((row) => (row[column] ?? null) !== null));
-    fill(table, names, rows.map((row) => names.map((column) => row[column])));
+    fill(table, names, picked(rows, names));
     return [make("h3", title), scroll];
   };
   // Where no name is known, a row without a name may be of anybody.
@@ -241,7 +245,6 @@ function devices() {
   return drawDevices();
 }
 
-const isCounted = (row) => row.sure !== "not_knowable" && row.qos > 0;
 const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "qos", "sure", "why"];
 const TROUBLE = ["finding", "client_id", "count", "first_seen", "detail", "sure", "why"];
 const CAUSE = ["cause", "messages", "clients", "first_seen", "last_seen", "why", "advice"];
@@ -288,7 +291,7 @@ function broken() {
     const around = example.around || [];
     if (around.length) {
       const columns = Object.keys(around[0]).filter((name) => name !== "number"), table = make("table");
-      fill(table, columns, around.map((packet) => columns.map((name) => packet[name])));
+      fill(table, columns, picked(around, columns));
       around.forEach((packet, at) => { if (packet.number === example.number) table.rows[at + 1].className = "this"; });
       box.append(table);
     }

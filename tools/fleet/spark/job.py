@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from .. import places, tables
 from ..capture import files
@@ -86,7 +87,6 @@ def run(context, folder, out, options, progress=lambda done, total: None, report
 def _plan(options, out, buckets, later):
     # [(step, number of buckets that its rows go to)]
     ports = {int(port) for port in options.ports.split(",")}
-
     plan = [(lambda parts: steps.read(parts, ports, buckets, options), buckets)]
     if not options.whole_files:
         plan.append((lambda pairs: steps.decode(pairs, buckets, options.counters), buckets))
@@ -96,33 +96,30 @@ def _plan(options, out, buckets, later):
 
 def _through(rows, plan):
     for step, buckets in plan:
-        rows = _each(rows, step)
+        rows = rows.mapPartitions(partial(_task, step))
         if buckets > 1:  # of one only, Spark makes one task of all steps
             rows = rows.partitionBy(buckets, int)
     return rows
 
 
-def _each(rows, step):
-    def task(found):
-        # Spark's worker looks for garbage after each task.  What is there before is
-        # modules: tens of thousands of objects that it need not look at again.  In between
-        # there is next to none, and all connections so far would be looked through for it.
-        gc.freeze()
-        gc.disable()
-        return step(found)
-
-    return rows.mapPartitions(task)
+def _task(step, found):
+    # Spark's worker looks for garbage after each task.  What is there before is modules: tens
+    # of thousands of objects that it need not look at again.  In between there is next to
+    # none, and all connections so far would be looked through for it.
+    gc.freeze()
+    gc.disable()
+    return step(found)
 
 
 def _driver_rows(pairs, out):
     # What the tasks wrote, and what is made of all of them: the devices, the report's facts.
     told = [json.loads(text) for text in pack.named(pairs, steps.WRITTEN)["told"].to_pylist()]
     outbox = tables.Outbox(out)
-    partials = list(map(pack.load, pack.of_kind(pairs, "devices")))
+    partials = pack.of_kind(pairs, "devices")
     if partials:
         outbox.add("devices", devices.merge(partials))
     _explain(places.place(out) / tables.FRESH, told, outbox)
-    found = {name: list(map(pack.load, pack.of_kind(pairs, name))) for name in facts.MERGED}
+    found = {name: pack.of_kind(pairs, name) for name in facts.MERGED}
     merged = {name: facts.MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
 

@@ -42,10 +42,9 @@ def dump(table):
     return sink.getvalue().to_pybytes()
 
 
-def load(*parts):
-    """One table of several parts, in their order."""
-    tables = [pa.ipc.open_stream(part).read_all() for part in parts]
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+def load(part):
+    """The table that these are the bytes of."""
+    return pa.ipc.open_stream(part).read_all()
 
 
 def rows(entries, **origin):
@@ -62,14 +61,14 @@ def rows(entries, **origin):
 
 
 def of_kind(pairs, kind):
-    """The packed parts of this kind."""
-    return [row.part for _, row in pairs if row.kind == kind]
+    """The tables of this kind."""
+    return [load(row.part) for _, row in pairs if row.kind == kind]
 
 
 def named(pairs, kind):
     """One table of all parts of this kind; None when there is none."""
-    parts = of_kind(pairs, kind)
-    return load(*parts) if parts else None
+    found = of_kind(pairs, kind)
+    return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None
 
 
 def split(table, buckets):

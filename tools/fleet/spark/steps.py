@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..audit import readings, routes
 from ..audit.judge import judge as judge_events
-from ..audit.readings import COLUMNS as COLLECTED_COLUMNS
-from ..audit.readings import readings as collect
-from ..audit.routes import COLUMNS as ROUTED_COLUMNS
-from ..audit.routes import routes
-from ..audit.rows import dictionary, grouped, nameless_client
+from ..audit.rows import dictionary, nameless_client
+from ..audit.sequences import with_ends
 from ..audit.spans import beginnings, candidates
 from ..audit.wills import not_sent
 from ..capture import files, jsonl, link
@@ -89,29 +87,29 @@ def decode(pairs, buckets, counters):
 def _decoded_rows(decoder, rows):
     # Parts of one capture are put together, so that each step has enough to do.
     for capture, group in itertools.groupby(rows, lambda row: row.capture):
-        tables = []
-        for row in itertools.chain(group, [None]):
-            count = sum(one.num_rows for one in tables)
-            if row is None or count >= _RUN_ROWS:
-                yield from decoder.feed(segments.from_tables(tables), capture)
-                tables = []
-            if row is not None:
-                tables.append(pack.load(row.part))
+        for tables in _runs(pack.load(row.part) for row in group):
+            yield from decoder.feed(segments.from_tables(tables), capture)
     yield from decoder.finish()
 
 
 def _gathered(batches, buckets, **origin):
     # Events of several batches, split by client when there are enough of them.
-    tables, count = [], 0
-    for batch in itertools.chain(batches, [None]):
-        if batch is not None:
-            tables.append(pa.Table.from_batches([batch]))
-            count += batch.num_rows
-        if tables and (batch is None or count >= _RUN_ROWS):
-            table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-            tables, count = [], 0
-            some = events_by_client(table, buckets)
-            yield from pack.rows((("events", bucket, one) for bucket, one in some), **origin)
+    for tables in _runs(pa.Table.from_batches([batch]) for batch in batches):
+        table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        some = events_by_client(table, buckets)
+        yield from pack.rows((("events", bucket, one) for bucket, one in some), **origin)
+
+
+def _runs(tables):
+    # Lists of tables with enough rows together.
+    held = []
+    for table in tables:
+        held.append(table)
+        if sum(map(len, held)) >= _RUN_ROWS:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 def events_by_client(table, count):
@@ -136,8 +134,8 @@ def tally_table(source, tally):
     rows += [("error", 1, at, text) for at, text in tally.errors]
     rows += [("not_read", 1, None, text) for text in tally.unread]
     told = [(source.site, source.capture, *row) for row in rows]
-    names = schemas.CAPTURES.names
-    return pa.Table.from_pylist([dict(zip(names, row)) for row in told], schemas.CAPTURES)
+    named = [dict(zip(schemas.CAPTURES.names, row, strict=True)) for row in told]
+    return pa.Table.from_pylist(named, schemas.CAPTURES)
 
 
 def judge(pairs, buckets, out):
@@ -163,9 +161,9 @@ def _told(outbox):
 
 def _summed(captures):
     # Of all parts of all files: counters summed, errors one by one.
-    keys = ["site", "capture", "counter", "offset", "detail"]
+    keys = [name for name in schemas.CAPTURES.names if name != "count"]
     found = captures.group_by(keys).aggregate([("count", "sum")])
-    return found.rename_columns({"count_sum": "count"}).select(schemas.CAPTURES.names)
+    return found.rename_columns({"count_sum": "count"})
 
 
 def _judged(events, buckets, outbox):
@@ -181,17 +179,13 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield from pack.rows(_for_driver(facts.of_clients(tables, packets, messages)))
+    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, packets, messages))
     yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
-    yield from pack.rows(_split("readings", messages, "device", buckets, COLLECTED_COLUMNS, -1))
-
-
-def _for_driver(found):
-    return ((name, 0, table) for name, table in found if table is not None and table.num_rows)
+    yield from pack.rows(_split("readings", messages, "device", buckets, readings.COLUMNS, -1))
 
 
 def _by_topic(messages, subscriptions, sequences, wills, buckets):
-    yield from _split("routed", messages, "topic", buckets, ROUTED_COLUMNS)
+    yield from _split("routed", messages, "topic", buckets, routes.COLUMNS)
     yield from _split("sequences", sequences, "topic", buckets)
     yield from _split("wills", wills, "topic", buckets)
     wild = pc.is_valid(subscriptions["prefix"])
@@ -228,10 +222,10 @@ def relate(pairs, exempt, out):
     latency = _relate_topics(pairs, messages, exempt, outbox)
     of_devices = pack.named(pairs, "readings")
     if of_devices:
-        for name, table in collect(of_devices).items():
+        for name, table in readings.readings(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield from pack.rows(_for_driver(facts.of_topics(tables, messages)))
+    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, None, messages))
     yield from _told(outbox)
 
 
@@ -243,59 +237,22 @@ def _relate_topics(pairs, messages, exempt, outbox):
     wanted = _wanted(pairs, topics)
     outbox.add("findings", not_sent(wills, wanted, messages))
     if messages:
-        related = routes(messages, wanted, exempt, wills)
+        related = routes.routes(messages, wanted, exempt, wills)
         found, latency = related.pop("routes"), related.pop("latency")
         for name, table in related.items():
             outbox.add(name, table)
     if own or found:
-        outbox.add("sequences", sequences(own or schemas.SEQUENCES.empty_table(), found))
+        outbox.add("sequences", with_ends(own or schemas.SEQUENCES.empty_table(), found))
     return latency
 
 
 def _wanted(pairs, topics):
     # The subscriptions that can match these topics, their strings not coded: of the many
     # names in their parts only few are left.
-    found = [schemas.SUBSCRIPTIONS.empty_table()]
-    exact = pack.named(pairs, "subscriptions")
-    if exact:
-        found.append(plain(exact, schemas.SUBSCRIPTIONS))
-    wild = list(map(pack.load, pack.of_kind(pairs, "wild")))
+    found, wild = (pack.of_kind(pairs, kind) for kind in ("subscriptions", "wild"))
     if wild:
         names = [dictionary(column)[1].cast(pa.string()) for column in topics]
         known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
-        found.append(plain(candidates(pa.concat_tables(wild), known), schemas.SUBSCRIPTIONS))
-    return joined(found).combine_chunks()
-
-
-_KEYS = ("site", "client_id", "topic", "qos")
-
-
-def sequences(own, found):
-    """The `sequences` table: what one client shows, and what only both ends show.
-
-    `own` are rows of some topics, `found` all that `routes` says of them, or None.
-    """
-    if found is None or not found.num_rows:
-        return own
-    own, found = plain(own, schemas.SEQUENCES), plain(found, schemas.ROUTES)
-    count, direction = len(own), pa.array(["s2c"] * len(found))
-    both = [own, found.append_column("direction", direction)]
-    both = pa.concat_tables(both, promote_options="default").combine_chunks()
-    codes = grouped(*(dictionary(both[key])[0] for key in _KEYS[:3]), both["qos"].to_numpy())
-    # Of a client without an id that has several rows the first counts for all.  A subscriber
-    # that got nothing at all of a topic has no sequence of its own.
-    place = np.zeros(int(codes.max()) + 1, np.int64)
-    at = np.flatnonzero(pc.equal(both["direction"], "s2c").to_numpy())[::-1]
-    place[codes[at]] = at
-    target = place[codes[count:]]
-    rows = {}
-    for name in schemas.SEQUENCES.names:
-        rows[name] = both[name]
-        if name in schemas.ROUTES.names and name not in _KEYS:
-            numbers = np.append(own[name].to_numpy(), np.zeros(len(found), np.int64))
-            np.add.at(numbers, target, found[name].to_numpy())
-            rows[name] = pa.array(numbers)
-        elif pa.types.is_integer(both[name].type) and not name.startswith("latency"):
-            rows[name] = both[name].fill_null(0)
-    kept = np.union1d(np.arange(count), target)
-    return pa.table(rows).cast(schemas.SEQUENCES).take(pa.array(kept))
+        found.append(candidates(pa.concat_tables(wild), known))
+    found = [plain(one, schemas.SUBSCRIPTIONS) for one in found]
+    return joined([schemas.SUBSCRIPTIONS.empty_table(), *found]).combine_chunks()
