@@ -15,10 +15,9 @@ def test_page_lists_every_column_with_its_type_and_meaning():
     for name, schema in schemas.TABLES.items():
         part = text.split("\n## %s\n" % name)[1].split("\n## ")[0]
         listed = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", part, re.MULTILINE)
-        wanted = []
-        for field in schema:
-            kind = "timestamp" if field.type == schemas.TS else str(field.type)
-            wanted.append((field.name, kind, field.metadata[b"comment"].decode()))
+        kinds = ["timestamp" if one.type == schemas.TS else str(one.type) for one in schema]
+        meanings = [one.metadata[b"comment"].decode() for one in schema]
+        wanted = list(zip(schema.names, kinds, meanings, strict=True))
         assert listed == wanted, name
 
 
@@ -33,5 +32,5 @@ def test_page_lists_every_finding_and_cause_of_the_rules():
     listed = re.findall(r"^\| `(\w+)` \| (client|broker|capture) \|", text, re.MULTILINE)
     wanted = {(name.partition(".")[0], rule.about) for name, rule in rules.FINDINGS.items()}
     assert sorted(listed) == sorted(wanted)
-    causes = text.split("\n## Causes\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", causes, re.MULTILINE)[1:] == list(rules.CAUSES)
+    causes = re.findall(r"^\| `(\w+)` \|", text.split("\n## Causes\n")[1], re.MULTILINE)
+    assert causes[1 : len(rules.CAUSES) + 1] == list(rules.CAUSES)
