@@ -6,9 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 TOOLS := $(RUN) -m tools
-# Many tests wait for boards, brokers and browsers; those of the client compute.
-WORKERS ?= 4
-PYTEST_ARGS ?= -q -n $(WORKERS) --dist loadgroup
+PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 TESTS ?=
 LAYER ?= all
 CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_scripts.py \
@@ -82,7 +80,6 @@ docs: ## build the documentation as a site: build/site/index.html
 setup: ## install a layer: LAYER=client, boards, demo, fleet, docs or all
 	$(call layer,$(LAYER))
 
-test-client: WORKERS := 2
 test-client: ## the client's tests, in a minute: needs nothing but Python
 	$(call layer,client)
 	@$(RUN) -m pytest $(PYTEST_ARGS) $(CLIENT_TESTS)
