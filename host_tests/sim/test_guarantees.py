@@ -270,6 +270,11 @@ def test_broker_without_its_session_then_new_qos2_may_be_taken_for_a_repetition(
 # --- a broker that loses its session -----------------------------------------------------
 
 
+def is_unrecorded(world):
+    """Did the device reset between the CONNACK of a new session and its record?"""
+    return re.search(r"CONNACK 0\n.*\n.*device resets", "\n".join(world.trace)) is not None
+
+
 def test_broker_without_its_session_then_qos1_arrives_all_the_same():
     for at in range(17, 41):
         seen, _ = run("up=111 window=3", f"forget@up{at}")
@@ -298,15 +303,15 @@ def test_broker_without_its_session_then_subscriptions_are_sent_again():
 def test_new_session_when_device_resets_before_its_record_then_a_released_message_is_lost(
     level, at
 ):
-    seen, world = run(f"up=2 late=1 level={level}", f"forget@up{at} reset@store22")
-    assert seen == []
+    seen, world = run(f"up=2 late=1 level={level}", f"forget@up{at} reset@store29")
+    assert seen == [] and is_unrecorded(world)
     lines = "\n".join(world.trace).partition("device resets")[2]
     assert re.search(r"client > PUBREL id \d+", lines) and "client > PUBLISH" not in lines
 
 
 def test_new_session_when_device_resets_before_its_record_then_new_qos2_may_be_a_repetition():
-    _, world = run("down=22 serve=1 level=4", "forget@up15 reset@store20")
-    assert handed_over(world) == ["0"]
+    _, world = run("down=22 serve=1 level=4", "forget@up15 reset@store24")
+    assert handed_over(world) == ["0"] and is_unrecorded(world)
     assert "PUBLISH qos 2 id 1 d b'1'" in "\n".join(world.trace)
 
 
@@ -314,14 +319,15 @@ def test_new_session_when_device_resets_before_its_record_then_new_qos2_may_be_a
 def test_new_session_when_device_resets_before_its_record_then_what_went_out_carries_dup(
     level, at
 ):
-    _, world = run(f"up=1 level={level}", f"forget@up{at} reset@store21")
-    assert re.search(r"CONNACK 0\n.*\n.*device resets", "\n".join(world.trace))
+    _, world = run(f"up=1 level={level}", f"forget@up{at} reset@store25")
+    assert is_unrecorded(world)
     assert happened(world, r"client > PUBLISH qos 1 id 1 u b'0' DUP")
 
 
 def test_new_session_when_device_resets_before_its_record_then_places_come_with_time():
     settings = "down=222222 held=1 serve=2 level=5 await_rel=300"
-    _, world = run(settings, "forget@up37 reset@store26")
+    _, world = run(settings, "forget@up37 reset@store32")
+    assert is_unrecorded(world)
     assert sorted(set(handed_over(world))) == list("012345")
     assert 300_000 < world.now < 400_000
 

@@ -230,8 +230,9 @@ class Journal:
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:
-            if packet_id and self._session > 0x7F:
-                self.renew(False)  # the clean CONNECT never left: the session before goes on
+            # The clean CONNECT never left: the session before goes on.  At level 5 a clean one may.
+            if packet_id and self._session in b"\x83\x84":
+                self.renew(False)
                 self._has_held = True
                 self._list_held()
                 self._is_new = False
