@@ -74,7 +74,9 @@ class _Messages:
         if self._last:
             self._last.done()
             self._last = None
-            self._client._turn()  # acknowledged before the next body begins
+            # Acknowledged before the next body begins.  What reads is another task, so that
+            # a flood keeps no task waiting.
+            self._client._turn(False)
         return self
 
     def __iter__(self):
@@ -253,14 +255,16 @@ def extend(base):
                 elif self._stream is stream:
                     await _readable(getattr(stream, "raw", stream))
 
-        def _turn(self):
+        def _turn(self, reads=True):
             # All that is due, without waiting -> packets handled.
             handled = 0
             try:
                 if self.is_connected:
                     self._settle()
                 self._look()
-                if self.is_connected:
+                if not reads:
+                    push(self)
+                elif self.is_connected:
                     handled = self.poll()
                 elif self._keeper:
                     self.reconnect()

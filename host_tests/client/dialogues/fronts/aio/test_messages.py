@@ -40,6 +40,26 @@ async def test_next_message_acknowledges_the_one_before(desk):
     assert payloads == [b"a", b"b"]
 
 
+@on_desk()
+async def test_flood_keeps_no_task_waiting(desk):
+    client, stream = await desk.connected()
+    seen, turns = [], set()
+
+    async def beside():
+        while len(seen) < 100:
+            turns.add(len(seen))
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(beside())
+    stream.feed(*[wire.publish(b"t", b"a", 1, k) for k in range(1, 101)])
+    async for message in client.messages():
+        seen.append(message.packet_id)
+        if len(seen) == 100:
+            break
+    await other
+    assert seen == list(range(1, 101)) and len(turns) > 5
+
+
 @on_desk(max_inflight=1, max_mqueue_len=1)
 async def test_acknowledgements_are_read_while_a_body_waits_for_room(desk):
     # The window and the queue have room for two: the third publish() needs a PUBACK.
