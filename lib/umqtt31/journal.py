@@ -230,7 +230,7 @@ class Journal:
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:
-            # The clean CONNECT never left: the session before goes on.  At level 5 a clean one may.
+            # The clean CONNECT never left: the session before goes on.  At level 5 it may anyway.
             if packet_id and self._session in b"\x83\x84":
                 self.renew(False)
                 self._has_held = True
