@@ -53,3 +53,8 @@ def test_heap_for_a_message_is_that_of_the_page():
     out, back = (measured("Heap", column) for column in ("publish QoS 1", "receive QoS 1"))
     for client in HEADER[1:]:
         assert cells[client] == f"{out[client]}, {back[client]}", client
+
+
+def test_milliseconds_awake_are_those_of_the_page():
+    cells, found = row("milliseconds awake for a reading"), measured("Awake", "awake")
+    assert [cells[client] for client in HEADER[1:]] == [found[client] for client in HEADER[1:]]
