@@ -34,9 +34,9 @@ class Watched(tasks.Watched):
             raise DeviceReset
         return super().publish_nowait(*args)
 
-    def _turn(self) -> int:
+    def _turn(self, reads: bool = True) -> int:
         error = self.last_error
-        handled: int = super()._turn()  # type: ignore[misc]
+        handled: int = super()._turn(reads)  # type: ignore[misc]
         if self.last_error in (None, error):
             self._outgoing.on_kept()
         return handled

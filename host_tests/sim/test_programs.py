@@ -140,7 +140,7 @@ WRONG = (
         Mistake(core, "_pump", "while client._left or _load(", "while _load("),
     ),
     ("goes on with the stream", calls, "unsteady", "stream", GOES_ON),
-    ("goes on with the stream", tasks, "unsteady", "MQTT-4.6.0-3", GOES_ON),
+    ("goes on with the stream", tasks, "unsteady", "stream", GOES_ON),
     ("goes on with the stream", blocking, "unsteady", "stream", GOES_ON),
     (
         "any level taken", reboots, "plain", "termination",
