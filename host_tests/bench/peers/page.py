@@ -44,8 +44,7 @@ make bench PEERS=folder
 
 {layout}
 
-`folder/versions.txt` names versions: `umqtt.simple 1.8.0`. Without `PEERS=` the command measures
-umqtt31 beside its budgets.
+`folder/versions.txt` names versions: `umqtt.simple 1.8.0`.
 
 - Instructions are MicroPython's, counted by valgrind from `.mpy` files, without the kernel.
 - mqtt_as looks every 100 ms whether an acknowledgement came. Its figures at QoS 1 are mostly that.
