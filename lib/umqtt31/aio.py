@@ -56,8 +56,7 @@ def _readable(raw):
 class _Messages:
     # What `async for` runs over, and what it awaits.
 
-    _last = None
-    _waits = None
+    _last = _waits = None
 
     def __init__(self, client, pattern):
         self._client = client
@@ -455,10 +454,8 @@ def extend(base):
 
         # --- subscriptions ---------------------------------------------------------------
 
-        def _ask(self, first, topics):
-            return self._await_answer(self._make_request(first, topics))
-
-        async def _await_answer(self, request):
+        async def _ask(self, first, topics):
+            request = self._make_request(first, topics)
             link = 0  # the connection that was asked
             while True:
                 if link == self._link and self._request is not request and self.is_connected:
