@@ -1,7 +1,6 @@
 """Calls that are cancelled, at any step."""
 
 import asyncio
-import gc
 
 import umqtt31.aio as aio
 from host_tests.client import wire
@@ -80,40 +79,3 @@ def test_call_cancelled_at_any_step_leaves_messages_whole_or_absent():
             assert name == "publish" or b"b" not in payloads
         # What nothing ever answers waits on.
         assert is_done == (name in ("connect", "publish", "disconnect")), name
-
-
-class CollectingLoop(asyncio.SelectorEventLoop):
-    """Once told so, collects garbage whenever somebody is woken."""
-
-    collects = False
-
-    def call_soon(self, *args, **options):
-        """As asyncio's."""
-        if self.collects:
-            gc.collect()
-        return super().call_soon(*args, **options)
-
-
-def test_cancelled_loop_that_is_garbage_disturbs_nobody():
-    async def listen(client):
-        messages = client.messages()
-        ring = [messages]
-        ring.append(ring)  # so that the collector frees it, at some time
-        async for _ in messages:
-            pass
-
-    async def main():
-        client = aio.MQTTClient(b"c", "127.0.0.1")
-        cancelled, listening = (asyncio.create_task(listen(client)) for _ in range(2))
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        await asyncio.wait([cancelled])
-        del cancelled
-        asyncio.get_running_loop().collects = True
-        await client.disconnect()
-        await listening
-
-    with asyncio.Runner(loop_factory=CollectingLoop) as runner:
-        gc.disable()
-        runner.run(main())
-        gc.enable()
