@@ -27,7 +27,7 @@ BYTES = {
     "queueing": 3_560,
     "reasons": 1_630,
     "robust": 860,
-    "simple": 5_170,
+    "simple": 5_175,
     "sock": 810,
     "sslparams": 630,
     "tls": 420,

@@ -424,7 +424,7 @@ class MQTTClient(_Client):
         stream = self._stream
         if self.cb:
             self.cb(topic, payload)
-        if packet_id and self._stream is stream:
+        if packet_id and stream and self._stream is stream:
             if first & 4:
                 hold(self, packet_id, self._now)
             owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
