@@ -376,11 +376,12 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first:
-                return 0
-            if self._start != self._end and not self._lacks:
-                return 0  # a whole packet
-            if _has_next(self) and next_entry(self) >= 0:  # for which there is room
+            # Something to write; a whole packet; an entry for which there is room.
+            if (
+                self._left or self._acks_n or self._first
+                or self._start != self._end and not self._lacks
+                or _has_next(self) and next_entry(self) >= 0
+            ):  # fmt: skip
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -469,12 +470,12 @@ class MQTTClient:
             self._store.tidy()
         _expire_held(self, ticks_ms())
 
-    def _make_connect(self, clean):
+    def _make_connect(self, clean_session):
         # -> CONNECT, 31-3.1; raises where it cannot be sent.
         begin, client_id, user, password = self._identity
-        flags = clean << 1
+        flags = clean_session << 1
         body = self._connect_section + string(client_id)
-        if not (client_id or clean or self.level > 4):
+        if not (client_id or clean_session or self.level > 4):
             raise complaint("client_id")
         if self._will:
             body += self._will_section + string(self._will[0]) + string(self._will[1])
@@ -702,10 +703,10 @@ class MQTTClient:
         self._filters = pairs
         begin_request(self, request)
 
-    def _all_filters(self, pairs):
+    def _all_filters(self, topics):
         # -> the request that subscribes to all of them.
-        body = self._request_section + b"".join([pair[1] for pair in pairs])
-        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(pairs))
+        body = self._request_section + b"".join([pair[1] for pair in topics])
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(topics))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
@@ -1157,15 +1158,15 @@ def _fetch(client, now):
 _STREAM_ERRORS = (OSError, ValueError, MemoryError, ImportError)
 
 
-def lose(client, error):
+def lose(client, cause):
     """What the stream raised ends it, unless it is just still connecting; so does what the store
     raised, since what was read may not be answered.  Ctrl-C: who knows what went out."""
-    if client._is_present is not None or (getattr(error, "errno", 0) or 0) not in _CONNECTING:
+    if client._is_present is not None or (getattr(cause, "errno", 0) or 0) not in _CONNECTING:
         close(client)
-        client._error = error
-    if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
+        client._error = cause
+    if isinstance(cause, MQTTError) or not isinstance(cause, _STREAM_ERRORS):
         client._error = None
-        raise error
+        raise cause
 
 
 def fail(client, code):
@@ -1585,11 +1586,11 @@ def _due_in(client, now):
 # --- connecting -----------------------------------------------------------------------------
 
 
-def _begin(client, clean, packet, stream):
+def _begin(client, clean_session, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
     close(client)  # on_drop may have connected
     client._rest()
-    client._is_clean = clean
+    client._is_clean = clean_session
     client._error = client._is_present = client._try_at = None
     try:
         stream = stream or (client._opener or client._open)()
@@ -1597,7 +1598,7 @@ def _begin(client, clean, packet, stream):
         raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
-    if clean and client._store:
+    if clean_session and client._store:
         try:
             client._store.renew(True)  # before CONNECT leaves
         except MQTTError as error:
@@ -1640,8 +1641,10 @@ class MQTTError(OSError):
     def __init__(self, code, cause=None, place=None):
         super().__init__(code)
         self.errno = None
-        if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
+        if isinstance(cause, OSError) and cause.args:
+            number = cause.args[0]
+            if isinstance(number, int) and number > 0:  # below: of Mbed TLS
+                self.errno = number
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
@@ -1784,9 +1787,9 @@ class Message:
         self._payload = at
         return True
 
-    def read_id(self, byte):
+    def read_id(self, value):
         """For the client: of a message that is not whole the next byte of its packet id came."""
-        self.packet_id = self.packet_id << 8 | byte
+        self.packet_id = self.packet_id << 8 | value
 
     def keep(self):
         """For an option: answer the message itself; the client then does not."""
@@ -1803,10 +1806,10 @@ class Message:
             raise AttributeError(name)
         return bytes(self._buf[at : at + n])
 
-    def __getitem__(self, index):
-        if not 0 <= index < self.payload_len:
+    def __getitem__(self, n):
+        if not 0 <= n < self.payload_len:
             raise IndexError("payload has %d bytes" % self.payload_len)
-        return self._buf[self._payload + index]
+        return self._buf[self._payload + n]
 
     def topic_is(self, name):
         """Is the topic just `name`, bytes or str?"""
