@@ -1415,8 +1415,7 @@ def _deliver(client, qos, is_whole):
 
 def is_new(client, packet_id):
     """Is a QoS 2 message to be handed over?  Else it is answered here, or not taken."""
-    k = set_of(client, packet_id)
-    if k >= 0 and client._held[k + 1] >> packet_id % _SET & 1:  # MQTT-4.3.3-10
+    if set_of(client, packet_id, 1) >= 0:  # MQTT-4.3.3-10
         client.stats.duplicates += 1
         if client._store:
             client._store.note(_PUBLISH, packet_id)
@@ -1425,9 +1424,8 @@ def is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0
-        and client._held_end == len(client._held)
-    ):
+        or set_of(client, packet_id) < 0 and client._held_end == len(client._held)
+    ):  # fmt: skip
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.
         client._is_starved = True
@@ -1437,14 +1435,13 @@ def is_new(client, packet_id):
     return True
 
 
-def set_of(client, packet_id):
-    """-> place of the id's set in _held, -1 for none.  The newest first: it is mostly that one."""
+def set_of(client, packet_id, bit=0):
+    """-> place in _held of the newest set for the id, of the one that has it if `bit` is 1; -1."""
     held = client._held
     k = client._held_end
-    packet_id //= _SET
     while k:
         k -= 3
-        if held[k] == packet_id:
+        if held[k] == packet_id // _SET and held[k + 1] >> packet_id % _SET & bit == bit:
             return k
     return -1
 
@@ -1453,21 +1450,24 @@ def hold(client, packet_id, now):
     """Remember the id of a QoS 2 message, which is not held, until its PUBREL."""
     held = client._held
     k = set_of(client, packet_id)
-    if k < 0:
+    # All in a set are forgotten at once, so that it grows for a sixteenth of its time.
+    if k < 0 or (
+        ticks_diff(now, held[k + 2]) > client._held_ms >> 4 and client._held_end < len(held)
+    ):
         k = client._held_end
         client._held_end = k + 3
         held[k] = packet_id // _SET
         held[k + 1] = 0
+        held[k + 2] = now
     held[k + 1] |= 1 << packet_id % _SET
-    held[k + 2] = now
     client._held_n += 1
 
 
 def _unhold(client, packet_id):
     # MQTT-4.3.3-12: from now on the id is a new message; an unknown id changes nothing.
     held = client._held
-    k = set_of(client, packet_id)
-    if k < 0 or not held[k + 1] >> packet_id % _SET & 1:
+    k = set_of(client, packet_id, 1)
+    if k < 0:
         return
     if client._store:
         client._store.note(_PUBREL, packet_id)  # if it raises, the id is still held
@@ -1478,18 +1478,20 @@ def _unhold(client, packet_id):
         while k < client._held_end:
             held[k] = held[k + 3]
             k += 1
-        held[client._held_end + 1] = 0  # the store looks there, too
+        held[k + 1] = 0  # the store looks there, too
 
 
 def _expire_held(client, now):
-    # RT-AWAITREL-T: forget the oldest set when it waited so long since it grew.
-    while client._held_n and ticks_diff(now, client._held[2]) >= client._held_ms:
-        packet_id = client._held[0] * _SET
-        for k in range(packet_id, packet_id + _SET):
-            _unhold(client, k)
+    # RT-AWAITREL-T: forget those of the oldest set when it waited so long.
+    held = client._held
+    while client._held_n and ticks_diff(now, held[2]) >= client._held_ms:
+        packet_id = held[0] * _SET
+        while not held[1] >> packet_id % _SET & 1:
+            packet_id += 1
+        _unhold(client, packet_id)
 
 
-def on_request_ack(client, first, number, at):
+def on_request_ack(client, first, packet_id, at):
     """SUBACK or UNSUBACK: its codes stand in _rx from `at` on."""
     request = client._request
     if not request:
@@ -1497,7 +1499,7 @@ def on_request_ack(client, first, number, at):
     whole = request[0]
     codes = request[1]
     k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
-    if number != whole[k] << 8 | whole[k + 1]:
+    if packet_id != whole[k] << 8 | whole[k + 1]:
         return  # it answers no request of this connection
     if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
         fail(client, _PROTOCOL)
