@@ -1002,8 +1002,9 @@ def _find(client, first, packet_id):
         return at
     if first != _PUBREC or state < _OWED:
         client.stats.strays += 1
-        if first == _PUBREC and not state:
-            owe(client, _PUBREL, packet_id)  # of nothing that is known
+        # Of nothing that is known, unless it is of what lies in the store alone.
+        if first == _PUBREC and not (state or client._old):
+            owe(client, _PUBREL, packet_id)
     elif state == _PUBCOMP:
         ring[at] = _OWED | _AGAIN  # PUBREC again: so is its PUBREL
         release_one(client, at)
