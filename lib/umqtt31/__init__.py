@@ -1211,10 +1211,12 @@ def close(client):
     client._out = acks
     _rewind(client)
     try:
-        if stream:
-            stream.close()
-        if client._commit:
-            client._commit()  # many programs reset the board now
+        try:
+            if stream:
+                stream.close()
+        finally:
+            if client._commit:
+                client._commit()  # many programs reset the board now
     except OSError:
         pass
 
