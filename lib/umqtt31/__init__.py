@@ -1378,6 +1378,7 @@ def _pass_over(client):
         at += 1
     client._start = at
     client._lacks = -n or 1
+    client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
     if n:
         return 0
     _deliver(client, message.qos, False)
