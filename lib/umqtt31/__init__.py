@@ -235,7 +235,7 @@ class MQTTClient:
         # still to come of one that is larger than the buffer.
         self._lacks = 0
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
-        # for each id, ticks when it last grew.
+        # for each id, ticks when it began.
         self._places = max_awaiting_rel
         self._held = [0] * (3 * min(max_awaiting_rel, max(16, max_awaiting_rel // 15 + 2)))
         self._held_n = self._held_end = 0  # ids; numbers in use
