@@ -74,6 +74,14 @@ def test_wifi_back_after_a_loss_starts_with_the_short_pause(make, clock):
     assert wifi.wlan.calls == ["disconnect", ("home", "password")] * 2
 
 
+def test_wifi_that_nobody_asked_for_days_joins_at_once(make, clock):
+    wifi = make("home", "password")
+    wifi.is_up()
+    clock.sleep_ms(7 * 86_400_000)  # more than half of the ticks' period
+    wifi.wlan.is_in_reach = True
+    assert wifi.is_up(100)
+
+
 def test_wifi_waits_as_long_as_asked_and_not_longer_than_needed(make, clock):
     wifi = make("home", "password")
     assert not wifi.is_up(330)

@@ -448,8 +448,7 @@ class MQTTClient:
                         # Full jitter: a fleet that lost its broker must not come back at once.
                         pause_ms = min(1000 << self._fails, self._pause_ms) + 1
                         self._try_at = ticks_add(ticks_ms(), random.getrandbits(24) % pause_ms)
-                        if self._fails < 12:
-                            self._fails += 1
+                        self._fails = min(self._fails + 1, 12)
                     pause_ms = MQTTClient.next_due_ms(self)
                     if not pause_ms:
                         _begin(self, self._is_clean, self._make_connect(self._is_clean), None)
@@ -1541,13 +1540,12 @@ def tick(client, now):
     elif client._is_starved and not (client._held_n or client._acks_n):
         fail(client, _AWAITING_REL)
     due = _due_in(client, now)
-    while due < 4:
+    while due < 4 and client._stream:  # a ping may lose it
         what = due & 3
         if what == 3:
             _expire_held(client, now)
         elif what == 1:
-            if client._tries < 6:
-                client._tries += 1
+            client._tries = min(client._tries + 1, 6)
             client._moved_at = now
             _rewind(client)
             if client._request and not client._first:

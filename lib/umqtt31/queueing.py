@@ -240,14 +240,14 @@ def extend(base):
                     if self._squeeze():
                         return self._look_for(is_it, topic)
                     at = bring(self)
-                    if at < 0 and is_it is _is_any:
+                    if at < 0:
+                        if in_flight or is_it is not _is_any:
+                            return at
                         # There is no room for it: it is read to be given up.
                         at = self._size
                         self._store.fetch(self._ring, at)
                         self._behind -= 1
                         self._old -= self._old > 0
-                        return at
-                    if at < 0:
                         return at
                 # What is released early is in flight.
                 state = self._ring[at]

@@ -31,7 +31,7 @@ class WiFi:
     on_change = None  # handler(is_up): the link came, or is gone
     why = None  # there is no link, in words; None while it is not known
     _was_up = False
-    _pause_ms = 0
+    _pause_ms = _tried_at = 0
 
     def __init__(self, ssid, password=None, country=None, pm=None):
         self._login = (ssid, password) if password else (ssid,)
@@ -51,7 +51,7 @@ class WiFi:
             if is_up:
                 self._pause_ms = 0
                 self.why = None
-            elif not self._pause_ms or time.ticks_diff(now, self._next_try) >= 0:
+            elif not 0 <= time.ticks_diff(now, self._tried_at) < self._pause_ms:  # or days ago
                 self._join(wlan, now)
             if is_up != self._was_up:
                 self._was_up = is_up
@@ -81,7 +81,7 @@ class WiFi:
         if self._pause_ms:
             self.why = "%s: %s" % (self._login[0], self._reason())  # of the try that ends now
         self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
-        self._next_try = time.ticks_add(now, self._pause_ms)
+        self._tried_at = now
         if not wlan.active():
             if self._country and hasattr(network, "country"):
                 network.country(self._country)
