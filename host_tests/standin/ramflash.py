@@ -25,7 +25,6 @@ class RamFlash:
         self.hook = None
 
     def readblocks(self, block, buf, offset=0):
-        """Fill `buf`."""
         at = block * self._block_bytes + offset
         buf[:] = memoryview(self.data)[at : at + len(buf)]
 
