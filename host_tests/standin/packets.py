@@ -26,34 +26,18 @@ _ANSWERS = (PUBACK, PUBREC, PUBREL, PUBCOMP)
 # front, a PAIR of texts.
 _VARYING, _TEXT, _PAIR = 0, -1, -2
 _PROPERTIES = {
-    "payload_format": (1, 1),
-    "message_expiry": (2, 4),
-    "content_type": (3, _TEXT),
-    "response_topic": (8, _TEXT),
-    "correlation_data": (9, _TEXT),
-    "subscription_id": (11, _VARYING),
-    "session_expiry": (17, 4),
-    "assigned_client_id": (18, _TEXT),
-    "server_keep_alive": (19, 2),
-    "authentication_method": (21, _TEXT),
-    "authentication_data": (22, _TEXT),
-    "request_problem": (23, 1),
-    "will_delay": (24, 4),
-    "request_response": (25, 1),
-    "response_information": (26, _TEXT),
-    "server_reference": (28, _TEXT),
-    "reason_string": (31, _TEXT),
-    "receive_maximum": (33, 2),
-    "topic_alias_maximum": (34, 2),
-    "topic_alias": (35, 2),
-    "maximum_qos": (36, 1),
-    "retain_available": (37, 1),
-    "user_property": (38, _PAIR),
-    "maximum_packet_size": (39, 4),
-    "wildcard_available": (40, 1),
-    "subscription_ids_available": (41, 1),
-    "shared_available": (42, 1),
-}
+    "payload_format": (1, 1), "message_expiry": (2, 4), "content_type": (3, _TEXT),
+    "response_topic": (8, _TEXT), "correlation_data": (9, _TEXT),
+    "subscription_id": (11, _VARYING), "session_expiry": (17, 4),
+    "assigned_client_id": (18, _TEXT), "server_keep_alive": (19, 2),
+    "authentication_method": (21, _TEXT), "authentication_data": (22, _TEXT),
+    "request_problem": (23, 1), "will_delay": (24, 4), "request_response": (25, 1),
+    "response_information": (26, _TEXT), "server_reference": (28, _TEXT),
+    "reason_string": (31, _TEXT), "receive_maximum": (33, 2), "topic_alias_maximum": (34, 2),
+    "topic_alias": (35, 2), "maximum_qos": (36, 1), "retain_available": (37, 1),
+    "user_property": (38, _PAIR), "maximum_packet_size": (39, 4), "wildcard_available": (40, 1),
+    "subscription_ids_available": (41, 1), "shared_available": (42, 1),
+}  # fmt: skip
 _MAY_REPEAT = ("subscription_id", "user_property")
 
 # --- writing: parts ---------------------------------------------------------------------
