@@ -8,20 +8,20 @@ from host_tests.patience import SECONDS
 from tools.boards.monitor import monitor
 
 
-def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10, power_on=None):
+def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10, act=None):
     """What the board at `port` prints, up to and with `text`; fails after `seconds`.
 
-    `power_on` is called when the port is open: what was printed before is lost, as opening
+    `act` is called when the port is open: what the board printed before is lost, as opening
     a serial port drops what came.
     """
     got = bytearray()
     limit = time.monotonic() + seconds
 
     def has_seen():
-        nonlocal power_on
-        if power_on:
-            power_on, start = None, power_on
-            start()
+        nonlocal act
+        if act:
+            act, now = None, act
+            now()
         assert time.monotonic() < limit, f"no {text!r} in {bytes(got)!r}"
         return text.encode() in got
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from host_tests.boards.console import read_until
+from host_tests.boards.console import drained, read_until
 from host_tests.firmware.decoding import decode
 from host_tests.patience import SECONDS, until
 from tools.boards.compile import build_tree, newest_source, tree_files
@@ -47,10 +47,13 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
-    first = read_until(board.port, "connected", power_on=board.power_on)
+    first = read_until(board.port, "connected", act=board.power_on)
     read_until(board.port, "accepted 0 20")
-    collector.command(name, "reset")
-    second = read_until(board.port, "connected") + read_until(board.port, "accepted 0 10")
+    print(first)
+    with drained(board.port):
+        until(lambda: collector.statuses[name])  # it is subscribed
+    second = read_until(board.port, "connected", act=lambda: collector.command(name, "reset"))
+    second += read_until(board.port, "accepted 0 10")
     board.unplug()
     until(lambda: collector.statuses[name][-1] == "offline")
     collector.close()
@@ -76,7 +79,7 @@ def test_board_whose_node_runs_takes_every_command_and_goes_on(
     config = settings(tmp_path / "device.toml", shared_mosquitto, "busy", interval_ms=60_000)
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, with_list(numbered(files, newest_source(profile))))
-    read_until(board.port, "connected", power_on=board.power_on)
+    read_until(board.port, "connected", act=board.power_on)
     for words in (["journal"], ["deploy", "--board", "RPI_PICO_W"]):
         time.sleep(0.5)  # greeted and idle, its heap locked
         result = run(*words, "--port", board.port)
@@ -98,9 +101,9 @@ def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
     files = tree_files(build_tree(profile, tmp_path / "fs")) | device_files(config, profile)
     board = make_board(profile, files)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
-    output = read_until(board.port, "accepted 0 5", power_on=board.power_on)
+    output = read_until(board.port, "accepted 0 5", act=board.power_on)
     board.cut_power()
-    again = read_until(board.port, "accepted 0 1", power_on=board.power_on)
+    again = read_until(board.port, "accepted 0 1", act=board.power_on)
     board.unplug()
     # Awake for longer than a short interval it takes a second sample.
     wakes = output.count(f"boot 1 of {name}")
@@ -129,7 +132,7 @@ def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
     # Subscribed before, as the board may be at the broker first.
     collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
     mosquitto.stop()
-    output = read_until(board.port, "accepted 0 3", power_on=board.power_on)
+    output = read_until(board.port, "accepted 0 3", act=board.power_on)
     assert output.count("deep sleep") == 2
     assert output.count("broker: ") == 2
     mosquitto.start()

@@ -113,7 +113,7 @@ def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquit
     files = tree_files(build_tree(profile, tmp_path / "fs"))
     files |= device_files(project.folder / "device.toml", profile)
     board = make_board(profile, with_list(files))
-    read_until(board.port, "connected", power_on=board.power_on)
+    read_until(board.port, "connected", act=board.power_on)
     with (project.folder / "firmware" / "led.py").open("a") as changed:
         changed.write("CHANGED = 1\n")
     (bundle,) = re.findall(r"release-\d+\.bundle", project.type(page, "make release"))

@@ -4,6 +4,8 @@ Its dialogues with scripted streams are in `dialogues/fronts/aio/`.
 """
 
 import ast
+import asyncio
+import gc
 
 import pytest
 
@@ -11,6 +13,7 @@ from host_tests.client import aio_desk
 from host_tests.client.runner import FOLDER
 from tools.micropython import interpreters
 from tools.project import ROOT
+from umqtt31 import aio
 
 
 @pytest.fixture(params=["cpython", *interpreters()], ids=lambda one: getattr(one, "id", one))
@@ -70,3 +73,40 @@ def test_messages_in_a_journal_outlive_a_reset(desk, tmp_path):
     queued, payloads, left = desk("keep", 4, str(tmp_path / "journal"))
     assert (queued, left) == (6, 0)
     assert sorted(payloads) == [b"0", b"1", b"2", b"3", b"4", b"5", b"more"]
+
+
+class CollectingLoop(asyncio.SelectorEventLoop):
+    """Once told so, collects garbage whenever somebody is woken."""
+
+    collects = False
+
+    def call_soon(self, *args, **options):
+        """As asyncio's."""
+        if self.collects:
+            gc.collect()
+        return super().call_soon(*args, **options)
+
+
+def test_cancelled_loop_that_is_garbage_disturbs_nobody():
+    async def listen(client):
+        messages = client.messages()
+        ring = [messages]
+        ring.append(ring)  # so that the collector frees it, at some time
+        async for _ in messages:
+            pass
+
+    async def main():
+        client = aio.MQTTClient(b"c", "127.0.0.1")
+        cancelled, listening = (asyncio.create_task(listen(client)) for _ in range(2))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        del cancelled
+        asyncio.get_running_loop().collects = True
+        await client.disconnect()
+        await listening
+
+    with asyncio.Runner(loop_factory=CollectingLoop) as runner:
+        gc.disable()
+        runner.run(main())
+        gc.enable()

@@ -134,7 +134,7 @@ WRONG = (
         Mistake(robust.MQTTClient, "publish", "self._on_loss", "return self._on_loss"),
     ),
     ("a part taken for all", calls, "plain", "MQTT-4.3.3-11 termination", TAKEN_ALL),
-    ("a part taken for all", blocking, "unsteady", "MQTT-4.3.3-11 publish ValueError", TAKEN_ALL),
+    ("a part taken for all", blocking, "unsteady", "31-3.1 MQTT-4.3.3-11 publish", TAKEN_ALL),
     (
         "others written with it", tasks, "TLS", "TLS",
         Mistake(core, "_pump", "while client._left or _load(", "while _load("),

@@ -140,10 +140,11 @@ WRONG = {
             "    if packet_id:\n        client.queued += 1\n        client._tail = at + n\n"
             "    is_next = client.is_connected\n"
             "    if is_next and (client._acks_n or client._left or client._first):\n"
+            "        is_next = client._behind\n"
             "        _pump(client, ticks_ms())  # these come first, and behind them what is new\n"
             "        # _pump() may have brought a message from the store to this place.\n"
             "        is_next = not packet_id and not client._left"
-            " and client._tail == at - _ENTRY\n"
+            " and client._behind == is_next\n"
             "    if packet_id:\n",
             "    is_next = client.is_connected\n"
             "    if is_next and (client._acks_n or client._left or client._first):\n"
@@ -275,8 +276,8 @@ WRONG = {
         *_session("up=2222 window=1 pace=1 store=ram", "MQTT-4.3.3-1"),
     ),
     "certificate error not caught": Wrong(
-        Mistake(core, "lose", "not isinstance(error, _STREAM_ERRORS)",
-                "not isinstance(error, OSError)"),
+        Mistake(core, "lose", "not isinstance(cause, _STREAM_ERRORS)",
+                "not isinstance(cause, OSError)"),
         *_single("up=1 window=1", "ValueError"),
     ),
     # --- the store ---

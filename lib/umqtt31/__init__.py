@@ -235,7 +235,7 @@ class MQTTClient:
         # still to come of one that is larger than the buffer.
         self._lacks = 0
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
-        # for each id, ticks when it last grew.
+        # for each id, ticks when it began.
         self._places = max_awaiting_rel
         self._held = [0] * (3 * min(max_awaiting_rel, max(16, max_awaiting_rel // 15 + 2)))
         self._held_n = self._held_end = 0  # ids; numbers in use
@@ -376,11 +376,12 @@ class MQTTClient:
         """
         now = ticks_ms()
         if self.is_connected:
-            if self._left or self._acks_n or self._first:
-                return 0
-            if self._start != self._end and not self._lacks:
-                return 0  # a whole packet
-            if _has_next(self) and next_entry(self) >= 0:  # for which there is room
+            # Something to write; a whole packet; an entry for which there is room.
+            if (
+                self._left or self._acks_n or self._first
+                or self._start != self._end and not self._lacks
+                or _has_next(self) and next_entry(self) >= 0
+            ):  # fmt: skip
                 return 0
             return max(0, _due_in(self, now) >> 2)
         if self._stream or self._try_at is None:
@@ -469,12 +470,12 @@ class MQTTClient:
             self._store.tidy()
         _expire_held(self, ticks_ms())
 
-    def _make_connect(self, clean):
+    def _make_connect(self, clean_session):
         # -> CONNECT, 31-3.1; raises where it cannot be sent.
         begin, client_id, user, password = self._identity
-        flags = clean << 1
+        flags = clean_session << 1
         body = self._connect_section + string(client_id)
-        if not (client_id or clean or self.level > 4):
+        if not (client_id or clean_session or self.level > 4):
             raise complaint("client_id")
         if self._will:
             body += self._will_section + string(self._will[0]) + string(self._will[1])
@@ -702,10 +703,10 @@ class MQTTClient:
         self._filters = pairs
         begin_request(self, request)
 
-    def _all_filters(self, pairs):
+    def _all_filters(self, topics):
         # -> the request that subscribes to all of them.
-        body = self._request_section + b"".join([pair[1] for pair in pairs])
-        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(pairs))
+        body = self._request_section + b"".join([pair[1] for pair in topics])
+        return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(topics))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
@@ -819,9 +820,10 @@ def _send(client, at, n, packet_id):
         client._tail = at + n
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
+        is_next = client._behind
         _pump(client, ticks_ms())  # these come first, and behind them what is new
         # _pump() may have brought a message from the store to this place.
-        is_next = not packet_id and not client._left and client._tail == at - _ENTRY
+        is_next = not packet_id and not client._left and client._behind == is_next
     if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
@@ -1000,8 +1002,9 @@ def _find(client, first, packet_id):
         return at
     if first != _PUBREC or state < _OWED:
         client.stats.strays += 1
-        if first == _PUBREC and not state:
-            owe(client, _PUBREL, packet_id)  # of nothing that is known
+        # Of nothing that is known, unless it is of what lies in the store alone.
+        if first == _PUBREC and not (state or client._old):
+            owe(client, _PUBREL, packet_id)
     elif state == _PUBCOMP:
         ring[at] = _OWED | _AGAIN  # PUBREC again: so is its PUBREL
         release_one(client, at)
@@ -1157,15 +1160,15 @@ def _fetch(client, now):
 _STREAM_ERRORS = (OSError, ValueError, MemoryError, ImportError)
 
 
-def lose(client, error):
+def lose(client, cause):
     """What the stream raised ends it, unless it is just still connecting; so does what the store
     raised, since what was read may not be answered.  Ctrl-C: who knows what went out."""
-    if client._is_present is not None or (getattr(error, "errno", 0) or 0) not in _CONNECTING:
+    if client._is_present is not None or (getattr(cause, "errno", 0) or 0) not in _CONNECTING:
         close(client)
-        client._error = error
-    if isinstance(error, MQTTError) or not isinstance(error, _STREAM_ERRORS):
+        client._error = cause
+    if isinstance(cause, MQTTError) or not isinstance(cause, _STREAM_ERRORS):
         client._error = None
-        raise error
+        raise cause
 
 
 def fail(client, code):
@@ -1208,10 +1211,12 @@ def close(client):
     client._out = acks
     _rewind(client)
     try:
-        if stream:
-            stream.close()
-        if client._commit:
-            client._commit()  # many programs reset the board now
+        try:
+            if stream:
+                stream.close()
+        finally:
+            if client._commit:
+                client._commit()  # many programs reset the board now
     except OSError:
         pass
 
@@ -1373,6 +1378,7 @@ def _pass_over(client):
         at += 1
     client._start = at
     client._lacks = -n or 1
+    client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
     if n:
         return 0
     _deliver(client, message.qos, False)
@@ -1414,8 +1420,7 @@ def _deliver(client, qos, is_whole):
 
 def is_new(client, packet_id):
     """Is a QoS 2 message to be handed over?  Else it is answered here, or not taken."""
-    k = set_of(client, packet_id)
-    if k >= 0 and client._held[k + 1] >> packet_id % _SET & 1:  # MQTT-4.3.3-10
+    if set_of(client, packet_id, 1) >= 0:  # MQTT-4.3.3-10
         client.stats.duplicates += 1
         if client._store:
             client._store.note(_PUBLISH, packet_id)
@@ -1424,9 +1429,8 @@ def is_new(client, packet_id):
     if (
         client._is_starved
         or client._held_n >= client._places
-        or k < 0
-        and client._held_end == len(client._held)
-    ):
+        or set_of(client, packet_id) < 0 and client._held_end == len(client._held)
+    ):  # fmt: skip
         # RT-AWAITREL: not taken, so the broker has to send it again, and none after it, or
         # it would come out of its order.  When all places are free, the connection ends.
         client._is_starved = True
@@ -1436,14 +1440,13 @@ def is_new(client, packet_id):
     return True
 
 
-def set_of(client, packet_id):
-    """-> place of the id's set in _held, -1 for none.  The newest first: it is mostly that one."""
+def set_of(client, packet_id, bit=0):
+    """-> place in _held of the newest set for the id, of the one that has it if `bit` is 1; -1."""
     held = client._held
     k = client._held_end
-    packet_id //= _SET
     while k:
         k -= 3
-        if held[k] == packet_id:
+        if held[k] == packet_id // _SET and held[k + 1] >> packet_id % _SET & bit == bit:
             return k
     return -1
 
@@ -1452,21 +1455,24 @@ def hold(client, packet_id, now):
     """Remember the id of a QoS 2 message, which is not held, until its PUBREL."""
     held = client._held
     k = set_of(client, packet_id)
-    if k < 0:
+    # All in a set are forgotten at once, so that it grows for a sixteenth of its time.
+    if k < 0 or (
+        ticks_diff(now, held[k + 2]) > client._held_ms >> 4 and client._held_end < len(held)
+    ):
         k = client._held_end
         client._held_end = k + 3
         held[k] = packet_id // _SET
         held[k + 1] = 0
+        held[k + 2] = now
     held[k + 1] |= 1 << packet_id % _SET
-    held[k + 2] = now
     client._held_n += 1
 
 
 def _unhold(client, packet_id):
     # MQTT-4.3.3-12: from now on the id is a new message; an unknown id changes nothing.
     held = client._held
-    k = set_of(client, packet_id)
-    if k < 0 or not held[k + 1] >> packet_id % _SET & 1:
+    k = set_of(client, packet_id, 1)
+    if k < 0:
         return
     if client._store:
         client._store.note(_PUBREL, packet_id)  # if it raises, the id is still held
@@ -1477,18 +1483,20 @@ def _unhold(client, packet_id):
         while k < client._held_end:
             held[k] = held[k + 3]
             k += 1
-        held[client._held_end + 1] = 0  # the store looks there, too
+        held[k + 1] = 0  # the store looks there, too
 
 
 def _expire_held(client, now):
-    # RT-AWAITREL-T: forget the oldest set when it waited so long since it grew.
-    while client._held_n and ticks_diff(now, client._held[2]) >= client._held_ms:
-        packet_id = client._held[0] * _SET
-        for k in range(packet_id, packet_id + _SET):
-            _unhold(client, k)
+    # RT-AWAITREL-T: forget those of the oldest set when it waited so long.
+    held = client._held
+    while client._held_n and ticks_diff(now, held[2]) >= client._held_ms:
+        packet_id = held[0] * _SET
+        while not held[1] >> packet_id % _SET & 1:
+            packet_id += 1
+        _unhold(client, packet_id)
 
 
-def on_request_ack(client, first, number, at):
+def on_request_ack(client, first, packet_id, at):
     """SUBACK or UNSUBACK: its codes stand in _rx from `at` on."""
     request = client._request
     if not request:
@@ -1496,7 +1504,7 @@ def on_request_ack(client, first, number, at):
     whole = request[0]
     codes = request[1]
     k = 2 + (whole[1] >> 7)  # behind one or two bytes of length
-    if number != whole[k] << 8 | whole[k + 1]:
+    if packet_id != whole[k] << 8 | whole[k + 1]:
         return  # it answers no request of this connection
     if (first ^ whole[0]) & 0xF0 != 0x10 or client._start - at != len(codes):
         fail(client, _PROTOCOL)
@@ -1585,11 +1593,11 @@ def _due_in(client, now):
 # --- connecting -----------------------------------------------------------------------------
 
 
-def _begin(client, clean, packet, stream):
+def _begin(client, clean_session, packet, stream):
     # Open a stream, on which the packet CONNECT goes first.
     close(client)  # on_drop may have connected
     client._rest()
-    client._is_clean = clean
+    client._is_clean = clean_session
     client._error = client._is_present = client._try_at = None
     try:
         stream = stream or (client._opener or client._open)()
@@ -1597,7 +1605,7 @@ def _begin(client, clean, packet, stream):
         raise client._error_of(error)
     client._stream = _check_stream(stream)
     client._first = packet
-    if clean and client._store:
+    if clean_session and client._store:
         try:
             client._store.renew(True)  # before CONNECT leaves
         except MQTTError as error:
@@ -1640,8 +1648,10 @@ class MQTTError(OSError):
     def __init__(self, code, cause=None, place=None):
         super().__init__(code)
         self.errno = None
-        if isinstance(cause, OSError) and cause.args and isinstance(cause.args[0], int):
-            self.errno = cause.args[0] if cause.args[0] > 0 else None  # of Mbed TLS
+        if isinstance(cause, OSError) and cause.args:
+            number = cause.args[0]
+            if isinstance(number, int) and number > 0:  # below: of Mbed TLS
+                self.errno = number
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it
 
@@ -1784,9 +1794,9 @@ class Message:
         self._payload = at
         return True
 
-    def read_id(self, byte):
+    def read_id(self, value):
         """For the client: of a message that is not whole the next byte of its packet id came."""
-        self.packet_id = self.packet_id << 8 | byte
+        self.packet_id = self.packet_id << 8 | value
 
     def keep(self):
         """For an option: answer the message itself; the client then does not."""
@@ -1803,10 +1813,10 @@ class Message:
             raise AttributeError(name)
         return bytes(self._buf[at : at + n])
 
-    def __getitem__(self, index):
-        if not 0 <= index < self.payload_len:
+    def __getitem__(self, n):
+        if not 0 <= n < self.payload_len:
             raise IndexError("payload has %d bytes" % self.payload_len)
-        return self._buf[self._payload + index]
+        return self._buf[self._payload + n]
 
     def topic_is(self, name):
         """Is the topic just `name`, bytes or str?"""

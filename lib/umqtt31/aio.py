@@ -56,7 +56,7 @@ def _readable(raw):
 class _Messages:
     # What `async for` runs over, and what it awaits.
 
-    _last = None
+    _last = _waits = None
 
     def __init__(self, client, pattern):
         self._client = client
@@ -85,6 +85,7 @@ class _Messages:
     __await__ = __iter__
 
     def __next__(self, _=None):
+        self.close()
         client = self._client
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
@@ -100,10 +101,13 @@ class _Messages:
     send = __next__  # so that wait_for() and create_task() take it, too
 
     def throw(self, *error):
+        self.close()
         raise error[0]
 
     def close(self):
-        pass
+        # If the garbage collector did it, CPython's Event could lose a waiter while it wakes them.
+        if self._waits:
+            self._waits.close()
 
 
 def extend(base):
@@ -450,10 +454,8 @@ def extend(base):
 
         # --- subscriptions ---------------------------------------------------------------
 
-        def _ask(self, first, topics):
-            return self._await_answer(self._make_request(first, topics))
-
-        async def _await_answer(self, request):
+        async def _ask(self, first, topics):
+            request = self._make_request(first, topics)
             link = 0  # the connection that was asked
             while True:
                 if link == self._link and self._request is not request and self.is_connected:

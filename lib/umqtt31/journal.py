@@ -231,12 +231,13 @@ class Journal:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:
             # The clean CONNECT never left: the session before goes on.  At level 5 it may anyway.
-            if packet_id and self._session in b"\x83\x84":
+            is_kept = packet_id and self._session > 0x7F
+            if is_kept and self._level < 5:
                 self.renew(False)
-                self._has_held = True
+            self._has_held = True
+            if is_kept:
                 self._list_held()
                 self._is_new = False
-            self._has_held = True
             if self._sent != self._end and self._used:
                 self._write(_ONLINE, self._end)
                 self._sent = self._end
@@ -303,11 +304,11 @@ class Journal:
         # In cells.  With this limit reclaiming never gets stuck: see the format.
         return (self._blocks - 3 - sum(self._bad)) * self._room - self._room_held
 
-    def _copy(self, source, at, n):
+    def _copy(self, buf, at, n):
         # To the start of _buf, from where pack_into() copies without a slice.
         copier = self._copier
         copier.seek(0)
-        copier.write(source, at, n)
+        copier.write(buf, at, n)
         copier.seek(0)
         copier.readinto(self._buf, n)
 

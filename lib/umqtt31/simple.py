@@ -7,8 +7,7 @@ seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 """
 
 # The core handles one packet at a time, as behind it there is no room for answers (_most_acks).
-# The callback gets copies, and the core is not busy while it runs, so that it may call anything;
-# from its call on, all may have changed.
+# The callback gets copies, when the core is done with the packet, so that it may call anything.
 #
 # A message that is larger than the buffer is written from where it is, and read in one go.  While
 # it is in flight a PINGREQ stands in the ring in its place.
@@ -99,30 +98,27 @@ class _Stream:
     def write(self, buf, at, n):
         if self._is_writing:
             return None
-        self._is_writing = True
-        try:
-            return self._write(buf, at, n)
-        finally:
-            self._is_writing = False
+        self._is_writing = True  # for ever, if it fails: nothing is written after that
+        n = self._write(buf, at, n)
+        self._is_writing = False
+        return n
 
     def write_all(self, buf, timeout_ms):
         # -> did it take all, without so long a pause?
         self._is_writing = True
-        try:
-            at = 0
-            start = ticks_ms()
-            while at < len(buf):
-                n = self._write(buf, at, len(buf) - at)
-                if n:
-                    at += n
-                    start = ticks_ms()
-                elif ticks_diff(ticks_ms(), start) >= timeout_ms:
-                    return False
-                else:
-                    sleep_ms(1)
-            return True
-        finally:
-            self._is_writing = False
+        at = 0
+        start = ticks_ms()
+        while at < len(buf):
+            n = self._write(buf, at, len(buf) - at)
+            if n:
+                at += n
+                start = ticks_ms()
+            elif ticks_diff(ticks_ms(), start) >= timeout_ms:
+                return False
+            else:
+                sleep_ms(1)
+        self._is_writing = False
+        return True
 
 
 def _port_of(port):
@@ -187,7 +183,6 @@ class MQTTClient(_Client):
         self.port, self.ssl = self._address[1:]
         self.user = user
         self.pswd = password
-        self._op = 0  # first byte of the message that was handled
         self._message = _Message(self, self._rx)
         self.on_message = self._on
 
@@ -275,13 +270,15 @@ class MQTTClient(_Client):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
         if not self.is_connected:
             tell(self)
-        stream = self._stream
         _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
         self._finish()
         if qos:
-            self._settle()
-            if self._stream is not stream:  # the callback connected anew
-                raise self._error_of(_CLOSED)
+            self._confirm(self._stream)
+
+    def _confirm(self, stream):
+        self._settle()
+        if self._stream is not stream:  # the callback connected anew
+            raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
         while code == _FULL:
@@ -343,8 +340,7 @@ class MQTTClient(_Client):
         # Poll until no message is under way.
         start = ticks_ms()
         while self.inflight or self.queued:
-            if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                fail(self, _TIMEOUT)
+            self._wait_for_answer(start)
 
     def _ask(self, first, topics):
         # The callback may ask, too, connect anew, or disconnect.
@@ -373,7 +369,7 @@ class MQTTClient(_Client):
 
     def check_msg(self):
         """Handle one message, if one is there -> its first byte; else None."""
-        op = self._poll(0)
+        op = self._turn()
         return op if op > 15 else None
 
     def wait_msg(self):
@@ -391,22 +387,26 @@ class MQTTClient(_Client):
         # -> the first byte of a message, 1 for another packet, 0 for none.
         start = ticks_ms()
         while True:
-            if not self.is_connected:
-                tell(self)
-            self._most_acks = _FEW_ACKS
-            self._op = 0
-            try:
-                heap_lock()
-                handled = step(self)
-            except _Done:
-                handled = 1
-            if handled:
-                return self._op or 1
-            if not self.is_connected:
-                tell(self)
-            if ticks_diff(ticks_ms(), start) >= timeout_ms:
-                return 0
+            op = self._turn()
+            if op or ticks_diff(ticks_ms(), start) >= timeout_ms:
+                return op
             sleep_ms(1)
+
+    def _turn(self):
+        if not self.is_connected:
+            tell(self)
+        self._most_acks = _FEW_ACKS
+        self._got = None
+        try:
+            heap_lock()
+            handled = step(self)
+        except _Done:
+            handled = 1
+        if self._got:
+            return self._hand_over(*self._got)
+        if not (handled or self.is_connected):
+            tell(self)
+        return handled and 1
 
     def _handle(self, first, at, n):
         super()._handle(first, at, n)
@@ -415,27 +415,24 @@ class MQTTClient(_Client):
     def _on(self, message):
         # As `on_message`.
         first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
-        self._hand_over(first, message.packet_id, message.topic, message.payload)
+        self._got = first, message.packet_id, message.topic, message.payload
+        self._most_acks = 0
         message.keep()
 
     def _hand_over(self, first, packet_id, topic, payload):
-        # From here on all may change.
+        # In the callback all may change.
         stream = self._stream
-        self._is_busy = False
-        try:
-            if self.cb:
-                self.cb(topic, payload)
-        finally:
-            self._is_busy = True
-            self._op = first
-            self._most_acks = 0
-        if packet_id and self._stream is stream:
+        if self.cb:
+            self.cb(topic, payload)
+        if packet_id and stream and self._stream is stream:
             if first & 4:
                 hold(self, packet_id, self._now)
             owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
+            push(self)
+        return first
 
     def take_large(self, first, at, n):
-        """For the message: read the one that begins at `at` of the buffer, and hand it over."""
+        """For the message: read the one that begins at `at` of the buffer."""
         try:
             body = bytearray(n)
         except MemoryError:
@@ -472,7 +469,7 @@ class MQTTClient(_Client):
             fail(self, _PROTOCOL)
         if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1
-            self._hand_over(first, packet_id, topic, bytes(view[at:]))
+            self._got = first, packet_id, topic, bytes(view[at:])
         self._is_busy = True  # for the core: the connection goes on
         raise _Done
 

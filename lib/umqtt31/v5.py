@@ -172,10 +172,7 @@ class MQTTClient(core.MQTTClient):
     _message_class = Message5
     _most_options = 47
     _request_section = b"\0"
-    _age = 0  # seconds, of the message that is published; its properties
-    _more = b""
     _ages = {}  # of a subclass: by packet id
-    _unfit = 0  # why the next entry is to be given up
     _fault = _MALFORMED
 
     def __init__(self, *args, **options):
@@ -188,6 +185,10 @@ class MQTTClient(core.MQTTClient):
         self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
         self._most_bytes = 65535
+        # Of the message that is published: seconds, properties, and what may get an alias.
+        self._age = self._msg = self._socket = 0
+        self._more = b""
+        self._unfit = 0  # why the next entry is to be given up
         self._extra = 1
         self._denied = 0  # bits of PUBLISH that the broker does not take
         self._topics = self._unasked = ()  # that have an alias; filters that it does not know

@@ -16,7 +16,7 @@ from serial.tools import list_ports
 
 from .errors import BoardError
 
-_TRIES = 4
+_TRIES = 20
 _BUSY_PAUSE_S = 0.05
 _LOST = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO)
 _NUMBER = re.compile(r"\((\d+),|\[Errno (\d+)\]")

@@ -248,7 +248,7 @@ class Message:
         """For options: copy a part of the buffer, as `topic_into()`."""
     def read(self, first: int, at: int, n: int) -> bool:
         """For the client: decode a PUBLISH."""
-    def read_id(self, byte: int) -> None:
+    def read_id(self, value: int) -> None:
         """For the client: decode the id of a PUBLISH that is larger than the buffer."""
     def keep(self) -> None:
         """For options: answer the message in place of the client."""

@@ -110,6 +110,15 @@ def test_c2b_topic_that_may_change_gets_no_alias():
     assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
 
 
+def test_first_messages_make_no_attribute():
+    """With the heap locked there may be no room for one."""
+    d = aliased(2, 10)
+    names = set(d.client.__dict__)
+    for _ in range(2):
+        d.client.publish(b"long/a", b"x", qos=1, properties=None)
+    assert set(d.client.__dict__) == names
+
+
 def test_filters_are_remembered_when_the_journal_fails_at_connack():
     store = FailingFlash().journal()
     d = Dialogue(store=store)

@@ -23,14 +23,18 @@ def test_c2b_full_store_refuses_the_new_message_and_changes_nothing():
     d.c2b(publish(b"t", b"1", 1, 1), publish(b"t", b"2", 1, 2))
 
 
-def test_close_that_fails_is_quiet():
-    d = Dialogue()
+def test_close_that_fails_is_quiet_and_keeps_no_record_back():
+    store = KeepingStore()
+    d = Dialogue(store=store)
+    commits = []
+    store.before_commit = lambda: commits.append(1)
 
     def failing_close():
         d.stream.is_closed = True
+        commits.clear()
         raise OSError(9)
 
     d.stream.close = failing_close
     d.client.disconnect()
-    assert d.stream.is_closed
+    assert d.stream.is_closed and commits
     d.connect()
