@@ -28,7 +28,7 @@ def test_b2c_message_shows_its_properties():
     def look(message):
         buf = bytearray(4)
         found = [getattr(message, name) for name in NAMES]
-        seen.append((*found, message.property_into(9, buf), bytes(buf)))
+        seen.append(tuple(found + [message.property_into(9, buf), bytes(buf)]))
 
     d.client.on_message = look
     said = properties(
