@@ -18,6 +18,7 @@ GIVEN = b"bench/given"
 ECHO = b"bench/echo"
 
 _READ_BYTES = 65536
+Answer = Callable[[bytes], bytes | bytearray | None]
 
 
 class Answerer:
@@ -28,11 +29,7 @@ class Answerer:
     `answer` says what goes out for a packet, None ends the connection; `connections` counts.
     """
 
-    def __init__(
-        self,
-        is_quick: bool = False,
-        answer: Callable[[bytes], bytes | bytearray | None] | None = None,
-    ) -> None:
+    def __init__(self, is_quick: bool = False, answer: Answer | None = None) -> None:
         self._is_quick = is_quick
         self._answer = answer or usual_answer
         self.connections = 0

@@ -1,5 +1,6 @@
-"""`bench`: speed and size beside their budgets and beside umqtt.simple."""
+"""`bench`: speed and size of umqtt31, and of other clients beside it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -7,70 +8,128 @@ from rich.console import Console
 
 from tools.micropython import MicroPythonError
 
-from . import heap, instructions, journal, peer, smallest, tasks, throughput, tls
-from .figures import BenchError
-from .subjects import Bench
-from .table import make_table
+from . import BenchError, measures, page
+from .catalogue import BARE, CLIENTS, OURS, VARIANTS, present
+from .journal import flash_work
+from .page import Measured
+from .situations import measure_outcomes
+from .tls import connection
 
-# Each has a TITLE and `measure(bench)`, which yields figures, and may name the PEER.
-_MEASURES = {
-    "heap": heap,
-    "smallest": smallest,
-    "instructions": instructions,
-    "throughput": throughput,
-    "asyncio": tasks,
-    "journal": journal,
-    "tls": tls,
+# By how much rates differ from run to run.
+_SCATTER = 0.05
+# What takes the figures of a client, and the table without them.
+_TABLES: dict[measures.Work, Measured] = {
+    measures.heap: Measured(
+        "Heap",
+        "bytes",
+        "Bytes that one operation allocates, with 32 bits and a payload of 64 bytes."
+        " QoS 1 and 2 are counted to the last acknowledgement.",
+    ),
+    measures.bytecode: Measured(
+        "Bytecode",
+        "bytes",
+        "Bytes of `.mpy` that are loaded to publish and receive at QoS 1. umqtt31 is as"
+        " `make build` makes it.",
+    ),
+    measures.smallest: Measured(
+        "Smallest heap",
+        "bytes",
+        "200 messages at QoS 1 go there and back in it, with a window of 4 where there is one."
+        " 32 bits, from `.mpy`, to within 256 bytes.",
+    ),
+    measures.instructions: Measured(
+        "Instructions",
+        "instructions",
+        "Of the processor for one message and its answers, with 64 bits. The topic has 13"
+        " bytes, the payload 64. Garbage collection is included.",
+    ),
+    measures.awake: Measured(
+        "Awake",
+        "ms",
+        "From the import to the first acknowledgement at QoS 1, with a round trip of 20 ms.",
+        scatter=_SCATTER,
+    ),
+    measures.rates: Measured(
+        "Rate",
+        "messages/s",
+        "Acknowledged messages a second at QoS 1 with a round trip of 20 ms. *Bare socket*"
+        " sends prebuilt packets: nothing is faster.",
+        is_more_better=True,
+        scatter=_SCATTER,
+    ),
+    measures.receiving: Measured(
+        "Receive ratio",
+        "messages/s",
+        "Messages a second that a program is handed of up to 20,000 at once. Ratios are to a"
+        " bare socket.",
+        is_more_better=True,
+        scatter=_SCATTER,
+        beside=BARE.title,
+    ),
 }
-
+_OF_CLIENTS = {work.__name__: (work, table) for work, table in _TABLES.items()}
+# Those of umqtt31 alone.
+_OWN = {
+    "journal": (flash_work, Measured("Journal", "for 1,000 messages of 64 bytes, window 4", "")),
+    "tls": (connection, Measured("TLS", "a connection, ECDSA P-256, TLS 1.2", "")),
+}
 _WIDTH = 160  # of tables with a column for each client, without a terminal
 
 
 @click.command()
-@click.argument("measures", nargs=-1, type=click.Choice(list(_MEASURES)))
-@click.option(
-    "--peer",
-    "peer_folder",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Folder with umqtt/simple.py, instead of fetching it.",
-)
+@click.argument("names", nargs=-1, type=click.Choice([*_OF_CLIENTS, "situations", *_OWN]))
 @click.option(
     "--peers",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Folder with other clients: compare all, and write docs/reasons/benchmarks.md.",
+    help="Folder with other clients; all measures of all write docs/reasons/benchmarks.md.",
 )
-@click.option("--rounds", default=3, show_default=True, help="Rates with --peers: the median of.")
-def cli(
-    measures: tuple[str, ...], peer_folder: Path | None, peers: Path | None, rounds: int
-) -> None:
-    """Measure all, or the MEASURES named, and print them beside their budgets.
+@click.option("--rounds", default=3, show_default=True, help="Rates: the median of.")
+def cli(names: tuple[str, ...], peers: Path | None, rounds: int) -> None:
+    """Measure all, or what NAMES say, and print it.
 
     Nothing fails for being slow: exit status 1 only says that something could not
     be measured.
     """
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
     try:
-        if peers:
-            from .peers.run import run
-
-            if not console.is_terminal:
-                console = Console(width=_WIDTH)
-            console.print(f"written: {run(peers, rounds, console)}")
-            return
-        bench = Bench(peer.given(peer_folder) if peer_folder else peer.fetched(Bench().large))
-        console.print(_introduction(bench))
-        for name in measures or _MEASURES:
-            with console.status(f"measuring {name}"):
-                figures = list(_MEASURES[name].measure(bench))
-            other = getattr(_MEASURES[name], "PEER", "simple")
-            console.print(make_table(_MEASURES[name].TITLE, figures, other))
+        _measure(names, peers, rounds, console)
     except (BenchError, MicroPythonError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _introduction(bench: Bench) -> str:
-    peer_title = bench.peer.title if bench.peer else "not reachable: give --peer"
-    return (
-        f"MicroPython {bench.small.release} with 32 and {bench.large.release} with 64 bits.\n"
-        f"umqtt.simple: {peer_title}.  In brackets: figures published for 1.8."
-    )
+def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: Console) -> None:
+    clients = present(peers) if peers else [*OURS]
+    folder = peers or Path()
+    absent = {one.title: found for one in CLIENTS if (found := one.missing(folder))}
+    is_page = bool(peers) and not names
+    about = page.about(clients, folder) if is_page else {}
+    for title, missing in absent.items() if peers else ():
+        console.print(f"{title}: not there, {missing} is missing")
+    tables = []
+    for name, (work, table) in _OF_CLIENTS.items():
+        if names and name not in names:
+            continue
+        those, times = clients, rounds if table.scatter == _SCATTER else 1
+        if work in (measures.rates, measures.receiving):
+            those = [*clients, BARE]
+        elif work == measures.instructions and not is_page:
+            those = [*clients, *VARIANTS]
+        with console.status(f"measuring {name}"):
+            tables.append(replace(table, rows=measures.measure(work, those, folder, times)))
+        console.print(page.make_table(tables[-1], clients))
+    outcomes = {}
+    if not names or "situations" in names:
+        with console.status("trying what goes wrong"):
+            outcomes = measure_outcomes(clients, folder)
+        console.print(page.make_outcomes(outcomes, clients))
+    for name, (own, table) in _OWN.items():
+        if name in names or not (names or is_page):
+            with console.status(f"measuring {name}"):
+                table = replace(table, rows=own())
+            console.print(page.make_table(table, ()))
+    if is_page:
+        about["load at the end"] = page.load()
+        page.write_page(tables, outcomes, clients, absent, about)
+        console.print(f"written: {page.PAGE}")

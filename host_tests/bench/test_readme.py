@@ -2,7 +2,7 @@
 
 import re
 
-from host_tests.bench.peers.page import PAGE
+from host_tests.bench.page import PAGE
 from host_tests.sizes import measure
 from tools.project import ROOT
 

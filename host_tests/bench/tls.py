@@ -22,13 +22,12 @@ from typing import Any
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
-from tools.micropython import Interpreter
+from tools.micropython import Interpreter, choose
 from umqtt31.tls import context_of, wrap
 
-from .figures import BenchError, Figure
-from .subjects import Bench
-
-TITLE = "A TLS connection, ECDSA P-256, TLS 1.2"
+from . import BenchError
+from .catalogue import DEVICE
+from .measures import Rows
 
 _SUITE = "TLS-ECDHE-ECDSA-WITH-AES-128-GCM-SHA256"
 _HEAP_BYTES = 256 * 1024
@@ -43,18 +42,20 @@ _COLLECTED = re.compile(r"Collected : (\d+)")
 @dataclass(frozen=True)
 class _Case:
     title: str
-    bench: Bench
     port: int
     files: tuple[Path, ...]
 
     def argv(self, interpreter: Interpreter, count: int) -> list[str]:
-        program = self.bench.ours.program("handshake")
         args = [self.port, _SUITE, count, *self.files]
-        return interpreter.argv(program, heap_bytes=_HEAP_BYTES, args=args)
+        return interpreter.argv(DEVICE / "handshake.py", heap_bytes=_HEAP_BYTES, args=args)
 
 
-def measure(bench: Bench) -> Iterator[Figure]:
+def connection() -> Rows:
     """Without and with a certificate of our own, then CPython's resumed sessions."""
+    return {row: {"umqtt31": figure} for row, figure in _measured()}
+
+
+def _measured() -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory() as name:
         made = Certificates(Path(name))
         made.make("ca", is_authority=True)
@@ -66,7 +67,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
             with TLSMosquitto(
                 made.path, "server", "1.2", require_certificate=len(files) > 1
             ) as broker:
-                yield from _of_case(_Case(title, bench, broker.port, files))
+                yield from _of_case(_Case(title, broker.port, files))
         # Without Nagle's algorithm, which holds CONNACK back by 40 ms.
         options: dict[str, Any] = {"require_certificate": True, "set_tcp_nodelay": True}
         with TLSMosquitto(made.path, "server", **options) as broker:
@@ -74,18 +75,18 @@ def measure(bench: Bench) -> Iterator[Figure]:
             yield from _resumed(broker.port, dict(names))
 
 
-def _of_case(case: _Case) -> Iterator[Figure]:
-    small = case.bench.small
+def _of_case(case: _Case) -> Iterator[tuple[str, float]]:
+    small, large = choose(bits=32), choose(bits=64, certificates=True)
     done = _run(case, small, 1)
     start, context, connected = map(int, _IN_USE.findall(done.stderr))
     peaks = [_peak(case, count) for count in (-1, 1)]
-    yield Figure(f"{case.title}: context, bytes", context - start)
-    yield Figure(f"{case.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS)
-    yield Figure(f"{case.title}: connected, on a board", connected - start - _LESS_ON_BOARDS)
-    yield Figure(f"{case.title}: of these in Python's heap", int(done.stdout))
-    yield Figure(f"{case.title}: instructions, 64 bits", _instructions(case))
-    yield Figure(f"{case.title}: processor time, 32 bits, µs", _processor_us(case, small))
-    yield Figure(f"{case.title}: the same, 64 bits, µs", _processor_us(case, case.bench.large))
+    yield f"{case.title}: context, bytes", context - start
+    yield f"{case.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS
+    yield f"{case.title}: connected, on a board", connected - start - _LESS_ON_BOARDS
+    yield f"{case.title}: of these in Python's heap", int(done.stdout)
+    yield f"{case.title}: instructions, 64 bits", _instructions(case, large)
+    yield f"{case.title}: processor time, 32 bits, µs", _processor_us(case, small)
+    yield f"{case.title}: the same, 64 bits, µs", _processor_us(case, large)
 
 
 def _run(
@@ -104,22 +105,22 @@ def _ended(command: list[str], environment: dict[str, str]) -> subprocess.Comple
 
 def _peak(case: _Case, count: int) -> int:
     # glibc's own tool, which lies beside the 32-bit C library.
-    done = _run(case, case.bench.small, count, LD_PRELOAD="libmemusage.so")
+    done = _run(case, choose(bits=32), count, LD_PRELOAD="libmemusage.so")
     found = _PEAK.search(done.stderr)
     if not found:
         raise BenchError("libmemusage.so does not count here")
     return int(found[1])
 
 
-def _instructions(case: _Case) -> float:
+def _instructions(case: _Case, large: Interpreter) -> float:
     if not shutil.which("valgrind"):
         raise BenchError("valgrind is not installed: run `make setup` or install it")
     counts = []
     with tempfile.TemporaryDirectory() as folder:
         tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
         for count in (1, 5):
-            command = [*tool, *case.argv(case.bench.large, count)]
-            done = _ended(command, case.bench.large.environment())
+            command = [*tool, *case.argv(large, count)]
+            done = _ended(command, large.environment())
             found = _COLLECTED.search(done.stderr)
             counts.append(int(found[1]) if found else 0)
     return (counts[1] - counts[0]) / 4
@@ -134,7 +135,7 @@ def _processor_us(case: _Case, interpreter: Interpreter) -> float:
     return (times[1] - times[0]) / 50 * 1_000_000
 
 
-def _resumed(port: int, files: dict[str, str]) -> Iterator[Figure]:
+def _resumed(port: int, files: dict[str, str]) -> Iterator[tuple[str, float]]:
     seen: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
     for _ in range(20):
         context = context_of(files)
@@ -145,9 +146,9 @@ def _resumed(port: int, files: dict[str, str]) -> Iterator[Figure]:
         if not rows:
             raise BenchError("the broker resumed no session")
         elapsed, sent, received = (statistics.median(column) for column in zip(*rows))
-        yield Figure(f"CPython, {title}: bytes sent", sent)
-        yield Figure(f"CPython, {title}: bytes received", received)
-        yield Figure(f"CPython, {title}: time, µs", elapsed * 1_000_000)
+        yield f"CPython, {title}: bytes sent", sent
+        yield f"CPython, {title}: bytes received", received
+        yield f"CPython, {title}: time, µs", elapsed * 1_000_000
 
 
 def _connect(port: int, context: object) -> tuple[bool, float, int, int]:

@@ -93,15 +93,24 @@ def make_board(tmp_path):
     """make_board(profile, files) -> a virtual board, switched off; unplugged at the end."""
     boards = []
 
-    def make(profile, files=None, flash=None, cut_at_operation=0):
+    def make(profile, files=None, flash=None, **cut):
         image = tmp_path / f"flash{len(boards)}.img"
         image.write_bytes(flash or blank_flash(profile, files))
-        cut = {"cut_at_operation": cut_at_operation}
-        board = VirtualBoard(profile, image, choose(bits=32), **cut)
-        board.image = image
-        boards.append(board)
-        return board
+        boards.append(VirtualBoard(profile, image, choose(bits=32), **cut))
+        return boards[-1]
 
     yield make
     for board in boards:
         board.unplug()
+
+
+@pytest.fixture
+def start_board(make_board):
+    """The same, switched on."""
+
+    def start(*about, **more):
+        board = make_board(*about, **more)
+        board.power_on()
+        return board
+
+    return start

@@ -158,12 +158,13 @@ def test_deploy_doubts_no_broker_that_cannot_be_asked(tmp_path):
     assert access.doubt(about | {"tls": "missing.crt"}, tmp_path) is None
 
 
-def test_deploy_command_warns_of_an_open_broker(shared_mosquitto, make_board, desk, run, tmp_path):
+def test_deploy_command_warns_of_an_open_broker(
+    shared_mosquitto, start_board, desk, run, tmp_path
+):
     config = tmp_path / "device.toml"
     about = settings(shared_mosquitto).items()
     config.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in about))
-    board = make_board(desk)
-    board.power_on()
+    board = start_board(desk)
     words = ("--board", "desk", "--port", board.port, "--config", config)
     result = run("deploy", *words, "--no-check", "--no-start")
     assert result.exit_code == 0, result.output

@@ -25,7 +25,6 @@ from tools.boards.deploy import (
     with_list,
 )
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
 from tools.demo.desk import HEAP_BYTES
@@ -51,10 +50,9 @@ def version(number, firmware_files):
 
 
 def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
-    run, make_board, desk, device_toml
+    run, start_board, desk, device_toml
 ):
-    board = make_board(desk)
-    board.power_on()
+    board = start_board(desk)
     result = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
     assert result.exit_code == 0, result.output
     assert "hall-1" in result.output
@@ -62,22 +60,17 @@ def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
     assert "secret" not in result.output
     again = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
     assert "0 of" in again.output
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert int(on_board["release.txt"]) == newest_source(desk)
+    assert int(board.files()["release.txt"]) == newest_source(desk)
 
 
-def test_deploy_when_one_file_differs_copies_only_that(make_board, desk, firmware_files):
+def test_deploy_when_one_file_differs_copies_only_that(start_board, desk, firmware_files):
     files = version(1, firmware_files)
-    board = make_board(desk, with_list(files))
-    board.power_on()
+    board = start_board(desk, with_list(files))
     newer = files | {"lib/b.py": b"V = 7\n"}
     plan = deploy(board.port, newer, desk)
     assert list(plan.changed) == ["lib/b.py", "deployed.txt"]
     assert plan.foreign == []
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert on_board == with_list(newer)
+    assert board.files() == with_list(newer)
 
 
 def test_board_lists_its_files_in_the_heap_that_it_has(micropython, tmp_path):
@@ -97,68 +90,57 @@ def test_board_lists_its_files_in_the_heap_that_it_has(micropython, tmp_path):
 
 @pytest.mark.parametrize(("before", "number", "after"), [(5, 6, 6), (6, 5, 6)])
 def test_deploy_gives_a_number_that_never_falls(
-    make_board, desk, firmware_files, before, number, after
+    start_board, desk, firmware_files, before, number, after
 ):
     """A board that came to its firmware by cable took any release, old ones, too."""
     files = version(1, firmware_files)
-    board = make_board(desk, with_list(numbered(files, before)))
-    board.power_on()
+    board = start_board(desk, with_list(numbered(files, before)))
     plan = deploy(board.port, numbered(files, number), desk)
     assert plan.foreign == []
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert on_board == with_list(numbered(files, after))
+    assert board.files() == with_list(numbered(files, after))
 
 
-def test_deploy_ends_what_came_over_the_air(make_board, desk, firmware_files):
+def test_deploy_ends_what_came_over_the_air(start_board, desk, firmware_files):
     """A rollout of that bundle got the answer "running" although something else ran."""
     files = version(1, firmware_files)
     left = {"update_id": b"00", "incoming/01": b"b", "previous/id": b"00", "previous/trial": b"1"}
-    board = make_board(desk, with_list(files) | left)
-    board.power_on()
+    board = start_board(desk, with_list(files) | left)
     newer = files | {"lib/b.py": b"V = 7\n"}
     deploy(board.port, newer, desk)
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert on_board == with_list(newer)
+    assert board.files() == with_list(newer)
 
 
-def test_deploy_of_mpy_removes_the_source_that_would_hide_it(make_board, desk, firmware_files):
-    board = make_board(desk, {"lib/a.py": b"V = 'old source'\n"})
-    board.power_on()
+def test_deploy_of_mpy_removes_the_source_that_would_hide_it(start_board, desk, firmware_files):
+    board = start_board(desk, {"lib/a.py": b"V = 'old source'\n"})
     plan = deploy(board.port, firmware_files | {"lib/a.mpy": b"not run here"}, desk)
     assert plan.removed == plan.foreign == ["lib/a.py"]
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    on_board = board.files()
     assert "lib/a.py" not in on_board
     assert "lib/a.mpy" in on_board
     assert on_board["backup/lib_a.py"] == b"V = 'old source'\n"
 
 
 def test_deploy_keeps_copies_of_what_somebody_else_wrote_and_of_nothing_of_ours(
-    make_board, desk, firmware_files
+    start_board, desk, firmware_files
 ):
     theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n", "notes.txt": b"n"}
-    board = make_board(desk, theirs)
-    board.power_on()
+    board = start_board(desk, theirs)
     for number, foreign in ((1, ["boot.py", "main.py"]), (2, [])):
         assert sorted(deploy(board.port, version(number, firmware_files), desk).foreign) == foreign
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    on_board = board.files()
     backup = {name: data for name, data in on_board.items() if name.startswith("backup/")}
     assert backup == {f"backup/{name}": theirs[name] for name in ("main.py", "boot.py")}
     assert on_board["notes.txt"] == b"n"
 
 
 def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
-    run, make_board, desk, device_certificates
+    run, start_board, desk, device_certificates
 ):
     """The board's own check reads them; a key in /backup would outlive its use."""
     config = device_certificates / "device.toml"
     text = 'client_id = "one"\nserver = "b"\ntls = "ca.crt"\ntls_cert = "one.crt"\n'
     config.write_text(text + 'tls_key = "one.key"\n')
-    board = make_board(desk)
-    board.power_on()
+    board = start_board(desk)
     words = ("--board", "desk", "--port", board.port, "--config", config, "--no-start")
     for name in ("one", "two"):
         for kind in ("crt", "key"):
@@ -168,33 +150,28 @@ def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
         assert result.exit_code == 0, result.output
         assert "backup" not in result.output
         assert "PRIVATE" not in result.output
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
+    on_board = board.files()
     for kind in ("crt", "key"):
         assert on_board[f"one.{kind}"] == (device_certificates / f"two.{kind}").read_bytes()
     assert not any(name.startswith("backup/") for name in on_board)
     assert b"one.key" not in on_board["deployed.txt"]
 
 
-def test_deploy_without_settings_anywhere_changes_nothing(run, make_board, desk):
+def test_deploy_without_settings_anywhere_changes_nothing(run, start_board, desk):
     theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"}
-    board = make_board(desk, theirs)
-    board.power_on()
+    board = start_board(desk, theirs)
     result = run("deploy", "--board", "desk", "--port", board.port)
     assert result.exit_code == 1
     assert "add CONFIG=device.toml" in result.output
-    board.cut_power()
-    assert Filesystem(desk.filesystem, board.image.read_bytes()).files() == theirs
+    assert board.files() == theirs
 
 
-def test_deploy_with_settings_on_the_board_that_are_wrong_changes_nothing(make_board, desk):
+def test_deploy_with_settings_on_the_board_that_are_wrong_changes_nothing(start_board, desk):
     theirs = {"main.py": b"pass\n", "settings.json": b'{"client_id": "x"}'}
-    board = make_board(desk, theirs)
-    board.power_on()
+    board = start_board(desk, theirs)
     with pytest.raises(BoardError, match="settings.json on the board: server is missing"):
         deploy(board.port, {"main.py": b"new\n"}, desk)
-    board.cut_power()
-    assert Filesystem(desk.filesystem, board.image.read_bytes()).files() == theirs
+    assert board.files() == theirs
 
 
 @pytest.mark.parametrize(
@@ -203,25 +180,20 @@ def test_deploy_with_settings_on_the_board_that_are_wrong_changes_nothing(make_b
      ("ESP32_GENERIC", "desk"), ("ESP32_GENERIC_S3", "ESP32_GENERIC")],
 )  # fmt: skip
 def test_deploy_to_another_chip_changes_nothing_and_names_both(
-    run, make_board, device_toml, there, told
+    run, start_board, device_toml, there, told
 ):
     profile = load_profile(there)
-    board = make_board(profile, {"main.py": b"pass\n"})
-    board.power_on()
+    board = start_board(profile, {"main.py": b"pass\n"})
     result = run("deploy", "--board", told, "--port", board.port, "--config", device_toml)
     assert result.exit_code == 1
     assert profile.firmware.machine in result.output
     assert f"{told} has {load_profile(told).mcu}" in result.output
-    board.cut_power()
-    start = profile.filesystem.offset
-    area = board.image.read_bytes()[start : start + profile.filesystem.size]
-    assert Filesystem(profile.filesystem, area).files() == {"main.py": b"pass\n"}
+    assert board.files() == {"main.py": b"pass\n"}
 
 
-def test_deploy_to_board_of_the_same_chip_is_taken(make_board, firmware_files):
+def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):
     """Generic firmware runs on many boards; its name is no reason to refuse."""
-    board = make_board(load_profile("ESP32_GENERIC"))
-    board.power_on()
+    board = start_board(load_profile("ESP32_GENERIC"))
     settings = b'{"client_id": "x", "server": "s", "wifi_ssid": "net"}'
     plan = deploy(
         board.port, firmware_files | {"settings.json": settings}, load_profile("UM_TINYPICO")
@@ -236,70 +208,59 @@ def test_make_plan_with_equal_hashes_is_empty():
 
 
 def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
-    make_board, desk, firmware_files
+    start_board, desk, firmware_files
 ):
     files = version(1, firmware_files)
-    board = make_board(desk, files | {"ballast": os.urandom(960_000)})
-    board.power_on()
+    board = start_board(desk, files | {"ballast": os.urandom(960_000)})
     with pytest.raises(BoardError, match="filesystem full: .* bytes needed"):
         deploy(board.port, version(2, firmware_files) | {"big": os.urandom(40_000)}, desk)
-    board.cut_power()
-    on_board = Filesystem(desk.filesystem, board.image.read_bytes()).files()
-    assert on_board["main.py"] == files["main.py"]
+    assert board.files()["main.py"] == files["main.py"]
 
 
-def test_check_itself_with_wrong_settings_names_the_key(make_board, desk, tmp_path):
+def test_check_itself_with_wrong_settings_names_the_key(start_board, desk, tmp_path):
     tree = build_tree(desk, tmp_path / "fs")
-    board = make_board(desk, tree_files(tree) | {"settings.json": b'{"client_id": "x"}'})
-    board.power_on()
+    board = start_board(desk, tree_files(tree) | {"settings.json": b'{"client_id": "x"}'})
     with pytest.raises(BoardError, match="server is missing"):
         check_itself(board.port)
 
 
-def update_and_restart(make_board, desk, firmware_files, **cut):
-    """Deploy version 2 over version 1, the plug pulled as `cut` says -> what runs then."""
-    board = make_board(
-        desk,
-        with_list(version(1, firmware_files)),
-        cut_at_operation=cut.get("operation", 0),
-    )
-    board.power_on()
-    if "sent" in cut:
-        board.unplug_after(cut["sent"])
-    try:
-        deploy(board.port, version(2, firmware_files), desk)
-    except BoardError as error:
-        assert "\n" not in error.message
-    board.unplug()
-    again = make_board(desk, flash=board.image.read_bytes())
-    again.power_on()
-    # Its Ctrl-C meets boot.py, which is at work on the update.
-    return read_until(again.port, "end", restart=True)
+@pytest.fixture
+def updated(start_board, desk, firmware_files):
+    """updated(…) -> what runs after an update of version 1 to 2 whose plug was pulled."""
+
+    def update(sent=0, cut_at_operation=0):
+        files = with_list(version(1, firmware_files))
+        board = start_board(desk, files, cut_at_operation=cut_at_operation)
+        if sent:
+            board.unplug_after(sent)
+        try:
+            deploy(board.port, version(2, firmware_files), desk)
+        except BoardError as error:
+            assert "\n" not in error.message
+        board.unplug()
+        again = start_board(desk, flash=board.image.read_bytes())
+        # Its Ctrl-C meets boot.py, which is at work on the update.
+        output = read_until(again.port, "end", restart=True)
+        old, new = "versions 1 1 1" in output, "versions 2 2 2" in output
+        assert old != new, output
+        return new
+
+    return update
 
 
 @pytest.mark.parametrize("sent", [60, 700, 1500, 2500, 3500, 4500])
-def test_deploy_unplugged_while_sending_leaves_old_or_new_version(
-    make_board, desk, firmware_files, sent
-):
-    output = update_and_restart(make_board, desk, firmware_files, sent=sent)
-    assert "versions 1 1 1" in output or "versions 2 2 2" in output
+def test_deploy_unplugged_while_sending_leaves_old_or_new_version(updated, sent):
+    updated(sent=sent)
 
 
-def test_deploy_power_cut_at_any_flash_operation_leaves_old_or_new_version(
-    make_board, desk, firmware_files
-):
+def test_deploy_power_cut_at_any_flash_operation_leaves_old_or_new_version(updated):
     """Every write and erase of an update, until one is so late that all was done before."""
     seen = []
-    for operation in range(1, 200):
-        output = update_and_restart(make_board, desk, firmware_files, operation=operation)
-        old, new = "versions 1 1 1" in output, "versions 2 2 2" in output
-        assert old != new, f"operation {operation}: {output}"
-        seen.append(new)
-        if seen[-4:] == [True] * 4:
-            break
+    while seen[-4:] != [True] * 4:
+        seen.append(updated(cut_at_operation=len(seen) + 1))
+        assert len(seen) < 200
     assert seen[0] is False
     assert seen == sorted(seen), "once decided, an update is never taken back"
-    assert seen[-1] is True
 
 
 @pytest.mark.parametrize(

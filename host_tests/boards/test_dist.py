@@ -71,11 +71,10 @@ def run(*words, **options):
     ids=["client", "source", "version"],
 )
 def test_mpremote_installs_from_the_index_on_an_empty_board(
-    dist, make_board, desk, options, program, suffix
+    dist, start_board, desk, options, program, suffix
 ):
     # To compile the core takes 152 KB: an ESP32 without PSRAM takes the .mpy.
-    board = make_board(load_profile("W5500_EVB_PICO") if suffix == ".py" else desk)
-    board.power_on()
+    board = start_board(load_profile("W5500_EVB_PICO") if suffix == ".py" else desk)
     with serve(dist / "mip") as url:
         words = ["mip", "install", "--index", url, *options, "+", "exec", program]
         done = mpremote(board, *words)
@@ -104,9 +103,8 @@ def line_of_the_guide(begin, **own):
     return shlex.split(line)
 
 
-def test_lines_of_the_guide_serve_the_index_and_install_from_it(dist, make_board, desk):
-    board = make_board(desk)
-    board.power_on()
+def test_lines_of_the_guide_serve_the_index_and_install_from_it(dist, start_board, desk):
+    board = start_board(desk)
     port = free_port()
     words = line_of_the_guide("python3 -m http.server", **{"dist/": f"{dist}/", "8000": port})
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -119,10 +117,9 @@ def test_lines_of_the_guide_serve_the_index_and_install_from_it(dist, make_board
             server.kill()
 
 
-def test_line_of_the_guide_lets_bytecode_take_the_place_of_source(dist, make_board, desk):
+def test_line_of_the_guide_lets_bytecode_take_the_place_of_source(dist, start_board, desk):
     """Older source is imported before the bytecode that was installed beside it."""
-    board = make_board(desk)
-    board.power_on()
+    board = start_board(desk)
     old = "import os\nos.mkdir('/lib')\nos.mkdir('/lib/umqtt31')\n"
     old += "with open('/lib/umqtt31/__init__.py', 'w') as file:\n    file.write('old = True')"
     assert mpremote(board, "exec", old).returncode == 0
@@ -227,9 +224,8 @@ def test_installed_command_builds_by_the_words_of_make_and_by_options(umqtt31, t
     assert "order" in umqtt31("advise", "BOARD=RPI_PICO_W")
 
 
-def test_installed_command_deploys_to_a_board_as_the_guide_says(umqtt31, make_board, device_toml):
-    board = make_board(load_profile("RPI_PICO_W"))
-    board.power_on()
+def test_installed_command_deploys_to_a_board_as_the_guide_says(umqtt31, start_board, device_toml):
+    board = start_board(load_profile("RPI_PICO_W"))
     own = {"/dev/ttyACM0": board.port, "device.toml": device_toml}
     _, *words = line_of_the_guide("umqtt31 deploy", **own)
     assert "files copied" in umqtt31(*words)

@@ -45,10 +45,9 @@ def test_manifest_freezes_every_module_of_the_library():
         ("package-full.json", "from umqtt31.simple import MQTTClient; print('simple')", "simple"),
     ],
 )
-def test_mip_installs_the_library_with_and_without_extras(make_board, package, program, expected):
+def test_mip_installs_the_library_with_and_without_extras(start_board, package, program, expected):
     """From source, which takes a board 160 KB of heap to compile."""
-    board = make_board(load_profile("RPI_PICO_W"))
-    board.power_on()
+    board = start_board(load_profile("RPI_PICO_W"))
     with serve(ROOT) as url:
         done = mpremote(board, "mip", "install", f"{url}/{package}", "+", "exec", program)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -41,7 +41,7 @@ def project(tmp_path, mosquitto):
 
 
 def test_pico_w_of_the_start_page_from_an_image_to_a_change(
-    project, make_firmware, make_board, mosquitto, tmp_path
+    project, make_firmware, start_board, mosquitto, tmp_path
 ):
     profile = load_profile("RPI_PICO_W")
     make_firmware(profile).rename(project.folder / "RPI_PICO_W-1.27.uf2")
@@ -49,8 +49,7 @@ def test_pico_w_of_the_start_page_from_an_image_to_a_change(
     drive = drive_of(tmp_path, "RPI-RP2")
     project.type(FIRST_BOARD, "make flash BOARD=RPI", f"DRIVE={drive}")
     flashed = (drive / "hall-1.uf2").read_bytes()
-    board = make_board(profile, flash=flash_content(flashed, profile))
-    board.power_on()
+    board = start_board(profile, flash=flash_content(flashed, profile))
     project.own["/dev/ttyACM0"] = board.port
     project.type(FIRST_BOARD, "make monitor", ctrl_c=True)
     project.own["192.168.1.10"] = f"{mosquitto.host}:{mosquitto.port}"
@@ -65,15 +64,14 @@ def test_pico_w_of_the_start_page_from_an_image_to_a_change(
     assert "\n2 of " in project.type(FIRST_BOARD, "make deploy")
 
 
-def test_esp32_of_the_start_page_from_an_image_to_readings(project, make_firmware, make_board):
+def test_esp32_of_the_start_page_from_an_image_to_readings(project, make_firmware, start_board):
     profile = load_profile("ESP32_GENERIC")
     make_firmware(profile).rename(project.folder / "ESP32_GENERIC-1.27.bin")
     project.type(FIRST_BOARD, "make image BOARD=ESP32")
     with EspRom(profile.mcu) as rom:
         project.own["/dev/ttyUSB0"] = rom.port
         project.type(FIRST_BOARD, "make flash BOARD=ESP32")
-        board = make_board(profile, flash=bytes(rom.flash))
-    board.power_on()
+        board = start_board(profile, flash=bytes(rom.flash))
     project.own |= {"/dev/ttyACM0": board.port, "RPI_PICO_W": profile.name}
     project.type(FIRST_BOARD, "make monitor", ctrl_c=True)
 
@@ -86,14 +84,13 @@ def test_images_for_a_batch_are_made_as_the_guide_says(project, make_firmware):
     assert "\n2 images" in project.type(page, "make provision")
 
 
-def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, make_board, monkeypatch):
+def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, start_board, monkeypatch):
     page, name = "docs/reference/board-profiles.md", "LILYGO_TTGO_LORA32"
     (project.folder / "boards" / name).mkdir()
     project.write(f"boards/{name}/board.toml", on_page(page, "toml"))
     project.write(f"boards/{name}/board.py", on_page(page, "python"))
     monkeypatch.setattr(profiles, "BOARDS", project.folder / "boards")
-    board = make_board(load_profile(name))
-    board.power_on()
+    board = start_board(load_profile(name))
     project.own |= {
         "mpremote exec": f"mpremote connect {board.port} exec",
         "/dev/ttyUSB0": board.port,

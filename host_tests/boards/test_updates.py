@@ -21,7 +21,6 @@ from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
 from tools.boards.deploy import with_list
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
 from tools.boards.fleetkey import make_key, read_key
 from tools.boards.profile import load_profile
 from tools.boards.release import make_bundle, manifest_of, read_base
@@ -206,6 +205,12 @@ class Taker:
         return self.rollout.hear(topic, proven(topic, text, self.rollout.nonce), now)
 
 
+def rollout_to(*names, **options):
+    """-> a rollout to these devices, and what takes the place of each."""
+    rollout = Rollout(BUNDLE, [Device(name, f"p/{name}") for name in names], KEY, **options)
+    return rollout, *(Taker(rollout, name) for name in names)
+
+
 def carry(rollout, takers, now, lose=lambda number: False):
     """Carry messages until there are none; `lose`: which do not arrive."""
     by_root = {taker.root: taker for taker in takers}
@@ -219,8 +224,7 @@ def carry(rollout, takers, now, lose=lambda number: False):
 
 
 def test_rollout_sends_each_byte_once_when_nothing_is_lost():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
-    taker = Taker(rollout, "a")
+    rollout, taker = rollout_to("a")
     count = carry(rollout, [taker], 0)
     assert taker.got == BUNDLE
     assert count == 1 + -(-len(BUNDLE) // 100)
@@ -232,8 +236,7 @@ def test_rollout_sends_each_byte_once_when_nothing_is_lost():
 
 
 def test_rollout_goes_on_where_it_was_after_losses_and_resets():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
-    taker = Taker(rollout, "a")
+    rollout, taker = rollout_to("a")
     for turn in range(60):
         if turn % 3 == 1:
             taker.knows = False  # a reset: what it has is on flash
@@ -243,8 +246,7 @@ def test_rollout_goes_on_where_it_was_after_losses_and_resets():
 
 def test_rollout_asks_a_device_again_whose_last_word_was_lost():
     """It ran the release, and 15 minutes later the rollout said that it had failed."""
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
-    taker = Taker(rollout, "a")
+    rollout, taker = rollout_to("a")
     carry(rollout, [taker], 0)
     taker.says("staged", 5)
     ((topic, payload),) = rollout.work(65)
@@ -257,9 +259,7 @@ def test_rollout_asks_a_device_again_whose_last_word_was_lost():
 
 
 def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
-    devices = [Device(str(i), f"p/{i}") for i in range(5)]
-    rollout = Rollout(BUNDLE, devices, KEY, at_once=2, patience_s=100)
-    takers = [Taker(rollout, str(i)) for i in range(5)]
+    rollout, *takers = rollout_to(*"01234", at_once=2, patience_s=100)
     carry(rollout, takers, 0)
     assert [len(one.got) for one in takers] == [len(BUNDLE)] * 2 + [0] * 3
     takers[0].says("refused: wrong signature", 1)
@@ -269,20 +269,18 @@ def test_rollout_works_on_so_many_devices_at_a_time_and_tells_failures():
     for now in range(20, 400, 20):
         rollout_messages = list(rollout.work(now))
         assert len(rollout_messages) <= 2
-    found = {device.name: (device.state, device.why) for device in devices}
-    assert found["0"] == (FAILED, "wrong signature")
-    assert found["1"] == (FAILED, "rolled back")
-    assert found["2"] == (RUNNING, "")
-    assert found["3"] == found["4"] == (FAILED, "no word for 100 s")
+    late = FAILED, "no word for 100 s"
+    assert [(one.state, one.why) for one in rollout.devices.values()] == [
+        (FAILED, "wrong signature"), (FAILED, "rolled back"), (RUNNING, ""), late, late,
+    ]  # fmt: skip
     assert rollout.is_over
 
 
 @pytest.mark.parametrize(("running", "tried"), [(0, 20), (1, 30)])
 def test_rollout_that_nobody_takes_leaves_the_others_alone(running, tried):
     """A firmware that does not reach the broker was tried by the whole fleet."""
-    devices = [Device(str(i), f"p/{i}") for i in range(30)]
-    rollout = Rollout(BUNDLE, devices, KEY, at_once=10)
-    offered = set()
+    rollout, *_ = rollout_to(*map(str, range(30)), at_once=10)
+    devices, offered = rollout.devices.values(), set()
     for now in range(0, 100, 10):
         for topic, _ in rollout.work(now):
             offered.add(topic)
@@ -298,8 +296,7 @@ def test_rollout_that_nobody_takes_leaves_the_others_alone(running, tried):
 
 
 def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY, patience_s=100)
-    taker = Taker(rollout, "a")
+    rollout, taker = rollout_to("a", patience_s=100)
     for now in range(0, 300, 10):
         assert [payload[:1] for _, payload in rollout.work(now)] == [b"O"]
         taker.says("busy", now)
@@ -309,9 +306,8 @@ def test_rollout_waits_for_a_device_that_is_busy_with_another_one():
 
 
 def test_rollout_believes_a_device_that_runs_it_after_all():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a"), Device("b", "p/b")], KEY)
-    taker = Taker(rollout, "a")
-    carry(rollout, [taker, Taker(rollout, "b")], 0)
+    rollout, taker, other = rollout_to("a", "b")
+    carry(rollout, [taker, other], 0)
     taker.says("refused: for some reason", 1)
     taker.says("running", 2)
     assert (rollout.devices["p/a"].state, rollout.devices["p/a"].why) == (RUNNING, "")
@@ -320,7 +316,7 @@ def test_rollout_believes_a_device_that_runs_it_after_all():
 
 
 def test_rollout_overhears_words_about_other_bundles():
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY)
+    rollout, _ = rollout_to("a")
     list(rollout.work(0))
     topic, nonce = "p/a/update/answer", rollout.nonce
     other = proven(topic, "running", nonce, name="0011223344556677")
@@ -354,8 +350,8 @@ def forgeries():
 @pytest.mark.parametrize("answer", [*forgeries()])
 def test_rollout_believes_no_answer_without_proof(answer):
     """Who may publish there made it say "1 of 1 devices run it", or ended it with a traceback."""
-    device = Device("a", "p/a")
-    rollout = Rollout(BUNDLE, [device], KEY, patience_s=100)
+    rollout, _ = rollout_to("a", patience_s=100)
+    (device,) = rollout.devices.values()
     rollout.nonce = NONCE
     list(rollout.work(0))
     heard_at = device.heard_at
@@ -376,7 +372,7 @@ def test_rollout_of_a_hostile_device_prints_no_escape():
         if line.startswith("0 of 1"):
             client.device = "refused: \x1b]0;owned\x07\x9b2J\u202e"
 
-    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")], KEY), tell, client)
+    carry_out(client, rollout_to("a")[0], tell, client)
     assert lines[-1] == "a: failed: \ufffd]0;owned\ufffd\ufffd2J\ufffd"
 
 
@@ -441,7 +437,7 @@ class SlowClient:
 def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
     """Each second it opened another one, and no device ever heard of the bundle."""
     client, lines = SlowClient(connects_at=5, device="running"), []
-    carry_out(client, Rollout(BUNDLE, [Device("a", "p/a")], KEY), lines.append, client)
+    carry_out(client, rollout_to("a")[0], lines.append, client)
     assert client.tries == []
     assert lines == ["a: running"]
 
@@ -449,7 +445,7 @@ def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
 def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
     """Devices failed for want of a word, and the queue filled with offers that they got later."""
     client, lines = SlowClient(connects_at=0, ends_at=20), []
-    rollout = Rollout(BUNDLE, [Device("a", "p/a")], KEY, patience_s=100)
+    rollout, _ = rollout_to("a", patience_s=100)
     away = {"from": None}
 
     def tell(line):
@@ -519,10 +515,7 @@ def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
         carry_out(client, Rollout(bundle, fleet, KEY, 20, SECONDS), print)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")
     for board in boards.values():
-        board.cut_power()
-        start = profile.filesystem.offset
-        area = board.image.read_bytes()[start : start + profile.filesystem.size]
-        on_board = Filesystem(profile.filesystem, area).files()
+        on_board = board.files()
         assert on_board["news.mpy"] == newer(files)["news.mpy"]
         assert on_board["start.mpy"] == files["start.mpy"]
 

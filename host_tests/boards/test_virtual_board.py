@@ -36,9 +36,8 @@ def mpremote(board, *words, cwd=None):
 
 
 @pytest.fixture
-def board(make_board, desk):
-    board = make_board(desk, {"main.py": MAIN, "boot.py": b"print('booting')\n"})
-    board.power_on()
+def board(start_board, desk):
+    board = start_board(desk, {"main.py": MAIN, "boot.py": b"print('booting')\n"})
     return board
 
 
@@ -103,14 +102,13 @@ def _quiet(folder):
 
 @pytest.mark.parametrize("name", ["desk", "RPI_PICO_W"])
 def test_readme_line_that_copies_the_library_does_so_on_an_empty_filesystem(
-    make_board, name, tmp_path
+    start_board, name, tmp_path
 ):
     """As `make build` makes it."""
     compile_library(tmp_path / "build/RPI_PICO_W/fs/lib/umqtt31", "armv6m")
     line = next(x for x in (ROOT / "README.md").read_text().splitlines() if "mpremote cp" in x)
     words = line.partition("#")[0].split()[1:]
-    board = make_board(load_profile(name))
-    board.power_on()
+    board = start_board(load_profile(name))
     for _ in range(2):  # again, as after an update
         check = ["+", "exec", "import umqtt31; print(umqtt31.__file__)"]
         done = mpremote(board, *words, *check, cwd=tmp_path)
@@ -199,19 +197,17 @@ def test_files_written_by_the_board_are_there_after_a_power_cut(board, desk):
     ("signal", "said"), [(11, ["MicroPython ended with -11"]), (9, [])], ids=["crash", "power cut"]
 )
 def test_board_whose_micropython_dies_says_so_and_one_whose_power_goes_does_not(
-    make_board, desk, capfd, signal, said
+    start_board, desk, capfd, signal, said
 ):
-    board = make_board(desk)
-    board.power_on()
+    board = start_board(desk)
     mpremote(board, "exec", f"import os; os.system('kill -{signal} $PPID')")
     board.join()
     lines = [line for line in capfd.readouterr().err.splitlines() if "MicroPython" in line]
     assert lines == [f"{board.port}: {text}" for text in said]
 
 
-def test_board_that_prints_without_end_to_nobody_can_be_unplugged(make_board, desk):
-    board = make_board(desk, {"main.py": b"while True: print('x' * 100)\n"})
-    board.power_on()
+def test_board_that_prints_without_end_to_nobody_can_be_unplugged(start_board, desk):
+    board = start_board(desk, {"main.py": b"while True: print('x' * 100)\n"})
     read_until(board.port, "xxx")
     board.unplug()
     assert board.is_gone

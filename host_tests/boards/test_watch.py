@@ -47,62 +47,39 @@ def utc(monkeypatch):
 READING = envelope(0, (1, 2150), (2, 4520), (5, -61), (200, 7))
 
 
-@pytest.mark.parametrize(
-    ("topic", "payload", "line"),
-    [
-        (
-            "sensors/hall-1/reading/0",
-            READING,
-            "2026-11-22 03:00:01 hall-1 3/0/12: 21.50 °C, 45.2 %, -61 dBm, kind 200: 7",
-        ),
-        (
-            "sensors/north/hall-1/reading/0",
-            envelope(0, (4, 3312), time=0),
-            "2026-11-22 03:00:07 (arrived) hall-1 3/0/12: 3.31 V",
-        ),
-        (
-            "sensors/hall-1/reading/1",
-            envelope(1, version=1),
-            "2026-11-22 03:00:07 (arrived) hall-1 3/1/12: no values",
-        ),
-        (
-            "sensors/hall-1/health",
-            envelope(
-                255, (16, 3), (6, 142336), (17, 99000), (18, 2), (19, 0), (20, 1000), (21, 1)
-            ),
-            "2026-11-22 03:00:01 hall-1 health: boot 3, up 1 day, 0:01:05, firmware 2.1, "
-            "reset by its watchdog, 142,336 B free, largest block 99,000 B, 2 reconnects, "
-            "0 drops, 10.0 % full, 1 corrupt pages",
-        ),
-        ("sensors/hall-1/status", b"online", "2026-11-22 03:00:07 hall-1 is online"),
-        ("sensors/hall-1/answer", b"17 done", "2026-11-22 03:00:07 hall-1 answers: 17 done"),
-        (
-            "sensors/hall-1/fault",
-            "journal: …".encode(),
-            "2026-11-22 03:00:07 hall-1 fault: journal: …",
-        ),
-        ("sensors/hall-1/fault", b"", "2026-11-22 03:00:07 hall-1 fault: none"),
-        (
-            "sensors/north/hall-1/update/answer",
-            b"0123456789abcdef rolled back",
-            "2026-11-22 03:00:07 hall-1 update: 0123456789abcdef rolled back",
-        ),
-        ("sensors/hall-1/update/answer", b"0123456789abcdef have 946 of 473", None),
-        ("sensors/hall-1/update", b"O12345678\0\0\1\0", None),
-        ("sensors/hall-1/command", b"#17 reset", None),
-        (
-            "sensors/hall-1/status",
-            b"up\x1b[2J\n2026-11-22 03:00:07 hall-2 is \xc2\x9b2Joffline",
-            "2026-11-22 03:00:07 hall-1 is up\ufffd[2J\ufffd2026-11-22 03:00:07 hall-2 is "
-            "\ufffd2Joffline",
-        ),
-        ("sensors/hall-1/reading/0", b"nonsense", None),
-        ("sensors/hall-1/reading/0", READING + b"\0", None),
-        ("lonely", b"online", None),
-    ],
-)
+HEALTH = envelope(255, (16, 3), (6, 142336), (17, 99000), (18, 2), (19, 0), (20, 1000), (21, 1))
+# Behind "sensors/"; what a line says behind its day and hour, or None.
+LINES = [
+    ("hall-1/reading/0", READING,
+     "01 hall-1 3/0/12: 21.50 °C, 45.2 %, -61 dBm, kind 200: 7"),
+    ("north/hall-1/reading/0", envelope(0, (4, 3312), time=0),
+     "07 (arrived) hall-1 3/0/12: 3.31 V"),
+    ("hall-1/reading/1", envelope(1, version=1), "07 (arrived) hall-1 3/1/12: no values"),
+    ("hall-1/health", HEALTH,
+     "01 hall-1 health: boot 3, up 1 day, 0:01:05, firmware 2.1, reset by its watchdog, "
+     "142,336 B free, largest block 99,000 B, 2 reconnects, 0 drops, 10.0 % full, "
+     "1 corrupt pages"),
+    ("hall-1/status", b"online", "07 hall-1 is online"),
+    ("hall-1/answer", b"17 done", "07 hall-1 answers: 17 done"),
+    ("hall-1/fault", "journal: …".encode(), "07 hall-1 fault: journal: …"),
+    ("hall-1/fault", b"", "07 hall-1 fault: none"),
+    ("north/hall-1/update/answer", b"0123456789abcdef rolled back",
+     "07 hall-1 update: 0123456789abcdef rolled back"),
+    ("hall-1/update/answer", b"0123456789abcdef have 946 of 473", None),
+    ("hall-1/update", b"O12345678\0\0\1\0", None),
+    ("hall-1/command", b"#17 reset", None),
+    ("hall-1/status", b"up\x1b[2J\n2026-11-22 03:00:07 hall-2 is \xc2\x9b2Joffline",
+     "07 hall-1 is up\ufffd[2J\ufffd2026-11-22 03:00:07 hall-2 is \ufffd2Joffline"),
+    ("hall-1/reading/0", b"nonsense", None),
+    ("hall-1/reading/0", READING + b"\0", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("topic", "payload", "line"), LINES)
 def test_line_of_message_is_what_a_person_wants_to_know(topic, payload, line):
-    assert line_of(topic, payload, ARRIVED) == line
+    found = line_of(f"sensors/{topic}", payload, ARRIVED)
+    assert found == (line and f"2026-11-22 03:00:{line}")
+    assert line_of("lonely", b"online", ARRIVED) is None
 
 
 def test_line_of_message_as_json_has_numbers_in_their_units():
@@ -116,9 +93,8 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
     assert (update["device"], update["update"]) == ("hall-1", text.decode())
 
 
-SENT = (
-    "".join(sorted(HOSTILE)).encode(errors="ignore").decode()
-)  # without surrogates, which UTF-8 cannot have
+# Without surrogates, which UTF-8 cannot have.
+SENT = "".join(sorted(HOSTILE)).encode(errors="ignore").decode()
 
 
 @pytest.mark.parametrize("kind", ["status", "answer", "fault", "update/answer"])
@@ -218,14 +194,9 @@ def test_server_that_is_none_is_told(run, server):
 
 @pytest.mark.parametrize(
     ("server", "host", "port"),
-    [
-        ("broker", "broker", 1883),
-        ("10.0.0.1:1884", "10.0.0.1", 1884),
-        ("::1", "::1", 1883),
-        ("[::1]", "::1", 1883),
-        ("[fe80::1%eth0]:1884", "fe80::1%eth0", 1884),
-    ],
-)
+    [("broker", "broker", 1883), ("10.0.0.1:1884", "10.0.0.1", 1884), ("::1", "::1", 1883),
+     ("[::1]", "::1", 1883), ("[fe80::1%eth0]:1884", "fe80::1%eth0", 1884)],
+)  # fmt: skip
 def test_server_may_be_an_address_of_either_version(server, host, port, monkeypatch):
     asked = []
     monkeypatch.setattr("tools.boards.watch.paho.Client.connect", lambda *one: asked.append(one))
@@ -274,12 +245,8 @@ def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_c
         result = run("watch", *server, *words, *own, device_certificates / "two.key")
         assert (result.exit_code, result.output.count("\n")) == (1, 1)
         assert "PRIVATE" not in result.output
-        client = connect(
-            server[1],
-            None,
-            None,
-            *(str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")),
-        )
+        files = [str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")]
+        client = connect(server[1], None, None, *files)
         heard = []
 
         def hear(line):

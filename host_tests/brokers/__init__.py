@@ -12,16 +12,3 @@ from .amqtt import Amqtt
 from .ejabberd import Ejabberd
 from .rabbitmq import RabbitMQ3, RabbitMQ4
 from .tlsmosquitto import TLSMosquitto
-
-__all__ = [
-    "Aedes",
-    "Amqtt",
-    "BrokerError",
-    "BrokerProcess",
-    "Ejabberd",
-    "Mosquitto",
-    "RabbitMQ3",
-    "RabbitMQ4",
-    "TLSMosquitto",
-    "free_port",
-]

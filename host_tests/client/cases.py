@@ -44,14 +44,7 @@ OTHERS = [
 
 # Lengths at every boundary of the encoding, and their bytes (MQTT 3.1 §2.1).
 LENGTHS = [
-    (0, b"\x00"),
-    (1, b"\x01"),
-    (127, b"\x7f"),
-    (128, b"\x80\x01"),
-    (321, b"\xc1\x02"),
-    (16383, b"\xff\x7f"),
-    (16384, b"\x80\x80\x01"),
-    (2097151, b"\xff\xff\x7f"),
-    (2097152, b"\x80\x80\x80\x01"),
-    (268435455, b"\xff\xff\xff\x7f"),
-]
+    (0, b"\x00"), (1, b"\x01"), (127, b"\x7f"), (128, b"\x80\x01"), (321, b"\xc1\x02"),
+    (16383, b"\xff\x7f"), (16384, b"\x80\x80\x01"), (2097151, b"\xff\xff\x7f"),
+    (2097152, b"\x80\x80\x80\x01"), (268435455, b"\xff\xff\xff\x7f"),
+]  # fmt: skip

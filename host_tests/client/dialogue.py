@@ -219,7 +219,6 @@ class Dialogue:
         return [wire.read_publish(packet) for packet in self.take_packets()]
 
     def wait(self, seconds):
-        """Time passes; then the client is polled."""
         self.clock.now_ms += int(seconds * 1000 + 0.5)
         self.work()
 

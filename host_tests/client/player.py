@@ -250,22 +250,18 @@ class Player:
         return wire.connect(client_id, *alone, level=self.level, **named)
 
     def do_stream(self, text):
-        """A new stream, for `open`."""
         self._all_said()
         self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
 
     def do_socket(self, text):
-        """A new stream, which is the next socket."""
         self.do_stream(text)
         self.d.next_stream = self.d.stream
 
     def do_open(self, text):
-        """connect() on it -> session present."""
         words, named = arguments_of(text.split())
         return self.d.client.connect("clean" in words, stream=self.d.stream, **named)
 
     def do_set(self, text):
-        """An attribute of the client."""
         name, value = text.split(" ", 1)
         owner = self.d.client
         for part in name.split(".")[:-1]:
@@ -273,7 +269,6 @@ class Player:
         setattr(owner, name.split(".")[-1], value_of(value))
 
     def do_c(self, text):
-        """The client sent just this since the last look."""
         is_free = text.endswith(" in any order")
         sent = self.d.take_packets()
         wanted = []
@@ -287,7 +282,6 @@ class Player:
         assert b"".join(sent) == b"".join(wanted), "sent %r\nexpected %r" % (sent, wanted)
 
     def do_b(self, text):
-        """The broker sends, now or as the answer to what the client will send."""
         reply, _, request = text.partition(" to ")
         if request:
             self.d.stream.answer(b"".join(self._packets(request)), b"".join(self._packets(reply)))
@@ -295,11 +289,9 @@ class Player:
             self.d.b2c(*self._packets(text))
 
     def do_feed(self, text):
-        """It came, and the client was not polled since."""
         self.d.stream.feed(*self._packets(text))
 
     def do_a(self, text):
-        """The application got just these messages since the last look."""
         self.hears = True
         wanted = []
         for words in self._items(text):
@@ -322,8 +314,6 @@ class Player:
         self.d.client.on_message = self._hook(text, keep)
 
     def do_callback(self, text):
-        """What the callback of the front does; see `do_on_message()`."""
-
         def keep(topic, payload):
             self.d.messages.append((topic, payload, 0, 0, 0))
             return payload
@@ -331,11 +321,9 @@ class Player:
         self.d.client.set_callback(self._hook(text, keep))
 
     def do_on_drop(self, text):
-        """What on_drop does besides listening."""
         self.d.client.on_drop = self._hook(text, lambda *given: self.dropped.append(given))
 
     def do_on_oversize(self, text):
-        """What on_oversize does besides listening."""
         self.d.client.on_oversize = self._hook(text, lambda *given: self.oversize.append(given))
 
     def do_oversize(self, text):
@@ -345,27 +333,22 @@ class Player:
         self.oversize[:] = []
 
     def do_refuse(self, text):
-        """Inside on_message: the message, with a reason."""
         self.message.refuse(value_of(text))
 
     def do_raise(self, name):
-        """Inside a hook."""
         raise eval(name)("of the script")
 
     def do_flash(self, text):
-        """It "fails" from now on, or so many times, or "works" again."""
         words = text.split()
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
 
     def do_spoil(self, text):
-        """A bit of this payload turns on flash."""
         at = bytes(self.flash.data).find(value_of(text))
         assert at >= 0
         self.flash.data[at] ^= 0x04
 
     def do_dropped(self, text):
-        """on_drop was told just this since the last look."""
         wanted = []
         for words in self._items(text):
             reason = value_of(words[1])
@@ -374,7 +357,6 @@ class Player:
         self.dropped[:] = []
 
     def do_publish(self, text):
-        """One message, or several; -> the id of each."""
         ids = []
         for words in items_of(text, self.level):
             alone, named = arguments_of(words)
@@ -382,7 +364,6 @@ class Player:
         return ids if len(ids) > 1 else ids[0]
 
     def do_subscribe(self, text):
-        """To one filter, or to a list of "filter:QoS" -> granted QoS."""
         words = text.split()
         if ":" in words[0] and words[0][-1].isdigit():
             pairs = [word.rsplit(":", 1) for word in words]
@@ -391,16 +372,13 @@ class Player:
         return self.d.client.subscribe(*alone, **named)
 
     def do_unsubscribe(self, text):
-        """From one filter, or from a list of them."""
         names = [bytes_of(word) for word in text.split()]
         return self.d.client.unsubscribe(names if names[1:] else names[0])
 
     def do_lost(self, _):
-        """The network takes the connection away, and poll() says so."""
         self.d.lose()
 
     def do_connect(self, text):
-        """On a new stream; the session is kept unless it is said to be clean."""
         self._all_said()
         words, said = arguments_of(text.split())
         said = wire.properties(**said) if said else b""
@@ -427,11 +405,9 @@ class Player:
         self._client()
 
     def do_closed(self, _):
-        """The client has closed the stream."""
         assert self.d.stream.is_closed
 
     def do_end(self, _):
-        """Of the script."""
         self._all_said()
         if self.hears:
             self.do_a("nothing")

@@ -169,7 +169,6 @@ class Life:
         return True
 
     def check(self):
-        """Is all as the guarantees say?"""
         taken = collections.Counter(self.broker.taken)
         assert {one for one in self.accepted if one[0]} <= set(taken)
         assert set(taken) <= set(self.accepted + self.unsure)

@@ -19,7 +19,7 @@ MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[
 
 
 def name_of(path):
-    """-> "level_5/test_connect": what pytest shows of the module."""
+    """-> "level_5/test_computed": what pytest shows of the module."""
     return path.relative_to(DIALOGUES).with_suffix("").as_posix()
 
 

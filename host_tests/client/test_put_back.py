@@ -8,7 +8,7 @@ import pytest
 
 import umqtt31
 from host_tests.client import dialogue
-from host_tests.client.dialogues.sending import test_payload_types
+from host_tests.client.dialogues.sending import test_computed
 from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
 from tools.project import ROOT
@@ -50,11 +50,11 @@ def _play_refused_subscribe():
 MISTAKES = {
     "list as payload": (
         umqtt31, "as_bytes", _bytes_of_anything,
-        test_payload_types.test_payload_of_another_type_is_a_type_error_that_names_msg,
+        test_computed.test_payload_of_another_type_is_a_type_error_that_names_msg,
     ),
     "half of an array": (
         umqtt31, "as_bytes", _items_for_bytes,
-        test_payload_types.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
+        test_computed.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
     ),
     "refused and as if granted": (
         MQTTClient, "_granted", _as_if_granted,

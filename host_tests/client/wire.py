@@ -47,19 +47,16 @@ def asked(is_clean, size=256, most=36):
 
 
 def connect(client_id=b"dev", flags=0x02, keepalive=60, *fields, level=3, **more):
-    """CONNECT."""
     if level == 5:
         more.setdefault("properties", asked(flags & 2))
     return packets.connect(client_id, flags, keepalive, *fields, level=level, **more)
 
 
 def connack(code=0, flags=0, properties=b""):
-    """CONNACK."""
     return packets.connack(code, flags, _section(properties))
 
 
 def publish(topic, payload, qos=0, packet_id=0, dup=0, retain=0, properties=b""):
-    """PUBLISH."""
     return packets.publish(topic, payload, qos, packet_id, dup, retain, _section(properties))
 
 
@@ -71,22 +68,18 @@ def read_publish(sent):
 
 
 def subscribe(packet_id, *pairs, dup=0, properties=b""):
-    """SUBSCRIBE."""
     return packets.subscribe(packet_id, *pairs, dup=dup, properties=_section(properties))
 
 
 def suback(packet_id, *codes, properties=b""):
-    """SUBACK."""
     return packets.suback(packet_id, *codes, properties=_section(properties))
 
 
 def unsubscribe(packet_id, *names, dup=0):
-    """UNSUBSCRIBE."""
     return packets.unsubscribe(packet_id, *names, dup=dup, properties=_section(b""))
 
 
 def unsuback(packet_id, *codes, properties=b""):
-    """UNSUBACK."""
     if level == 5:
         codes = codes or (0,)
     return packets.unsuback(packet_id, *codes, properties=_section(properties))

@@ -470,11 +470,9 @@ class Modem:
         self._thread.start()
 
     def hang_up(self):
-        """The link ends."""
         self._broker.shutdown(socket.SHUT_RDWR)
 
     def close(self):
-        """Wait for the end of the board."""
         self._thread.join(SECONDS)
         self._listener.close()
 

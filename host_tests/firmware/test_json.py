@@ -5,7 +5,7 @@ import json
 import pytest
 
 from discovery import Discovery
-from host_tests.firmware.test_real_node import collect, place, start_node  # noqa: F401
+from host_tests.firmware.test_real_node import collect, place, running  # noqa: F401
 from host_tests.patience import SECONDS
 from jsonreading import KINDS, JSONReading
 from settings import complete, problems
@@ -107,15 +107,12 @@ def test_node_with_json_publishes_objects_and_describes_them(place):  # noqa: F8
     listener.subscribe(f"ha-{device}/#", 1)
     listener.loop_start()
     settings = {"format": "json", "discovery": f"ha-{device}", "buffer_size": 768}
-    node = start_node(choose(), place, interval_ms=50, **settings)
-    try:
+    with running(choose(), place, interval_ms=50, **settings) as node:
         node.wait_until(lambda: len(collector.arrivals) >= 5, SECONDS, "readings")
         node.wait_until(lambda: len(found) == 3, SECONDS, "descriptions")
-    finally:
-        node.kill()
-        collector.close()
-        listener.disconnect()
-        listener.loop_stop()
+    collector.close()
+    listener.disconnect()
+    listener.loop_stop()
     readings = [json.loads(one.payload) for one in collector.arrivals]
     assert [one["sequence"] for one in readings][:5] == [1, 2, 3, 4, 5]
     assert readings[0]["temperature"] == 15.1

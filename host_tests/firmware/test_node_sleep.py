@@ -9,19 +9,31 @@ from timekeeper import Timekeeper
 SLEEPER = {"interval_ms": 900_000, "sleep_above_ms": 60_000, "streams": [1]}
 
 
-def delivers(client):
-    """Let the fake broker acknowledge what was queued, as soon as it is polled."""
+@pytest.fixture
+def make_sleeper(clock, client, tmp_path):
+    """make_sleeper(node options, is_woken, …) -> a node that sleeps, with settings of its own.
 
-    def poll(timeout_ms, poll=client.poll):
-        client.queued = 0
+    The fake broker acknowledges what was queued, as soon as it is polled.
+    """
+    poll, client.answers = client.poll, True
+
+    def deliver(timeout_ms):
+        if client.answers:
+            client.queued = 0
         return poll(timeout_ms)
 
-    client.poll = poll
+    client.poll = deliver
+
+    def make(node=None, is_woken=False, **config):
+        client.is_connected = False
+        path = tmp_path / "state.json"
+        return Bench(clock, client, path, node, is_woken, **SLEEPER | config)
+
+    return make
 
 
-def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(clock, client, tmp_path):
-    delivers(client)
-    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(make_sleeper, clock, client):
+    bench = make_sleeper()
     sleep_ms = bench.node.run()
     assert 899_000 <= sleep_ms + clock.now_ms <= 900_000
     assert [one["sequence"] for one in bench.readings(0)] == [1]
@@ -30,28 +42,25 @@ def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(clock, cli
     assert bench.client.calls[-1] == ("disconnect",)
 
 
-def test_sleeper_goes_on_with_boot_numbers_and_uptime(clock, client, tmp_path):
-    delivers(client)
-    path = tmp_path / "state.json"
-    Bench(clock, client, path, **SLEEPER).node.run()
+def test_sleeper_goes_on_with_boot_numbers_and_uptime(make_sleeper):
+    make_sleeper().node.run()
     for wake in (2, 3):
-        client.is_connected = False
-        bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **SLEEPER)
+        bench = make_sleeper({"cause": 4}, is_woken=True)
         bench.node.run()
         last = bench.readings(0)[-1]
         assert (last["boot"], last["sequence"]) == (1, wake)
         assert abs(last["uptime_s"] - 900 * (wake - 1)) <= 1
     assert len(bench.health()) == 1
-    again = Bench(clock, client, path, **SLEEPER)  # the power was gone
+    again = make_sleeper()  # the power was gone
     again.node.run()
     assert again.readings(0)[-1]["boot"] == 2
     assert again.readings(0)[-1]["sequence"] == 1
 
 
 @pytest.mark.parametrize("is_link", [True, False])
-def test_sleeper_without_broker_or_link_sleeps_at_once(clock, client, tmp_path, is_link):
+def test_sleeper_without_broker_or_link_sleeps_at_once(make_sleeper, clock, client, is_link):
     client.can_connect = False
-    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    bench = make_sleeper()
     bench.network.link, bench.network.why = is_link, None if is_link else "no such network"
     assert bench.node.run() > 890_000
     assert clock.now_ms < 3000
@@ -59,21 +68,21 @@ def test_sleeper_without_broker_or_link_sleeps_at_once(clock, client, tmp_path, 
     assert client.queued == 1
 
 
-def test_sleeper_that_gets_no_answer_sleeps_after_its_longest_time_awake(clock, client, tmp_path):
-    bench = Bench(clock, client, tmp_path / "state.json", awake_ms=7000, **SLEEPER)
+def test_sleeper_that_gets_no_answer_sleeps_after_its_longest_time_awake(
+    make_sleeper, clock, client
+):
+    bench, client.answers = make_sleeper(awake_ms=7000), False
     assert bench.node.run()
     assert 7000 <= clock.now_ms < 9000
 
 
 @pytest.mark.parametrize(("takes_s", "awake_s"), [(5, 5), (100, 20)])
 def test_sleeper_that_receives_an_update_stays_awake_for_it(
-    clock, client, tmp_path, takes_s, awake_s
+    make_sleeper, clock, client, takes_s, awake_s
 ):
     """It slept after 250 ms without a chunk: over a slow link four of them came a wake."""
-    delivers(client)
     updates = fake_updates()
-    node = {"updates": updates}
-    bench = Bench(clock, client, tmp_path / "state.json", node, awake_ms=20_000, **SLEEPER)
+    bench = make_sleeper({"updates": updates}, awake_ms=20_000)
     poll = client.poll
 
     def receive(timeout_ms):
@@ -85,10 +94,9 @@ def test_sleeper_that_receives_an_update_stays_awake_for_it(
     assert awake_s * 1000 <= clock.now_ms < awake_s * 1000 + 3000
 
 
-def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(clock, client, tmp_path):
+def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(make_sleeper, client):
     """It was a whole one, with the radio on."""
-    delivers(client)
-    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    bench = make_sleeper()
     polls, poll = [], client.poll
 
     def noted(timeout_ms):
@@ -102,11 +110,10 @@ def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(clock, client, 
 
 @pytest.mark.parametrize("sleep_after", ["acknowledged", "stored"])
 def test_sleeper_whose_firmware_is_on_trial_tries_the_broker_at_each_wake(
-    clock, client, tmp_path, sleep_after
+    make_sleeper, client, sleep_after
 ):
     """At the second it went back untried: asleep, `trial_s` was over, or the radio stayed off."""
-    delivers(client)
-    taken_back, told, path = [], [], tmp_path / "state.json"
+    taken_back, told = [], []
     client.can_connect = False
     for wake in range(3):
         updates = fake_updates()
@@ -115,62 +122,51 @@ def test_sleeper_whose_firmware_is_on_trial_tries_the_broker_at_each_wake(
         updates.told_at_start = lambda: told.append(1)
         client.can_connect = wake == 2
         options = {"cause": 4, "updates": updates}
-        config = SLEEPER | {"sleep_after": sleep_after, "trial_s": 60}
-        bench = Bench(clock, client, path, options, is_woken=wake > 0, **config)
+        bench = make_sleeper(options, wake > 0, sleep_after=sleep_after, trial_s=60)
         assert bench.node.run()
         assert bench.calls("reconnect")
         client.calls.clear()
     assert (taken_back, told) == ([], [1])
 
 
-def test_sleeper_counts_what_it_refused_over_its_sleeps(clock, client, tmp_path):
+def test_sleeper_counts_what_it_refused_over_its_sleeps(make_sleeper, client):
     """Its health report said that it lost nothing, when the journal had been full for days."""
     client.can_connect, client.room = False, 1
-    path = tmp_path / "state.json"
     for wake in range(4):
-        bench = Bench(clock, client, path, {"cause": 4}, is_woken=wake > 0, **SLEEPER)
+        bench = make_sleeper({"cause": 4}, is_woken=wake > 0)
         assert bench.node.run()
     assert bench.node.refused == 3
     client.can_connect, client.room = True, 100
-    delivers(client)
     client.to_deliver.append(b"health")
-    bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **SLEEPER)
+    bench = make_sleeper({"cause": 4}, is_woken=True)
     assert bench.node.run()
     assert dict(bench.health()[-1]["values"])[19] == 3
 
 
-def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(clock, client, tmp_path):
-    delivers(client)
-    path = tmp_path / "state.json"
-    config = SLEEPER | {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
-    Bench(clock, client, path, **config).node.run()
+def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(make_sleeper):
+    config = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
+    make_sleeper(**config).node.run()
     asked = []
     for _ in range(6):
-        client.is_connected = False
-        bench = Bench(clock, client, path, {"cause": 4}, is_woken=True, **config)
+        bench = make_sleeper({"cause": 4}, is_woken=True, **config)
         bench.node.run()
         asked.append(bench.network.asked > 0)
     assert asked == [False, False, True, False, False, True]
 
 
-def test_sleeper_whose_clock_stops_in_a_sleep_goes_on_with_its_time(clock, client, tmp_path):
+def test_sleeper_whose_clock_stops_in_a_sleep_goes_on_with_its_time(make_sleeper, clock):
     """RP2 loses its clock with each wake; a node that only stores asks nobody for days."""
-    delivers(client)
-    path = tmp_path / "state.json"
     for wake in range(1, 4):
         times = Timekeeper(clock, None, NOW if wake == 1 else 0)
-        options = {"cause": 4, "times": times}
-        client.is_connected = False
-        bench = Bench(clock, client, path, options, is_woken=wake > 1, **SLEEPER)
+        bench = make_sleeper({"cause": 4, "times": times}, is_woken=wake > 1)
         bench.node.run()
         last = bench.readings(0)[-1]
         assert last["time"] == NOW + last["uptime_s"]
         assert abs(last["time"] - NOW - 900 * (wake - 1)) <= 1
 
 
-def test_sleeper_told_a_shorter_interval_stays_awake(clock, client, tmp_path):
-    delivers(client)
-    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+def test_sleeper_told_a_shorter_interval_stays_awake(make_sleeper, client):
+    bench = make_sleeper()
     client.to_deliver += [b"interval 1000", b"sample"]
 
     def stop(*words):
@@ -184,10 +180,11 @@ def test_sleeper_told_a_shorter_interval_stays_awake(clock, client, tmp_path):
     assert b"online" in [msg for _, msg, *_ in bench.client.published]
 
 
-def test_sleeper_that_cannot_keep_its_numbers_stays_awake(clock, client, tmp_path, monkeypatch):
+def test_sleeper_that_cannot_keep_its_numbers_stays_awake(
+    make_sleeper, clock, client, monkeypatch
+):
     """It reset, sampled and reset again every few seconds, or would have used numbers twice."""
-    delivers(client)
-    bench = Bench(clock, client, tmp_path / "state.json", **SLEEPER)
+    bench = make_sleeper()
 
     def fail(state):
         raise OSError(28)

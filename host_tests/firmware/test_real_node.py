@@ -1,5 +1,6 @@
 """The firmware as it is, under real MicroPython: heap locked, and with a real broker."""
 
+import contextlib
 import subprocess
 import time
 
@@ -79,22 +80,21 @@ def place(shared_mosquitto, tmp_path, request):
     return shared_mosquitto, tmp_path, name[-23:]
 
 
-def start_node(interpreter, place, heap_bytes=None, **settings):
-    broker, folder, device = place
-    node = DeskNode(
-        interpreter,
-        folder / "node",
-        {
-            "client_id": device,
-            "server": broker.host,
-            "port": broker.port,
-            "prefix": PREFIX + device,
-        }
-        | settings,
-        heap_bytes,
-    )
+@contextlib.contextmanager
+def started(node):
+    """A node that runs, and is killed at the end."""
     node.start()
-    return node
+    try:
+        yield node
+    finally:
+        node.kill()
+
+
+def running(interpreter, place, heap_bytes=None, extra=None, **settings):
+    broker, folder, device = place
+    about = {"client_id": device, "server": broker.host, "port": broker.port}
+    about |= {"prefix": PREFIX + device} | settings
+    return started(DeskNode(interpreter, folder / "node", about, heap_bytes, extra))
 
 
 def collect(place):
@@ -104,16 +104,13 @@ def collect(place):
 
 def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     collector = collect(place)
-    node = start_node(micropython, place, streams=[0, 1, 2], interval_ms=50)
     device = place[2]
-    try:
+    with running(micropython, place, streams=[0, 1, 2], interval_ms=50) as node:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, SECONDS, "readings")
         collector.command(device, "interval 20")
         node.wait_until(lambda: "command interval 20" in node.lines, SECONDS, "command")
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
-    finally:
-        node.kill()
     report = node.report
     collector.wait_for(sum(report["accepted"]), SECONDS)
     until(lambda: collector.statuses[device][-1:] == ["offline"])
@@ -138,18 +135,15 @@ def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, level):
     """Readings at QoS 1 and 2 over the journal, commands at QoS 2, heap locked."""
     collector = collect(place)
     device = place[2]
-    node = start_node(
+    with running(
         choose(), place, level=level, store="journal", streams=[1, 2], interval_ms=20
-    )
-    try:
+    ) as node:
         node.wait_until(lambda: node.accepted.get((1, 1), 0) >= 20, SECONDS, "readings")
         node.kill()
         node.start()
         node.wait_until(lambda: node.accepted.get((2, 1), 0) >= 20, SECONDS, "readings")
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
-    finally:
-        node.kill()
     places = {(boot, stream) for boot in (1, 2) for stream in (0, 1)}
 
     def arrived(boot, stream):
@@ -179,16 +173,13 @@ def test_node_answers_each_command_of_a_burst(place):
     )
     client.subscribe(f"{root}/answer", 1)
     client.loop_start()
-    node = start_node(choose(), place, interval_ms=60_000)
-    try:
+    with running(choose(), place, interval_ms=60_000) as node:
         node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
         for name in ids:
             client.publish(f"{root}/command", f"#{name} sample", qos=2)
         node.wait_until(lambda: heard.keys() == ids, SECONDS, "answers")
-    finally:
-        node.kill()
-        client.disconnect()
-        client.loop_stop()
+    client.disconnect()
+    client.loop_stop()
     assert set(heard.values()) <= {"done", "refused: too many at once"}
     assert list(heard.values()).count("done") >= 8
 
@@ -199,16 +190,13 @@ def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
     Without a sample, and with every message acknowledged: nothing goes on but poll().
     """
     collector = collect(place)
-    node = start_node(micropython, place, interval_ms=60_000)
-    try:
+    with running(micropython, place, interval_ms=60_000) as node:
         node.wait_until(lambda: len(collector.arrivals) == 1, SECONDS, "reading")
         collector.command(place[2], "sample")
         node.wait_until(lambda: len(collector.arrivals) == 2, SECONDS, "second reading")
         node.interrupt()
         assert node.wait(SECONDS) in (1, 130)  # newer interpreters say Ctrl-C as shells do
-    finally:
-        node.kill()
-        collector.close()
+    collector.close()
     assert node.lines[-1] == "KeyboardInterrupt: "
 
 
@@ -234,19 +222,13 @@ start(board)
 def test_node_with_sensors_that_allocate_or_are_wrong_publishes_while_it_is_online(
     micropython, place, tmp_path
 ):
-    broker, folder, device = place
     (tmp_path / "floating.py").write_text(FLOATING)
     collector = collect(place)
-    settings = {"client_id": device, "server": broker.host, "port": broker.port}
-    settings |= {"prefix": PREFIX + device, "interval_ms": 50}
-    node = DeskNode(micropython, folder / "node", settings, extra=tmp_path / "floating.py")
-    node.start()
-    try:
+    extra = tmp_path / "floating.py"
+    with running(micropython, place, extra=extra, interval_ms=50) as node:
         node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
         count = node.accepted_in_stream(0)
         node.wait_until(lambda: node.accepted_in_stream(0) >= count + 5, SECONDS, "readings")
-    finally:
-        node.kill()
     assert node.counts["sensor:"] == 1
     collector.wait_for(6, SECONDS)
     collector.close()
@@ -260,8 +242,7 @@ def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
     """Each error raised with the heap locked was one of memory, and told nobody."""
     broker, _, device = place
     proxy = Proxy(broker.port)
-    node = start_node(choose(), place, interval_ms=60_000, port=proxy.port)
-    try:
+    with running(choose(), place, interval_ms=60_000, port=proxy.port) as node:
         node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
         proxy.cut()
         node.wait_until(lambda: node.lines.count("connected") == 2, SECONDS, "second connection")
@@ -269,9 +250,7 @@ def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
         collector.close()
-    finally:
-        node.kill()
-        proxy.close()
+    proxy.close()
     assert [line for line in node.lines if line.startswith("broker: ")]
     assert node.report["unlocked_rounds"] == 0
 
@@ -279,8 +258,7 @@ def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
 def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
     collector = collect(place)
     device = place[2]
-    node = start_node(choose(), place, interval_ms=50)
-    try:
+    with running(choose(), place, interval_ms=50) as node:
         for boot in (1, 2):
             node.wait_until(
                 lambda: collector.statuses[device][-1:] == ["online"], SECONDS, "online"
@@ -290,9 +268,7 @@ def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
             node.kill()
             until(lambda: collector.statuses[device][-1] == "offline")
             node.start()
-    finally:
-        node.kill()
-        collector.close()
+    collector.close()
     assert {decode(one.payload)["boot"] for one in collector.arrivals} >= {1, 2}
 
 
@@ -300,16 +276,13 @@ def test_node_takes_the_time_that_somebody_publishes(place):
     """Later than the computer's, so that the readings show whose it is."""
     collector = collect(place)
     topic = PREFIX + place[2] + "/all/time"
-    node = start_node(choose(), place, interval_ms=50, time_topic=topic)
     told = int(time.time()) + 100_000_000
-    try:
+    with running(choose(), place, interval_ms=50, time_topic=topic) as node:
         node.wait_until(lambda: collector.statuses[place[2]] == ["online"], SECONDS, "online")
         publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
         subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
         count = node.accepted_in_stream(0)
         node.wait_until(lambda: node.accepted_in_stream(0) > count + 10, SECONDS, "readings")
-    finally:
-        node.kill()
     until(lambda: collector.statuses[place[2]][-1] == "offline")
     collector.close()
     first, *_, last = [decode(one.payload)["time"] for one in collector.arrivals]
@@ -327,18 +300,9 @@ def test_node_with_wrong_settings_says_so_and_stops(tmp_path):
 
 
 def test_node_without_broker_keeps_sampling_and_tells_why(place):
-    broker, folder, _ = place
-    node = DeskNode(
-        choose(),
-        folder,
-        {"client_id": "alone", "server": broker.host, "port": 1, "interval_ms": 20},
-    )
-    node.start()
-    try:
+    with running(choose(), place, port=1, interval_ms=20) as node:
         node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
         node.wait_until(lambda: node.accepted_in_stream(0) >= 16, SECONDS, "readings")
-    finally:
-        node.kill()
     assert any("ECONNREFUSED" in line for line in node.lines)
 
 
@@ -353,27 +317,24 @@ def certificates(tmp_path_factory):
     return made
 
 
-def start_tls_node(certificates, folder, broker, ca="ca", **settings):
+def tls_node(certificates, folder, broker, ca="ca", **settings):
     """A node whose files for TLS lie where a board has them."""
     folder.mkdir()
     for name in (f"{ca}.crt", "node.crt", "node.key"):
         (folder / name).write_bytes((certificates.path / name).read_bytes())
     about = {"client_id": "t", "server": "localhost", "port": broker.port, "tls": f"{ca}.crt"}
     interpreter = choose(bits=64, certificates=True)
-    node = DeskNode(interpreter, folder, about | {"interval_ms": 50} | settings)
-    node.start()
-    return node
+    return started(DeskNode(interpreter, folder, about | {"interval_ms": 50} | settings))
 
 
 def test_node_with_tls_and_a_wrong_authority_says_why_and_goes_on(certificates, tmp_path):
     with TLSMosquitto(certificates.path, "server") as broker:
-        node = start_tls_node(certificates, tmp_path / "node", broker, "other", max_mqueue_len=200)
-        try:
+        with tls_node(
+            certificates, tmp_path / "node", broker, "other", max_mqueue_len=200
+        ) as node:
             node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
             count = node.accepted_in_stream(0)
             node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, SECONDS, "readings")
-        finally:
-            node.kill()
     told = [line for line in node.lines if line.startswith("broker: ")]
     assert len(told) == 1
     assert told[0].endswith(": certificate of localhost: not trusted")
@@ -395,12 +356,9 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
             {"client_id": "t", "server": "b", "buffer_size": 128} | more | {"tls": "ca.crt"}
         )
         more["buffer_size"] = int(told.split()[-1])
-        node = start_tls_node(certificates, folder, broker, **more)
-        try:
+        with tls_node(certificates, folder, broker, **more) as node:
             node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
             node.wait_until(lambda: node.accepted_in_stream(0) >= 20, SECONDS, "readings")
-        finally:
-            node.kill()
         log = broker.log_text()
     assert f"as t ({seen}, c0, k60" in log
     assert "Received PUBLISH from t " in log
@@ -410,19 +368,16 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
 
 def test_node_without_its_certificate_is_refused_and_says_so(certificates, tmp_path):
     with TLSMosquitto(certificates.path, "server", "1.2", require_certificate=True) as broker:
-        node = start_tls_node(certificates, tmp_path / "node", broker)
-        try:
+        with tls_node(certificates, tmp_path / "node", broker) as node:
             node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
-        finally:
-            node.kill()
     assert any("wants another certificate from us" in line for line in node.lines)
 
 
 def test_node_whose_certificate_is_missing_says_which_and_stops(certificates, tmp_path):
     files = {"tls_cert": "lost.crt", "tls_key": "node.key"}
     with TLSMosquitto(certificates.path, "server") as broker:
-        node = start_tls_node(certificates, tmp_path / "node", broker, **files)
-        assert node.wait(SECONDS) == 2
+        with tls_node(certificates, tmp_path / "node", broker, **files) as node:
+            assert node.wait(SECONDS) == 2
     (line,) = node.lines
     assert line.startswith("cannot start: ssl: cannot read cert 'lost.crt'")
 
@@ -431,10 +386,7 @@ def test_node_with_journal_and_updates_has_room_in_the_heap_of_an_esp32(place):
     """What opens the journal and what makes the node lay in it at a time."""
     heap_bytes = load_profile("ESP32_GENERIC").memory.heap
     settings = {"store": "journal", "update_key": "00" * 32, "interval_ms": 20}
-    node = start_node(choose(bits=32), place, heap_bytes, **settings)
-    try:
+    with running(choose(bits=32), place, heap_bytes, **settings) as node:
         node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
         count = node.accepted_in_stream(0)
         node.wait_until(lambda: node.accepted_in_stream(0) > count + 20, SECONDS, "readings")
-    finally:
-        node.kill()

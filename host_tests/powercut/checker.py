@@ -38,7 +38,6 @@ class Count:
     carried_on: int = 0
 
     def total(self) -> int:
-        """All of them."""
         return self.once + self.twice + self.carried_on
 
 

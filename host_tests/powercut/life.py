@@ -91,7 +91,6 @@ class Opened:
         self.held[free : free + 2] = [number, 1 << bit]
 
     def release(self, packet_id: int) -> None:
-        """And no more."""
         number, bit = divmod(packet_id, 30)
         for k in range(0, len(self.held), 3):
             if self.held[k] == number:

@@ -63,7 +63,6 @@ class Model:
             self.commit()
 
     def pubrec(self, packet_id: int) -> None:
-        """PUBREC came for a message."""
         self._change(messages=self._replaced(packet_id, has_pubrec=True))
 
     def remove(self, packet_id: int) -> None:
@@ -72,17 +71,14 @@ class Model:
         self._append(messages=left)
 
     def hold(self, packet_id: int) -> None:
-        """A QoS 2 message was received."""
         if packet_id not in self.state.held:
             self._change(held=tuple(sorted((*self.state.held, packet_id))))
 
     def release(self, packet_id: int) -> None:
-        """Its PUBREL came."""
         if packet_id in self.state.held:
             self._change(held=tuple(i for i in self.state.held if i != packet_id))
 
     def online(self) -> None:
-        """A connection is open."""
         if not all(m.maybe_sent for m in self.state.messages):
             messages = tuple(m._replace(maybe_sent=True) for m in self.state.messages)
             self._change(messages=messages)

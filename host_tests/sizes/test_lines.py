@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 13_440),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 47_310),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_750),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
-    "all": (("",), (), 95_820),
+    "all": (("",), (), 94_280),
 }
 
 

@@ -67,9 +67,9 @@ class Flash:
     def readblocks(self, block, buf, offset=0):
         """Fill `buf` from `offset` in `block` on, without an offset from several blocks."""
         n = len(buf)
-        if offset and offset + n > self.block_bytes:
-            raise WrongUse(f"read of {n} bytes at {offset} leaves the block")
-        at = self._address(block, offset, n)
+        at = block * self.block_bytes + offset
+        if at < 0 or at + n > len(self.data) or offset and offset + n > self.block_bytes:
+            raise WrongUse(f"read of {n} bytes at {offset} leaves block {block} or the flash")
         if self.watch_read:
             self.watch_read()
         buf[:] = self.data[at : at + n]

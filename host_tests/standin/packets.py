@@ -26,46 +26,28 @@ _ANSWERS = (PUBACK, PUBREC, PUBREL, PUBCOMP)
 # front, a PAIR of texts.
 _VARYING, _TEXT, _PAIR = 0, -1, -2
 _PROPERTIES = {
-    "payload_format": (1, 1),
-    "message_expiry": (2, 4),
-    "content_type": (3, _TEXT),
-    "response_topic": (8, _TEXT),
-    "correlation_data": (9, _TEXT),
-    "subscription_id": (11, _VARYING),
-    "session_expiry": (17, 4),
-    "assigned_client_id": (18, _TEXT),
-    "server_keep_alive": (19, 2),
-    "authentication_method": (21, _TEXT),
-    "authentication_data": (22, _TEXT),
-    "request_problem": (23, 1),
-    "will_delay": (24, 4),
-    "request_response": (25, 1),
-    "response_information": (26, _TEXT),
-    "server_reference": (28, _TEXT),
-    "reason_string": (31, _TEXT),
-    "receive_maximum": (33, 2),
-    "topic_alias_maximum": (34, 2),
-    "topic_alias": (35, 2),
-    "maximum_qos": (36, 1),
-    "retain_available": (37, 1),
-    "user_property": (38, _PAIR),
-    "maximum_packet_size": (39, 4),
-    "wildcard_available": (40, 1),
-    "subscription_ids_available": (41, 1),
-    "shared_available": (42, 1),
-}
+    "payload_format": (1, 1), "message_expiry": (2, 4), "content_type": (3, _TEXT),
+    "response_topic": (8, _TEXT), "correlation_data": (9, _TEXT),
+    "subscription_id": (11, _VARYING), "session_expiry": (17, 4),
+    "assigned_client_id": (18, _TEXT), "server_keep_alive": (19, 2),
+    "authentication_method": (21, _TEXT), "authentication_data": (22, _TEXT),
+    "request_problem": (23, 1), "will_delay": (24, 4), "request_response": (25, 1),
+    "response_information": (26, _TEXT), "server_reference": (28, _TEXT),
+    "reason_string": (31, _TEXT), "receive_maximum": (33, 2), "topic_alias_maximum": (34, 2),
+    "topic_alias": (35, 2), "maximum_qos": (36, 1), "retain_available": (37, 1),
+    "user_property": (38, _PAIR), "maximum_packet_size": (39, 4), "wildcard_available": (40, 1),
+    "subscription_ids_available": (41, 1), "shared_available": (42, 1),
+}  # fmt: skip
 _MAY_REPEAT = ("subscription_id", "user_property")
 
 # --- writing: parts ---------------------------------------------------------------------
 
 
 def u16(number: int) -> bytes:
-    """Two bytes."""
     return number.to_bytes(2, "big")
 
 
 def string(data: bytes) -> bytes:
-    """Data with its length in front."""
     return len(data).to_bytes(2, "big") + data
 
 
@@ -172,18 +154,14 @@ def answer(
     return packet(first, u16(packet_id) + bytes((reason,)) + properties)
 
 
-def puback(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
-    """PUBACK."""
-    if reason is None:
-        return b"\x40\x02" + packet_id.to_bytes(2, "big")
-    return answer(PUBACK, packet_id, 0, reason, properties)
+def _writer(kind: int):
+    def write(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
+        return answer(kind, packet_id, 0, reason, properties)
+
+    return write
 
 
-def pubrec(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
-    """PUBREC."""
-    if reason is None:
-        return b"\x50\x02" + packet_id.to_bytes(2, "big")
-    return answer(PUBREC, packet_id, 0, reason, properties)
+puback, pubrec, pubcomp = _writer(PUBACK), _writer(PUBREC), _writer(PUBCOMP)
 
 
 def pubrel(
@@ -191,13 +169,6 @@ def pubrel(
 ) -> bytes:
     """PUBREL; DUP is level 3's."""
     return answer(PUBREL, packet_id, dup, reason, properties)
-
-
-def pubcomp(packet_id: int, reason: int | None = None, properties: bytes = b"") -> bytes:
-    """PUBCOMP."""
-    if reason is None:
-        return b"\x70\x02" + packet_id.to_bytes(2, "big")
-    return answer(PUBCOMP, packet_id, 0, reason, properties)
 
 
 def subscribe(
@@ -216,7 +187,6 @@ def suback(packet_id: int, *codes: int, properties: bytes = b"") -> bytes:
 
 
 def unsubscribe(packet_id: int, *names: bytes, dup: int = 0, properties: bytes = b"") -> bytes:
-    """UNSUBSCRIBE."""
     body = u16(packet_id) + properties
     for name in names:
         body += string(name)
@@ -229,12 +199,10 @@ def unsuback(packet_id: int, *codes: int, properties: bytes = b"") -> bytes:
 
 
 def pingreq() -> bytes:
-    """PINGREQ."""
     return b"\xc0\x00"
 
 
 def pingresp() -> bytes:
-    """PINGRESP."""
     return b"\xd0\x00"
 
 
@@ -244,7 +212,6 @@ def disconnect(reason: int | None = None, properties: bytes = b"") -> bytes:
 
 
 def auth(reason: int | None = None, properties: bytes = b"") -> bytes:
-    """AUTH of level 5."""
     return packet(0xF0, b"" if reason is None else bytes((reason,)) + properties)
 
 
@@ -305,7 +272,6 @@ def body_start(packet: bytes) -> int:
 
 
 def number_at(data: bytes, at: int) -> int:
-    """Two bytes."""
     return data[at] << 8 | data[at + 1]
 
 

@@ -1,4 +1,4 @@
-"""A flash in RAM that allocates nothing while it is used, and fails when told to.
+"""A flash in RAM that fails when told to, and one that allocates nothing while it is used.
 
 MicroPython's block device protocol, as littlefs and FAT ask it: programs only clear
 bits, and a program without an offset erases its blocks first.  Runs under CPython and
@@ -16,6 +16,7 @@ class RamFlash:
     def __init__(self, blocks: int, block_bytes: int = 4096, data: bytearray | None = None):
         self._blocks = blocks
         self._block_bytes = block_bytes
+        self._erased = b"\xff" * block_bytes
         self.data = bytearray(b"\xff" * (blocks * block_bytes)) if data is None else data
         self.is_failing = False
         self.failures = 0
@@ -24,10 +25,8 @@ class RamFlash:
         self.hook = None
 
     def readblocks(self, block, buf, offset=0):
-        """Fill `buf`."""
         at = block * self._block_bytes + offset
-        for i in range(len(buf)):
-            buf[i] = self.data[at + i]
+        buf[:] = memoryview(self.data)[at : at + len(buf)]
 
     def writeblocks(self, block, buf, offset=None):
         """Program `buf`; without `offset` erase its blocks first."""
@@ -38,8 +37,12 @@ class RamFlash:
         else:
             at += offset
         self._begin(at, buf)
-        for i in range(len(buf)):
-            self.data[at + i] &= buf[i]
+        self._program(at, buf)
+
+    def _program(self, at, buf):
+        n = len(buf)
+        before = int.from_bytes(self.data[at : at + n], "big")
+        self.data[at : at + n] = (before & int.from_bytes(buf, "big")).to_bytes(n, "big")
 
     def ioctl(self, op, arg):
         """Block count (4), block size (5), erase (6)."""
@@ -50,9 +53,11 @@ class RamFlash:
     def _erase(self, block):
         at = block * self._block_bytes
         self._begin(at, None)
-        for i in range(at, at + self._block_bytes):
-            self.data[i] = 0xFF
+        self._clear(at)
         self.erased += 1
+
+    def _clear(self, at):
+        self.data[at : at + self._block_bytes] = self._erased
 
     def _begin(self, at, after):
         if self.failures or self.is_failing:
@@ -60,5 +65,22 @@ class RamFlash:
                 self.failures -= 1
             raise OSError(5)
         if self.hook:
-            self.hook(at, b"\xff" * self._block_bytes if after is None else bytes(after))
+            self.hook(at, self._erased if after is None else bytes(after))
         self.operations += 1
+
+
+class FixedFlash(RamFlash):
+    """Allocates nothing, for tests with the heap locked; much slower."""
+
+    def readblocks(self, block, buf, offset=0):
+        at = block * self._block_bytes + offset
+        for i in range(len(buf)):
+            buf[i] = self.data[at + i]
+
+    def _program(self, at, buf):
+        for i in range(len(buf)):
+            self.data[at + i] &= buf[i]
+
+    def _clear(self, at):
+        for i in range(at, at + self._block_bytes):
+            self.data[i] = 0xFF

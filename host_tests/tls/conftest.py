@@ -41,7 +41,6 @@ class Brokers:
         return self.one(name, is_strict).port
 
     def close(self) -> None:
-        """End them."""
         for broker in self._running.values():
             broker.close()
 

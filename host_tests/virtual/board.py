@@ -18,6 +18,8 @@ import tty
 from pathlib import Path
 from typing import Any
 
+from tools.boards.filesystem import Filesystem
+
 from .process import Process
 
 REPL = Path(__file__).with_name("repl.py")
@@ -40,7 +42,9 @@ class VirtualBoard:
     """
 
     def __init__(self, profile, image, interpreter, cut_at_operation=0):
-        layout, journal = profile.filesystem, profile.journal
+        self.image = image
+        self._layout = layout = profile.filesystem
+        journal = profile.journal
         places = [layout.offset, layout.size, journal.offset]
         places.append(0 if journal.place == "file" else journal.size)
         is_chip = profile.port != "unix"
@@ -95,6 +99,12 @@ class VirtualBoard:
                 process.kill()
                 for end in self._stdin:
                     end.close()
+
+    def files(self):
+        """Cut the power -> {path: content} of what is on flash."""
+        self.cut_power()
+        area = self.image.read_bytes()[self._layout.offset :][: self._layout.size]
+        return Filesystem(self._layout, area).files()
 
     def unplug(self):
         """Cut the power and take the port away."""

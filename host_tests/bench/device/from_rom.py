@@ -1,4 +1,5 @@
-"""Runs /program.mpy of a ROMFS image that is mapped into memory, outside the heap, as flash is."""
+"""Runs /program.mpy of a ROMFS image, named by the last argument, that is mapped into memory,
+outside the heap, as flash is."""
 
 import os
 import sys
@@ -19,6 +20,6 @@ def mapped(path):
     return uctypes.bytearray_at(address & 0xFFFFFFFF, size)
 
 
-vfs.mount(vfs.VfsRom(mapped(sys.argv.pop(1))), "/rom")
-sys.path[:] = ["/rom"]
+vfs.mount(vfs.VfsRom(mapped(sys.argv.pop())), "/rom")
+sys.path[:] = ["/rom", ".frozen"]
 __import__("program")

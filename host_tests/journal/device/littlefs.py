@@ -1,9 +1,13 @@
 """Runs under MicroPython: a journal in a file on littlefs, cut at littlefs' operations.
 
-At every program and erase of the flash below littlefs a copy of that flash is cut,
-mounted, and its journal recovered.  Prints how many, and how often the state
-was not one between the newest durable one and the current one.
+At each, or each second or third, program and erase of the flash below littlefs a copy of that
+flash is cut, mounted, and its journal recovered.  Prints how many, and how often the state was
+not one between the newest durable one and the current one.
+
+Usage: micropython littlefs.py FIRST STEP.
 """
+
+import sys
 
 import vfs
 
@@ -14,17 +18,8 @@ from umqtt31.journal import Journal
 BLOCK = 512
 BLOCKS = 48
 
-
 PUBACK, PUBREC, PUBLISH, PUBREL = 0x40, 0x50, 0x30, 0x62
 ring = bytearray(200)
-
-
-class Flash(RamFlash):
-    """May allocate, and so is fast."""
-
-    def readblocks(self, block, buf, offset=0):
-        at = block * BLOCK + offset
-        buf[:] = memoryview(self.data)[at : at + len(buf)]
 
 
 def opened(folder, held):
@@ -35,7 +30,7 @@ def opened(folder, held):
 
 
 def recovered(data):
-    vfs.mount(vfs.VfsLfs2(Flash(BLOCKS, BLOCK, data)), "/cut")
+    vfs.mount(vfs.VfsLfs2(RamFlash(BLOCKS, BLOCK, data)), "/cut")
     held = []
     device, journal, count = opened("/cut", held)
     state = []
@@ -55,10 +50,15 @@ class Cutter:
         self.torn = bytearray(len(flash.data))
         self.states = [[]]
         self.required = 0
+        self.operations, self.step = int(sys.argv[1]), int(sys.argv[2])
         self.cuts = self.wrong = 0
 
     def hook(self, at, after):
-        n = (0, len(after), len(after) // 2, self.cuts % len(after))[self.cuts % 4]
+        self.operations += 1
+        if self.operations % self.step:
+            return
+        k = self.operations // self.step
+        n = (0, len(after), len(after) // 2, k % len(after))[k % 4]
         torn = self.torn
         torn[:] = self.flash.data
         torn[at : at + n] = after[:n]
@@ -72,7 +72,7 @@ class Cutter:
 
 
 def main():
-    flash = Flash(BLOCKS, BLOCK)
+    flash = RamFlash(BLOCKS, BLOCK)
     vfs.VfsLfs2.mkfs(flash)
     vfs.mount(vfs.VfsLfs2(flash), "/flash")
     _, journal, _ = opened("/flash", [])

@@ -7,7 +7,7 @@ new life recovers.
 import sys
 
 import micropython
-from host_tests.standin.ramflash import RamFlash
+from host_tests.standin.ramflash import FixedFlash
 from umqtt31.journal import Journal
 
 PUBACK, PUBREC, CONNACK, PUBLISH, PUBREL = 0x40, 0x50, 0x20, 0x30, 0x62
@@ -78,7 +78,7 @@ def use(core, first, count):
 
 
 def main(is_deferred):
-    flash = RamFlash(8)
+    flash = FixedFlash(8)
     core = Core(flash, is_deferred)
     flash.erased = 0
     micropython.heap_lock()

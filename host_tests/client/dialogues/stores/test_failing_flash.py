@@ -34,19 +34,29 @@ def recovered(flash, **options):
     return [one[0] for one in again.take_publishes()]
 
 
+def publish_all(d, flash, payloads, fail_at=-1, failures=0, qualities=(1,)):
+    """So many operations fail from the publish() `fail_at` on -> what was accepted."""
+    accepted = []
+    for number, payload in enumerate(payloads):
+        if number == fail_at:
+            flash.failures = failures
+        elif fail_at >= 0:
+            flash.failures = 0
+        try:
+            d.publish(payload, qualities[number % len(qualities)])
+            accepted.append(payload)
+        except MQTTError as error:
+            assert error.code == JOURNAL and fail_at in (-1, number)
+    return accepted
+
+
 # 31-4.1-Q1: whichever operation fails, what was accepted before and after is there.
 def test_publish_when_flash_fails_once_then_all_that_was_accepted_survives_a_reset():
     for fail_at, failures in places(8):
         flash = FailingFlash()
         d = Dialogue(is_connected=False, store=flash.journal(), **ROOM)
-        accepted = []
-        for number in range(8):
-            flash.failures = failures * (number == fail_at)
-            try:
-                d.publish(b"%d" % number, 1 + number % 2)
-                accepted.append(b"%d" % number)
-            except MQTTError as error:
-                assert error.code == JOURNAL and number == fail_at
+        payloads = [b"%d" % number for number in range(8)]
+        accepted = publish_all(d, flash, payloads, fail_at, failures, (1, 2))
         assert len(accepted) >= 7
         assert d.client.queued == len(accepted)
         assert recovered(flash) == accepted, fail_at
@@ -57,14 +67,8 @@ def test_publish_when_flash_fails_once_in_group_commit_then_all_that_was_accepte
     for fail_at, failures in places(30):
         flash = FailingFlash(16)
         d = Dialogue(is_connected=False, store=flash.journal(group_commit=True), **ROOM)
-        accepted = []
-        for number in range(30):
-            flash.failures = failures * (number == fail_at)
-            try:
-                d.publish(b"%d" % number * 10)
-                accepted.append(b"%d" % number * 10)
-            except MQTTError as error:
-                assert error.code == JOURNAL and number == fail_at
+        payloads = [b"%d" % number * 10 for number in range(30)]
+        accepted = publish_all(d, flash, payloads, fail_at, failures)
         flash.failures = 0
         d.connect(False)
         assert [one[0] for one in d.take_publishes()] == accepted
@@ -77,13 +81,7 @@ def test_publish_when_flash_fails_in_group_commit_while_connected_then_is_sent_o
         flash = FailingFlash()
         d = Dialogue(store=flash.journal(group_commit=True))
         flash.failures = failures
-        accepted = []
-        for number in range(3):
-            try:
-                d.publish(b"%d" % number)
-                accepted.append(b"%d" % number)
-            except MQTTError as error:
-                assert error.code == JOURNAL
+        accepted = publish_all(d, flash, (b"0", b"1", b"2"))
         for _ in range(10):
             try:
                 d.client.poll()

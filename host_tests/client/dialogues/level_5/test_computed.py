@@ -1,0 +1,151 @@
+"""What the scripts of level 5 cannot say: loops, stores that fail, bytes written out."""
+
+import umqtt31
+from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import (
+    asked,
+    connack,
+    connect,
+    properties,
+    puback,
+    pubcomp,
+    publish,
+    pubrec,
+    pubrel,
+    refused,
+    suback,
+    subscribe,
+)
+from host_tests.standin.store import KeepingStore
+from host_tests.standin.stream import ScriptedStream
+from umqtt31 import JOURNAL, MQTTError
+from umqtt31.properties import encode
+from umqtt31.v5 import MQTTClient
+
+LEVELS = (5,)
+
+
+def test_c2b_connect_with_everything_keeps_the_payload_order():
+    """MQTT-3.1.3-1, MQTT-3.1.2-9, MQTT-3.1.2-17, MQTT-3.1.2-19."""
+    d = Dialogue(is_connected=False, user="zoë", password="s")
+    d.client.set_last_will("w/t", b"\x00\xff", retain=True, qos=1)
+    d.client.v5.will_properties = encode(will_delay_interval=5, content_type="c")
+    d.client.v5.properties = encode(request_problem_information=0, user_property=(("k", "v"),))
+    said = asked(False)[1:] + b"\x17\x00\x26\x00\x01k\x00\x01v"
+    request = connect(
+        b"dev", 0xEC, 60, b"w/t", b"\x00\xff", "zoë".encode(), b"s",
+        level=5,
+        properties=bytes((len(said),)) + said,
+        will_properties=properties(will_delay=5, content_type=b"c"),
+    )  # fmt: skip
+    d.stream = ScriptedStream()
+    d.stream.answer(request, connack())
+    assert d.client.connect(False, stream=d.stream) is False and d.stream.has_answered()
+
+
+def test_class_of_another_level_names_the_one_to_take():
+    error = error_of(umqtt31.MQTTClient, b"d", "h", level=5)
+    assert isinstance(error, ValueError) and "umqtt31.v5" in str(error)
+    error = error_of(MQTTClient, b"d", "h", level=4)
+    assert isinstance(error, ValueError) and "MQTTClient from umqtt31" in str(error)
+
+
+def refusing(d, reasons):
+    """The handler refuses messages whose payload is in `reasons`, with the reason there."""
+
+    def handle(message):
+        d.keep(message)
+        if message.payload in reasons:
+            message.refuse(reasons[message.payload])
+
+    d.client.on_message = handle
+
+
+def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
+    """MQTT-4.6.0-2, MQTT-4.6.0-3: whole, however few bytes the stream takes at a time."""
+    for write_most in (0, 1, 7):
+        for before in range(33):
+            d = Dialogue()
+            d.stream.write_most = write_most
+            refusing(d, {b"bad": 0x99})
+            good = [publish(b"t", b"good", 1, k + 1) for k in range(before)]
+            bad = [publish(b"t", b"bad", 1 + k % 2, 100 + k) for k in range(12)]
+            d.stream.feed(*good, *bad, publish(b"t", b"good", 1, 99))
+            for _ in range(400):
+                d.client.poll()
+            d.c2b(
+                *[puback(k + 1) for k in range(before)],
+                *[refused((puback, pubrec)[k % 2], 100 + k, 0x99) for k in range(12)],
+                puback(99),
+            )
+
+
+def aliased(topics, most, **options):
+    d = Dialogue(is_connected=False, **options)
+    d.client.v5.topic_aliases = topics
+    d.connect(False, False, properties(topic_alias_maximum=most))
+    return d
+
+
+def test_store_that_fails_as_an_alias_is_to_go_out_closes_the_stream():
+    """The message is accepted, and poll() tells the error."""
+    store = KeepingStore()
+    d = aliased(2, 10, store=store)
+
+    def fail():
+        raise MQTTError(JOURNAL)
+
+    store.before_commit = fail
+    d.publish()
+    assert d.stream.is_closed and not d.client.is_connected
+    assert code_of(d.client.poll) == JOURNAL
+
+
+def test_c2b_topic_that_may_change_gets_no_alias():
+    d = aliased(2, 10)
+    topic = bytearray(b"long/a")
+    for _ in range(2):
+        d.client.publish(topic, b"x", False, 0)
+    assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
+
+
+def test_first_messages_make_no_attribute():
+    """With the heap locked there may be no room for one."""
+    d = aliased(2, 10)
+    names = set(d.client.__dict__)
+    for _ in range(2):
+        d.client.publish(b"long/a", b"x", qos=1, properties=None)
+    assert set(d.client.__dict__) == names
+
+
+def test_filters_are_remembered_when_the_journal_fails_at_connack():
+    store = FailingFlash().journal()
+    d = Dialogue(store=store)
+    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+    d.lose()
+    d.new_stream(False, False)
+    stream, d.next_stream = d.next_stream, None
+
+    def fail(first, packet_id):
+        raise MQTTError(JOURNAL)
+
+    real = store.note
+    store.note = fail
+    assert code_of(d.client.connect, False, stream) == JOURNAL
+    store.note = real
+    d.connect(False, is_present=False)
+    d.work()
+    d.c2b(subscribe(2, (b"a", 1)))
+
+
+def test_b2c_receive_maximum_of_the_client_is_what_surely_finds_its_place():
+    """MQTT-4.9.0-1: with ids as far apart as can be, in RAM and on flash."""
+    for store, most in ((None, 15), (FailingFlash().journal(), 7)):
+        d = Dialogue(store=store)
+        ids = [1 + 4000 * k for k in range(most)]
+        d.b2c(*[publish(b"t", b"x", 2, k) for k in ids])
+        d.c2b(*[pubrec(k) for k in ids])
+        assert len(d.messages) == most and d.client.stats.refused == 0
+        d.b2c(*[pubrel(k) for k in reversed(ids)])
+        d.c2b(*[pubcomp(k) for k in reversed(ids)])

@@ -1,0 +1,194 @@
+"""What the scripts of receiving cannot say: each part of a message, and streams of every width."""
+
+from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.wire import puback, publish, pubrec
+from host_tests.standin.store import KeepingStore
+
+
+# 311-2.3.1-6, 311-3.3.4-1, 311-4.3.2-2, MQTT-2.2.1-5, MQTT-3.3.4-1.
+def test_b2c_qos1_is_handed_over_and_answered():
+    """31-3.3-QOS1RX, MQTT-4.3.2-4.
+
+    B: PUBLISH QoS 1 id 517
+    C: PUBACK 517, once the handler has returned
+    """
+    d = Dialogue()
+    handler = d.client.on_message
+    sent = []
+    d.client.on_message = lambda message: (sent.append(d.stream.sent), handler(message))
+    d.b2c(publish(b"t", b"hi", 1, 517))
+    assert sent == [b""]
+    d.c2b(b"\x40\x02\x02\x05")
+    assert d.messages == [(b"t", b"hi", 1, False, False)]
+
+
+def test_b2c_qos2_id_is_recorded_before_its_pubrec_leaves():
+    """MQTT-4.3.3-8, MQTT-4.3.3-10: a reset after the PUBREC must know the id.
+
+    B: PUBLISH QoS 2 id 5
+       the id is committed
+    C: PUBREC 5
+    """
+    store = KeepingStore()
+    d = Dialogue(store=store)
+    seen = []
+    store.before_commit = lambda: seen.append((list(store.held), d.stream.sent))
+    d.b2c(publish(b"t", b"one", 2, 5))
+    assert ([5], b"") in seen
+    d.c2b(pubrec(5))
+
+
+def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
+    """Half a PUBLISH is finished before the PUBACK begins, for every stream width.
+
+    B: PUBLISH QoS 1 id 101 … 120; the handler publishes at QoS 1 each time
+    C: PUBLISH 1 … 20 and PUBACK 101 … 120, none of them torn
+    """
+    for most in range(1, 40):
+        d = Dialogue(max_inflight=20)
+        d.client.on_message = lambda message, d=d: d.client.publish(b"echo", b"y", qos=1)
+        d.stream.write_most = most
+        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
+        for _ in range(1000):
+            d.client.poll()
+        sent = d.stream.take()
+        echoes = [publish(b"echo", b"y", 1, k) for k in range(1, 21)]
+        assert len(sent) == 20 * (len(echoes[0]) + 4), (most, sent)
+        for packet in echoes + [puback(100 + k) for k in range(1, 21)]:
+            assert sent.count(packet) == 1, (most, sent)
+
+
+def test_b2c_handler_whose_publish_finds_no_room_holds_up_the_answers():
+    """The k-th publish of a handler is stuck: answers wait for it and lose nothing.
+
+    B: PUBLISH QoS 1 id 101 … 120
+    C: PUBACK 101 … 120, in this order, and 20 PUBLISHes
+    """
+    for stuck in range(1, 21):
+        d = Dialogue(max_inflight=20)
+        calls = []
+
+        def handler(message, d=d, calls=calls, stuck=stuck):
+            calls.append(message.packet_id)
+            d.stream.is_blocked = len(calls) == stuck
+            d.client.publish(b"echo", b"y", qos=1)
+
+        d.client.on_message = handler
+        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
+        d.work()
+        assert len(calls) == 20  # it goes on receiving
+        d.stream.is_blocked = False
+        for _ in range(50):
+            d.client.poll()
+        sent = d.stream.take()
+        for k in range(1, 21):
+            sent = sent.replace(publish(b"echo", b"y", 1, k), b"")
+        assert sent == b"".join([puback(100 + k) for k in range(1, 21)])
+
+
+def test_b2c_callback_of_umqtt_simple_gets_bytes():
+    d = Dialogue()
+    seen = []
+    d.client.set_callback(lambda topic, msg: seen.append((topic, msg)))
+    d.b2c(publish(b"t/1", b"payload", 1, 5))
+    assert seen == [(b"t/1", b"payload")] and type(seen[0][0]) is type(seen[0][1]) is bytes
+    d.client.set_callback(None)
+    d.b2c(publish(b"t/1", b"payload", 1, 6))
+    assert len(seen) == 1
+    d.c2b(puback(5), puback(6))
+
+
+def handled(handler, topic=b"home/room 1/temp", payload=b"21.5 C", **fields):
+    """Receive one message -> what `handler` returned."""
+    d = Dialogue()
+    results = []
+    d.client.on_message = lambda message: results.append(handler(message))
+    d.b2c(publish(topic, payload, **fields))
+    return results[0]
+
+
+def test_message_fields_are_those_of_the_packet():
+    def handler(m):
+        return (m.topic_len, m.payload_len, m.qos, m.retain, m.dup, m.packet_id)
+
+    assert handled(handler) == (16, 6, 0, False, False, 0)
+    fields = {"qos": 2, "packet_id": 0x1234, "dup": 1, "retain": 1}
+    assert handled(handler, **fields) == (16, 6, 2, True, True, 0x1234)
+    assert handled(handler, payload=b"", qos=1, packet_id=1)[1] == 0
+
+
+def test_message_topic_is_compares_the_whole_topic():
+    for name in (b"home/room 1/temp", bytearray(b"home/room 1/temp")):
+        assert handled(lambda m, name=name: m.topic_is(name)) is True
+    for name in (b"", b"home/room 1/tem", b"home/room 1/temp2", b"Home/room 1/temp", b"x" * 16):
+        assert handled(lambda m, name=name: m.topic_is(name)) is False
+
+
+def test_text_is_taken_as_bytes_are():
+    for call in (
+        lambda m: m.topic_is("home/room 1/temp"),
+        lambda m: m.matches("home/#"),
+        lambda m: m.matches("#"),
+        lambda m: m.matches("+/room 1/temp"),
+    ):
+        assert handled(call) is True
+    assert handled(lambda m: m.topic_is("home/room 2/temp")) is False
+    for bad in (None, 5):
+        assert isinstance(error_of(handled, lambda m, bad=bad: m.topic_is(bad)), TypeError)
+
+
+def test_message_matches_filters_in_place():
+    """31-A-HASH, 31-A-PLUS."""
+    for pattern in (b"#", b"home/#", b"home/+/temp", b"+/+/+", b"home/room 1/temp/#"):
+        assert handled(lambda m, p=pattern: m.matches(p)) is True
+    for pattern in (b"+", b"home/+", b"home/room 1/temp/+", b"home/room 1/temp2", b"home/+/tem"):
+        assert handled(lambda m, p=pattern: m.matches(p)) is False
+
+
+def test_message_is_copied_whole_or_as_far_as_it_fits():
+    """At every QoS, so at every place in the buffer."""
+    for fields in ({}, {"qos": 1, "packet_id": 5}, {"qos": 2, "packet_id": 5}):
+        for size in (0, 1, 5, 6, 7, 16, 40):
+            target = bytearray(b"." * size)
+            n = handled(lambda m, target=target: m.payload_into(target), **fields)
+            assert n == min(size, 6)
+            assert bytes(target) == (b"21.5 C" + b"." * 40)[:size]
+            target = bytearray(b"." * size)
+            n = handled(lambda m, target=target: m.topic_into(target), **fields)
+            assert n == min(size, 16)
+            assert bytes(target[:n]) == b"home/room 1/temp"[:n]
+            assert bytes(target[n:]) == b"." * (size - n)
+
+
+def test_message_of_the_whole_buffer_is_copied():
+    payload = bytes(range(250))
+    target = bytearray(250)
+    assert handled(lambda m: m.payload_into(target), topic=b"t", payload=payload) == 250
+    assert target == bytearray(payload)
+
+
+def test_message_index_reads_the_payload():
+    assert handled(lambda m: bytes(m[i] for i in range(m.payload_len))) == b"21.5 C"
+    for index in (6, 100, 1000):
+        error = handled(lambda m, i=index: error_of(lambda: m[i]))
+        assert isinstance(error, IndexError)
+    assert isinstance(handled(lambda m: error_of(lambda: m[0]), payload=b""), IndexError)
+
+
+def test_message_topic_and_payload_are_new_bytes():
+    kept = handled(lambda m: (m.topic, m.payload))
+    assert kept == (b"home/room 1/temp", b"21.5 C")
+    assert type(kept[0]) is bytes and type(kept[1]) is bytes
+
+
+def test_message_object_serves_all_messages():
+    d = Dialogue()
+    seen = []
+    d.client.on_message = lambda message: seen.append(id(message))
+    d.b2c(publish(b"a", b"1"), publish(b"b", b"2", 1, 5), publish(b"c", b"3", 2, 6))
+    assert len(seen) == 3 and len(set(seen)) == 1
+
+
+def test_message_has_no_other_attribute():
+    error = handled(lambda message: error_of(getattr, message, "nosuch"))
+    assert isinstance(error, AttributeError)
