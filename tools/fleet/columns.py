@@ -20,6 +20,7 @@ pa.array([0])
 sys.meta_path.remove(_NoPandas)
 
 SET_US = 1_000_000  # a clock that goes back by more was set
+FAR = np.iinfo(np.int64).max
 
 
 def factorized(values):
@@ -43,6 +44,47 @@ def whole(column):
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def marked(count, at):
+    """An array of so many truths: those `at` these places."""
+    result = np.zeros(count, bool)
+    result[at] = True
+    return result
+
+
+def over(function, count, group, values, none):
+    """`np.minimum` or `np.maximum` of the values of each of `count` groups, and of `none`."""
+    result = np.full(count, none)
+    function.at(result, group, values)
+    return result
+
+
+def begins(*columns):
+    """For each row: is one of the columns (numbers from 0 on) another than in the row before?"""
+    result = np.diff(columns[0], prepend=-1) != 0
+    for column in columns[1:]:
+        result[1:] |= column[1:] != column[:-1]
+    return result
+
+
+def runs(*columns):
+    """-> (where each run of equal rows begins, where it ends, its last row included)."""
+    first = np.flatnonzero(begins(*columns))
+    return first, np.append(first[1:], len(columns[0]))[: len(first)] - 1
+
+
+def in_runs(*columns):
+    """The place of each row in its run of equal rows, from 0 on."""
+    first, last = runs(*columns)
+    return np.arange(len(columns[0])) - np.repeat(first, last - first + 1)
+
+
+def ranked(order):
+    """The place of each row in this order of all rows."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 class Growing:

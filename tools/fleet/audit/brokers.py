@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from ..columns import over, runs
 from .alignment import EARLY_US
 from .rows import FAR, clients, dictionary, servers
 from .traffic import is_published, numbers
@@ -19,9 +20,8 @@ def told_apart(rows, table):
     server, names = servers(rows.strings("connection", rows.first_of[:count]))
     if len(names) < 2:
         return table
-    heard = np.full(count, -FAR)
     back = np.flatnonzero(rows.direction == 1)
-    np.maximum.at(heard, rows.connection[back], rows.ts[back])
+    heard = over(np.maximum, count, rows.connection[back], rows.ts[back], -FAR)
     split = set()
     for one in np.flatnonzero(np.diff(rows.client_of) == 0).tolist():
         first = np.searchsorted(rows.client_of, rows.client_of[one])
@@ -61,12 +61,12 @@ def not_passed_on(messages, lost):
     client, _ = clients(messages)
     site, topic = (dictionary(messages[name])[0] for name in ("site", "topic"))
     at = at[np.lexsort((numbers(messages, "first_sent")[at], topic[at], site[at]))]
-    begins = np.flatnonzero((np.diff(site[at]) != 0) | (np.diff(topic[at]) != 0)) + 1
+    first, _ = runs(site[at], topic[at])
     sent, value = numbers(messages, "first_sent"), numbers(messages, "payload_hash")
     connection = dictionary(messages["connection"])[0].tolist()
     whole = list(zip(connection, numbers(messages, "gaps").tolist(), strict=True))
     found = []
-    for some in np.split(at, begins):
+    for some in np.split(at, first[1:]):
         for bridge in np.unique(client[some]).tolist() if len(np.unique(server[some])) > 1 else ():
             own = some[client[some] == bridge]
             for other in np.unique(server[some]).tolist():

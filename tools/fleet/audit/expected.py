@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ..columns import over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, alike, expanded, grouped, in_order
@@ -208,13 +209,12 @@ class Expected:
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
-        known = np.full(pairs.count, FAR)
         begin = np.where(spans.is_implied, FAR, spans.begin - _EDGE_US)
-        np.minimum.at(known, pairs.of_span, begin[spans.span])
+        known = over(np.minimum, pairs.count, pairs.of_span, begin[spans.span], FAR)
         early = delivered.ts < known[delivered.pair]
         pair = np.unique(delivered.pair[early])
-        last = np.zeros(pairs.count, np.int64)
-        np.maximum.at(last, delivered.pair[early], delivered.ts[early])
+        seen = delivered.pair[early], delivered.ts[early]
+        last = over(np.maximum, pairs.count, *seen, 0)
         begin = np.full(len(pair), -1)
         # Messages behind its beginning belong to the subscription that is known.
         end = np.minimum(last[pair] + _EDGE_US, known[pair])
@@ -226,9 +226,7 @@ class Expected:
         sort = in_order(columns["pair"], columns["message"])
         each = SimpleNamespace(**{name: values[sort] for name, values in columns.items()})
         pair, message = each.pair, each.message
-        is_new = np.ones(len(pair), bool)
-        is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
-        first = np.flatnonzero(is_new)
+        first, _ = runs(pair, message)
         self.pair, self.message = pair[first], message[first]
         # Those that it is due to decide until when.
         each.is_busy |= ~each.is_due

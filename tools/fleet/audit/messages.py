@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import marked, over
 from . import envelopes
 from .rows import FAR, TYPES, any_of, grouped
 from .sessions import table
@@ -37,15 +38,13 @@ class Gaps:
     """
 
     def __init__(self, rows):
-        at = np.flatnonzero(rows.kind == TYPES["GAP"])
-        begin = [self._before(rows, one) for one in at.tolist()]
-        self._begin, self._end = begin, at.tolist()
-        self._starts = np.zeros(len(rows) + 1, np.int64)
-        self._ends = np.zeros(len(rows) + 1, np.int64)
-        np.add.at(self._starts, np.array(begin, np.int64) + 1, 1)
-        np.add.at(self._ends, at + 1, 1)
+        self._end = np.flatnonzero(rows.kind == TYPES["GAP"])
+        self._begin = np.array([self._before(rows, one) for one in self._end.tolist()], np.int64)
         # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
-        self._starts, self._ends = np.cumsum(self._starts), np.cumsum(self._ends)
+        self._starts, self._ends = (
+            np.cumsum(np.bincount(at + 1, minlength=len(rows) + 1))
+            for at in (self._begin, self._end)
+        )
 
     def __len__(self):
         return len(self._end)
@@ -60,13 +59,9 @@ class Gaps:
         return first + same[-1] if len(same) else first
 
     def times(self, rows):
-        """{client: (begins, ends)} in microseconds."""
-        found = {}
-        for begin, end in zip(self._begin, self._end, strict=True):
-            begins, ends = found.setdefault(int(rows.client[end]), ([], []))
-            begins.append(int(rows.ts[begin]))
-            ends.append(int(rows.ts[end]))
-        return found
+        """[(client, begin, end)] in microseconds."""
+        times = (rows.ts[at].tolist() for at in (self._begin, self._end))
+        return list(zip(rows.client[self._end].tolist(), *times, strict=True))
 
     def touch(self, begin, end):
         """Is anything missing between the rows `begin` and `end`, both included?"""
@@ -177,8 +172,7 @@ class Flows:
         # Without the other side's packets nobody knows what was acknowledged.
         is_seen = rows.is_captured[row[at]] & ~sessions.is_one_way[rows.connection[row[before]]]
         repeats = same & (rows.dup[row[at]] | (~done & is_seen))
-        is_new = np.zeros(len(row), bool)
-        is_new[publish] = True
+        is_new = marked(len(row), publish)
         is_new[at[repeats]] = False
         self.first = np.flatnonzero(is_new)
         flow = np.cumsum(is_new) - 1
@@ -203,13 +197,13 @@ class Flows:
         np.maximum.at(self.last_row, self.flow[sent], self.row[sent])
         self.stage_row = {}
         for name in _STAGES:
-            mine = own & (self.kind == TYPES[name.upper()])
-            at = np.flatnonzero(mine)
-            self.stage_row[name] = np.full(count, FAR)
-            np.minimum.at(self.stage_row[name], self.flow[at], self.row[at])
+            at = np.flatnonzero(own & (self.kind == TYPES[name.upper()]))
+            of = self.flow[at], self.row[at]
+            self.stage_row[name] = over(np.minimum, count, *of, FAR)
         repeats = own & self.is_repeat
         self.sent = 1 + self._total(repeats)
-        self.dups = self._total((repeats | self._firsts()) & rows.dup[self.row])
+        firsts = marked(len(self.row), first)
+        self.dups = self._total((repeats | firsts) & rows.dup[self.row])
         self.is_moved = self._moved()
         self.moves = self._total(repeats & self.is_moved)
         refused = self._total(own & self._is_refusal()) > 0
@@ -230,11 +224,6 @@ class Flows:
         # Of each flow, of how many of its packets.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
 
-    def _firsts(self):
-        mask = np.zeros(len(self.row), bool)
-        mask[self.first] = True
-        return mask
-
     def _moved(self):
         publish = np.flatnonzero(self.kind == PUBLISH)
         connection = self.rows.connection[self.row[publish]]
@@ -248,8 +237,7 @@ class Flows:
         key, session = self.key[self.first], self.session[self.first]
         follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
         result[follows] = self.publish_row[follows + 1]
-        self.is_reused = np.zeros(len(last), bool)
-        self.is_reused[follows] = True
+        self.is_reused = marked(len(last), follows)
         return result
 
     def is_near_publish(self, place):
@@ -267,8 +255,7 @@ class Flows:
         """What became of each flow: index into `STATES`."""
         rows = self.rows
         connection = rows.connection[self.publish_row]
-        last = np.zeros(len(rows.client_of), np.int64)
-        np.maximum.at(last, rows.client_of, sessions.number)
+        last = over(np.maximum, len(rows.client_of), rows.client_of, sessions.number, 0)
         is_over = sessions.number[connection] < last[rows.client_of[connection]]
         given_up = (self.is_reused | is_over) & ~self._is_sent_again(sessions)
         return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
@@ -276,15 +263,13 @@ class Flows:
     def _is_sent_again(self, sessions):
         # In a later session, as a message of its own: clients keep what they have to send.
         rows, row = self.rows, self.publish_row
-        result = np.zeros(len(row), bool)
-        marked = rows.dup[row]
-        if marked.any():
-            same = grouped(*(getattr(rows, name)[row] for name in IDENTITY))
-            session = sessions.number[rows.connection[row]]
-            last = np.full(len(row), -1)
-            np.maximum.at(last, same[marked], session[marked])
-            result = last[same] > session
-        return result
+        again = rows.dup[row]
+        if not again.any():
+            return again
+        same = grouped(*(getattr(rows, name)[row] for name in IDENTITY))
+        session = sessions.number[rows.connection[row]]
+        last = over(np.maximum, len(row), same[again], session[again], -1)
+        return last[same] > session
 
     def accepted_row(self):
         """The row with which the broker took each message on; FAR where none did."""
@@ -426,9 +411,8 @@ def _is_sent_before(rows, sessions, gaps, flows):
     payload = rows.payload_hash[row]
     some = np.flatnonzero(mask | (is_open & np.isin(payload, payload[mask])))
     same = grouped(*(getattr(rows, name)[row[some]] for name in IDENTITY))
-    first = np.full(int(same.max()) + 1, FAR)
     is_open = is_open[some]
-    np.minimum.at(first, same[is_open], row[some[is_open]])
+    first = over(np.minimum, len(some), same[is_open], row[some[is_open]], FAR)
     result = np.zeros(len(row), bool)
     result[some] = mask[some] & (first[same] > row[some])
     return result

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
-from ..columns import factorized
+from ..columns import begins, factorized, over, runs
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
@@ -40,9 +40,7 @@ def readings(messages):
     keys = _Keys(messages)
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
     order = np.lexsort((sent, keys.number, keys.series))
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = ~_same(keys.series[order], keys.number[order])[1:]
-    first = np.flatnonzero(is_new)
+    first, _ = runs(keys.series[order], keys.number[order])
     published = is_published(messages)
     return {
         "readings": _readings(messages, keys, published, order, first, sent),
@@ -151,9 +149,7 @@ def _only(mask, first):
 
 def _least(values, group):
     # Of each reading, over its messages (sorted by reading).
-    result = np.full(group[-1] + 1 if len(group) else 0, FAR)
-    np.minimum.at(result, group, values)
-    return result
+    return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
 
 
 def _takers(messages):
@@ -189,8 +185,7 @@ def _losses(messages, keys, published, order, first, sent):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
     site, device, stream, boot, sequence = of = keys.of(order[first])
-    same_stream = _same(site, device, stream)
-    same_boot = same_stream & _same(boot)
+    same_stream, same_boot = (~begins(site, device, stream, *more) for more in ((), (boot,)))
     before = np.concatenate(([0], sequence[:-1]))
     missing = np.where(same_boot, sequence - before - 1, 0)
     is_later_boot = same_stream & ~same_boot
@@ -290,11 +285,3 @@ def _reasons(messages, published, order, first, at):
         both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
         reasons.append("received" if both else "apart")
     return reasons
-
-
-def _same(*columns):
-    result = np.zeros(len(columns[0]), bool)
-    result[1:] = True
-    for column in columns:
-        result[1:] &= column[1:] == column[:-1]
-    return result

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import begins, in_runs, over, runs
 from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
@@ -100,11 +101,7 @@ def _implied(rows, sessions, asked):
         return []
     order = np.lexsort((at, rows.topic[at], rows.connection[at]))
     at = at[order]
-    is_new = (np.diff(rows.connection[at], prepend=-1) != 0) | (
-        np.diff(rows.topic[at], prepend=-1) != 0
-    )
-    first = np.flatnonzero(is_new)
-    last = np.append(first[1:], len(at)) - 1
+    first, last = runs(rows.connection[at], rows.topic[at])
     qos = np.maximum.reduceat(rows.qos[at], first)
     often = (last - first + 1 >= OFTEN) & (qos > 0)
     first, last, qos = at[first[often]], at[last[often]], qos[often]
@@ -200,10 +197,9 @@ def _table(rows, sessions, flows, missing, told, implied):
 
 def _largest(rows):
     # For each connection the size that a packet must have to be larger than all delivered.
-    result = np.zeros(len(rows.client_of), np.int64)
     at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
-    np.maximum.at(result, rows.connection[at], rows.packet_bytes[at])
-    return result + HEADER_BYTES + 1
+    of = rows.connection[at], rows.packet_bytes[at]
+    return over(np.maximum, len(rows.client_of), *of, 0) + HEADER_BYTES + 1
 
 
 def _of_clients(times, clients):
@@ -223,18 +219,15 @@ def _holes(rows, gaps, flows, clock):
     # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
     # was not seen was missed as well, and so was what nobody knows the topic of.  Times that
     # were there twice say as little.
-    found = gaps.times(rows)
-    for client, (begins, ends) in clock.holes().items():
-        known = found.setdefault(client, ([], []))
-        known[0].extend(begins)
-        known[1].extend(ends)
+    found: dict = {}
     stray = flows.row[(flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
     stray = np.concatenate((stray, _nameless(rows)))
-    for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):
-        begins, ends = found.setdefault(client, ([], []))
-        begins.append(ts)
-        ends.append(ts)
+    ts = rows.ts[stray].tolist()
+    strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
+    for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
+        for known, one in zip(found.setdefault(client, ([], [])), times, strict=True):
+            known.append(one)
     return found
 
 
@@ -260,12 +253,12 @@ class _Lives:
         client, number = rows.client_of[keep], sessions.number[keep]
         self._width = int(number.max(initial=0)) + 2
         key = client * self._width + number
-        self._is_first = np.diff(key, prepend=-1) != 0
-        self._first = np.flatnonzero(self._is_first)
+        self._is_first = begins(key)
+        self._first, self._last = runs(key)
         self._keys = key[self._first]
         self._of = self.places(rows.client_of, sessions.number)  # each connection
-        begins = rows.connections_of[:-1]
-        self.last_seen = np.maximum.reduceat(rows.end_of, begins) if len(begins) else rows.end_of
+        at = rows.connections_of[:-1]
+        self.last_seen = np.maximum.reduceat(rows.end_of, at) if len(at) else rows.end_of
         self.end = self._ends(rows, sessions, client)
         self._times(rows, sessions)
         bridges = sessions.hello.flags("is_bridge")[keep]
@@ -291,8 +284,7 @@ class _Lives:
         return np.append(found, none).astype(values.dtype)
 
     def _ends(self, rows, sessions, client):
-        first = self._first
-        last = np.append(first[1:], len(self._keep))[: len(first)] - 1
+        first, last = self._first, self._last
         # The session's last connection decides when it is over, or the next session does.
         end = np.minimum(sessions.lapse[self._keep[last]], self.last_seen[client[last]])
         follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
@@ -331,14 +323,10 @@ class _Lives:
         of = self._of[rows.connection[row]]
         order = np.lexsort((rows.ts[row], of))
         of, ts = of[order], rows.ts[row][order]
-        begins = np.diff(of, prepend=-1) != 0
-        first = np.flatnonzero(begins)
-        rank = np.arange(1, len(of) + 1) - first[np.cumsum(begins) - 1] if len(of) else of
-        self.stuck_since = np.full(len(self._receive_max), FAR)
-        self.full_since = self.stuck_since.copy()
-        self.stuck_since[of[first]] = ts[first]
-        is_last = rank == self._receive_max[of]
-        self.full_since[of[is_last]] = ts[is_last]
+        rank = 1 + in_runs(of)
+        self.stuck_since, self.full_since = np.full((2, len(self._receive_max)), FAR)
+        for since, limit in ((self.stuck_since, 1), (self.full_since, self._receive_max[of])):
+            since[of[rank == limit]] = ts[rank == limit]
 
     def _busy(self, rows, sessions, flows):
         # When a client had deliveries to answer, with pauses that are shorter than one in which
@@ -351,10 +339,8 @@ class _Lives:
         order = np.lexsort((begin, of))
         of, begin, end = of[order], begin[order], end[order]
         so_far = running_max(of, end)
-        is_new = np.diff(of, prepend=-1) != 0
-        is_new[1:] |= begin[1:] >= so_far[:-1] + PAUSE_US
-        first = np.flatnonzero(is_new)
-        last = np.append(first[1:], len(of))[: len(first)] - 1
+        pauses = np.cumsum(begin[1:] >= so_far[:-1] + PAUSE_US)
+        first, last = runs(of, np.append(0, pauses)[: len(of)])
         is_long = so_far[last] - begin[first] >= GRACE_US
         first, last = first[is_long], last[is_long]
         sizes = np.bincount(of[first], minlength=len(self._keys) + 1)

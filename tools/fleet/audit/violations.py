@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import whole
+from ..columns import begins, marked, over, whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
@@ -213,7 +213,7 @@ def _connacks(rows, sessions):
     is_packet = (rows.is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
     at = np.flatnonzero((rows.direction == 1) & is_packet)
     connection = rows.connection[at]
-    first = at[np.diff(connection, prepend=-1) != 0]
+    first = at[begins(connection)]
     # Only the server's own SYN tells where its bytes begin.
     is_begun = ((sessions.hello.row >= 0) & rows.is_opened(1))[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
@@ -238,9 +238,8 @@ def _first_and_last(rows, gaps):
     again = at[kind[at] == TYPES["CONNECT"]]
     again = again[np.diff(connection[again], prepend=-1) == 0]
     again = again[~gaps.any_since(rows.first_of[connection[again]], again)]
-    goodbye = np.full(len(rows.client_of), FAR)
     byes = at[kind[at] == TYPES["DISCONNECT"]]
-    np.minimum.at(goodbye, connection[byes], byes)
+    goodbye = over(np.minimum, len(rows.client_of), connection[byes], byes, FAR)
     behind = at[rows.is_packet[at] & (at > goodbye[connection[at]])]
     return [
         (bad, "311-3.1.0-1", "the client's first packet is no CONNECT"),
@@ -268,10 +267,9 @@ def _repeats(rows, sessions, gaps, flows):
     is_assumed = moved & (rows.level[row[reuse]] == 3)
     is_sure = is_answer_seen(rows, side[later - 1], last)
     chosen = (~moved & is_sure, ~moved & ~is_sure, is_assumed, moved & ~is_assumed)
-    is_reuse = np.zeros(len(first), bool)
-    is_reuse[later] = True
+    is_reuse = marked(len(first), later)
     is_again = may_be_repeat(rows, sessions, gaps, flows.publish_row)
-    marked = first[rows.dup[flows.publish_row] & ~is_again & ~is_reuse]
+    again = first[rows.dup[flows.publish_row] & ~is_again & ~is_reuse]
     in_use = "packet id of a message that is not acknowledged yet"
     reuse_id = np.where(qos[reuse] == 1, "MQTT-4.3.2-1", "MQTT-4.3.3-1")
     reused = [
@@ -280,14 +278,14 @@ def _repeats(rows, sessions, gaps, flows):
     ]
     is_moved = flows.is_moved
     released = row[after_release], "MQTT-4.3.3-6", "PUBLISH sent again after its PUBREL"
-    again = row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"
+    bare = row[unmarked], "31-2.1-DUP", "PUBLISH sent again without DUP"
     return [
         *reused,
-        *_split(is_moved[unmarked], *again),
+        *_split(is_moved[unmarked], *bare),
         *_split(is_moved[after_release], *released),
         (
-            row[marked],
-            np.where(qos[marked] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
+            row[again],
+            np.where(qos[again] == 1, "MQTT-4.3.2-2", "MQTT-4.3.3-2").tolist(),
             "first PUBLISH of a message with DUP",
         ),
     ]
@@ -420,8 +418,7 @@ def silences(rows, sessions, gaps, clock):
     row, before = row[seen], before[seen]
     silence = rows.ts[row] - rows.ts[before]
     connection = rows.connection[row]
-    longest = np.zeros(count, np.int64)
-    np.maximum.at(longest, connection, silence)
+    longest = over(np.maximum, count, connection, silence, 0)
     limit = sessions.keep_alive_s
     allowed = np.where(limit > 0, allowed_silence_us(limit), FAR)
     at = np.flatnonzero(silence > allowed[connection])
