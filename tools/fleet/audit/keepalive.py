@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import runs
 from .rows import TYPES
 from .sessions import table
 
@@ -37,12 +38,10 @@ def _pings(rows, count):
     pings = np.bincount(connection[kind == ask], minlength=count)
     answered = np.bincount(connection[pair], minlength=count)
     median = np.full(count, np.nan)
-    if len(pair):
-        wait = np.maximum(rows.ts[at[pair + 1]] - rows.ts[at[pair]], 0) / 1000
-        who = connection[pair]
-        order = np.lexsort((wait, who))
-        wait, who = wait[order], who[order]
-        first = np.flatnonzero(np.diff(who, prepend=-1))
-        size = np.diff(first, append=len(who))
-        median[who[first]] = (wait[first + (size - 1) // 2] + wait[first + size // 2]) / 2
+    wait = np.maximum(rows.ts[at[pair + 1]] - rows.ts[at[pair]], 0) / 1000
+    who = connection[pair]
+    order = np.lexsort((wait, who))
+    wait, who = wait[order], who[order]
+    first, last = runs(who)
+    median[who[first]] = (wait[(first + last) // 2] + wait[(first + last + 1) // 2]) / 2
     return pings, pings - answered, median

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from .. import places
-from . import pcap, pcapng, unpack
+from . import chunks, pcap, pcapng, unpack
 from .frames import CHUNK_BYTES, CaptureError, Tally
 
 _PACKED_SUFFIXES = ("", ".gz", ".zst", ".xz", ".bz2", ".lz4")
@@ -193,7 +193,8 @@ def ranges(path, range_bytes):
 
 def _pcap_cuts(stream, size, range_bytes, header):
     def near(goal, begin, data):
-        found = pcap.resync(data, header, 0, begin + len(data) == size, pcap.SYNC_BYTES)
+        is_last = begin + len(data) == size
+        found = chunks.resync(pcap.Walker(header), data, 0, is_last, pcap.SYNC_BYTES)
         if found < 0:
             return -1
         _, place, is_bad = pcap.walk(data, goal - begin, header, found)
@@ -228,7 +229,8 @@ def _pcapng_cuts(stream, size, range_bytes):
 
         def near(goal, begin, data, end=end, order=order):
             data = data[: end - begin]
-            found = pcapng.resync(data, order, 0, begin + len(data) == end, pcapng.SYNC_BYTES)
+            is_last, walker = begin + len(data) == end, pcapng.Walker(Tally(), order)
+            found = chunks.resync(walker, data, 0, is_last, pcapng.SYNC_BYTES)
             return -1 if found < 0 else begin + pcapng.hop(data, order, found, goal - begin)
 
         for goal in range(section + range_bytes, end - range_bytes // 2, range_bytes):

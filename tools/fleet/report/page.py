@@ -6,8 +6,6 @@ blocks, the worst first: a page of 100,000 unpacks the few that it shows.
 """
 
 import base64
-import datetime
-import decimal
 import json
 import math
 import zlib
@@ -56,20 +54,12 @@ def to_json(value):
 
 
 def _plain(value):
-    # NaN and dates have no place in JSON, and numpy's numbers are not Python's.
+    # NaN has no place in JSON.
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return None if math.isnan(value) or math.isinf(value) else value
-    if isinstance(value, datetime.datetime | datetime.date):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    if hasattr(value, "item"):
-        return _plain(value.item())
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _file(name):
