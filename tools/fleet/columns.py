@@ -87,16 +87,44 @@ def ranked(order):
     return rank
 
 
+def table(columns, schema, rows=None):
+    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
+
+    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
+    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
+    """
+    count, arrays = len(next(iter(columns.values()))) if rows is None else len(rows), {}
+    for field in schema:
+        values = columns.get(field.name)
+        if values is None:
+            is_there = rows is not None and field.name in rows.column_names
+            values = rows[field.name] if is_there else pa.nulls(count, field.type)
+        if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
+            values = pa.array(values, pa.int64())
+        elif not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, field.type)
+        kind = values.type
+        is_coded = pa.types.is_dictionary(kind) and kind.value_type == field.type
+        arrays[field.name] = values if is_coded or kind == field.type else values.cast(field.type)
+    return pa.table(arrays)
+
+
+def by_number(numbers):
+    """The order of rows by their numbers, from 0 on; few of them are sorted by their digits."""
+    small = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
+    return np.argsort(small, kind="stable")
+
+
 class Growing:
     """A numpy array that is long enough for every index asked for."""
 
     def __init__(self, fill, dtype):
-        self._fill = fill
-        self.array = np.full(1024, fill, dtype)
+        self._fill = np.array(fill, dtype)
+        self.array = np.full(1024, self._fill)
 
     def reserve(self, count):
         """Make room for indices below `count`."""
         if count > len(self.array):
-            grown = np.full(max(count, 2 * len(self.array)), self._fill, self.array.dtype)
+            grown = np.full(max(count, 2 * len(self.array)), self._fill)
             grown[: len(self.array)] = self.array
             self.array = grown

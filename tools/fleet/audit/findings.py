@@ -8,11 +8,11 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
-from ..columns import over
+from ..columns import over, table
 from . import reasons
 from .rows import FAR, TYPES, any_of
 from .rules import FINDINGS
-from .sessions import allowed_silence_us, table
+from .sessions import allowed_silence_us
 
 _SERIES = 3  # refusals, or take-overs, that make a series
 _TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces

@@ -4,9 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import runs
+from ..columns import runs, table
 from .rows import TYPES
-from .sessions import table
 
 
 def keepalive(rows, sessions, silent):

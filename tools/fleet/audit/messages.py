@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import marked, over
+from ..columns import marked, over, table
 from . import envelopes
 from .rows import FAR, TYPES, any_of, grouped
-from .sessions import table
 from .told import parsed
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]

@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
-from ..columns import begins, factorized, over, runs
+from ..columns import begins, factorized, over, runs, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
 from .rules import LOSSES
-from .sessions import table
 from .traffic import flags, is_published
 
 # What `readings` reads of messages.

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import factorized, over
+from ..columns import factorized, over, table
 from . import findings, groups
 from .alignment import EARLY_US
 from .brokers import not_passed_on
@@ -24,7 +24,6 @@ from .expected import Expected
 from .matches import Matches
 from .rows import FAR, grouped
 from .rules import BREACHES, LOSSES
-from .sessions import table
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost

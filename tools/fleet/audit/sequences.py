@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import factorized, over, runs
+from ..columns import factorized, over, runs, table
 from ..tables import plain
 from .messages import unanswered
 from .quota import at_once
 from .rows import FAR, dictionary, grouped
-from .sessions import table
 
 _KEYS = ("site", "client_id", "topic", "qos")
 _ROUTED = [name for name in schemas.ROUTES.names if name not in _KEYS]  # that `routes` counts

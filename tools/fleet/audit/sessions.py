@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import table
 from .rows import FAR, TYPES, any_of, dictionary, ranks, servers
 from .told import Told, parsed
 
@@ -266,25 +267,3 @@ def _sums(rows, values):
     # Over the rows of each connection.
     total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
     return np.diff(total[rows.first_of])
-
-
-def table(columns, schema, rows=None):
-    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
-
-    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
-    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
-    """
-    arrays = {}
-    for field in schema:
-        values = columns.get(field.name)
-        if values is None and rows is not None:
-            is_there = field.name in rows.column_names
-            values = rows[field.name] if is_there else pa.nulls(len(rows), field.type)
-        if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
-            values = pa.array(values, pa.int64())
-        elif not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values, field.type)
-        kind = values.type
-        is_coded = pa.types.is_dictionary(kind) and kind.value_type == field.type
-        arrays[field.name] = values if is_coded or kind == field.type else values.cast(field.type)
-    return pa.table(arrays)

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import begins, in_runs, over, runs
+from ..columns import begins, in_runs, over, runs, table
 from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
 from .rows import FAR, TYPES, any_of, running_max
-from .sessions import table
 from .spans import HEADER_BYTES, prefixes
 from .told import parsed
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import begins, marked, over, whole
+from ..columns import begins, marked, over, table, whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
 from .rows import FAR, TYPES, any_of, dictionary, running_max_breaks
 from .rules import BREACHES
-from .sessions import allowed_silence_us, table
+from .sessions import allowed_silence_us
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
 _FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]

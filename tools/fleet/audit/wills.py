@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import table
 from ..mqtt import matches
 from .findings import found
 from .messages import GRACE_US
 from .rows import TYPES
-from .sessions import table
 from .spans import SHARED
 from .traffic import flags, is_published, microseconds
 

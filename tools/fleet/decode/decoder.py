@@ -12,7 +12,7 @@ from .. import schemas
 from ..capture.counted import COUNTERS
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
-from ..columns import factorized, whole
+from ..columns import factorized, in_runs, table, whole
 from . import fields
 from .connections import Registry
 from .framing import Framer
@@ -112,7 +112,7 @@ class Decoder:
         codes, uniques = factorized(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
         columns = fields.decode(packets, levels, self._aliases, hellos, self._counters)
-        order = _index_in_run(packets.stream, packets.ordinal)
+        order = in_runs(packets.stream, packets.ordinal)
         columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)
         columns["ts"] = packets.ts
@@ -127,20 +127,10 @@ class Decoder:
         if not count:
             return []
         codes, uniques = factorized(stream >> 1)
-        zeros = np.zeros(count, np.int8)
-        columns = {
-            "packet_type": kind,
-            "flags": zeros,
-            "qos": zeros,
-            "dup": zeros.astype(bool),
-            "retain": zeros.astype(bool),
-            "payload_bytes": size,
-            "packet_bytes": np.zeros(count, np.int64),
-            "payload_hash": np.zeros(count, np.int64),
-            "number": ordinal << _ORDINAL_SHIFT,
-            "ts": ts,
-            "offset": offset,
-        }
+        names = ("flags", "qos", "dup", "retain", "packet_bytes", "payload_hash")
+        columns = dict.fromkeys(names, np.zeros(count, np.int8))
+        columns |= {"packet_type": kind, "payload_bytes": size, "ts": ts, "offset": offset}
+        columns["number"] = ordinal << _ORDINAL_SHIFT
         return [self._batch(columns, stream, codes, uniques, _coded(capture, captures))]
 
     def _tcp_events(self, segments, numbers, ordinals):
@@ -181,14 +171,7 @@ class Decoder:
         columns["client_id"] = _coded(codes, [one.client_id for one in known])
         columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
         columns["packet_type"] = _coded(columns["packet_type"], _TYPES)
-        columns["ts"] = pa.array(columns["ts"], pa.int64()).cast(schemas.TS)
-        arrays = []
-        for field in schemas.CODED_EVENTS:
-            values = columns.get(field.name)
-            if values is None:
-                values = pa.nulls(count, field.type)
-            arrays.append(values if isinstance(values, pa.Array) else pa.array(values))
-        return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)
+        return table(columns, schemas.CODED_EVENTS).to_batches()[0]
 
 
 def only_packets(events):
@@ -228,14 +211,6 @@ def _columns(events):
 
 def _repeated(value, count):
     return _coded(np.zeros(count, np.int32), [value])
-
-
-def _index_in_run(stream, ordinal):
-    # 0, 1, 2 … for packets that the same segment completed.
-    is_new = np.ones(len(stream), bool)
-    is_new[1:] = (stream[1:] != stream[:-1]) | (ordinal[1:] != ordinal[:-1])
-    starts = np.flatnonzero(is_new)
-    return np.arange(len(stream)) - np.repeat(starts, np.diff(starts, append=len(stream)))
 
 
 _EMPTY = np.empty(0, np.int64)

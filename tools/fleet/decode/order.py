@@ -15,6 +15,7 @@ import heapq
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
+from ..columns import by_number
 from .sequence import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
@@ -43,8 +44,7 @@ class _Ends:
     # Where each segment begins and ends in its stream, and how far it acknowledges the other
     # one; sorted by connection.
     def __init__(self, segments, numbers, next_seq):
-        narrow = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
-        self._order = order = np.argsort(narrow, kind="stable")
+        self._order = order = by_number(numbers)
         connection = numbers[order]
         is_first = np.diff(connection, prepend=-1) != 0
         self._group = np.cumsum(is_first) - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.link import RST, SYN
-from ..columns import Growing, factorized
+from ..columns import Growing, by_number, factorized
 from .reorder import Reorder
 from .sequence import WHOLE, bases, wrapped
 
@@ -58,8 +58,7 @@ class Streams:
         self.is_opened.reserve(2 * count)
         stream = 2 * numbers + ~segments.to_server
         codes, uniques = factorized(stream)
-        narrow = codes.astype(np.uint16) if len(uniques) <= 1 << 16 else codes
-        order = np.argsort(narrow, kind="stable")
+        order = by_number(codes)
         group = codes[order]
         flags = segments.flags[order]
         is_syn = flags & SYN != 0

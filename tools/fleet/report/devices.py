@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import outcome, schemas
-from ..columns import runs
+from ..columns import runs, table
 
 _KEYS = ["site", "client_id"]
 _ENDS = ("disconnect", "closed_by_client", "closed_by_server", "reset", "open")
@@ -54,10 +54,8 @@ def partial(tables):
 
 def merge(partials):
     """Partial rows of some clients -> the table of `schemas.DEVICES`."""
+    partials = [schemas.DEVICES.empty_table(), *partials]
     rows = pa.concat_tables(partials, promote_options="permissive")
-    for name in _OPERATIONS:
-        if name not in rows.column_names:
-            rows = rows.append_column(name, pa.nulls(len(rows), schemas.DEVICES.field(name).type))
     rows = rows.group_by(_KEYS).aggregate(list(_OPERATIONS.items()))
     rows = rows.rename_columns({"%s_%s" % item: item[0] for item in _OPERATIONS.items()})
     columns = {name: rows[name] for name in [*_KEYS, *_OPERATIONS]}
@@ -65,8 +63,7 @@ def merge(partials):
         if operation == "sum":
             columns[name] = pc.fill_null(columns[name], 0)
     columns["state"], columns["why"] = _states(columns, len(rows))
-    arrays = [columns[field.name].cast(field.type) for field in schemas.DEVICES]
-    return pa.table(arrays, schema=schemas.DEVICES)
+    return table(columns, schemas.DEVICES)
 
 
 def _states(columns, count):
