@@ -14,6 +14,9 @@ A format has a walker, which hops from one record or block to the next:
 
 from .frames import padded, refill
 
+# Longer than any frame, so that records inside a recorded payload (a capture sent over the
+# network) cannot form such a chain: real record headers interrupt it.
+SYNC_BYTES = 1 << 19
 _CHAIN = 4  # records or blocks
 _WINDOW_BYTES = 1 << 18
 
@@ -83,3 +86,12 @@ def _is_chain(walker, data, start, is_last, chain_bytes):
             return False
         count += 1
     return True
+
+
+def hop(walker, data, pos, goal):
+    """The first position at `goal` or behind it, of the chain that `pos` belongs to; less where
+    the chain ends before, or `pos` is -1."""
+    told = None
+    while 0 <= pos < goal and pos + walker.head_bytes <= len(data):
+        pos, told = walker.step(data, pos, told)
+    return pos

@@ -179,65 +179,39 @@ def ranges(path, range_bytes):
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)
+        cuts = [(0, 0)]
         if size < range_bytes + range_bytes // 2 or len(start) < pcap.HEADER_BYTES:
-            return [(0, None, 0)]
-        if pcapng.is_pcapng(start):
-            cuts = _pcapng_cuts(stream, size, range_bytes)
+            pass
         elif pcap.is_pcap(start):
-            cuts = _pcap_cuts(stream, size, range_bytes, pcap.read_header(start))
-        else:
-            return [(0, None, 0)]
+            records = pcap.Walker(pcap.read_header(start))
+            cuts += _cuts(stream, records, pcap.HEADER_BYTES, size, range_bytes)
+        # Sections are searched for in the whole file: not in a store.
+        elif pcapng.is_pcapng(start) and isinstance(getattr(stream, "raw", None), io.FileIO):
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                sections = _sections(data)
+                walkers = [pcapng.Walker(Tally(), pcapng.byte_order(data, at)) for at in sections]
+            for section, end, walker in zip(sections, [*sections[1:], size], walkers, strict=True):
+                cuts += [(section, section)] if section else []
+                cuts += _cuts(stream, walker, section, end, range_bytes, section)
     ends = [*(begin for begin, _ in cuts[1:]), None]
     return [(begin, end, section) for (begin, section), end in zip(cuts, ends, strict=True)]
 
 
-def _pcap_cuts(stream, size, range_bytes, header):
-    def near(goal, begin, data):
-        is_last = begin + len(data) == size
-        found = chunks.resync(pcap.Walker(header), data, 0, is_last, pcap.SYNC_BYTES)
-        if found < 0:
-            return -1
-        _, place, is_bad = pcap.walk(data, goal - begin, header, found)
-        return -1 if is_bad else begin + place
-
-    cuts = [(0, 0)]
-    for goal in range(range_bytes, size - range_bytes // 2, range_bytes):
-        place = _searched(stream, goal, pcap.HEADER_BYTES, pcap.SYNC_BYTES, near)
-        if place > cuts[-1][0]:
-            cuts.append((place, 0))
-    return cuts
-
-
-def _searched(stream, goal, lowest, sync_bytes, near):
-    # A record inside a recorded payload may lead into the true chain, so the search
-    # begins farther ahead than a false start can last.
-    begin = max(lowest, goal - sync_bytes)
-    stream.seek(begin)
-    return near(goal, begin, stream.read(3 * sync_bytes))
-
-
-def _pcapng_cuts(stream, size, range_bytes):
-    if not isinstance(getattr(stream, "raw", None), io.FileIO):
-        return [(0, 0)]  # sections are searched for in the whole file: not in a store
-    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        sections = _sections(data)
-        orders = [pcapng.byte_order(data, section) for section in sections]
-    cuts = [(0, 0)]
-    for section, end, order in zip(sections, [*sections[1:], size], orders, strict=True):
-        if section:
-            cuts.append((section, section))
-
-        def near(goal, begin, data, end=end, order=order):
-            data = data[: end - begin]
-            is_last, walker = begin + len(data) == end, pcapng.Walker(Tally(), order)
-            found = chunks.resync(walker, data, 0, is_last, pcapng.SYNC_BYTES)
-            return -1 if found < 0 else begin + pcapng.hop(data, order, found, goal - begin)
-
-        for goal in range(section + range_bytes, end - range_bytes // 2, range_bytes):
-            place = _searched(stream, goal, section, pcapng.SYNC_BYTES, near)
-            if cuts[-1][0] < place < end:
-                cuts.append((place, section))
-    return cuts
+def _cuts(stream, walker, begin, end, range_bytes, section=0):
+    # Yields (place, section) between the two.
+    before = begin
+    for goal in range(begin + range_bytes, end - range_bytes // 2, range_bytes):
+        # A record inside a recorded payload may lead into the true chain, so the search
+        # begins farther ahead than a false start can last.
+        first = max(begin, goal - chunks.SYNC_BYTES)
+        stream.seek(first)
+        data = stream.read(3 * chunks.SYNC_BYTES)[: end - first]
+        is_last = first + len(data) == end
+        found = chunks.resync(walker, data, 0, is_last, chunks.SYNC_BYTES)
+        place = first + chunks.hop(walker, data, found, goal - first)
+        if before < place < end and place >= goal:
+            yield place, section
+            before = place
 
 
 def _sections(data):

@@ -15,9 +15,6 @@ from .frames import CaptureError, Frames, words
 HEADER_BYTES = 24
 RECORD_BYTES = 16
 MAX_FRAME_BYTES = 262_144  # as libpcap and Wireshark: larger means a damaged record
-# Longer than any frame, so that records inside a recorded payload (a capture sent
-# over the network) cannot form such a chain: real record headers interrupt it.
-SYNC_BYTES = 2 * MAX_FRAME_BYTES
 _MAX_STEP_S = 7 * 86_400  # between neighbours of a chain that is searched for
 
 _MAGICS = {
@@ -86,7 +83,7 @@ class Walker:
     """Hops over records, as `chunks` has it."""
 
     unit, head_bytes = "record", RECORD_BYTES
-    sync_bytes = SYNC_BYTES
+    sync_bytes = chunks.SYNC_BYTES
     most_bytes = MAX_FRAME_BYTES
 
     def __init__(self, header, tally=None):

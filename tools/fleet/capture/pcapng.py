@@ -23,9 +23,6 @@ _SIMPLE = 3
 _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
 _MAX_FRAME_BLOCK_BYTES = 1 << 19
-# Longer than any packet's block, so that blocks inside a recorded payload cannot form
-# such a chain.
-SYNC_BYTES = _MAX_FRAME_BLOCK_BYTES
 _HEAD_BYTES = 1 << 16
 _MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
@@ -71,7 +68,7 @@ class Walker:
     """Hops over blocks, as `chunks` has it; keeps the section's byte order and interfaces."""
 
     unit, head_bytes = "block", 12
-    sync_bytes = 2 * SYNC_BYTES
+    sync_bytes = 2 * chunks.SYNC_BYTES
     most_bytes = _MAX_FRAME_BLOCK_BYTES
 
     def __init__(self, tally, order="<"):
@@ -225,16 +222,6 @@ def _block(data, order, pos):
     return order, struct.unpack_from(order + "I", data, pos + 4)[0]
 
 
-def hop(data, order, pos, goal):
-    """The first block at `goal` or behind it, of the chain that `pos` belongs to."""
-    while pos < goal and pos + 12 <= len(data):
-        order, size = _block(data, order, pos)
-        if size < 12:
-            break
-        pos += size
-    return pos
-
-
 def byte_order(data, section):
     """The byte order of the section that begins at `section`."""
     return _BYTE_ORDERS.get(bytes(data[section + 8 : section + 12]), "<")
@@ -254,12 +241,12 @@ def is_section(data, before, place):
         return False
     if struct.unpack_from(order + "I", data, place - size + 4)[0] != size:
         return False
-    begin = max(before, place - 2 * SYNC_BYTES)
-    window = data[begin : place + SYNC_BYTES]
-    start = 0
+    begin = max(before, place - 2 * chunks.SYNC_BYTES)
+    window = data[begin : place + chunks.SYNC_BYTES]
+    walker, start = Walker(Tally(), order), 0
     if begin != before:
-        start = chunks.resync(Walker(Tally(), order), window, 0, False, SYNC_BYTES)
-    return start >= 0 and hop(window, order, start, place - begin) == place - begin
+        start = chunks.resync(walker, window, 0, False, chunks.SYNC_BYTES)
+    return chunks.hop(walker, window, start, place - begin) == place - begin
 
 
 def _interfaces(stream, section, begin, most_bytes):
