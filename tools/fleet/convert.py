@@ -4,9 +4,6 @@ For a look at single files without Spark and Java.  Every file is taken to hold
 whole connections; judging is left to the audit.
 """
 
-import gc
-from contextlib import contextmanager
-
 import pyarrow.parquet as pq
 
 from . import schemas, tables
@@ -22,25 +19,13 @@ def convert(source, target, ports):
     """
     tally = Tally()
     decoder = Decoder(source.site)
-    with _writer(target) as writer, _without_garbage():
+    with _writer(target) as writer:
         for frames in files.read_frames(source.path, tally):
             _write(
                 writer, decoder.feed(link.segments(frames, ports, tally), source.capture), tally
             )
         _write(writer, decoder.finish(), tally)
     return tally
-
-
-@contextmanager
-def _without_garbage():
-    # Nothing here leaves any, and all connections so far would be looked through for it.
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def _writer(target):

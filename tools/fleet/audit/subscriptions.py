@@ -5,6 +5,7 @@ session of which no SUBSCRIBE was captured each topic that came often counts as 
 its first delivery on a connection to the last (`is_implied`).
 """
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ def subscriptions(rows, sessions, gaps, flows, clock):
                 found.begin(packet.session, name, answer.row, code, options, times)
     missing = _holes(rows, gaps, flows, clock)
     implied = _implied(rows, sessions, at)
-    return _table(rows, sessions, flows, missing, found.all(), implied), refused
+    return _table(rows, sessions, flows, missing, found.all, implied), refused
 
 
 def _packets(rows, sessions, at):
@@ -117,66 +118,51 @@ def _implied(rows, sessions, asked):
 
 
 class _Spans:
-    # Of (session, filter): [row, QoS, options, begin, end]; end None while it goes on.
+    # [client, session number, filter, row, QoS, options, begin, end]; end is FAR while it goes on.
     def __init__(self):
-        self._active = {}
-        self._done = []
-        self._ended = {}
+        self.all, self._active, self._ended = [], {}, {}
 
     def begin(self, session, name, row, qos, options, times):
-        key = (session, name)
-        asked, granted = times
+        key, (asked, granted) = (session, name), times
         before = self._active.get(key)
         if before is not None:
-            if (before[1], before[2]) == (qos, options):
+            if before[4:6] == [qos, options]:
                 return
-            before[4] = asked
-            self._done.append((key, before))
-        self._active[key] = [row, qos, options, granted, None]
+            before[-1] = asked
+        self._active[key] = [*session, name, row, qos, options, granted, FAR]
+        self.all.append(self._active[key])
 
     def end(self, session, filters, ts):
         for (name,) in filters:
             span = self._active.pop((session, name), None)
             if span is not None:
-                span[4] = ts
+                span[-1] = ts
                 self._ended[session, name] = span
-                self._done.append(((session, name), span))
 
     def restore(self, session, filters):
         for (name,) in filters:
             span = self._ended.pop((session, name), None)
             if span is not None and (session, name) not in self._active:
-                self._done.remove(((session, name), span))
-                span[4] = None
+                span[-1] = FAR
                 self._active[session, name] = span
-
-    def all(self):
-        """[(client, session number, filter, row, QoS, options, begin, end), …]"""
-        entries = [*self._done, *self._active.items()]
-        return [(*session, name, *span) for (session, name), span in entries]
 
 
 def _table(rows, sessions, flows, missing, told, implied):
     # One entry for each span; what is the session's own comes from `_Lives`, in columns.
     spans = [*told, *implied]
-    client, number, filters, row, qos, bits, begin, end = (
-        zip(*spans, strict=True) if spans else ((),) * 8
-    )
-    begins, options = np.array(row, np.int64), np.array(bits, np.int64)
+    filters = [one[2] for one in spans]
+    numbers = np.array([[*one[:2], *one[3:]] for one in spans], np.int64).reshape(-1, 7).T
+    client, number, row, qos, options, begin, end = numbers
     lives = _Lives(rows, sessions, flows)
-    of = lives.places(np.array(client, np.int64), np.array(number, np.int64))
+    of = lives.places(client, number)
     is_bridge = lives.is_bridge[of]
-    until = np.array([FAR if one is None else one for one in end], np.int64)
     columns = {
-        **rows.columns(("site", "client_id", "connection"), begins),
-        "server": sessions.servers_at(begins),
-        "filter": list(filters),
+        **rows.columns(("site", "client_id", "connection"), row),
+        **{"filter": filters, "qos": qos, "session": number, "begin": begin},
+        "server": sessions.servers_at(row),
         "prefix": prefixes(pa.array(filters, pa.string())),
-        "qos": np.array(qos, np.int64),
-        "session": np.array(number, np.int64),
-        "begin": np.array(begin, np.int64),
-        "end": np.minimum(until, lives.end[of]),
-        "last_seen": lives.last_seen[np.array(client, np.int64)],
+        "end": np.minimum(end, lives.end[of]),
+        "last_seen": lives.last_seen[client],
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
         "as_published": (options & _AS_PUBLISHED > 0) | is_bridge,
         "is_implied": np.arange(len(spans)) >= len(told),
@@ -187,10 +173,10 @@ def _table(rows, sessions, flows, missing, told, implied):
         values = getattr(lives, name)[of]
         if name == "packet_bytes_max" and implied:
             # What the client takes was not captured, only what it took.
-            values[len(told) :] = _largest(rows)[rows.connection[begins[len(told) :]]]
+            values[len(told) :] = _largest(rows)[rows.connection[row[len(told) :]]]
         columns[name] = pa.array(values, mask=values == FAR)
     for place, name in enumerate(("gap_begins", "gap_ends")):
-        columns[name] = _of_clients({one: both[place] for one, both in missing.items()}, client)
+        columns[name] = _of_clients(missing, place, client.tolist())
     return table(columns, schemas.SUBSCRIPTIONS)
 
 
@@ -201,11 +187,10 @@ def _largest(rows):
     return over(np.maximum, len(rows.client_of), *of, 0) + HEADER_BYTES + 1
 
 
-def _of_clients(times, clients):
+def _of_clients(times, place, clients):
     # A list of times for each of these clients; most captures miss nothing.
-    found = [times.get(one, ()) for one in clients] if times else []
-    sizes = [len(one) for one in found] or [0] * len(clients)
-    return _lists(sizes, np.array([ts for one in found for ts in one], np.int64))
+    found = [times[one][place] if one in times else () for one in clients]
+    return _lists([len(one) for one in found], np.array(list(chain(*found)), np.int64))
 
 
 def _lists(sizes, times):

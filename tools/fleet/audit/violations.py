@@ -17,6 +17,7 @@ from .resumed import is_answer_seen, is_renumbered, not_repeated
 from .rows import FAR, TYPES, any_of, dictionary, running_max_breaks
 from .rules import BREACHES
 from .sessions import allowed_silence_us
+from .traffic import flags
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
 _FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]
@@ -120,12 +121,8 @@ def _packets(rows, sessions):
 
 def _of_topics(is_such, rows):
     # For each row; most captures have no such topic.
-    is_such = _flags(is_such)
+    is_such = flags(is_such)
     return np.append(is_such, False)[rows.topic] if is_such.any() else np.zeros(len(rows), bool)
-
-
-def _flags(array):
-    return array.to_numpy(zero_copy_only=False).astype(bool)
 
 
 def _errors(rows, sessions, gaps):
@@ -137,7 +134,7 @@ def _errors(rows, sessions, gaps):
 
     malformed = clear(np.flatnonzero(rows.kind == TYPES["MALFORMED"]))
     yield malformed, "31-2.1-LEN", "no packet can start with these bytes"
-    is_error = _flags(pc.is_valid(whole(rows.table["error"])))[rows.source]
+    is_error = flags(pc.is_valid(whole(rows.table["error"])))[rows.source]
     at = clear(np.flatnonzero(is_error))
     texts = rows.strings("error", at).to_pylist()
     yield at, ["31-2.2-TOPIC" if "topic" in text else "31-2.1-LEN" for text in texts], texts
@@ -150,7 +147,7 @@ def _connects(rows, sessions):
     name = rows.strings("client_id", hello.row[chosen]).cast(pa.string())
     size = pc.utf8_length(name).fill_null(1).to_numpy()
     size = np.where(sessions.level[chosen] == 3, size, 1)
-    is_bad = _flags(hello.mapped(lambda one: any(_faults_of(one, 1)), pa.bool_()))[chosen]
+    is_bad = flags(hello.mapped(lambda one: any(_faults_of(one, 1)), pa.bool_()))[chosen]
     is_bad |= (size < 1) | (size > 23)
     for one in np.flatnonzero(is_bad).tolist():
         connection = chosen[one]

@@ -249,8 +249,8 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
 
     some = [sport, dport, at, end_ip, end, to_known, from_known, frames.ts[index], *halves]
     some = some if keeps_all else [one[keep] for one in some]
-    sport, dport, at, end_ip, end, to_server, both, ts, *halves = some
-    source, target = halves[:2], halves[2:]
+    sport, dport, at, end_ip, end, to_server, both, ts, *ends = some
+    source, target = ends[:2], ends[2:]
     both = both & to_server
     if both.any():
         # Two ends on MQTT ports: the higher address and port counts as the server.

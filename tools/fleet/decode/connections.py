@@ -7,7 +7,6 @@ from what every part of a capture shows, so that splitting files changes none.
 
 import datetime
 import ipaddress
-import socket
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,9 +14,14 @@ import numpy as np
 
 from ..capture.link import ACK, FIN, RST, SYN
 from ..columns import Growing, by_number, factorized, ranked
-from .sequence import NEAR_BYTES, WHOLE
 
 C2S, S2C = 0, 1
+# TCP's sequence numbers begin again behind 2^32 (RFC 9293 §3.4).
+WHOLE = 1 << 32
+_HALF = 1 << 31
+# How far outside what was seen of a stream its own segments can lie: no sender sends
+# further ahead without an answer.
+NEAR_BYTES = 1 << 20
 
 _MIX = [
     np.uint64(number | 1)
@@ -45,6 +49,25 @@ def key_hash(segments):
         result = (result ^ part) * factor
         result ^= result >> np.uint64(29)
     return result
+
+
+def wrapped(difference):
+    """Of two sequence numbers this difference, in bytes from -2^31 to 2^31 - 1; arrays, too."""
+    return (difference + _HALF) % WHOLE - _HALF
+
+
+def bases(known, stream, seq, is_data, is_syn):
+    """The sequence number from which each stream is counted: what is `known` of it, else its
+    SYN's, else that of its first data; -1 for none.
+
+    `stream` is the place in `known` of each segment, whose number is `seq`.
+    """
+    base = known.copy()
+    for places in (np.flatnonzero(is_data), np.flatnonzero(is_syn)):
+        first = np.full(len(base), -1, np.int64)
+        first[stream[places[::-1]]] = seq[places[::-1]] % WHOLE
+        base = np.where((known < 0) & (first >= 0), first, base)
+    return base
 
 
 _OF_STREAM = [("first", "<i8"), ("last", "<i8"), ("ack", "<i8")]
@@ -237,11 +260,7 @@ def _server(high, low, port):
 def _address(high, low):
     if high == 0 and low >> 32 == 0xFFFF:
         return "%d.%d.%d.%d" % tuple((low & 0xFFFFFFFF).to_bytes(4, "big"))
-    number = high << 64 | low
-    if high:
-        return "[%s]" % socket.inet_ntop(socket.AF_INET6, number.to_bytes(16, "big"))
-    # Of those that begin with nothing, C writes some as addresses of version 4.
-    return "[%s]" % ipaddress.IPv6Address(number)
+    return "[%s]" % ipaddress.IPv6Address(high << 64 | low)
 
 
 def _time(ts):

@@ -40,7 +40,7 @@ class Decoder:
         self._streams = Streams()
         self._framer = Framer()
         self._aliases = fields.Aliases()
-        # Events of connections that have not said who they are, and of which captures.
+        # Events of connections that have not said who they are; all captures so far.
         self._held, self._captures = _columns([]), []
         self._known = np.empty(0, np.int64)  # connections so far
 
@@ -59,28 +59,22 @@ class Decoder:
         out = self._packet_rows([direct, joined], capture)
         tcp = self._tcp_events(segments, numbers, ordinals)
         events += self._clock_events(by_time)
-        self._hold([capture], 0, _columns(events), *tcp)
+        if capture not in self._captures[-1:]:
+            self._captures.append(capture)
+        self._hold(len(self._captures) - 1, _columns(events), *tcp)
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
         codes, uniques = factorized(self._held[_STREAM] >> 1)
         known = self._registry.all
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
-        return out + self._event_rows(self._release(is_known[codes]))
+        chosen, self._held = (self._held[:, some[codes]] for some in (is_known, ~is_known))
+        return out + self._event_rows(chosen)
 
-    def _hold(self, captures, codes, *parts):
-        # `codes` says which of the captures each event is of.
+    def _hold(self, captures, *parts):
+        # `captures`: the number of that which each event, or all, are of.
         events = np.concatenate(parts, axis=1)
-        self._captures += [one for one in captures if one not in self._captures]
-        events[_CAPTURE] = np.array([self._captures.index(one) for one in captures], int)[codes]
+        events[_CAPTURE] = captures
         self._held = np.concatenate((self._held, events), axis=1)
-
-    def _release(self, chosen):
-        # -> (those of the held events, all captures).
-        captures, out = self._captures, self._held[:, chosen]
-        self._held = self._held[:, ~chosen]
-        waiting, self._held[_CAPTURE] = np.unique(self._held[_CAPTURE], return_inverse=True)
-        self._captures = [captures[one] for one in waiting.tolist()]
-        return out, captures
 
     def finish(self):
         """Rows for what was still waiting; call it once, at the end.
@@ -92,11 +86,10 @@ class Decoder:
         self._miss(events)
         out = self._packet_rows([None, joined], None)
         events = _columns(events + self._framer.finish())
+        place = {name: at for at, name in enumerate(self._captures)}
         connections = (events[_STREAM] >> 1).tolist()
-        last = [self._registry.all[connection].capture for connection in connections]
-        captures = list(dict.fromkeys(last))
-        self._hold(captures, [captures.index(one) for one in last], events)
-        return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
+        self._hold([place[self._registry.all[one].capture] for one in connections], events)
+        return out + self._event_rows(self._held)
 
     def _miss(self, events):
         for stream, kind, _, ordinal, *_ in events:
@@ -121,8 +114,8 @@ class Decoder:
         origin = _coded(codes, known) if capture is None else _repeated(capture, len(levels))
         return self._batch(columns, packets.stream, codes, uniques, origin)
 
-    def _event_rows(self, found):
-        (capture, stream, kind, size, ordinal, ts, offset), captures = found
+    def _event_rows(self, events):
+        capture, stream, kind, size, ordinal, ts, offset = events
         count = len(stream)
         if not count:
             return []
@@ -131,7 +124,9 @@ class Decoder:
         columns = dict.fromkeys(names, np.zeros(count, np.int8))
         columns |= {"packet_type": kind, "payload_bytes": size, "ts": ts, "offset": offset}
         columns["number"] = ordinal << _ORDINAL_SHIFT
-        return [self._batch(columns, stream, codes, uniques, _coded(capture, captures))]
+        used, capture = np.unique(capture, return_inverse=True)
+        origin = _coded(capture, [self._captures[one] for one in used.tolist()])
+        return [self._batch(columns, stream, codes, uniques, origin)]
 
     def _tcp_events(self, segments, numbers, ordinals):
         # Several times columns as of `_columns`.

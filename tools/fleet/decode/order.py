@@ -16,7 +16,7 @@ import numpy as np
 
 from ..capture.link import ACK, RST, SYN
 from ..columns import by_number
-from .sequence import NEAR_BYTES, bases, wrapped
+from .connections import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
 _APART = 1 << 35  # and more than two places of one connection differ

@@ -8,7 +8,7 @@ handed on as a new run, marked with the number of bytes missing.
 import heapq
 from typing import NamedTuple
 
-from .sequence import WHOLE, wrapped
+from .connections import WHOLE, wrapped
 
 _WAIT_BYTES = 4 << 20
 _WAIT_US = 60_000_000
