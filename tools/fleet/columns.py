@@ -109,6 +109,15 @@ def table(columns, schema, rows=None):
     return pa.table(arrays)
 
 
+def coded(codes, values, mask=None):
+    """A dictionary array of strings, null where the mask is set."""
+    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
+    codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
+    if texts.null_count:
+        mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
+
+
 def by_number(numbers):
     """The order of rows by their numbers, from 0 on; few of them are sorted by their digits."""
     small = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers

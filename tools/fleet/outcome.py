@@ -18,14 +18,12 @@ _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 class Result:
     """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told.
 
-    `sites`: {site: {"rows": …, "counts": …}}, where it was asked for.  `folder`: where the
-    tables are.
+    `folder`: where the tables are.
     """
 
     rows: dict = field(default_factory=dict)
     findings: dict = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
-    sites: dict = field(default_factory=dict)
     folder: Any = None
 
 

@@ -155,9 +155,12 @@ def read(out, name, some=None):
         with path.open("rb") as stream:
             file = pq.ParquetFile(stream)
             rows = file.read([one for one in wanted.names if one in file.schema_arrow.names])
-        site = urllib.parse.unquote(below.split("/")[0].removeprefix("site="))
-        rows = columns.table({"site": [site] * rows.num_rows}, wanted, rows)
-        found.append(rows.cast(wanted))
+        more = {}
+        if "site" not in rows.column_names:
+            site = urllib.parse.unquote(below.split("/")[0].removeprefix("site="))
+            more["site"] = [site] * rows.num_rows
+        # A column that an older version had not is null.
+        found.append(columns.table(more, wanted, rows).cast(wanted))
     return pa.concat_tables(found)
 
 

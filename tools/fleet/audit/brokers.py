@@ -2,8 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..columns import over, runs
+from ..columns import over, runs, whole
 from .alignment import EARLY_US
 from .rows import FAR, clients, dictionary, servers
 from .traffic import is_published, numbers
@@ -37,15 +38,9 @@ def told_apart(rows, table):
     both = zip(connections, ids, server[chosen].tolist(), strict=True)
     known = {one: "%s@%s" % (name, names[code].as_py()) for one, name, code in both if name}
     codes, values = dictionary(table["connection"])
-    own, ids = dictionary(table["client_id"])
-    fresh = [known.get(one) for one in values.to_pylist()]
-    ids = [*ids.to_pylist(), *(one or "" for one in fresh)]
-    place = np.array([one is not None for one in fresh])[codes]
-    own = np.where(place, len(ids) - len(fresh) + codes, own)
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(own.astype(np.int32), mask=own < 0), pa.array(ids, pa.string())
-    )
-    return table.set_column(table.schema.get_field_index("client_id"), "client_id", column)
+    fresh = pa.array([known.get(one) for one in values.to_pylist()], pa.string())
+    ids = pc.coalesce(fresh.take(pa.array(codes)), whole(table["client_id"]).cast(pa.string()))
+    return table.set_column(table.schema.get_field_index("client_id"), "client_id", ids)
 
 
 def not_passed_on(messages, lost):

@@ -131,19 +131,11 @@ class Expected:
             unseen |= inside & (~due | stuck | assumed)
             due &= _counted(value, unseen) == 0
         return {
-            "pair": pair,
-            "message": message,
+            **{"pair": pair, "message": message, "until": until, "attached_until": attached},
+            **{"is_due": due, "is_stuck": stuck, "is_full": full, "is_assumed": assumed},
+            **{"is_busy": busy, "is_implied": implied, "is_elsewhere": elsewhere},
             "granted": spans.qos[own],
             "is_inside": inside & ~implied,
-            "is_due": due,
-            "is_stuck": stuck,
-            "is_full": full,
-            "is_assumed": assumed,
-            "is_elsewhere": elsewhere,
-            "is_implied": implied,
-            "attached_until": attached,
-            "is_busy": busy,
-            "until": until,
             "subscribed": ~spans.is_implied[own],
             "is_spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
@@ -197,15 +189,9 @@ class Expected:
         entry, message = self._join(spans.place, np.full(len(span), -1), begin + 1, some)
         keep = published.accepted[message] > begin[entry]
         entry, message = entry[keep], message[keep]
-        pair = pairs.of_span[entry]
-        own = span[entry]
-        return {
-            "pair": pair,
-            "message": message,
-            "granted": spans.qos[own],
-            "is_spare": np.ones(len(pair), bool),
-            "subscribed": ~spans.is_implied[own],
-        }
+        pair, own = pairs.of_span[entry], span[entry]
+        found = {"pair": pair, "message": message, "is_spare": np.ones(len(pair), bool)}
+        return found | {"granted": spans.qos[own], "subscribed": ~spans.is_implied[own]}
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import marked, over, table
+from ..columns import coded, marked, over, table
 from . import envelopes
 from .rows import FAR, TYPES, any_of, grouped
-from .told import parsed
+from .told import read
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
@@ -306,44 +306,30 @@ def messages(rows, sessions, gaps, flows, clock):
     extra = len(plain)
     state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
     ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
-    none, once = np.full(extra, FAR), np.ones(extra, np.int64)
+    none, once, never = np.full(extra, FAR), np.ones(extra, np.int64), np.zeros(extra, bool)
     is_plain = np.arange(len(at)) >= len(flows.publish_row)
     stage = {n: _times(ts, np.append(r, none)) for n, r in flows.stage_row.items()}
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
     done = _times(ts, np.append(flows.done_row, none))
     columns = {
-        "direction": pa.DictionaryArray.from_arrays(
-            pa.array(rows.direction[at].astype(np.int32)), pa.array(schemas.DIRECTIONS)
-        ),
-        "qos": rows.qos[at],
+        "direction": coded(rows.direction[at], schemas.DIRECTIONS),
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 1),
-        "payload_bytes": rows.payload_bytes[at],
-        "packet_bytes": rows.packet_bytes[at],
-        "payload_hash": rows.payload_hash[at],
         "retain": rows.flags[at] & 1 != 0,
-        "first_sent": sent,
         "times_sent": np.append(flows.sent, once),
         "times_dup": np.append(flows.dups, rows.dup[plain]),
         "connections": np.append(flows.moves + 1, once),
-        "answer_ms": _milliseconds(sent, answer),
-        "complete_ms": _milliseconds(sent, done),
-        "is_complete": pa.array(
-            np.append(flows.is_complete, np.zeros(extra, bool)), mask=is_plain
-        ),
-        "state": pa.DictionaryArray.from_arrays(
-            pa.array(state.astype(np.int32), mask=is_plain), pa.array(STATES)
-        ),
+        **{"answer_ms": _milliseconds(sent, answer), "complete_ms": _milliseconds(sent, done)},
+        "is_complete": pa.array(np.append(flows.is_complete, never), mask=is_plain),
+        "state": coded(state, STATES, is_plain),
         "level": pa.array(rows.level[at], pa.int8(), mask=rows.level[at] < 0),
         "session": sessions.number[rows.connection[at]],
-        "position": at,
+        **{"position": at, "first_sent": sent},
         "gaps": gaps.before(rows, at),
-        "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
+        "is_refused": np.append(flows.is_refused, never),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
         "is_known": sessions.is_known[rows.connection[at]],
-        "is_sent_before": np.append(
-            _is_sent_before(rows, sessions, gaps, flows), np.zeros(extra, bool)
-        ),
+        "is_sent_before": np.append(_is_sent_before(rows, sessions, gaps, flows), never),
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
@@ -352,7 +338,8 @@ def messages(rows, sessions, gaps, flows, clock):
     stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
-    columns["number"] = rows.number[at]
+    for name in ("qos", "payload_bytes", "packet_bytes", "payload_hash", "number"):
+        columns[name] = getattr(rows, name)[at]
     columns["server"] = sessions.servers_at(at)
     own = ("site", "client_id", "connection", "capture", "offset", "topic", "envelope")
     columns.update(rows.columns(own, at))
@@ -364,14 +351,9 @@ def expiries(rows, at):
     """Message expiry of the PUBLISHes at these rows, as Arrow; few have one, null without."""
     if not (rows.level[at] == 5).any():
         return pa.nulls(len(at), pa.int64())
-    detail = rows.strings("detail", at)
-    if detail.null_count == len(detail):
-        return pa.nulls(len(at), pa.int64())
-    index = np.flatnonzero(detail.is_valid().to_numpy(zero_copy_only=False))
-    found = [one.get("message_expiry_s") for one in parsed(detail.take(pa.array(index)))]
-    place = np.full(len(at), -1)
-    place[index] = np.arange(len(index))
-    return pa.array(found, pa.int64()).take(pa.array(place, mask=place < 0))
+    codes, said = read(rows.strings("detail", at))
+    values = pa.array([one.get("message_expiry_s") for one in said], pa.int64())
+    return values.take(pa.array(codes))
 
 
 def _times(ts, row):

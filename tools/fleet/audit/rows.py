@@ -15,7 +15,6 @@ from ..columns import FAR, SET_US, begins, factorized, marked, over, ranked, who
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 _NARROW = 1 << 31
-_DENSE = 8  # numbers for each row, up to which all of them are looked through
 
 # What `judge` reads of `packets`.
 COLUMNS = [field.name for field in schemas.EVENTS]
@@ -257,10 +256,7 @@ def grouped(*columns):
             codes, values = factorized(codes)
             width = len(values)
         codes, width = codes * count + more, width * count
-    if width > _DENSE * len(codes):
-        return factorized(codes)[0]
-    # Few enough numbers for a place each, which takes no hashing.
-    return (np.cumsum(marked(width, codes), dtype=np.int64) - 1).take(codes)
+    return factorized(codes)[0]
 
 
 def alike(number, fingerprint):

@@ -50,8 +50,7 @@ def sequences(rows, sessions, flows):
         "incomplete": total(abandoned),
         "in_flight_max": _in_flight(flows, group, count),
     }
-    for name in _ROUTED:
-        columns[name] = np.zeros(count, np.int64)
+    columns |= dict.fromkeys(_ROUTED, np.zeros(count, np.int64))
     columns.update(_latencies(group, wait, count))
     columns.update(rows.columns(("site", "client_id", "topic"), first))
     return table(columns, schemas.SEQUENCES)

@@ -165,18 +165,12 @@ class Published:
         # What the broker refused it passes on to nobody.
         is_taken = facts.is_published & ~facts.is_refused
         row = np.flatnonzero(is_taken & (facts.qos < 3) & names.has_topic)
-        columns = {
-            "row": row,
-            "place": names.place[row],
-            "client": names.client[row],
-            "sent": facts.first_sent[row],
-            "position": facts.position[row],
-            "hash": facts.payload_hash[row],
-            "qos": facts.qos[row],
-            "accepted": facts.accepted[row],
-            "expires": _expiries(facts, row),
-            "server": names.server[row],
-        }
+        columns = {"row": row, "expires": _expiries(facts, row)}
+        for name in ("place", "client", "server"):
+            columns[name] = getattr(names, name)[row]
+        columns |= {"sent": facts.first_sent[row], "hash": facts.payload_hash[row]}
+        for name in ("position", "qos", "accepted"):
+            columns[name] = getattr(facts, name)[row]
         if wills is not None and wills.num_rows:
             columns = _with_wills(columns, names, wills)
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])

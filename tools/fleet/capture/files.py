@@ -134,32 +134,19 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
     if stream is None:
         return
     with stream:
-        start = stream.read(pcap.HEADER_BYTES)
+        start = stream.peek(pcap.HEADER_BYTES)[: pcap.HEADER_BYTES]
         try:
             if pcapng.is_pcapng(start):
-                whole = stream if begin else _Rejoined(start, stream)
-                yield from pcapng.frames(whole, tally, begin, until, chunk_bytes, section)
+                yield from pcapng.frames(stream, tally, begin, until, chunk_bytes, section)
             elif pcap.is_pcap(start):
-                header = pcap.read_header(start)
-                if begin > pcap.HEADER_BYTES:
-                    stream.seek(begin)
-                base = max(begin, pcap.HEADER_BYTES)
+                header, base = pcap.read_header(start), max(begin, pcap.HEADER_BYTES)
+                # What is compressed cannot be sought in.
+                (stream.seek if begin else stream.read)(base)
                 yield from pcap.frames(stream, header, tally, base, until, chunk_bytes)
             else:
                 raise CaptureError(0, "not a capture" if start else "empty file")
         except CaptureError as error:
             tally.error(*error.args)
-
-
-class _Rejoined:
-    # A stream of which the first bytes were read already.
-    def __init__(self, start, stream):
-        self._start, self._stream = start, stream
-
-    def readinto(self, view):
-        start, self._start = self._start, b""
-        view[: len(start)] = start
-        return len(start) + self._stream.readinto(view[len(start) :])
 
 
 def first_ts(path):

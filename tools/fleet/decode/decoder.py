@@ -12,7 +12,7 @@ from .. import schemas
 from ..capture.counted import COUNTERS
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
-from ..columns import factorized, in_runs, table, whole
+from ..columns import coded, factorized, in_runs, table, whole
 from . import fields
 from .connections import Registry
 from .framing import Framer
@@ -111,7 +111,7 @@ class Decoder:
         columns["ts"] = packets.ts
         columns["offset"] = packets.offset
         known = [self._registry.all[n].capture for n in uniques.tolist()]
-        origin = _coded(codes, known) if capture is None else _repeated(capture, len(levels))
+        origin = coded(codes, known) if capture is None else _repeated(capture, len(levels))
         return self._batch(columns, packets.stream, codes, uniques, origin)
 
     def _event_rows(self, events):
@@ -125,7 +125,7 @@ class Decoder:
         columns |= {"packet_type": kind, "payload_bytes": size, "ts": ts, "offset": offset}
         columns["number"] = ordinal << _ORDINAL_SHIFT
         used, capture = np.unique(capture, return_inverse=True)
-        origin = _coded(capture, [self._captures[one] for one in used.tolist()])
+        origin = coded(capture, [self._captures[one] for one in used.tolist()])
         return [self._batch(columns, stream, codes, uniques, origin)]
 
     def _tcp_events(self, segments, numbers, ordinals):
@@ -162,10 +162,10 @@ class Decoder:
         count = len(stream)
         columns["site"] = _repeated(self._site, count)
         columns["capture"] = capture
-        columns["connection"] = _coded(codes, [one.name for one in known])
-        columns["client_id"] = _coded(codes, [one.client_id for one in known])
-        columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
-        columns["packet_type"] = _coded(columns["packet_type"], _TYPES)
+        columns["connection"] = coded(codes, [one.name for one in known])
+        columns["client_id"] = coded(codes, [one.client_id for one in known])
+        columns["direction"] = coded(stream & 1, schemas.DIRECTIONS)
+        columns["packet_type"] = coded(columns["packet_type"], _TYPES)
         return table(columns, schemas.CODED_EVENTS).to_batches()[0]
 
 
@@ -180,19 +180,9 @@ def only_gaps(events):
 
 
 def _only(events, kinds):
-    column = events["packet_type"]
-    column = whole(column)
+    column = whole(events["packet_type"])
     is_chosen = pc.is_in(column.dictionary, kinds).take(column.indices)
     return events if pc.all(is_chosen).as_py() else events.filter(is_chosen)
-
-
-def _coded(codes, values):
-    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
-    codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
-    if not texts.null_count:
-        return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
-    mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
 
 
 def _columns(events):
@@ -205,7 +195,7 @@ def _columns(events):
 
 
 def _repeated(value, count):
-    return _coded(np.zeros(count, np.int32), [value])
+    return coded(np.zeros(count, np.int32), [value])
 
 
 _EMPTY = np.empty(0, np.int64)

@@ -11,6 +11,7 @@ direction are not this module's: `streams` waits for what fills them.
 
 import bisect
 import heapq
+from itertools import accumulate
 
 import numpy as np
 
@@ -112,11 +113,9 @@ class _Schedule:
 
     def _lowest_from(self, is_new, one):
         # Where the first new bytes of this side begin, from each place on.
-        lowest = [_BEYOND] * (len(is_new) + 1)
-        for at in range(len(is_new) - 1, -1, -1):
-            mine = is_new[at] and self._side[at] == one
-            lowest[at] = min(self._begin[at], lowest[at + 1]) if mine else lowest[at + 1]
-        return lowest
+        both = zip(is_new, self._side, self._begin, strict=True)
+        mine = [begin if new and side == one else _BEYOND for new, side, begin in both]
+        return list(accumulate(reversed(mine), min, initial=_BEYOND))[::-1]
 
     def _reach(self, at):
         own = self._waiting[self._side[at]]

@@ -270,7 +270,7 @@ function order() {
     const line = make("div", undefined, "strip");
     if (strip.before) line.append(make("span", "… "));
     strip.cells.forEach(([label, kind]) => line.append(make("b", label, "cell " + kind)));
-    byId("strips").append(make("div", `${shown(strip.client)}: ${shown(strip.topic)}, QoS ${strip.qos}`, "name"), line);
+    byId("strips").append(make("div", `${shown(strip.client_id)}: ${shown(strip.topic)}, QoS ${strip.qos}`, "name"), line);
   });
 }
 function broken() {
