@@ -6,7 +6,7 @@ its first delivery on a connection to the last (`is_implied`).
 """
 
 from itertools import chain
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -29,26 +29,12 @@ PAUSE_US = 1_000_000  # without a delivery: nothing waits in the broker
 OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 
-class _Packet(NamedTuple):
-    # A SUBSCRIBE, an UNSUBSCRIBE or an answer to one; both have the same `exchange`.
-    row: int
-    kind: int
-    session: tuple  # client, number
-    exchange: tuple
-    ts: int
-    detail: dict
-
-    @property
-    def is_asking(self):
-        return self.kind in (_SUBSCRIBE, _UNSUBSCRIBE)
-
-
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     at = np.flatnonzero(any_of(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
     found, refused = _Spans(), []
     # Asked and answered, in whatever order the capture shows the two.
-    waiting: dict[tuple, _Packet] = {}
+    waiting: dict[tuple, SimpleNamespace] = {}
     for packet in _packets(rows, sessions, at):
         other = waiting.pop(packet.exchange, None)
         if packet.kind == _UNSUBSCRIBE:
@@ -57,7 +43,8 @@ def subscriptions(rows, sessions, gaps, flows, clock):
         if other is None or other.kind == packet.kind:
             waiting[packet.exchange] = packet
             continue
-        asked, answer = (packet, other) if packet.is_asking else (other, packet)
+        is_asking = packet.kind in (_SUBSCRIBE, _UNSUBSCRIBE)
+        asked, answer = (packet, other) if is_asking else (other, packet)
         pairs = zip(asked.detail.get("filters", []), answer.detail.get("codes", []), strict=False)
         if asked.kind == _UNSUBSCRIBE:
             found.restore(packet.session, [one for one, code in pairs if code >= 128])
@@ -74,18 +61,18 @@ def subscriptions(rows, sessions, gaps, flows, clock):
 
 
 def _packets(rows, sessions, at):
-    # The fields were read as those of level 4 where the level was not captured.
+    # Each SUBSCRIBE and UNSUBSCRIBE, and what answers one, which is of the same `exchange`.  The
+    # fields were read as those of level 4 where the level was not captured.
     at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
-    where = rows.connection[at]
-    ids = where, rows.packet_id[at]
-    values = (at, rows.kind[at], rows.client[at], sessions.number[where], *ids, rows.ts[at])
-    columns = [one.tolist() for one in values]
-    details = parsed(rows.strings("detail", at))
-    for row, kind, client, number, connection, packet_id, ts, detail in zip(
+    where, details = rows.connection[at], parsed(rows.strings("detail", at))
+    both = rows.client[at], sessions.number[where], where, rows.packet_id[at]
+    columns = [one.tolist() for one in (at, rows.kind[at], rows.ts[at], *both)]
+    for row, kind, ts, *session, connection, packet_id, detail in zip(
         *columns, details, strict=True
     ):
         exchange = connection, packet_id, kind in (_SUBSCRIBE, _SUBACK)
-        yield _Packet(row, kind, (client, number), exchange, ts, detail)
+        told = {"session": tuple(session), "exchange": exchange, "detail": detail}
+        yield SimpleNamespace(row=row, kind=kind, ts=ts, **told)
 
 
 def _implied(rows, sessions, asked):

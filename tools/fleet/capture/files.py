@@ -88,11 +88,6 @@ def subscriber(capture):
     return folder + "/" + _ROTATED.sub("", "-" + name.removesuffix(ending))
 
 
-def _start(path):
-    with places.place(path).open("rb") as stream:
-        return stream.read(unpack.START_BYTES)
-
-
 def _problem(path):
     try:
         with open_stream(path, Tally()) as stream:
@@ -111,8 +106,9 @@ def _problem(path):
 
 def open_stream(path, tally):
     """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
-    name = unpack.packed_as(_start(path))
-    return unpack.open_packed(path, name, tally) if name else places.place(path).open("rb")
+    stream = places.place(path).open("rb")
+    name = unpack.packed_as(stream.peek(unpack.START_BYTES))
+    return unpack.opened(stream, name, tally) if name else stream
 
 
 def opened(path, tally):
@@ -135,16 +131,20 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
         return
     with stream:
         start = stream.peek(pcap.HEADER_BYTES)[: pcap.HEADER_BYTES]
+        walker: pcap.Walker | pcapng.Walker
         try:
             if pcapng.is_pcapng(start):
-                yield from pcapng.frames(stream, tally, begin, until, chunk_bytes, section)
+                walker, base = pcapng.Walker(tally), begin
+                if begin > section:
+                    walker.begin_within(stream, section, begin)
             elif pcap.is_pcap(start):
-                header, base = pcap.read_header(start), max(begin, pcap.HEADER_BYTES)
-                # What is compressed cannot be sought in.
-                (stream.seek if begin else stream.read)(base)
-                yield from pcap.frames(stream, header, tally, base, until, chunk_bytes)
+                base = max(begin, pcap.HEADER_BYTES)
+                walker = pcap.Walker(pcap.read_header(start), tally)
             else:
                 raise CaptureError(0, "not a capture" if start else "empty file")
+            # What is compressed cannot be sought in.
+            (stream.seek if begin else stream.read)(base)
+            yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
             tally.error(*error.args)
 
@@ -176,7 +176,7 @@ def ranges(path, range_bytes):
         elif pcapng.is_pcapng(start) and isinstance(getattr(stream, "raw", None), io.FileIO):
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 sections = _sections(data)
-                walkers = [pcapng.Walker(Tally(), pcapng.byte_order(data, at)) for at in sections]
+                walkers = [pcapng.Walker(order=pcapng.byte_order(data, at)) for at in sections]
             for section, end, walker in zip(sections, [*sections[1:], size], walkers, strict=True):
                 cuts += [(section, section)] if section else []
                 cuts += _cuts(stream, walker, section, end, range_bytes, section)

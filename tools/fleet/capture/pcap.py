@@ -70,15 +70,6 @@ def walk(data, limit, header, pos=0):
     return starts, pos, False
 
 
-def frames(stream, header, tally, base, until, chunk_bytes):
-    """Yield `Frames` from `stream`, which stands at file offset `base`, a record.
-
-    Records that start before offset `until` (None: all) are read; damage is
-    noted in `tally` and skipped to the next chain of records.
-    """
-    yield from chunks.read(stream, Walker(header, tally), tally, base, until, chunk_bytes)
-
-
 class Walker:
     """Hops over records, as `chunks` has it."""
 

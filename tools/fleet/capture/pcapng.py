@@ -71,7 +71,7 @@ class Walker:
     sync_bytes = 2 * chunks.SYNC_BYTES
     most_bytes = _MAX_FRAME_BLOCK_BYTES
 
-    def __init__(self, tally, order="<"):
+    def __init__(self, tally=None, order="<"):
         self.tally = tally
         self.order = order
         self.interfaces = []
@@ -243,7 +243,7 @@ def is_section(data, before, place):
         return False
     begin = max(before, place - 2 * chunks.SYNC_BYTES)
     window = data[begin : place + chunks.SYNC_BYTES]
-    walker, start = Walker(Tally(), order), 0
+    walker, start = Walker(order=order), 0
     if begin != before:
         start = chunks.resync(walker, window, 0, False, chunks.SYNC_BYTES)
     return chunks.hop(walker, window, start, place - begin) == place - begin
@@ -261,18 +261,3 @@ def _interfaces(stream, section, begin, most_bytes):
         rest = array[pos:end]
         base += pos
     return walker.order, walker.interfaces
-
-
-def frames(stream, tally, base, until, chunk_bytes, section=0):
-    """Yield `Frames` from `stream`, which stands at file offset `base`, a block.
-
-    Blocks that start before offset `until` (None: all) are read; damage is noted in
-    `tally` and skipped to the next chain of blocks.  `section` is where the section
-    begins that `base` lies in.
-    """
-    walker = Walker(tally)
-    if base > section:
-        walker.begin_within(stream, section, base)
-    if base:
-        stream.seek(base)
-    yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
