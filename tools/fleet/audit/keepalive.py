@@ -13,18 +13,15 @@ def keepalive(rows, sessions, silent):
     count = len(rows.client_of)
     longest, late = silent
     pings, unanswered, median = _pings(rows, count)
-    unanswered = np.where(sessions.is_one_way, 0, unanswered)
-    first = rows.first_of[:-1]
     columns = {
+        **rows.columns(("site", "client_id", "connection"), rows.first_of[:-1]),
+        **{"late": late, "pings": pings},
         "start": rows.start_of,
         "keep_alive_s": pa.array(sessions.keep_alive_s, pa.int64(), mask=sessions.hello.row < 0),
         "longest_silence_s": longest / 1e6,
-        "late": late,
-        "pings": pings,
-        "unanswered_pings": unanswered,
+        "unanswered_pings": np.where(sessions.is_one_way, 0, unanswered),
         "ping_ms": pa.array(median, mask=np.isnan(median)),
     }
-    columns.update(rows.columns(("site", "client_id", "connection"), first))
     return table(columns, schemas.KEEPALIVE)
 
 

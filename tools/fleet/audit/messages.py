@@ -212,7 +212,9 @@ class Flows:
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
         self.done_row = np.minimum(done, refused_at)
         self.is_complete = self.done_row < FAR
-        last_of_client = _last_rows(rows)[rows.client[self.publish_row]]
+        # All clients have rows, in the order of their numbers.
+        last_of_client = rows.first_of[rows.connections_of[1:]] - 1
+        last_of_client = last_of_client[rows.client[self.publish_row]]
         end = np.where(self.is_complete, self.done_row, last_of_client)
         end = np.minimum(end, self._next_row(last_of_client))
         # A subscriber's JSON lines show no acknowledgement, so no end of a message.
@@ -285,11 +287,6 @@ STATES = ("complete", "open", "abandoned", "unknown")
 def _between(mask, before, at):
     count = np.cumsum(mask, dtype=np.int64)
     return count[at] > count[before]
-
-
-def _last_rows(rows):
-    # Of each client; all of them have rows, in the order of their numbers.
-    return rows.first_of[rows.connections_of[1:]] - 1
 
 
 def unanswered(rows):

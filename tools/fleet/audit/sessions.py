@@ -185,7 +185,7 @@ class Sessions:
             **rows.columns(("site", "capture", "connection", "client_id"), first),
             "level": pa.array(level, pa.int8(), mask=level == 0),
             "keep_alive_s": pa.array(self.keep_alive_s, pa.int32(), mask=~hello.has_some),
-            "has_will": hello.mapped(_has_will, pa.bool_()),
+            "has_will": hello.mapped(lambda one: "will_topic" in one if one else None, pa.bool_()),
             "client_receive_max": _known(self.receive_max[:, 0]),
             "server_receive_max": _known(self.receive_max[:, 1]),
             "session": self.number,
@@ -234,10 +234,6 @@ _GOODBYES = {
     TYPES["TCP_RESET"]: ("reset", "reset"),
     TYPES["TCP_FIN"]: ("closed_by_client", "closed_by_server"),
 }
-
-
-def _has_will(hello):
-    return "will_topic" in hello if hello else None
 
 
 def _since(flags, first):

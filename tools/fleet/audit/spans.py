@@ -117,7 +117,11 @@ class Spans:
 
     def attached_until(self, span, times):
         """When the connection ended on which the client was at each time; 0 if on none."""
-        return self._sums(self._online, span, _end_of, times)
+
+        def end_of(begin, end, times):
+            return np.where((begin <= times) & (times < end), end, 0)
+
+        return self._sums(self._online, span, end_of, times)
 
     def busy(self, span, times):
         """For how much of that it had always a delivery to answer."""
@@ -157,10 +161,6 @@ class Spans:
 
 def _before(begin, end, times):
     return np.clip(times, begin, end) - begin
-
-
-def _end_of(begin, end, times):
-    return np.where((begin <= times) & (times < end), end, 0)
 
 
 def _lists(table, name):

@@ -165,10 +165,11 @@ class Published:
         # What the broker refused it passes on to nobody.
         is_taken = facts.is_published & ~facts.is_refused
         row = np.flatnonzero(is_taken & (facts.qos < 3) & names.has_topic)
-        columns = {"row": row, "expires": _expiries(facts, row)}
+        sent, age_s = facts.first_sent[row], facts.expiry_s[row]
+        columns = {"row": row, "sent": sent, "hash": facts.payload_hash[row]}
+        columns["expires"] = np.where(age_s < 0, FAR, sent + age_s * 1_000_000)
         for name in ("place", "client", "server"):
             columns[name] = getattr(names, name)[row]
-        columns |= {"sent": facts.first_sent[row], "hash": facts.payload_hash[row]}
         for name in ("position", "qos", "accepted"):
             columns[name] = getattr(facts, name)[row]
         if wills is not None and wills.num_rows:
@@ -176,11 +177,6 @@ class Published:
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
             setattr(self, name, values[order])
-
-
-def _expiries(facts, row):
-    age_s = facts.expiry_s[row]
-    return np.where(age_s < 0, FAR, facts.first_sent[row] + age_s * 1_000_000)
 
 
 def _with_wills(columns, names, wills):

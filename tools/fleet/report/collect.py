@@ -33,6 +33,7 @@ def collect(out, result, before=None, limits=None):
     many of its rows are shown, and how many there are.
     """
     devices = tables.read(out, "devices")
+    states = Counter(devices["state"].to_pylist())
     step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
     rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
     ordered = _worst_first(devices)
@@ -43,6 +44,8 @@ def collect(out, result, before=None, limits=None):
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
     taken = {name: (len(shown[name]), len(some)) for name, some in lists.items()}
+    causes = tables.read(out, "causes")
+    causes = causes.sort_by([("messages", "descending"), ("cause", "ascending")])
     losses, unknown, taken["losses"], taken["unknowable"] = _losses(out)
     told = [row for row in rows["finding"] if row["sure"] == "not_knowable"]
     troubles = [row for row in rows["finding"] if row["sure"] != "not_knowable"]
@@ -57,11 +60,11 @@ def collect(out, result, before=None, limits=None):
         "notes": notes(out) + (_no_common_site(devices, before) if changes else []),
         "devices": _columns(ordered.slice(0, DEVICES).select(["site", *names])),
         "device_count": len(devices),
-        "states": _states(devices),
+        "states": {state: states[state] for state in STATES},
         "groups": {name: shown[name] for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
-        "causes": _causes(out),
+        "causes": examples.dicts(causes.slice(0, _MOST["losses"])),
         "losses": together(losses),
         "troubles": troubles,
         "unknown": together(unknown) + told,
@@ -197,12 +200,6 @@ def _losses(out):
     return *shown, *((len(one), len(part)) for one, part in zip(shown, parts, strict=True))
 
 
-def _causes(out):
-    order = [("messages", "descending"), ("cause", "ascending")]
-    found = tables.read(out, "causes").sort_by(order)
-    return examples.dicts(found.slice(0, _MOST["losses"]))
-
-
 def _time(moment):
     return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else None
 
@@ -234,11 +231,6 @@ def _columns(table):
             column = pc.round(column, 1)
         columns.append(column.to_pylist())
     return {"columns": table.column_names, "data": list(zip(*columns, strict=True))}
-
-
-def _states(devices):
-    counts = Counter(devices["state"].to_pylist())
-    return {state: counts[state] for state in STATES}
 
 
 def _groups(devices, name):

@@ -26,18 +26,15 @@ def write(data, path):
 def page(data):
     """The HTML text."""
     devices = data["devices"]
-    blocks = _blocks(devices["data"])
-    names = [[row[0], row[1], row[2], row[4]] for row in devices["data"]]
+    rows = devices["data"]
+    blocks = [_packed(rows[at : at + BLOCK_ROWS]) for at in range(0, len(rows), BLOCK_ROWS)]
+    names = [[row[0], row[1], row[2], row[4]] for row in rows]
     rest = data | {"devices": {"columns": devices["columns"], "block_rows": BLOCK_ROWS}}
     template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
     # Our own, and what `to_json` made safe; all else is escaped.
     trusted = {"css": _file("page.css"), "script": _file("page.js"), "data": to_json(rest)}
     trusted = {name: Markup(text) for name, text in trusted.items()}
     return template.render(trusted, names=_packed(names), blocks=blocks)
-
-
-def _blocks(rows):
-    return [_packed(rows[at : at + BLOCK_ROWS]) for at in range(0, len(rows), BLOCK_ROWS)]
 
 
 def _packed(rows):
