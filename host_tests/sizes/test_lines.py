@@ -15,7 +15,7 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
-    "fleet": (("tools/fleet/",), (), 12_700),
+    "fleet": (("tools/fleet/",), (), 12_690),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 47_310),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
     "all": (("",), (), 95_820),
