@@ -245,31 +245,27 @@ def _progress():
 
 
 def _show(console, result, limits):
-    table = Table(title="tables", title_justify="left")
-    table.add_column("table")
-    table.add_column("rows", justify="right")
-    for name, rows in result.rows.items():
-        table.add_row(name, f"{rows:,}")
-    console.print(table)
-    table = Table(title="findings", title_justify="left")
-    for column in ("what", "number", "allowed"):
-        table.add_column(column, justify="left" if column == "what" else "right")
     over = too_many(result.findings, limits)
-    for name, number in result.findings.items():
-        allowed = f"{limits[name]:,}" if name in limits else ""
-        table.add_row(name, f"{number:,}", allowed, style="bold red" if name in over else None)
-    console.print(table)
+    for title, head, rows in (
+        ("tables", ("table", "rows"), result.rows),
+        ("findings", ("what", "number", "allowed"), result.findings),
+    ):
+        table = Table(title=title, title_justify="left")
+        for column in head:
+            table.add_column(column, justify="left" if column == head[0] else "right")
+        for name, number in rows.items():
+            allowed = [f"{limits[name]:,}" if name in limits else ""] * (len(head) - 2)
+            style = "bold red" if rows is result.findings and name in over else None
+            table.add_row(name, f"{number:,}", *allowed, style=style)
+        console.print(table)
 
 
 def show_rest(console, out):
     """Print what is in the folder and in no table, and what is damaged, with its reason."""
+    texts = {"not_read": "{capture} was not read: {detail}"}
+    texts["error"] = "{capture}: byte {offset}: {detail}"
     captures = tables.read(out, "captures").to_pylist()
-    lines = []
-    for row in captures:
-        if row["counter"] == "not_read":
-            lines.append("%s was not read: %s" % (row["capture"], row["detail"]))
-        elif row["counter"] == "error":
-            lines.append("%s: byte %d: %s" % (row["capture"], row["offset"], row["detail"]))
+    lines = [texts[row["counter"]].format_map(row) for row in captures if row["counter"] in texts]
     lines.sort()
     for text in collect.notes(out) + lines[:_MOST_LINES]:
         console.print(text, style="yellow", soft_wrap=True, markup=False)

@@ -20,6 +20,7 @@ pa.array([0])
 sys.meta_path.remove(_NoPandas)
 
 SET_US = 1_000_000  # a clock that goes back by more was set
+FAR = np.iinfo(np.int64).max
 
 
 def factorized(values):
@@ -45,16 +46,94 @@ def whole(column):
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def marked(count, at):
+    """An array of so many truths: those `at` these places."""
+    result = np.zeros(count, bool)
+    result[at] = True
+    return result
+
+
+def over(function, count, group, values, none):
+    """`np.minimum` or `np.maximum` of the values of each of `count` groups, and of `none`."""
+    result = np.full(count, none)
+    function.at(result, group, values)
+    return result
+
+
+def begins(*columns):
+    """For each row: is one of the columns (numbers from 0 on) another than in the row before?"""
+    result = np.diff(columns[0], prepend=-1) != 0
+    for column in columns[1:]:
+        result[1:] |= column[1:] != column[:-1]
+    return result
+
+
+def runs(*columns):
+    """-> (where each run of equal rows begins, where it ends, its last row included)."""
+    first = np.flatnonzero(begins(*columns))
+    return first, np.append(first[1:], len(columns[0]))[: len(first)] - 1
+
+
+def in_runs(*columns):
+    """The place of each row in its run of equal rows, from 0 on."""
+    first, last = runs(*columns)
+    return np.arange(len(columns[0])) - np.repeat(first, last - first + 1)
+
+
+def ranked(order):
+    """The place of each row in this order of all rows."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def table(columns, schema, rows=None):
+    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
+
+    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
+    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
+    """
+    count, arrays = len(next(iter(columns.values()))) if rows is None else len(rows), {}
+    for field in schema:
+        values = columns.get(field.name)
+        if values is None:
+            is_there = rows is not None and field.name in rows.column_names
+            values = rows[field.name] if is_there else pa.nulls(count, field.type)
+        if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
+            values = pa.array(values, pa.int64())
+        elif not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, field.type)
+        kind = values.type
+        is_coded = pa.types.is_dictionary(kind) and kind.value_type == field.type
+        arrays[field.name] = values if is_coded or kind == field.type else values.cast(field.type)
+    return pa.table(arrays)
+
+
+def coded(codes, values, mask=None):
+    """A dictionary array of strings, null where the mask is set."""
+    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
+    codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
+    if texts.null_count:
+        mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
+
+
+def by_number(numbers):
+    """The order of rows by their numbers, from 0 on; few of them are sorted by their digits."""
+    small = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
+    return np.argsort(small, kind="stable")
+
+
 class Growing:
     """A numpy array that is long enough for every index asked for."""
 
     def __init__(self, fill, dtype):
-        self._fill = fill
-        self.array = np.full(1024, fill, dtype)
+        self._fill = np.array(fill, dtype)
+        self.array = np.full(1024, self._fill)
 
     def reserve(self, count):
         """Make room for indices below `count`."""
         if count > len(self.array):
-            grown = np.full(max(count, 2 * len(self.array)), self._fill, self.array.dtype)
+            grown = np.full(max(count, 2 * len(self.array)), self._fill)
             grown[: len(self.array)] = self.array
             self.array = grown

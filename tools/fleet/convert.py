@@ -1,54 +1,36 @@
-"""Captures -> Parquet files of packets, one for each capture, in this process.
+"""Captures -> packets in this process, for files that hold whole connections.
 
-For a look at single files without Spark and Java.  Every file is taken to hold
-whole connections; judging is left to the audit.
+Also as Parquet files, for a look at single captures without Spark and Java; judging is left to
+the audit.
 """
-
-import gc
-from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 
 from . import schemas, tables
-from .capture import files, link
+from .capture import files, jsonl, link
+from .capture.counted import COUNTERS
 from .capture.frames import Tally
 from .decode.decoder import Decoder, only_packets
 
 
+def decoded(source, ports, tally, counters=COUNTERS):
+    """Yield the batches of `schemas.CODED_EVENTS` of one `files.Source`; `ports` is a set."""
+    if files.is_json(source):
+        yield from jsonl.read_events(source, tally, counters)
+        return
+    decoder = Decoder(source.site, counters)
+    for frames in files.read_frames(source.path, tally):
+        yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
+    yield from decoder.finish()
+
+
 def convert(source, target, ports):
-    """Write the packets of one `files.Source` to the Parquet file `target` -> `Tally`.
-
-    `ports` is a set; the tally counts the packets written as `packets`.
-    """
-    tally = Tally()
-    decoder = Decoder(source.site)
-    with _writer(target) as writer, _without_garbage():
-        for frames in files.read_frames(source.path, tally):
-            _write(
-                writer, decoder.feed(link.segments(frames, ports, tally), source.capture), tally
-            )
-        _write(writer, decoder.finish(), tally)
+    """Write the packets of one `files.Source` to the Parquet file `target` -> `Tally`, which
+    counts them as `packets`."""
+    tally, schema = Tally(), schemas.CODED_PACKETS
+    with pq.ParquetWriter(target, schema, **tables.options(schema)) as writer:
+        for batch in decoded(source, ports, tally):
+            packets = only_packets(batch).select(schema.names)
+            tally.add("packets", packets.num_rows)
+            writer.write_batch(packets)
     return tally
-
-
-@contextmanager
-def _without_garbage():
-    # Nothing here leaves any, and all connections so far would be looked through for it.
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
-
-
-def _writer(target):
-    return pq.ParquetWriter(target, schemas.CODED_PACKETS, **tables.options(schemas.CODED_PACKETS))
-
-
-def _write(writer, batches, tally):
-    for batch in batches:
-        packets = only_packets(batch).select(schemas.PACKETS.names)
-        tally.add("packets", packets.num_rows)
-        writer.write_batch(packets)

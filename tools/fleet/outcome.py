@@ -18,21 +18,19 @@ _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 class Result:
     """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told.
 
-    `sites`: {site: {"rows": …, "counts": …}}, where it was asked for.  `folder`: where the
-    tables are.
+    `folder`: where the tables are.
     """
 
     rows: dict = field(default_factory=dict)
     findings: dict = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
-    sites: dict = field(default_factory=dict)
     folder: Any = None
 
 
 def count(name, table):
     """`Counter` of what the rows of the table `name` tell, to be added to others."""
-    counter = _COUNTERS.get(name)
-    return Counter(counter(table) if counter and table.num_rows else {})
+    counters = _COUNTERS.get(name, {}) if table.num_rows else {}
+    return Counter({what: counted(table) for what, counted in counters.items()})
 
 
 def findings(counts):
@@ -50,43 +48,15 @@ def findings(counts):
     }
 
 
-def _sum(column):
+def _sum(column, *masks):
+    for mask in masks:
+        column = pc.if_else(mask, column, 0)
     return pc.sum(column).as_py() or 0
 
 
-def _violations(table):
-    return {"violations": table.num_rows}
-
-
-def _losses(table):
-    is_lost = pc.and_(pc.greater(table["qos"], 0), _is_known(table))
-    return {"lost": _sum(table.filter(is_lost)["messages"])}
-
-
-def _findings(table):
-    # Rows about the capture accuse nobody: they say why less could be judged.
-    is_trouble = pc.and_(pc.not_equal(table["about"], "capture"), _is_known(table))
-    return {"troubles": _sum(is_trouble)}
-
-
-def _is_known(table):
-    # What nobody can know is told in the tables and is no finding.
+def is_known(table):
+    """For each row: not what nobody can know, which is told in the tables and is no finding."""
     return pc.not_equal(table["sure"], "not_knowable")
-
-
-def _sequences(table):
-    return {name: _sum(table[name]) for name in ("duplicates", "overtaking", "incomplete")}
-
-
-def _readings(table):
-    # Where the publisher was captured, `sequences` knows what was delivered twice.
-    twice = pc.and_(pc.equal(table["qos"], 2), pc.greater(table["times_delivered"], 1))
-    twice = pc.and_(twice, pc.is_null(table["published"]))
-    return {"readings delivered twice": _sum(twice)}
-
-
-def _captures(table):
-    return {"damaged": _sum(table.filter(pc.equal(table["counter"], "errors"))["count"])}
 
 
 def missing(gaps):
@@ -94,16 +64,23 @@ def missing(gaps):
     return gaps.filter(pc.invert(pc.is_in(gaps["kind"].cast("string"), pa.array(_PASSED_OVER))))
 
 
-def _gaps(table):
-    return {"missing": missing(table).num_rows}
-
-
-_COUNTERS = {
-    "violations": _violations,
-    "losses": _losses,
-    "findings": _findings,
-    "sequences": _sequences,
-    "readings": _readings,
-    "captures": _captures,
-    "gaps": _gaps,
+# {table: {what: how much of it}}
+_COUNTERS: dict[str, dict] = {
+    "violations": {"violations": len},
+    "losses": {"lost": lambda t: _sum(t["messages"], pc.greater(t["qos"], 0), is_known(t))},
+    # Rows about the capture accuse nobody: they say why less could be judged.
+    "findings": {"troubles": lambda t: _sum(1, pc.not_equal(t["about"], "capture"), is_known(t))},
+    "sequences": {
+        name: lambda t, name=name: _sum(t[name])
+        for name in ("duplicates", "overtaking", "incomplete")
+    },
+    # Where the publisher was captured, `sequences` knows what was delivered twice.
+    "readings": {
+        "readings delivered twice": lambda t: _sum(
+            *(1, pc.equal(t["qos"], 2), pc.is_null(t["published"])),
+            pc.greater(t["times_delivered"], 1),
+        )
+    },
+    "captures": {"damaged": lambda t: _sum(t["count"], pc.equal(t["counter"], "errors"))},
+    "gaps": {"missing": lambda t: len(missing(t))},
 }

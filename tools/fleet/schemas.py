@@ -20,11 +20,12 @@ _TYPES = {
 
 
 def _schema(text):
-    # A line that begins with a blank goes on with the one before.
+    # Names with a comma between have the same meaning; a line that begins with a blank goes on.
     fields = []
     for line in re.sub(r"\n +", " ", text.strip()).splitlines():
-        name, kind, *meaning = line.split(" ", 2)
-        fields.append(pa.field(name, _TYPES[kind], metadata={"comment": "".join(meaning)}))
+        names, kind, *meaning = line.split(" ", 2)
+        told = {"comment": "".join(meaning)}
+        fields += [pa.field(name, _TYPES[kind], metadata=told) for name in names.split(",")]
     return pa.schema(fields)
 
 
@@ -102,10 +103,7 @@ first_sent time first PUBLISH seen
 times_sent int32 PUBLISH packets of this message
 times_dup int32 of these, marked DUP
 connections int32 connections it was sent on
-puback time first seen
-pubrec time first seen
-pubrel time first seen
-pubcomp time first seen
+puback,pubrec,pubrel,pubcomp time first seen
 answer_ms float64 first PUBLISH to PUBACK or PUBREC
 complete_ms float64 first PUBLISH to PUBACK or PUBCOMP
 is_complete bool was the last acknowledgement seen
@@ -134,8 +132,7 @@ sequence int64 sequence number in the envelope
 
 # What a client had subscribed to, and when.
 SUBSCRIPTIONS = _schema("""
-site text as in `packets`
-client_id text as in `packets`
+site,client_id text as in `packets`
 connection text of the SUBACK; who it was, where the id does not tell
 server text address and port of the broker there
 filter text of the SUBSCRIBE
@@ -180,11 +177,7 @@ site text as in `packets`
 client_id text the subscriber
 topic text of the PUBLISH
 qos int8 as delivered
-lost int64 as in `sequences`
-duplicates int64 as in `sequences`
-repeated int64 as in `sequences`
-unmatched int64 as in `sequences`
-overtaking int64 as in `sequences`
+lost,duplicates,repeated,unmatched,overtaking int64 as in `sequences`
 """)
 
 # The messages that can be answered, and what became of them.
@@ -217,16 +210,13 @@ end_reason text `disconnect`, `closed_by_client`, `closed_by_server`, `reset`, o
 is_start_seen bool was CONNECT captured
 packets_c2s int64 MQTT packets of the client
 packets_s2c int64 MQTT packets of the server
-bytes_c2s int64 MQTT bytes
-bytes_s2c int64 MQTT bytes
+bytes_c2s,bytes_s2c int64 MQTT bytes
 gaps int32 places where bytes are missing in the capture
 missing_bytes int64 in these gaps
 """)
 
 KEEPALIVE = _schema("""
-site text as in `packets`
-client_id text as in `packets`
-connection text as in `packets`
+site,client_id,connection text as in `packets`
 start time of the connection
 keep_alive_s int32 0: none asked for
 longest_silence_s float64 between two packets of the client
@@ -269,9 +259,7 @@ detail text what was seen
 """)
 
 SEQUENCES = _schema("""
-site text as in `packets`
-client_id text as in `packets`
-direction text as in `packets`
+site,client_id,direction text as in `packets`
 topic text of the PUBLISH
 qos int8 of the PUBLISH
 messages int64 different messages
@@ -302,8 +290,7 @@ ts time published, or the next reading seen
 device text of a reading, else null
 boot int64 of a reading
 stream int16 of a reading
-first_sequence int64 of a reading
-last_sequence int64 of a reading
+first_sequence,last_sequence int64 of a reading
 messages int64 lost ones in this row
 connection text that it was first published on, or that the next reading was seen on
 packet_id int32 of that PUBLISH; null at QoS 0
@@ -377,8 +364,7 @@ firmware text newest, from its readings
 lost int64 messages of it that were never seen
 undelivered int64 messages of it that the broker did not pass on to all
 missed int64 messages that it should have got and did not
-duplicates int64 as in `sequences`
-overtaking int64 as in `sequences`
+duplicates,overtaking int64 as in `sequences`
 incomplete int64 messages that it gave up
 violations int64 statements that it broke, not the broker
 troubles int64 findings about it (fleet-verdicts.md), how often in all

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from . import outcome, places, schemas
+from . import columns, outcome, places, schemas
 from .places import place
 
 FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
@@ -95,8 +95,8 @@ def plain(table, schema):
 
 def _typed(table, schema):
     # Types of the schema, but dictionaries of strings stay what they are.
-    columns = [(table[field.name], field.type) for field in schema]
-    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in columns]
+    arrays = [(table[field.name], field.type) for field in schema]
+    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in arrays]
     return pa.table(arrays, names=schema.names)
 
 
@@ -144,10 +144,10 @@ def _write(rows, path, schema):
         writer.add_key_value_metadata(schemas.described(schema))
 
 
-def read(out, name, columns=None):
-    """A written table as an Arrow table, its columns those of the schema."""
+def read(out, name, some=None):
+    """A written table as an Arrow table, its columns (or some) those of the schema."""
     schema = schemas.TABLES[name]
-    wanted = schema if columns is None else pa.schema([schema.field(one) for one in columns])
+    wanted = pa.schema([schema.field(one) for one in some or schema.names])
     found = [wanted.empty_table()]
     for path, below, *_ in places.files(place(out) / name):
         if not below.endswith(".parquet") or below.rpartition("/")[2].startswith("."):
@@ -155,13 +155,12 @@ def read(out, name, columns=None):
         with path.open("rb") as stream:
             file = pq.ParquetFile(stream)
             rows = file.read([one for one in wanted.names if one in file.schema_arrow.names])
-        if "site" in wanted.names and "site" not in rows.column_names:
+        more = {}
+        if "site" not in rows.column_names:
             site = urllib.parse.unquote(below.split("/")[0].removeprefix("site="))
-            rows = rows.append_column("site", pa.array([site] * rows.num_rows, pa.string()))
-        for one in wanted.names:  # of an older version
-            if one not in rows.column_names:
-                rows = rows.append_column(one, pa.nulls(rows.num_rows))
-        found.append(rows.select(wanted.names).cast(wanted))
+            more["site"] = [site] * rows.num_rows
+        # A column that an older version had not is null.
+        found.append(columns.table(more, wanted, rows).cast(wanted))
     return pa.concat_tables(found)
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..columns import over, runs, whole
 from .alignment import EARLY_US
 from .rows import FAR, clients, dictionary, servers
 from .traffic import is_published, numbers
@@ -19,9 +21,8 @@ def told_apart(rows, table):
     server, names = servers(rows.strings("connection", rows.first_of[:count]))
     if len(names) < 2:
         return table
-    heard = np.full(count, -FAR)
     back = np.flatnonzero(rows.direction == 1)
-    np.maximum.at(heard, rows.connection[back], rows.ts[back])
+    heard = over(np.maximum, count, rows.connection[back], rows.ts[back], -FAR)
     split = set()
     for one in np.flatnonzero(np.diff(rows.client_of) == 0).tolist():
         first = np.searchsorted(rows.client_of, rows.client_of[one])
@@ -37,15 +38,9 @@ def told_apart(rows, table):
     both = zip(connections, ids, server[chosen].tolist(), strict=True)
     known = {one: "%s@%s" % (name, names[code].as_py()) for one, name, code in both if name}
     codes, values = dictionary(table["connection"])
-    own, ids = dictionary(table["client_id"])
-    fresh = [known.get(one) for one in values.to_pylist()]
-    ids = [*ids.to_pylist(), *(one or "" for one in fresh)]
-    place = np.array([one is not None for one in fresh])[codes]
-    own = np.where(place, len(ids) - len(fresh) + codes, own)
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(own.astype(np.int32), mask=own < 0), pa.array(ids, pa.string())
-    )
-    return table.set_column(table.schema.get_field_index("client_id"), "client_id", column)
+    fresh = pa.array([known.get(one) for one in values.to_pylist()], pa.string())
+    ids = pc.coalesce(fresh.take(pa.array(codes)), whole(table["client_id"]).cast(pa.string()))
+    return table.set_column(table.schema.get_field_index("client_id"), "client_id", ids)
 
 
 def not_passed_on(messages, lost):
@@ -61,12 +56,12 @@ def not_passed_on(messages, lost):
     client, _ = clients(messages)
     site, topic = (dictionary(messages[name])[0] for name in ("site", "topic"))
     at = at[np.lexsort((numbers(messages, "first_sent")[at], topic[at], site[at]))]
-    begins = np.flatnonzero((np.diff(site[at]) != 0) | (np.diff(topic[at]) != 0)) + 1
+    first, _ = runs(site[at], topic[at])
     sent, value = numbers(messages, "first_sent"), numbers(messages, "payload_hash")
     connection = dictionary(messages["connection"])[0].tolist()
     whole = list(zip(connection, numbers(messages, "gaps").tolist(), strict=True))
     found = []
-    for some in np.split(at, begins):
+    for some in np.split(at, first[1:]):
         for bridge in np.unique(client[some]).tolist() if len(np.unique(server[some])) > 1 else ():
             own = some[client[some] == bridge]
             for other in np.unique(server[some]).tolist():

@@ -76,24 +76,15 @@ class Clock:
         return (bye[connection] > before) & (last[connection] < row)
 
     def holes(self):
-        """{client: (begins, ends)} of the times that the capture has twice, and shortly before."""
-        found: dict = {}
-        rows = self._rows
-        for before, row in zip(self.before_us.tolist(), self.back.tolist(), strict=True):
-            begins, ends = found.setdefault(int(rows.client[row]), ([], []))
-            begins.append(int(rows.ts[row]) - GRACE_US)
-            ends.append(before)
-        return found
+        """[(client, begin, end)] of the times that the capture has twice, and shortly before."""
+        rows, back = self._rows, self.back
+        times = (rows.ts[back] - GRACE_US).tolist(), self.before_us.tolist()
+        return list(zip(rows.client[back].tolist(), *times, strict=True))
 
     def is_twice(self, index):
         """Which of these rows have a time that their client's packets have twice?"""
-        rows, holes = self._rows, self.holes()
-        if not holes:
-            return np.zeros(len(index), bool)
-        result = np.zeros(len(rows), bool)
-        for client, (begins, ends) in holes.items():
-            first, last = np.searchsorted(rows.client, [client, client + 1])
-            ts = rows.ts[first:last]
-            for begin, end in zip(begins, ends, strict=True):
-                result[first:last] |= (ts >= begin) & (ts <= end)
-        return result[index]
+        result = np.zeros(len(index), bool)
+        for client, begin, end in self.holes():
+            ts = self._rows.ts[index]
+            result |= (self._rows.client[index] == client) & (ts >= begin) & (ts <= end)
+        return result

@@ -19,6 +19,7 @@ _HEADER = np.dtype(
         ("device", "S23"),
     ]
 )
+_NUMBERS = ("boot", "stream", "sequence")  # that tell one of a device from the others
 _LAYOUT = np.dtype(
     [
         *_HEADER.descr,
@@ -86,9 +87,7 @@ def decode(envelopes):
     mask = fields["magic"] != BINARY
     return {
         "device": pa.DictionaryArray.from_arrays(codes, names.dictionary),
-        "boot": pa.array(fields["boot"].astype(np.int64), mask=mask),
-        "stream": pa.array(fields["stream"].astype(np.int16), mask=mask),
-        "sequence": pa.array(fields["sequence"].astype(np.int64), mask=mask),
+        **{name: pa.array(fields[name].astype(np.int64), mask=mask) for name in _NUMBERS},
     }
 
 

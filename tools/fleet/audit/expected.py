@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ..columns import over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, alike, expanded, grouped, in_order
@@ -130,19 +131,11 @@ class Expected:
             unseen |= inside & (~due | stuck | assumed)
             due &= _counted(value, unseen) == 0
         return {
-            "pair": pair,
-            "message": message,
+            **{"pair": pair, "message": message, "until": until, "attached_until": attached},
+            **{"is_due": due, "is_stuck": stuck, "is_full": full, "is_assumed": assumed},
+            **{"is_busy": busy, "is_implied": implied, "is_elsewhere": elsewhere},
             "granted": spans.qos[own],
             "is_inside": inside & ~implied,
-            "is_due": due,
-            "is_stuck": stuck,
-            "is_full": full,
-            "is_assumed": assumed,
-            "is_elsewhere": elsewhere,
-            "is_implied": implied,
-            "attached_until": attached,
-            "is_busy": busy,
-            "until": until,
             "subscribed": ~spans.is_implied[own],
             "is_spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
@@ -196,25 +189,18 @@ class Expected:
         entry, message = self._join(spans.place, np.full(len(span), -1), begin + 1, some)
         keep = published.accepted[message] > begin[entry]
         entry, message = entry[keep], message[keep]
-        pair = pairs.of_span[entry]
-        own = span[entry]
-        return {
-            "pair": pair,
-            "message": message,
-            "granted": spans.qos[own],
-            "is_spare": np.ones(len(pair), bool),
-            "subscribed": ~spans.is_implied[own],
-        }
+        pair, own = pairs.of_span[entry], span[entry]
+        found = {"pair": pair, "message": message, "is_spare": np.ones(len(pair), bool)}
+        return found | {"granted": spans.qos[own], "subscribed": ~spans.is_implied[own]}
 
     def _unknown(self, spans, delivered, pairs):
         # Deliveries of a subscription from before the capture, or that nobody knows of.
-        known = np.full(pairs.count, FAR)
         begin = np.where(spans.is_implied, FAR, spans.begin - _EDGE_US)
-        np.minimum.at(known, pairs.of_span, begin[spans.span])
+        known = over(np.minimum, pairs.count, pairs.of_span, begin[spans.span], FAR)
         early = delivered.ts < known[delivered.pair]
         pair = np.unique(delivered.pair[early])
-        last = np.zeros(pairs.count, np.int64)
-        np.maximum.at(last, delivered.pair[early], delivered.ts[early])
+        seen = delivered.pair[early], delivered.ts[early]
+        last = over(np.maximum, pairs.count, *seen, 0)
         begin = np.full(len(pair), -1)
         # Messages behind its beginning belong to the subscription that is known.
         end = np.minimum(last[pair] + _EDGE_US, known[pair])
@@ -226,9 +212,7 @@ class Expected:
         sort = in_order(columns["pair"], columns["message"])
         each = SimpleNamespace(**{name: values[sort] for name, values in columns.items()})
         pair, message = each.pair, each.message
-        is_new = np.ones(len(pair), bool)
-        is_new[1:] = (pair[1:] != pair[:-1]) | (message[1:] != message[:-1])
-        first = np.flatnonzero(is_new)
+        first, _ = runs(pair, message)
         self.pair, self.message = pair[first], message[first]
         # Those that it is due to decide until when.
         each.is_busy |= ~each.is_due

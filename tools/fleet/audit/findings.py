@@ -8,10 +8,11 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
+from ..columns import over, table
 from . import reasons
 from .rows import FAR, TYPES, any_of
 from .rules import FINDINGS
-from .sessions import allowed_silence_us, table
+from .sessions import allowed_silence_us
 
 _SERIES = 3  # refusals, or take-overs, that make a series
 _TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces
@@ -255,9 +256,9 @@ def _never_acknowledged(rows, flows, ends, found):
     # The client lived on for long on the connection, and a later one got its answer there.
     publish, where = flows.publish_row, rows.connection[flows.publish_row]
     mine = rows.direction[publish] == 0
-    answered = np.full(len(rows.client_of), -FAR)
     known = np.flatnonzero(mine & (flows.answer_row < FAR))
-    np.maximum.at(answered, where[known], rows.ts[publish[known]])
+    sent = rows.ts[publish[known]]
+    answered = over(np.maximum, len(rows.client_of), where[known], sent, -FAR)
     since = rows.ts[flows.last_row]
     waits = mine & (flows.answer_row == FAR) & flows.is_known & (answered[where] > since)
     waits &= (ends.heard[where] - since >= _UNANSWERED_US) & ~flows.is_complete

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import runs, table
 from .rows import TYPES
-from .sessions import table
 
 
 def keepalive(rows, sessions, silent):
@@ -13,18 +13,15 @@ def keepalive(rows, sessions, silent):
     count = len(rows.client_of)
     longest, late = silent
     pings, unanswered, median = _pings(rows, count)
-    unanswered = np.where(sessions.is_one_way, 0, unanswered)
-    first = rows.first_of[:-1]
     columns = {
+        **rows.columns(("site", "client_id", "connection"), rows.first_of[:-1]),
+        **{"late": late, "pings": pings},
         "start": rows.start_of,
         "keep_alive_s": pa.array(sessions.keep_alive_s, pa.int64(), mask=sessions.hello.row < 0),
         "longest_silence_s": longest / 1e6,
-        "late": late,
-        "pings": pings,
-        "unanswered_pings": unanswered,
+        "unanswered_pings": np.where(sessions.is_one_way, 0, unanswered),
         "ping_ms": pa.array(median, mask=np.isnan(median)),
     }
-    columns.update(rows.columns(("site", "client_id", "connection"), first))
     return table(columns, schemas.KEEPALIVE)
 
 
@@ -37,12 +34,10 @@ def _pings(rows, count):
     pings = np.bincount(connection[kind == ask], minlength=count)
     answered = np.bincount(connection[pair], minlength=count)
     median = np.full(count, np.nan)
-    if len(pair):
-        wait = np.maximum(rows.ts[at[pair + 1]] - rows.ts[at[pair]], 0) / 1000
-        who = connection[pair]
-        order = np.lexsort((wait, who))
-        wait, who = wait[order], who[order]
-        first = np.flatnonzero(np.diff(who, prepend=-1))
-        size = np.diff(first, append=len(who))
-        median[who[first]] = (wait[first + (size - 1) // 2] + wait[first + size // 2]) / 2
+    wait = np.maximum(rows.ts[at[pair + 1]] - rows.ts[at[pair]], 0) / 1000
+    who = connection[pair]
+    order = np.lexsort((wait, who))
+    wait, who = wait[order], who[order]
+    first, last = runs(who)
+    median[who[first]] = (wait[(first + last) // 2] + wait[(first + last + 1) // 2]) / 2
     return pings, pings - answered, median

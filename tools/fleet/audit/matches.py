@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from ..columns import begins, in_runs, marked, over, ranked, runs
 from .alignment import EARLY_US, SKEW_US, Messages, align
 from .rows import FAR, alike, grouped
 from .subscriptions import PAUSE_US
@@ -34,8 +35,7 @@ class Matches:
         groups = self.groups
         number = int(both.max(initial=-1)) + 1
         self.equal = np.bincount(groups, minlength=number)
-        self.is_blurred = np.zeros(number, bool)
-        self.is_blurred[groups[is_mixed[expected.pair] & (expected.qos == 0)]] = True
+        self.is_blurred = marked(number, groups[is_mixed[expected.pair] & (expected.qos == 0)])
         self.is_blurred &= self.equal > 1
         self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
@@ -63,9 +63,7 @@ class Matches:
         early = delivered.ts[hit] + SKEW_US < expected.ts[self.entry[hit]]
         is_open[self.group[hit[early]]] = True
         is_open |= self._is_overtaken(delivered, hit)
-        result = np.zeros(pairs, bool)
-        result[delivered.pair[is_open[self.group]]] = True
-        return result
+        return marked(pairs, delivered.pair[is_open[self.group]])
 
     def _is_overtaken(self, delivered, hit):
         # Groups with a delivery that would come behind those of later messages: one may have
@@ -77,8 +75,7 @@ class Matches:
         # Entries are sorted by pair and message.
         hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
         ts, pair = delivered.ts[hit], delivered.pair[hit]
-        begins = np.flatnonzero(np.diff(pair, prepend=-1))
-        floor = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(hit)))
+        floor = np.cumsum(begins(pair))
         span = np.int64(ts.max() - ts.min() + 1)
         # The earliest so far, within each pair: pairs lie below one another.
         low = ts - ts.min() - floor * span
@@ -93,9 +90,8 @@ class Matches:
         here = here[np.argsort(mine[here], kind="stable")]
         there = np.flatnonzero(is_slow[expected.pair])
         there = there[np.argsort(theirs[there], kind="stable")]
-        bounds = _bounds(mine[here])
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-            got = here[begin:end]
+        for begin, last in zip(*runs(mine[here]), strict=True):
+            got = here[begin : last + 1]
             lane = mine[got[0]]
             low, high = np.searchsorted(theirs[there], [lane, lane + 1])
             sent = there[low:high]
@@ -140,46 +136,36 @@ class Matches:
                 self.entry[at] = waiting[int(self.group[at])].pop(0)
 
     def _sum(self, expected, delivered, groups, number, pairs):
-        self.is_got = np.zeros(len(expected.pair), bool)
-        self.is_got[self.entry[self.entry >= 0]] = True
+        self.is_got = marked(len(expected.pair), self.entry[self.entry >= 0])
         hit = np.flatnonzero((self.entry >= 0) & (delivered.qos > 0))
         self.when = np.full(len(expected.pair), FAR)
         self.when[self.entry[hit]] = delivered.ts[hit]
-        first = np.full(number, FAR)
-        np.minimum.at(first, groups, expected.ts)
+        first = over(np.minimum, number, groups, expected.ts, FAR)
         rest = (self.entry < 0) & ~delivered.retain
         sent_before = first[self.group] < delivered.ts + EARLY_US
         self.is_extra = rest & sent_before
         self.is_unknown = rest & ~sent_before & ~delivered.is_early
-        self.has_messages = np.bincount(expected.pair, minlength=pairs) > 0
-        self.has_extra = np.bincount(delivered.pair[self.is_extra], minlength=pairs) > 0
-        self.has_unknown = np.bincount(delivered.pair[self.is_unknown], minlength=pairs) > 0
-        missing = expected.is_inside & ~self.is_got
-        self.has_missing = np.bincount(expected.pair[missing], minlength=pairs) > 0
+        self.has_messages = marked(pairs, expected.pair)
+        self.has_extra = marked(pairs, delivered.pair[self.is_extra])
+        self.has_unknown = marked(pairs, delivered.pair[self.is_unknown])
+        self.has_missing = marked(pairs, expected.pair[expected.is_inside & ~self.is_got])
 
 
 def _groups(expected, delivered, pairs):
     # A number for each delivery and, behind them, each message: equal ones may be the same.
-    columns = [
-        np.concatenate(both)
-        for both in (
-            (delivered.pair, expected.pair),
-            (delivered.hash, expected.hash),
-            (delivered.qos, expected.qos),
-        )
-    ]
+    names = ("pair", "hash", "qos")
+    columns = [np.append(getattr(delivered, n), getattr(expected, n)) for n in names]
     both = alike(*columns[:2])
     count = len(delivered.pair)
     # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
     # be expected, what the client had asked for is not known, or the broker changes it.
     equal = np.bincount(both[count:], minlength=int(both.max(initial=-1)) + 1)
-    is_mixed = np.zeros(pairs, bool)
     if not (equal > 1).any():
-        return both, is_mixed
+        return both, np.zeros(pairs, bool)
     fine = grouped(both, columns[2])
     there = np.bincount(fine[count:], minlength=int(fine.max(initial=-1)) + 1)
     strange = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
-    is_mixed[delivered.pair[strange]] = True
+    is_mixed = marked(pairs, delivered.pair[strange])
     is_mixed[expected.pair[expected.is_overlapped]] = True
     return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2])), is_mixed
 
@@ -201,8 +187,7 @@ def _is_lagging(sent_ts, match, got_ts):
     wait = np.zeros(len(sent_ts), np.int64)
     is_got = match >= 0
     wait[match[is_got]] = got_ts[is_got] - sent_ts[match[is_got]]
-    came = np.zeros(len(sent_ts), bool)
-    came[match[is_got]] = True
+    came = marked(len(sent_ts), match[is_got])
     place = np.where(came, np.arange(len(came)), len(came))
     behind = np.minimum.accumulate(place[::-1])[::-1]
     return ~came & (np.append(wait, 0)[behind] >= PAUSE_US)
@@ -216,13 +201,4 @@ def _lanes(some, is_mixed):
 def _ranked(group):
     # Sorted by group, and the place of each among its own.
     order = np.argsort(group, kind="stable")
-    rank = np.empty(len(group), np.int64)
-    first = np.flatnonzero(np.diff(group[order], prepend=-1))
-    size = np.diff(first, append=len(group))
-    rank[order] = np.arange(len(group)) - np.repeat(first, size)
-    return order, rank
-
-
-def _bounds(sorted_values):
-    first = np.flatnonzero(np.diff(sorted_values, prepend=-1))
-    return [*first.tolist(), len(sorted_values)]
+    return order, in_runs(group[order])[ranked(order)]

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import coded, marked, over, table
 from . import envelopes
 from .rows import FAR, TYPES, any_of, grouped
-from .sessions import table
-from .told import parsed
+from .told import read
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
@@ -37,15 +37,13 @@ class Gaps:
     """
 
     def __init__(self, rows):
-        at = np.flatnonzero(rows.kind == TYPES["GAP"])
-        begin = [self._before(rows, one) for one in at.tolist()]
-        self._begin, self._end = begin, at.tolist()
-        self._starts = np.zeros(len(rows) + 1, np.int64)
-        self._ends = np.zeros(len(rows) + 1, np.int64)
-        np.add.at(self._starts, np.array(begin, np.int64) + 1, 1)
-        np.add.at(self._ends, at + 1, 1)
+        self._end = np.flatnonzero(rows.kind == TYPES["GAP"])
+        self._begin = np.array([self._before(rows, one) for one in self._end.tolist()], np.int64)
         # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
-        self._starts, self._ends = np.cumsum(self._starts), np.cumsum(self._ends)
+        self._starts, self._ends = (
+            np.cumsum(np.bincount(at + 1, minlength=len(rows) + 1))
+            for at in (self._begin, self._end)
+        )
 
     def __len__(self):
         return len(self._end)
@@ -60,13 +58,9 @@ class Gaps:
         return first + same[-1] if len(same) else first
 
     def times(self, rows):
-        """{client: (begins, ends)} in microseconds."""
-        found = {}
-        for begin, end in zip(self._begin, self._end, strict=True):
-            begins, ends = found.setdefault(int(rows.client[end]), ([], []))
-            begins.append(int(rows.ts[begin]))
-            ends.append(int(rows.ts[end]))
-        return found
+        """[(client, begin, end)] in microseconds."""
+        times = (rows.ts[at].tolist() for at in (self._begin, self._end))
+        return list(zip(rows.client[self._end].tolist(), *times, strict=True))
 
     def touch(self, begin, end):
         """Is anything missing between the rows `begin` and `end`, both included?"""
@@ -177,8 +171,7 @@ class Flows:
         # Without the other side's packets nobody knows what was acknowledged.
         is_seen = rows.is_captured[row[at]] & ~sessions.is_one_way[rows.connection[row[before]]]
         repeats = same & (rows.dup[row[at]] | (~done & is_seen))
-        is_new = np.zeros(len(row), bool)
-        is_new[publish] = True
+        is_new = marked(len(row), publish)
         is_new[at[repeats]] = False
         self.first = np.flatnonzero(is_new)
         flow = np.cumsum(is_new) - 1
@@ -203,13 +196,13 @@ class Flows:
         np.maximum.at(self.last_row, self.flow[sent], self.row[sent])
         self.stage_row = {}
         for name in _STAGES:
-            mine = own & (self.kind == TYPES[name.upper()])
-            at = np.flatnonzero(mine)
-            self.stage_row[name] = np.full(count, FAR)
-            np.minimum.at(self.stage_row[name], self.flow[at], self.row[at])
+            at = np.flatnonzero(own & (self.kind == TYPES[name.upper()]))
+            of = self.flow[at], self.row[at]
+            self.stage_row[name] = over(np.minimum, count, *of, FAR)
         repeats = own & self.is_repeat
         self.sent = 1 + self._total(repeats)
-        self.dups = self._total((repeats | self._firsts()) & rows.dup[self.row])
+        firsts = marked(len(self.row), first)
+        self.dups = self._total((repeats | firsts) & rows.dup[self.row])
         self.is_moved = self._moved()
         self.moves = self._total(repeats & self.is_moved)
         refused = self._total(own & self._is_refusal()) > 0
@@ -219,7 +212,9 @@ class Flows:
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
         self.done_row = np.minimum(done, refused_at)
         self.is_complete = self.done_row < FAR
-        last_of_client = _last_rows(rows)[rows.client[self.publish_row]]
+        # All clients have rows, in the order of their numbers.
+        last_of_client = rows.first_of[rows.connections_of[1:]] - 1
+        last_of_client = last_of_client[rows.client[self.publish_row]]
         end = np.where(self.is_complete, self.done_row, last_of_client)
         end = np.minimum(end, self._next_row(last_of_client))
         # A subscriber's JSON lines show no acknowledgement, so no end of a message.
@@ -229,11 +224,6 @@ class Flows:
     def _total(self, mask):
         # Of each flow, of how many of its packets.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
-
-    def _firsts(self):
-        mask = np.zeros(len(self.row), bool)
-        mask[self.first] = True
-        return mask
 
     def _moved(self):
         publish = np.flatnonzero(self.kind == PUBLISH)
@@ -248,8 +238,7 @@ class Flows:
         key, session = self.key[self.first], self.session[self.first]
         follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
         result[follows] = self.publish_row[follows + 1]
-        self.is_reused = np.zeros(len(last), bool)
-        self.is_reused[follows] = True
+        self.is_reused = marked(len(last), follows)
         return result
 
     def is_near_publish(self, place):
@@ -267,8 +256,7 @@ class Flows:
         """What became of each flow: index into `STATES`."""
         rows = self.rows
         connection = rows.connection[self.publish_row]
-        last = np.zeros(len(rows.client_of), np.int64)
-        np.maximum.at(last, rows.client_of, sessions.number)
+        last = over(np.maximum, len(rows.client_of), rows.client_of, sessions.number, 0)
         is_over = sessions.number[connection] < last[rows.client_of[connection]]
         given_up = (self.is_reused | is_over) & ~self._is_sent_again(sessions)
         return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
@@ -276,15 +264,13 @@ class Flows:
     def _is_sent_again(self, sessions):
         # In a later session, as a message of its own: clients keep what they have to send.
         rows, row = self.rows, self.publish_row
-        result = np.zeros(len(row), bool)
-        marked = rows.dup[row]
-        if marked.any():
-            same = grouped(*(getattr(rows, name)[row] for name in IDENTITY))
-            session = sessions.number[rows.connection[row]]
-            last = np.full(len(row), -1)
-            np.maximum.at(last, same[marked], session[marked])
-            result = last[same] > session
-        return result
+        again = rows.dup[row]
+        if not again.any():
+            return again
+        same = grouped(*(getattr(rows, name)[row] for name in IDENTITY))
+        session = sessions.number[rows.connection[row]]
+        last = over(np.maximum, len(row), same[again], session[again], -1)
+        return last[same] > session
 
     def accepted_row(self):
         """The row with which the broker took each message on; FAR where none did."""
@@ -303,11 +289,6 @@ def _between(mask, before, at):
     return count[at] > count[before]
 
 
-def _last_rows(rows):
-    # Of each client; all of them have rows, in the order of their numbers.
-    return rows.first_of[rows.connections_of[1:]] - 1
-
-
 def unanswered(rows):
     """Every PUBLISH that is of no flow: at QoS 0, or such that nobody can answer it (with packet
     id 0, which is none, or at QoS 3)."""
@@ -322,44 +303,30 @@ def messages(rows, sessions, gaps, flows, clock):
     extra = len(plain)
     state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
     ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
-    none, once = np.full(extra, FAR), np.ones(extra, np.int64)
+    none, once, never = np.full(extra, FAR), np.ones(extra, np.int64), np.zeros(extra, bool)
     is_plain = np.arange(len(at)) >= len(flows.publish_row)
     stage = {n: _times(ts, np.append(r, none)) for n, r in flows.stage_row.items()}
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
     done = _times(ts, np.append(flows.done_row, none))
     columns = {
-        "direction": pa.DictionaryArray.from_arrays(
-            pa.array(rows.direction[at].astype(np.int32)), pa.array(schemas.DIRECTIONS)
-        ),
-        "qos": rows.qos[at],
+        "direction": coded(rows.direction[at], schemas.DIRECTIONS),
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 1),
-        "payload_bytes": rows.payload_bytes[at],
-        "packet_bytes": rows.packet_bytes[at],
-        "payload_hash": rows.payload_hash[at],
         "retain": rows.flags[at] & 1 != 0,
-        "first_sent": sent,
         "times_sent": np.append(flows.sent, once),
         "times_dup": np.append(flows.dups, rows.dup[plain]),
         "connections": np.append(flows.moves + 1, once),
-        "answer_ms": _milliseconds(sent, answer),
-        "complete_ms": _milliseconds(sent, done),
-        "is_complete": pa.array(
-            np.append(flows.is_complete, np.zeros(extra, bool)), mask=is_plain
-        ),
-        "state": pa.DictionaryArray.from_arrays(
-            pa.array(state.astype(np.int32), mask=is_plain), pa.array(STATES)
-        ),
+        **{"answer_ms": _milliseconds(sent, answer), "complete_ms": _milliseconds(sent, done)},
+        "is_complete": pa.array(np.append(flows.is_complete, never), mask=is_plain),
+        "state": coded(state, STATES, is_plain),
         "level": pa.array(rows.level[at], pa.int8(), mask=rows.level[at] < 0),
         "session": sessions.number[rows.connection[at]],
-        "position": at,
+        **{"position": at, "first_sent": sent},
         "gaps": gaps.before(rows, at),
-        "is_refused": np.append(flows.is_refused, np.zeros(extra, bool)),
+        "is_refused": np.append(flows.is_refused, never),
         "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
         "is_known": sessions.is_known[rows.connection[at]],
-        "is_sent_before": np.append(
-            _is_sent_before(rows, sessions, gaps, flows), np.zeros(extra, bool)
-        ),
+        "is_sent_before": np.append(_is_sent_before(rows, sessions, gaps, flows), never),
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
@@ -368,7 +335,8 @@ def messages(rows, sessions, gaps, flows, clock):
     stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():
         columns[name] = pa.array(times, pa.int64(), mask=times == FAR)
-    columns["number"] = rows.number[at]
+    for name in ("qos", "payload_bytes", "packet_bytes", "payload_hash", "number"):
+        columns[name] = getattr(rows, name)[at]
     columns["server"] = sessions.servers_at(at)
     own = ("site", "client_id", "connection", "capture", "offset", "topic", "envelope")
     columns.update(rows.columns(own, at))
@@ -380,14 +348,9 @@ def expiries(rows, at):
     """Message expiry of the PUBLISHes at these rows, as Arrow; few have one, null without."""
     if not (rows.level[at] == 5).any():
         return pa.nulls(len(at), pa.int64())
-    detail = rows.strings("detail", at)
-    if detail.null_count == len(detail):
-        return pa.nulls(len(at), pa.int64())
-    index = np.flatnonzero(detail.is_valid().to_numpy(zero_copy_only=False))
-    found = [one.get("message_expiry_s") for one in parsed(detail.take(pa.array(index)))]
-    place = np.full(len(at), -1)
-    place[index] = np.arange(len(index))
-    return pa.array(found, pa.int64()).take(pa.array(place, mask=place < 0))
+    codes, said = read(rows.strings("detail", at))
+    values = pa.array([one.get("message_expiry_s") for one in said], pa.int64())
+    return values.take(pa.array(codes))
 
 
 def _times(ts, row):
@@ -426,9 +389,8 @@ def _is_sent_before(rows, sessions, gaps, flows):
     payload = rows.payload_hash[row]
     some = np.flatnonzero(mask | (is_open & np.isin(payload, payload[mask])))
     same = grouped(*(getattr(rows, name)[row[some]] for name in IDENTITY))
-    first = np.full(int(same.max()) + 1, FAR)
     is_open = is_open[some]
-    np.minimum.at(first, same[is_open], row[some[is_open]])
+    first = over(np.minimum, len(some), same[is_open], row[some[is_open]], FAR)
     result = np.zeros(len(row), bool)
     result[some] = mask[some] & (first[same] > row[some])
     return result

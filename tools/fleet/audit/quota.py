@@ -7,6 +7,7 @@ connection begins with the whole of it.
 
 import numpy as np
 
+from ..columns import begins, ranked
 from .messages import PUBLISH, SWAPPED_US
 from .rows import FAR
 
@@ -18,10 +19,8 @@ def at_once(who, begin, end):
     when = np.concatenate((begin, end))
     step = np.repeat(np.array([1, -1]), count)
     order = np.lexsort((step, when, np.tile(who, 2)))
-    level = np.empty(2 * count, np.int64)
-    level[order] = np.cumsum(step[order])
     # Whatever has begun has ended behind the last entry of its group.
-    return level[:count]
+    return np.cumsum(step[order])[ranked(order)[:count]]
 
 
 class Quota:
@@ -34,8 +33,7 @@ class Quota:
     def __init__(self, rows, flows):
         sent = np.flatnonzero((flows.kind == PUBLISH) & (flows.flow >= 0))
         flow, connection = flows.flow[sent], rows.connection[flows.row[sent]]
-        is_first = np.ones(len(sent), bool)
-        is_first[1:] = (flow[1:] != flow[:-1]) | (connection[1:] != connection[:-1])
+        is_first = begins(flow, connection)
         flow, self.connection = flow[is_first], connection[is_first]
         self.row = flows.row[sent[is_first]]
         self.direction = rows.direction[self.row]
@@ -60,9 +58,7 @@ class Quota:
         # Begins and ends in their order; of one time the rows tell what came first.
         rows = np.append(self.row, self._answer_row)
         order = np.lexsort((rows, np.append(self.begin, self.end - 1)))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return np.split(rank, 2)
+        return np.split(ranked(order), 2)
 
 
 def _next_rows(flows):

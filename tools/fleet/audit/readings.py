@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
-from ..columns import factorized
+from ..columns import begins, coded, factorized, over, runs, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
 from .rules import LOSSES
-from .sessions import table
 from .traffic import flags, is_published
 
 # What `readings` reads of messages.
@@ -29,9 +28,7 @@ _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 def _firmware(fields):
     codes, versions = factorized(fields["firmware"].astype(np.int64))
     names = ["%d.%d" % (one >> 8, one & 255) if one else None for one in versions.tolist()]
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes.astype(np.int32)), pa.array(names, pa.string())
-    )
+    return coded(codes, names)
 
 
 def readings(messages):
@@ -40,9 +37,7 @@ def readings(messages):
     keys = _Keys(messages)
     sent = messages["first_sent"].cast(pa.int64()).to_numpy()
     order = np.lexsort((sent, keys.number, keys.series))
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = ~_same(keys.series[order], keys.number[order])[1:]
-    first = np.flatnonzero(is_new)
+    first, _ = runs(keys.series[order], keys.number[order])
     published = is_published(messages)
     return {
         "readings": _readings(messages, keys, published, order, first, sent),
@@ -122,26 +117,22 @@ def _readings(messages, keys, published, order, first, sent):
     anew = _most(taker, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
     columns = {
-        "site": messages["site"].take(pa.array(chosen)),
         "device": keys.devices.take(pa.array(chosen)),
-        "boot": one["boot"].astype(np.int64),
         "stream": one["stream"].astype(np.int16),
-        "sequence": one["sequence"].astype(np.int64),
+        **{name: one[name].astype(np.int64) for name in ("boot", "sequence", "uptime_s")},
         "firmware": _firmware(one),
-        "uptime_s": one["uptime_s"].astype(np.int64),
         "measured": measured(one),
         "ts": np.minimum(published_at, delivered_at),
         "published": pa.array(published_at, mask=published_at == FAR),
         "delivered": pa.array(delivered_at, mask=delivered_at == FAR),
         "latency_ms": pa.array(latency, mask=~known),
-        "topic": messages["topic"].take(pa.array(chosen)),
-        "qos": messages["qos"].take(pa.array(chosen)),
         "times_published": np.bincount(group, published, len(first)).astype(np.int64),
         "times_delivered": anew,
         "redelivered": (np.bincount(group, times > 1, len(first)) > 0) | (anew < delivered),
         "values": _values(one),
     }
-    return table(columns, schemas.READINGS)
+    rows = messages.select(["site", "topic", "qos"]).take(pa.array(chosen))
+    return table(columns, schemas.READINGS, rows)
 
 
 def _only(mask, first):
@@ -151,9 +142,7 @@ def _only(mask, first):
 
 def _least(values, group):
     # Of each reading, over its messages (sorted by reading).
-    result = np.full(group[-1] + 1 if len(group) else 0, FAR)
-    np.minimum.at(result, group, values)
-    return result
+    return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
 
 
 def _takers(messages):
@@ -189,8 +178,7 @@ def _losses(messages, keys, published, order, first, sent):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
     site, device, stream, boot, sequence = of = keys.of(order[first])
-    same_stream = _same(site, device, stream)
-    same_boot = same_stream & _same(boot)
+    same_stream, same_boot = (~begins(site, device, stream, *more) for more in ((), (boot,)))
     before = np.concatenate(([0], sequence[:-1]))
     missing = np.where(same_boot, sequence - before - 1, 0)
     is_later_boot = same_stream & ~same_boot
@@ -214,14 +202,10 @@ def _losses(messages, keys, published, order, first, sent):
     reasons = _reasons(messages, published, order, first, at)
     columns = {
         "kind": ["unexplained" if one == "apart" else "never_seen" for one in reasons],
-        "client_id": [None] * len(at),
         "ts": sent[order[first[at]]],
-        "device": names,
-        "published_by": names.cast(pa.string()),
-        "boot": boot[at],
-        "stream": stream[at],
-        "first_sequence": from_number,
-        "last_sequence": to_number,
+        **{"device": names, "published_by": names.cast(pa.string())},
+        **{"boot": boot[at], "stream": stream[at]},
+        **{"first_sequence": from_number, "last_sequence": to_number},
         "messages": to_number - from_number + 1,
         "sure": [LOSSES[one].sure for one in reasons],
         "evidence": [LOSSES[one].why for one in reasons],
@@ -290,11 +274,3 @@ def _reasons(messages, published, order, first, at):
         both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
         reasons.append("received" if both else "apart")
     return reasons
-
-
-def _same(*columns):
-    result = np.zeros(len(columns[0]), bool)
-    result[1:] = True
-    for column in columns:
-        result[1:] &= column[1:] == column[:-1]
-    return result

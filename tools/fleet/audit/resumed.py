@@ -6,6 +6,7 @@ the session (MQTT-4.4.0-1).  Level 3 has no way to say so, and is not judged.
 
 import numpy as np
 
+from ..columns import over
 from .messages import GRACE_US, IDENTITY, PUBLISH, expiries
 from .rows import FAR, TYPES, grouped
 
@@ -52,8 +53,7 @@ def is_renumbered(rows, sessions, flows, at):
     both = np.concatenate((at, again))
     session = sessions.number[rows.connection[both]]
     same = grouped(session, *(getattr(rows, name)[both] for name in IDENTITY))
-    last = np.full(len(both), -1)
-    np.maximum.at(last, same[len(at) :], again)
+    last = over(np.maximum, len(both), same[len(at) :], again, -1)
     return last[same[: len(at)]] > at
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import factorized
+from ..columns import factorized, over, table
 from . import findings, groups
 from .alignment import EARLY_US
 from .brokers import not_passed_on
@@ -24,7 +24,6 @@ from .expected import Expected
 from .matches import Matches
 from .rows import FAR, grouped
 from .rules import BREACHES, LOSSES
-from .sessions import table
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost
@@ -95,8 +94,7 @@ def _latency(messages, published, expected, delivered, found):
     # themselves.
     hit = np.flatnonzero(found.entry >= 0)
     message = expected.message[found.entry[hit]]
-    first = np.full(len(published.row), FAR)
-    np.minimum.at(first, message, delivered.ts[hit])
+    first = over(np.minimum, len(published.row), message, delivered.ts[hit], FAR)
     is_plain = flags(messages["device"].is_null())[published.row]
     at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
     chosen = messages.select(["site", "client_id", "first_sent"]).take(pa.array(published.row[at]))
@@ -237,8 +235,7 @@ def _is_published(pairs, published, delivered, at):
         return np.zeros(0, bool)
     places = np.concatenate((pairs.place[delivered.pair[at]], published.place))
     group = grouped(places, np.concatenate((delivered.hash[at], published.hash)))
-    first = np.full(int(group.max()) + 1, FAR)
-    np.minimum.at(first, group[len(at) :], published.sent)
+    first = over(np.minimum, len(group), group[len(at) :], published.sent, FAR)
     return first[group[: len(at)]] < delivered.ts[at] + EARLY_US
 
 

@@ -11,12 +11,10 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture.files import JSON_SUFFIXES, subscriber
-from ..columns import SET_US, factorized, whole
+from ..columns import FAR, SET_US, begins, factorized, marked, over, ranked, whole
 
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
-FAR = np.iinfo(np.int64).max
 _NARROW = 1 << 31
-_DENSE = 8  # numbers for each row, up to which all of them are looked through
 
 # What `judge` reads of `packets`.
 COLUMNS = [field.name for field in schemas.EVENTS]
@@ -63,21 +61,18 @@ class Rows:
         # The same of each client's connections.
         self.connections_of = np.searchsorted(client, np.arange(client.max(initial=-1) + 2))
         # `start_of`, `end_of`: the earliest and the latest time of each connection.
-        self.end_of = np.full(len(client), -FAR)
-        np.maximum.at(self.end_of, self.connection, self.ts)
+        self.end_of = over(np.maximum, len(client), self.connection, self.ts, -FAR)
 
     def __len__(self):
         return len(self.source)
 
     def connections_with(self, mask):
         """For each connection: has it a row for which the mask is set?"""
-        result = np.zeros(len(self.client_of), bool)
-        result[self.connection[mask]] = True
-        return result
+        return marked(len(self.client_of), self.connection[mask])
 
     def firsts(self, at):
         """Of these rows the first of each connection."""
-        return at[np.diff(self.connection[at], prepend=-1) != 0]
+        return at[begins(self.connection[at])]
 
     def is_opened(self, side):
         """For each connection: was the SYN of this side captured, which tells where it begins?"""
@@ -99,16 +94,13 @@ class Rows:
 
     def _order_of(self, connection, names, first_row, ts):
         # -> (client, start, rank) of each connection; rank is its number from now on.
-        start = np.full(len(names), FAR)
-        np.minimum.at(start, connection, ts)
+        start = over(np.minimum, len(names), connection, ts, FAR)
         chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
         codes, values = dictionary(identities(chosen["site"], chosen["client_id"], names))
         client = ranks(values)[codes]
         begin = self._in_file_order(connection, client, start)
         order = np.lexsort((ranks(names), begin, client))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return client[order], start[order], rank
+        return client[order], start[order], ranked(order)
 
     def _in_file_order(self, connection, client, start):
         # What connections are sorted by: when they began, unless their places in the one file
@@ -116,19 +108,15 @@ class Rows:
         is_one_of_many = np.bincount(client)[client] > 1  # else there is no order to find
         if not is_one_of_many.any():
             return start
-        offset, held = np.full((2, len(start)), FAR)
-        last = np.zeros(len(start), np.int64)
         capture, names = dictionary(self.table["capture"])
         # What is noticed at the end of all is of no file.
         is_named = np.array([bool(name) for name in names.to_pylist()] + [False])[capture]
         is_named &= self.table["offset"].is_valid().to_numpy()
         at = np.flatnonzero(is_named & is_one_of_many[connection])
-        np.minimum.at(offset, connection[at], _numbers(self.table["offset"], -1)[at])
-        if len(names) > 1:
-            np.minimum.at(held, connection[at], capture[at])
-            np.maximum.at(last, connection[at], capture[at])
-        else:
-            held[connection[at]] = 0
+        count, mine, place = len(start), connection[at], _numbers(self.table["offset"], -1)[at]
+        offset = over(np.minimum, count, mine, place, FAR)
+        held = over(np.minimum, count, mine, capture[at], FAR)
+        last = over(np.maximum, count, mine, capture[at], 0)
         order = np.lexsort((start, client))
         one, other = order[:-1], order[1:]
         is_back = (client[one] == client[other]) & (offset[other] < offset[one])
@@ -136,13 +124,10 @@ class Rows:
         if not is_back.any():
             return start
         # All connections of the client lie in that file alone.
-        is_set = np.zeros(int(client.max()) + 1, bool)
-        is_set[client[one[is_back]]] = True
-        is_set[client[held != last]] = False
-        low, high = np.full(len(is_set), FAR), np.zeros(len(is_set), np.int64)
-        np.minimum.at(low, client, held)
-        np.maximum.at(high, client, held)
-        is_set &= low == high
+        count = int(client.max()) + 1
+        is_set = marked(count, client[one[is_back]]) & ~marked(count, client[held != last])
+        low = over(np.minimum, count, client, held, FAR)
+        is_set &= low == over(np.maximum, count, client, held, 0)
         return np.where(is_set[client], offset, start)
 
     def numbers(self, name, index):
@@ -253,9 +238,7 @@ def nameless_client(connection):
 
 def ranks(strings):
     """The place of each string in their order; of equal ones the first comes first."""
-    rank = np.empty(len(strings), np.int64)
-    rank[pc.sort_indices(strings.cast(pa.string())).to_numpy()] = np.arange(len(strings))
-    return rank
+    return ranked(pc.sort_indices(strings.cast(pa.string())).to_numpy())
 
 
 def _codes(column, numbers):
@@ -273,12 +256,7 @@ def grouped(*columns):
             codes, values = factorized(codes)
             width = len(values)
         codes, width = codes * count + more, width * count
-    if width > _DENSE * len(codes):
-        return factorized(codes)[0]
-    # Few enough numbers for a place each, which takes no hashing.
-    is_used = np.zeros(width, bool)
-    is_used[codes] = True
-    return (np.cumsum(is_used, dtype=np.int64) - 1).take(codes)
+    return factorized(codes)[0]
 
 
 def alike(number, fingerprint):
@@ -309,7 +287,5 @@ def running_max(group, value):
     """The largest value so far in its group, for each row (rows sorted by group)."""
     # Ranks keep the sum of group and value inside 64 bits.
     order = np.argsort(value, kind="stable")
-    rank = np.empty(len(value), np.int64)
-    rank[order] = np.arange(len(value))
     floor = np.cumsum(np.diff(group, prepend=group[:1]) != 0) * len(value)
-    return value[order[np.maximum.accumulate(rank + floor) - floor]]
+    return value[order[np.maximum.accumulate(ranked(order) + floor) - floor]]

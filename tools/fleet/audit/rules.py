@@ -19,9 +19,13 @@ class Rule(NamedTuple):
 
 def _rules(text, columns):
     # Names, columns, sentence.  Names with a comma between have the same sentence.
-    lines = re.sub(r"\n +", " ", text.strip()).splitlines()
-    found = [line.split(" ", columns + 1) for line in lines]
+    found = _lines(text, columns + 1)
     return {name: Rule(*rest[::-1]) for names, *rest in found for name in names.split(",")}
+
+
+def _lines(text, cuts):
+    lines = re.sub(r"\n +", " ", text.strip()).splitlines()
+    return [line.split(" ", cuts) for line in lines]
 
 
 FINDINGS = _rules(
@@ -147,41 +151,29 @@ class Cause(NamedTuple):
 
 # In the order in which they are sought; what no other explains, the broker lost.
 CAUSES = {
-    "client_id_used_twice": Cause(
-        "two programs use the client id {client} and throw each other out",
-        "give each its own client id",
-    ),
-    "link_lost": Cause(
-        "the link of {client} was gone: it fell silent, and the broker noticed by keep alive",
-        "look at its Wi-Fi and power; a kept session loses nothing meanwhile",
-    ),
-    "never_sent": Cause(
-        "{device} counted them and did not send them, or nobody captured it",
-        "look at its queue and at its resets: at QoS 0, or without a journal, they get lost there",
-    ),
-    "broker_restarted": Cause(
-        "the broker at {server} ended all its connections at once: it restarted, or its host did",
-        "look into its log; let it keep its messages on disk (mosquitto: persistence, "
-        "autosave_interval)",
-    ),
-    "bridge_left_out": Cause(
-        "the bridge {client} got it at one broker and did not publish it at the other",
-        "look at the bridge's QoS and queue, and at what it does when its other side is gone",
-    ),
-    "not_acknowledged": Cause(
-        "{client} left messages unacknowledged: the broker sends no more to it",
-        "look into that program: it hangs, or does not acknowledge what it handles",
-    ),
-    "not_allowed": Cause(
-        "nothing of this topic or client reaches {client}: a rule of the broker may forbid it",
-        "compare the broker's rules with what {client} subscribes to",
-    ),
-    "queue_full": Cause(
-        "{client} was away, and the broker keeps only so many messages for it",
-        "raise the broker's queue (mosquitto: max_queued_messages), or let the client come sooner",
-    ),
-    "broker_lost_it": Cause(
-        "the broker took it on and did not pass it on to {client}",
-        "look into the broker's log at that time; at QoS 0 it may do so",
-    ),
+    name: Cause(*both.split(" => "))
+    for name, both in _lines(
+        """
+client_id_used_twice two programs use the client id {client} and throw each other out => give each
+    its own client id
+link_lost the link of {client} was gone: it fell silent, and the broker noticed by keep alive =>
+    look at its Wi-Fi and power; a kept session loses nothing meanwhile
+never_sent {device} counted them and did not send them, or nobody captured it => look at its queue
+    and at its resets: at QoS 0, or without a journal, they get lost there
+broker_restarted the broker at {server} ended all its connections at once: it restarted, or its
+    host did => look into its log; let it keep its messages on disk (mosquitto: persistence,
+    autosave_interval)
+bridge_left_out the bridge {client} got it at one broker and did not publish it at the other =>
+    look at the bridge's QoS and queue, and at what it does when its other side is gone
+not_acknowledged {client} left messages unacknowledged: the broker sends no more to it => look into
+    that program: it hangs, or does not acknowledge what it handles
+not_allowed nothing of this topic or client reaches {client}: a rule of the broker may forbid it =>
+    compare the broker's rules with what {client} subscribes to
+queue_full {client} was away, and the broker keeps only so many messages for it => raise the
+    broker's queue (mosquitto: max_queued_messages), or let the client come sooner
+broker_lost_it the broker took it on and did not pass it on to {client} => look into the broker's
+    log at that time; at QoS 0 it may do so
+""",
+        1,
+    )
 }

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import factorized
+from ..columns import factorized, over, runs, table
 from ..tables import plain
 from .messages import unanswered
+from .quota import at_once
 from .rows import FAR, dictionary, grouped
-from .sessions import table
 
 _KEYS = ("site", "client_id", "topic", "qos")
 _ROUTED = [name for name in schemas.ROUTES.names if name not in _KEYS]  # that `routes` counts
-_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1}
 
 
 def sequences(rows, sessions, flows):
@@ -50,8 +50,7 @@ def sequences(rows, sessions, flows):
         "incomplete": total(abandoned),
         "in_flight_max": _in_flight(flows, group, count),
     }
-    for name in _ROUTED:
-        columns[name] = np.zeros(count, np.int64)
+    columns |= dict.fromkeys(_ROUTED, np.zeros(count, np.int64))
     columns.update(_latencies(group, wait, count))
     columns.update(rows.columns(("site", "client_id", "topic"), first))
     return table(columns, schemas.SEQUENCES)
@@ -95,35 +94,23 @@ def _groups(rows, at):
 
 def _in_flight(flows, group, count):
     # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
-    result = np.zeros(count, np.int64)
-    total = len(flows.publish_row)
     # Of what was not captured to its end nobody knows how long it was in flight.
     judged = np.flatnonzero(flows.is_complete | flows.is_known)
-    if not len(judged):
-        return result
     down = np.where(flows.is_complete, flows.done_row, FAR)[judged]
-    who = np.tile(group[:total][judged], 2)
-    when = np.concatenate((flows.publish_row[judged], down))
-    step = np.repeat(np.array([1, -1], np.int8), len(judged))
-    order = np.lexsort((when, who))
-    who, level = who[order], np.cumsum(step[order], dtype=np.int64)
-    first = np.flatnonzero(np.diff(who, prepend=-1))
-    base = np.concatenate(([0], level[first[1:] - 1]))
-    result[who[first]] = np.maximum.reduceat(level, first) - base
-    return result
+    under_way = at_once(group[judged], flows.publish_row[judged], down)
+    return over(np.maximum, count, group[judged], under_way, 0)
 
 
 def _latencies(group, wait, count):
-    columns = {name: np.full(count, np.nan) for name in (*_PERCENTILES, "max")}
+    columns = {name: np.full(count, np.nan) for name in _PERCENTILES}
     known = np.flatnonzero(~np.isnan(wait))
     order = known[np.lexsort((wait[known], group[known]))]
     who, value = group[order], wait[order]
-    first = np.flatnonzero(np.diff(who, prepend=-1))
-    size = np.diff(first, append=len(who))
+    first, last = runs(who)
     for name, part in _PERCENTILES.items():
         # The nearest rank: a value that was measured, the same however rows were split.
-        columns[name][who[first]] = value[first + np.ceil(part * size).astype(np.int64) - 1]
-    columns["max"][who[first]] = value[first + size - 1] if len(first) else []
+        behind = np.ceil(part * (last - first + 1)).astype(np.int64)
+        columns[name][who[first]] = value[first + behind - 1]
     return {
         "latency_%s_ms" % name: pa.array(values, mask=np.isnan(values))
         for name, values in columns.items()

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
+from ..columns import begins, table
 from .rows import FAR, TYPES, any_of, dictionary, ranks, servers
 from .told import Told, parsed
 
@@ -135,8 +136,8 @@ class Sessions:
         self.is_known = is_mine & self.is_known[last]
         is_bye = self.ended("disconnect")
         fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
-        is_whole = is_bye & (np.bincount(rows.connection[fins], minlength=count) > 0)
-        self.is_after_goodbye = np.stack([self._after(one, count) for one in (is_bye, is_whole)])
+        ends = is_bye, is_bye & rows.connections_with(fins)
+        self.is_after_goodbye = np.stack([self._after(one, count) for one in ends])
 
     def servers_at(self, at):
         """The address of the server to which the connections of these rows lead, as Arrow."""
@@ -165,31 +166,25 @@ class Sessions:
 
     def first_rows(self):
         """The first row of each connection's session."""
-        key = np.stack((self.rows.client_of, self.number))
-        begins = np.ones(key.shape[1], bool)
-        begins[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-        first = np.flatnonzero(begins)
-        return self.rows.first_of[first][np.cumsum(begins) - 1]
+        is_first = begins(self.rows.client_of, self.number)
+        return self.rows.first_of[:-1][is_first][np.cumsum(is_first) - 1]
 
     def tables(self):
         """The `connections` table."""
         rows = self.rows
         count = len(rows.client_of)
-        first = rows.first_of[:-1]
         hello, answer = self.hello, self.answer
         level = _last_level(rows, count)
         gap = np.flatnonzero(rows.kind == TYPES["GAP"])
         missing = np.bincount(rows.connection[gap], rows.payload_bytes[gap], count)
         columns = {
-            **rows.columns(("site", "capture", "connection", "client_id"), first),
+            **rows.columns(("site", "capture", "connection", "client_id"), rows.first_of[:-1]),
             "level": pa.array(level, pa.int8(), mask=level == 0),
             "keep_alive_s": pa.array(self.keep_alive_s, pa.int32(), mask=~hello.has_some),
-            "has_will": hello.mapped(_has_will, pa.bool_()),
+            "has_will": hello.mapped(lambda one: "will_topic" in one if one else None, pa.bool_()),
             "client_receive_max": _known(self.receive_max[:, 0]),
             "server_receive_max": _known(self.receive_max[:, 1]),
-            "session": self.number,
-            "start": rows.start_of,
-            "end": rows.end_of,
+            **{"session": self.number, "start": rows.start_of, "end": rows.end_of},
             "end_reason": pa.array(_ENDINGS).take(pa.array(self._ending)),
             "is_start_seen": hello.has_some,
             "gaps": np.bincount(rows.connection[gap], minlength=count),
@@ -235,10 +230,6 @@ _GOODBYES = {
 }
 
 
-def _has_will(hello):
-    return "will_topic" in hello if hello else None
-
-
 def _since(flags, first):
     # Was the flag set at an earlier place of the run that begins at `first`?
     count = np.cumsum(flags) - flags
@@ -266,25 +257,3 @@ def _sums(rows, values):
     # Over the rows of each connection.
     total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
     return np.diff(total[rows.first_of])
-
-
-def table(columns, schema, rows=None):
-    """An Arrow table of `schema` from numpy arrays, lists and Arrow arrays.
-
-    What is not among the columns is that of `rows`, an Arrow table, where it has it, else null.
-    Strings may stay dictionaries; `plain` of the module `tables` makes them strings.
-    """
-    arrays = {}
-    for field in schema:
-        values = columns.get(field.name)
-        if values is None and rows is not None:
-            is_there = field.name in rows.column_names
-            values = rows[field.name] if is_there else pa.nulls(len(rows), field.type)
-        if isinstance(values, np.ndarray) and pa.types.is_timestamp(field.type):
-            values = pa.array(values, pa.int64())
-        elif not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values, field.type)
-        kind = values.type
-        is_coded = pa.types.is_dictionary(kind) and kind.value_type == field.type
-        arrays[field.name] = values if is_coded or kind == field.type else values.cast(field.type)
-    return pa.table(arrays)

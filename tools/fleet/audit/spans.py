@@ -1,9 +1,7 @@
 """Subscriptions as numbers, and the topics that they match.  For `routes`."""
 
 import bisect
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -17,7 +15,6 @@ from .rows import FAR
 from .traffic import flags, numbers
 
 HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
-_MANY = 32  # names, for which an expression is worth being compiled
 SHARED = "$share/"  # how filters of groups begin
 
 
@@ -120,7 +117,11 @@ class Spans:
 
     def attached_until(self, span, times):
         """When the connection ended on which the client was at each time; 0 if on none."""
-        return self._sums(self._online, span, _end_of, times)
+
+        def end_of(begin, end, times):
+            return np.where((begin <= times) & (times < end), end, 0)
+
+        return self._sums(self._online, span, end_of, times)
 
     def busy(self, span, times):
         """For how much of that it had always a delivery to answer."""
@@ -162,10 +163,6 @@ def _before(begin, end, times):
     return np.clip(times, begin, end) - begin
 
 
-def _end_of(begin, end, times):
-    return np.where((begin <= times) & (times < end), end, 0)
-
-
 def _lists(table, name):
     # A column of lists of times -> (all of them in a row, where each list begins).
     column = whole(table[name])
@@ -176,8 +173,7 @@ def _lists(table, name):
 
 def matched(filters, topics):
     """{filter: places of the topics that it matches}; `topics` are sorted, each is there once."""
-    # Topics that begin like a filter are neighbours in order, so each is compared with few,
-    # and only behind that: there the filters of a fleet are alike.
+    # Topics that begin like a filter are neighbours in order, so each is compared with few.
     known = {name: place for place, name in enumerate(topics)}
     found: dict[str, Sequence[int]] = {}
     for text in filters:
@@ -187,41 +183,12 @@ def matched(filters, topics):
             continue
         size = min((pattern + "+").index("+"), (pattern + "#").index("#"))
         start = pattern[:size]
-        if not start:
-            found[text] = [place for name, place in known.items() if matches(pattern, name)]
-            continue
         begin = bisect.bisect_left(topics, start)
-        near = range(begin, bisect.bisect_left(topics, start + "\U0010ffff"))
-        if pattern[size:] == "#":
+        behind = bisect.bisect_left(topics, start + "\U0010ffff") if start else len(topics)
+        near = range(begin, behind)
+        if start and pattern[size:] == "#":
             is_more = start.endswith("/") and start[:-1] in known  # "a/#" matches "a" too
             found[text] = [*near, known[start[:-1]]] if is_more else near
         else:
-            is_match = _behind(pattern[size:], len(near))
-            found[text] = [place for place in near if is_match(topics[place], size)]
+            found[text] = [place for place in near if matches(pattern, topics[place])]
     return found
-
-
-def _behind(rest, count):
-    # -> function(name, size): does what is left of a filter match the name from there on?
-    # Made for `count` names.
-    if count < _MANY:
-        return lambda name, size: _matches_behind(rest, name[size:])
-    levels = ["[^/]*" if one == "+" else re.escape(one) for one in rest.split("/")]
-    end = ""
-    if rest.endswith("/#"):
-        levels.pop()
-        end = "(?:/.*)?"  # "a/#" matches "a" too
-    return re.compile("/".join(levels) + end, re.DOTALL).fullmatch
-
-
-@lru_cache(65_536)
-def _matches_behind(pattern, name):
-    # Both are what is left behind some levels, so that "$" is nothing special.  The device's
-    # own goes from byte to byte, which takes Python five times as long.
-    wanted, there = pattern.split("/"), name.split("/")
-    if wanted[-1] == "#":
-        wanted.pop()
-        there = there[: len(wanted)]
-    return len(wanted) == len(there) and all(
-        one in ("+", other) for one, other in zip(wanted, there, strict=True)
-    )

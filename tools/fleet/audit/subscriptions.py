@@ -5,18 +5,19 @@ session of which no SUBSCRIBE was captured each topic that came often counts as 
 its first delivery on a connection to the last (`is_implied`).
 """
 
-from typing import NamedTuple
+from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import begins, in_runs, over, runs, table
 from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
 from .rows import FAR, TYPES, any_of, running_max
-from .sessions import table
 from .spans import HEADER_BYTES, prefixes
 from .told import parsed
 
@@ -28,26 +29,12 @@ PAUSE_US = 1_000_000  # without a delivery: nothing waits in the broker
 OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 
-class _Packet(NamedTuple):
-    # A SUBSCRIBE, an UNSUBSCRIBE or an answer to one; both have the same `exchange`.
-    row: int
-    kind: int
-    session: tuple  # client, number
-    exchange: tuple
-    ts: int
-    detail: dict
-
-    @property
-    def is_asking(self):
-        return self.kind in (_SUBSCRIBE, _UNSUBSCRIBE)
-
-
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     at = np.flatnonzero(any_of(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
     found, refused = _Spans(), []
     # Asked and answered, in whatever order the capture shows the two.
-    waiting: dict[tuple, _Packet] = {}
+    waiting: dict[tuple, SimpleNamespace] = {}
     for packet in _packets(rows, sessions, at):
         other = waiting.pop(packet.exchange, None)
         if packet.kind == _UNSUBSCRIBE:
@@ -56,7 +43,8 @@ def subscriptions(rows, sessions, gaps, flows, clock):
         if other is None or other.kind == packet.kind:
             waiting[packet.exchange] = packet
             continue
-        asked, answer = (packet, other) if packet.is_asking else (other, packet)
+        is_asking = packet.kind in (_SUBSCRIBE, _UNSUBSCRIBE)
+        asked, answer = (packet, other) if is_asking else (other, packet)
         pairs = zip(asked.detail.get("filters", []), answer.detail.get("codes", []), strict=False)
         if asked.kind == _UNSUBSCRIBE:
             found.restore(packet.session, [one for one, code in pairs if code >= 128])
@@ -69,22 +57,22 @@ def subscriptions(rows, sessions, gaps, flows, clock):
                 found.begin(packet.session, name, answer.row, code, options, times)
     missing = _holes(rows, gaps, flows, clock)
     implied = _implied(rows, sessions, at)
-    return _table(rows, sessions, flows, missing, found.all(), implied), refused
+    return _table(rows, sessions, flows, missing, found.all, implied), refused
 
 
 def _packets(rows, sessions, at):
-    # The fields were read as those of level 4 where the level was not captured.
+    # Each SUBSCRIBE and UNSUBSCRIBE, and what answers one, which is of the same `exchange`.  The
+    # fields were read as those of level 4 where the level was not captured.
     at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
-    where = rows.connection[at]
-    ids = where, rows.packet_id[at]
-    values = (at, rows.kind[at], rows.client[at], sessions.number[where], *ids, rows.ts[at])
-    columns = [one.tolist() for one in values]
-    details = parsed(rows.strings("detail", at))
-    for row, kind, client, number, connection, packet_id, ts, detail in zip(
+    where, details = rows.connection[at], parsed(rows.strings("detail", at))
+    both = rows.client[at], sessions.number[where], where, rows.packet_id[at]
+    columns = [one.tolist() for one in (at, rows.kind[at], rows.ts[at], *both)]
+    for row, kind, ts, *session, connection, packet_id, detail in zip(
         *columns, details, strict=True
     ):
         exchange = connection, packet_id, kind in (_SUBSCRIBE, _SUBACK)
-        yield _Packet(row, kind, (client, number), exchange, ts, detail)
+        told = {"session": tuple(session), "exchange": exchange, "detail": detail}
+        yield SimpleNamespace(row=row, kind=kind, ts=ts, **told)
 
 
 def _implied(rows, sessions, asked):
@@ -100,11 +88,7 @@ def _implied(rows, sessions, asked):
         return []
     order = np.lexsort((at, rows.topic[at], rows.connection[at]))
     at = at[order]
-    is_new = (np.diff(rows.connection[at], prepend=-1) != 0) | (
-        np.diff(rows.topic[at], prepend=-1) != 0
-    )
-    first = np.flatnonzero(is_new)
-    last = np.append(first[1:], len(at)) - 1
+    first, last = runs(rows.connection[at], rows.topic[at])
     qos = np.maximum.reduceat(rows.qos[at], first)
     often = (last - first + 1 >= OFTEN) & (qos > 0)
     first, last, qos = at[first[often]], at[last[often]], qos[often]
@@ -121,66 +105,51 @@ def _implied(rows, sessions, asked):
 
 
 class _Spans:
-    # Of (session, filter): [row, QoS, options, begin, end]; end None while it goes on.
+    # [client, session number, filter, row, QoS, options, begin, end]; end is FAR while it goes on.
     def __init__(self):
-        self._active = {}
-        self._done = []
-        self._ended = {}
+        self.all, self._active, self._ended = [], {}, {}
 
     def begin(self, session, name, row, qos, options, times):
-        key = (session, name)
-        asked, granted = times
+        key, (asked, granted) = (session, name), times
         before = self._active.get(key)
         if before is not None:
-            if (before[1], before[2]) == (qos, options):
+            if before[4:6] == [qos, options]:
                 return
-            before[4] = asked
-            self._done.append((key, before))
-        self._active[key] = [row, qos, options, granted, None]
+            before[-1] = asked
+        self._active[key] = [*session, name, row, qos, options, granted, FAR]
+        self.all.append(self._active[key])
 
     def end(self, session, filters, ts):
         for (name,) in filters:
             span = self._active.pop((session, name), None)
             if span is not None:
-                span[4] = ts
+                span[-1] = ts
                 self._ended[session, name] = span
-                self._done.append(((session, name), span))
 
     def restore(self, session, filters):
         for (name,) in filters:
             span = self._ended.pop((session, name), None)
             if span is not None and (session, name) not in self._active:
-                self._done.remove(((session, name), span))
-                span[4] = None
+                span[-1] = FAR
                 self._active[session, name] = span
-
-    def all(self):
-        """[(client, session number, filter, row, QoS, options, begin, end), …]"""
-        entries = [*self._done, *self._active.items()]
-        return [(*session, name, *span) for (session, name), span in entries]
 
 
 def _table(rows, sessions, flows, missing, told, implied):
     # One entry for each span; what is the session's own comes from `_Lives`, in columns.
     spans = [*told, *implied]
-    client, number, filters, row, qos, bits, begin, end = (
-        zip(*spans, strict=True) if spans else ((),) * 8
-    )
-    begins, options = np.array(row, np.int64), np.array(bits, np.int64)
+    filters = [one[2] for one in spans]
+    numbers = np.array([[*one[:2], *one[3:]] for one in spans], np.int64).reshape(-1, 7).T
+    client, number, row, qos, options, begin, end = numbers
     lives = _Lives(rows, sessions, flows)
-    of = lives.places(np.array(client, np.int64), np.array(number, np.int64))
+    of = lives.places(client, number)
     is_bridge = lives.is_bridge[of]
-    until = np.array([FAR if one is None else one for one in end], np.int64)
     columns = {
-        **rows.columns(("site", "client_id", "connection"), begins),
-        "server": sessions.servers_at(begins),
-        "filter": list(filters),
+        **rows.columns(("site", "client_id", "connection"), row),
+        **{"filter": filters, "qos": qos, "session": number, "begin": begin},
+        "server": sessions.servers_at(row),
         "prefix": prefixes(pa.array(filters, pa.string())),
-        "qos": np.array(qos, np.int64),
-        "session": np.array(number, np.int64),
-        "begin": np.array(begin, np.int64),
-        "end": np.minimum(until, lives.end[of]),
-        "last_seen": lives.last_seen[np.array(client, np.int64)],
+        "end": np.minimum(end, lives.end[of]),
+        "last_seen": lives.last_seen[client],
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
         "as_published": (options & _AS_PUBLISHED > 0) | is_bridge,
         "is_implied": np.arange(len(spans)) >= len(told),
@@ -191,26 +160,24 @@ def _table(rows, sessions, flows, missing, told, implied):
         values = getattr(lives, name)[of]
         if name == "packet_bytes_max" and implied:
             # What the client takes was not captured, only what it took.
-            values[len(told) :] = _largest(rows)[rows.connection[begins[len(told) :]]]
+            values[len(told) :] = _largest(rows)[rows.connection[row[len(told) :]]]
         columns[name] = pa.array(values, mask=values == FAR)
     for place, name in enumerate(("gap_begins", "gap_ends")):
-        columns[name] = _of_clients({one: both[place] for one, both in missing.items()}, client)
+        columns[name] = _of_clients(missing, place, client.tolist())
     return table(columns, schemas.SUBSCRIPTIONS)
 
 
 def _largest(rows):
     # For each connection the size that a packet must have to be larger than all delivered.
-    result = np.zeros(len(rows.client_of), np.int64)
     at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
-    np.maximum.at(result, rows.connection[at], rows.packet_bytes[at])
-    return result + HEADER_BYTES + 1
+    of = rows.connection[at], rows.packet_bytes[at]
+    return over(np.maximum, len(rows.client_of), *of, 0) + HEADER_BYTES + 1
 
 
-def _of_clients(times, clients):
+def _of_clients(times, place, clients):
     # A list of times for each of these clients; most captures miss nothing.
-    found = [times.get(one, ()) for one in clients] if times else []
-    sizes = [len(one) for one in found] or [0] * len(clients)
-    return _lists(sizes, np.array([ts for one in found for ts in one], np.int64))
+    found = [times[one][place] if one in times else () for one in clients]
+    return _lists([len(one) for one in found], np.array(list(chain(*found)), np.int64))
 
 
 def _lists(sizes, times):
@@ -223,18 +190,15 @@ def _holes(rows, gaps, flows, clock):
     # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
     # was not seen was missed as well, and so was what nobody knows the topic of.  Times that
     # were there twice say as little.
-    found = gaps.times(rows)
-    for client, (begins, ends) in clock.holes().items():
-        known = found.setdefault(client, ([], []))
-        known[0].extend(begins)
-        known[1].extend(ends)
+    found: dict = {}
     stray = flows.row[(flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
     stray = np.concatenate((stray, _nameless(rows)))
-    for client, ts in zip(rows.client[stray].tolist(), rows.ts[stray].tolist(), strict=True):
-        begins, ends = found.setdefault(client, ([], []))
-        begins.append(ts)
-        ends.append(ts)
+    ts = rows.ts[stray].tolist()
+    strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
+    for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
+        for known, one in zip(found.setdefault(client, ([], [])), times, strict=True):
+            known.append(one)
     return found
 
 
@@ -260,12 +224,12 @@ class _Lives:
         client, number = rows.client_of[keep], sessions.number[keep]
         self._width = int(number.max(initial=0)) + 2
         key = client * self._width + number
-        self._is_first = np.diff(key, prepend=-1) != 0
-        self._first = np.flatnonzero(self._is_first)
+        self._is_first = begins(key)
+        self._first, self._last = runs(key)
         self._keys = key[self._first]
         self._of = self.places(rows.client_of, sessions.number)  # each connection
-        begins = rows.connections_of[:-1]
-        self.last_seen = np.maximum.reduceat(rows.end_of, begins) if len(begins) else rows.end_of
+        at = rows.connections_of[:-1]
+        self.last_seen = np.maximum.reduceat(rows.end_of, at) if len(at) else rows.end_of
         self.end = self._ends(rows, sessions, client)
         self._times(rows, sessions)
         bridges = sessions.hello.flags("is_bridge")[keep]
@@ -291,8 +255,7 @@ class _Lives:
         return np.append(found, none).astype(values.dtype)
 
     def _ends(self, rows, sessions, client):
-        first = self._first
-        last = np.append(first[1:], len(self._keep))[: len(first)] - 1
+        first, last = self._first, self._last
         # The session's last connection decides when it is over, or the next session does.
         end = np.minimum(sessions.lapse[self._keep[last]], self.last_seen[client[last]])
         follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
@@ -331,14 +294,10 @@ class _Lives:
         of = self._of[rows.connection[row]]
         order = np.lexsort((rows.ts[row], of))
         of, ts = of[order], rows.ts[row][order]
-        begins = np.diff(of, prepend=-1) != 0
-        first = np.flatnonzero(begins)
-        rank = np.arange(1, len(of) + 1) - first[np.cumsum(begins) - 1] if len(of) else of
-        self.stuck_since = np.full(len(self._receive_max), FAR)
-        self.full_since = self.stuck_since.copy()
-        self.stuck_since[of[first]] = ts[first]
-        is_last = rank == self._receive_max[of]
-        self.full_since[of[is_last]] = ts[is_last]
+        rank = 1 + in_runs(of)
+        self.stuck_since, self.full_since = np.full((2, len(self._receive_max)), FAR)
+        for since, limit in ((self.stuck_since, 1), (self.full_since, self._receive_max[of])):
+            since[of[rank == limit]] = ts[rank == limit]
 
     def _busy(self, rows, sessions, flows):
         # When a client had deliveries to answer, with pauses that are shorter than one in which
@@ -351,10 +310,8 @@ class _Lives:
         order = np.lexsort((begin, of))
         of, begin, end = of[order], begin[order], end[order]
         so_far = running_max(of, end)
-        is_new = np.diff(of, prepend=-1) != 0
-        is_new[1:] |= begin[1:] >= so_far[:-1] + PAUSE_US
-        first = np.flatnonzero(is_new)
-        last = np.append(first[1:], len(of))[: len(first)] - 1
+        pauses = np.cumsum(begin[1:] >= so_far[:-1] + PAUSE_US)
+        first, last = runs(of, np.append(0, pauses)[: len(of)])
         is_long = so_far[last] - begin[first] >= GRACE_US
         first, last = first[is_long], last[is_long]
         sizes = np.bincount(of[first], minlength=len(self._keys) + 1)

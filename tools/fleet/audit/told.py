@@ -27,10 +27,9 @@ class Told:
         self.row = np.full(count, -1)
         self.row[rows.connection[at]] = at
         texts = pc.replace_substring_regex(rows.strings("detail", at), _CLIENT_ID, _NOBODY)
-        codes, frames = dictionary(texts)
-        self._said = _read([*frames.to_pylist(), None])
-        self._code = np.full(count, len(frames))
-        self._code[rows.connection[at]] = np.where(codes < 0, len(frames), codes)
+        codes, self._said = read(texts)
+        self._code = np.full(count, len(self._said) - 1)
+        self._code[rows.connection[at]] = codes
         self.has_some = np.array([bool(one) for one in self._said], bool)[self._code]
 
     def __getitem__(self, connection):
@@ -57,14 +56,16 @@ class Told:
 
 def parsed(details):
     """The dicts of a `detail` column."""
-    codes, texts = dictionary(details)
-    said = _read([*texts.to_pylist(), None])
+    codes, said = read(details)
     return [said[code] for code in codes.tolist()]
 
 
-def _read(texts):
+def read(details):
+    """-> (the place of each among the dicts; those of a `detail` column, and {} behind them)"""
+    codes, texts = dictionary(details)
     # One call for all: most of the time would go into calling.
-    return json.loads("[%s]" % ",".join([text or "{}" for text in texts]))
+    said = json.loads("[%s]" % ",".join([text or "{}" for text in [*texts.to_pylist(), None]]))
+    return np.where(codes < 0, len(said) - 1, codes), said
 
 
 # An id with an escaped character in it stays.

@@ -165,28 +165,18 @@ class Published:
         # What the broker refused it passes on to nobody.
         is_taken = facts.is_published & ~facts.is_refused
         row = np.flatnonzero(is_taken & (facts.qos < 3) & names.has_topic)
-        columns = {
-            "row": row,
-            "place": names.place[row],
-            "client": names.client[row],
-            "sent": facts.first_sent[row],
-            "position": facts.position[row],
-            "hash": facts.payload_hash[row],
-            "qos": facts.qos[row],
-            "accepted": facts.accepted[row],
-            "expires": _expiries(facts, row),
-            "server": names.server[row],
-        }
+        sent, age_s = facts.first_sent[row], facts.expiry_s[row]
+        columns = {"row": row, "sent": sent, "hash": facts.payload_hash[row]}
+        columns["expires"] = np.where(age_s < 0, FAR, sent + age_s * 1_000_000)
+        for name in ("place", "client", "server"):
+            columns[name] = getattr(names, name)[row]
+        for name in ("position", "qos", "accepted"):
+            columns[name] = getattr(facts, name)[row]
         if wills is not None and wills.num_rows:
             columns = _with_wills(columns, names, wills)
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
             setattr(self, name, values[order])
-
-
-def _expiries(facts, row):
-    age_s = facts.expiry_s[row]
-    return np.where(age_s < 0, FAR, facts.first_sent[row] + age_s * 1_000_000)
 
 
 def _with_wills(columns, names, wills):

@@ -5,6 +5,7 @@ For `routes`; works on numbers alone.
 
 import numpy as np
 
+from ..columns import marked, over
 from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max, running_max_breaks
@@ -47,8 +48,7 @@ class Lost:
         assumed = expected.is_assumed[self.at]
         away = some & before & behind & (found.when[later] > expected.attached_until[self.at])
         elsewhere = expected.is_elsewhere[self.at]
-        has_strange = np.zeros(len(found.equal), bool)
-        has_strange[found.group[np.asarray(strange, np.int64)]] = True
+        has_strange = marked(len(found.equal), found.group[np.asarray(strange, np.int64)])
         behind &= ~has_strange[found.groups[self.at]]
         waits = some & self._may_wait(published, expected, found, is_inline)
         # Of equal ones nobody knows which of them waits.
@@ -131,9 +131,7 @@ class Lost:
         np.add.at(takers, expected.message[found.is_got & ~expected.is_inside], 1)
         both = np.bincount(route, found.is_got & (takers[expected.message] > 1), count)
         is_shared = (takers[expected.message[at]] > 0) & (2 * both < got)[route[at]]
-        result = np.zeros(len(missing), bool)
-        result[at[is_regular & ~is_shared]] = True
-        return result
+        return marked(len(missing), at[is_regular & ~is_shared])
 
 
 def _is_any(group, when, wanted, low, high):
@@ -179,8 +177,7 @@ def _overtakes(expected, found, taken, at):
     # Of subscribers and topics that miss something: which messages came a second and more before
     # one that the broker had taken on earlier (but for one that it had forgotten for long)?
     result = np.zeros(len(taken), bool)
-    is_asked = np.zeros(int(expected.pair.max(initial=-1)) + 1, bool)
-    is_asked[expected.pair[at]] = True
+    is_asked = marked(int(expected.pair.max(initial=-1)) + 1, expected.pair[at])
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
     some = some[np.lexsort((taken[some], expected.pair[some]))]
@@ -216,9 +213,7 @@ def _neighbours(group, when, mask, at):
 
 def _of_groups(group, at):
     # All entries of the groups that the entries `at` are of: mostly a few of very many.
-    is_wanted = np.zeros(int(group.max(initial=-1)) + 1, bool)
-    is_wanted[group[at]] = True
-    return np.flatnonzero(is_wanted[group])
+    return np.flatnonzero(marked(int(group.max(initial=-1)) + 1, group[at])[group])
 
 
 # Places in `LOSSES`.
@@ -242,9 +237,8 @@ def _is_plain_known(facts, published, expected, delivered, found):
 
 def _differs(group, values):
     # For each entry: is its value another one than the first of its group?
-    first = np.full(int(group.max(initial=-1)) + 1, FAR)
-    np.minimum.at(first, group, values)
-    return values != first[group]
+    count = int(group.max(initial=-1)) + 1
+    return values != over(np.minimum, count, group, values, FAR)[group]
 
 
 class Copies:
@@ -276,13 +270,10 @@ class Copies:
         known = _is_plain_known(facts, published, expected, delivered, found)
         distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
-        whole = np.zeros(count, bool)
-        whole[found.groups[(sent >= 0) & facts.has_client[sent]]] = True
-        distinct &= whole[group]
+        distinct &= marked(count, found.groups[(sent >= 0) & facts.has_client[sent]])[group]
         reading = facts.is_reading[row]
         # A repetition is known by what it says, or by its publisher, who repeated it.
-        again = np.zeros(len(found.equal), bool)
-        again[found.groups[(sent >= 0) & facts.is_repeated[sent]]] = True
+        again = marked(count, found.groups[(sent >= 0) & facts.is_repeated[sent]])
         is_repeated = reading | (again[group] & known[pair]) | facts.is_marked[row]
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
@@ -334,12 +325,10 @@ class Late:
         # Nor does one of equal payloads tell which it is, when another of them was sent twice,
         # or at another QoS, as those of QoS 2 are passed on when they are released.
         row, qos = published.row[expected.message], published.qos[expected.message]
-        mixed = np.zeros(len(found.equal), bool)
-        mixed[found.groups[(row >= 0) & facts.is_repeated[row]]] = True
-        mixed[found.groups[qos != expected.qos]] = True
+        is_mixed = ((row >= 0) & facts.is_repeated[row]) | (qos != expected.qos)
+        mixed = marked(len(found.equal), found.groups[is_mixed])
         # Copies for several subscriptions may come by several queues, and are not told apart.
-        copied = np.zeros(len(found.equal), bool)
-        copied[found.group[found.is_extra]] = True
+        copied = marked(len(found.equal), found.group[found.is_extra])
         may_copy = np.bincount(found.groups, expected.more_copies, len(found.equal)) > 0
         late = late[~(copied & may_copy)[found.group[at[late]]]]
         late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
+from ..columns import table
 from ..mqtt import matches
 from .findings import found
 from .messages import GRACE_US
 from .rows import TYPES
-from .sessions import table
 from .spans import SHARED
 from .traffic import flags, is_published, microseconds
 
@@ -30,6 +30,8 @@ def wills(rows, sessions):
     chosen = chosen[~rows.connections_with(bye)[chosen]]
     hello = [sessions.hello[one] for one in chosen.tolist()]
     first = rows.first_of[chosen]
+    # The end of the connection was seen, and its will had not to wait.
+    is_over = ~(sessions.ended("open") | sessions.ended("disconnect"))[chosen]
     columns = {
         **rows.columns(("site", "client_id", "connection"), first),
         "topic": [one["will_topic"] for one in hello],
@@ -37,15 +39,9 @@ def wills(rows, sessions):
         "payload_hash": np.array([one["will_hash"] for one in hello], np.int64),
         "since": sessions.end[chosen] - _BEFORE_US,
         "server": sessions.servers_at(first),
-        "is_due": _is_due(rows, sessions, chosen, hello),
+        "is_due": is_over & np.array([not one.get("will_delay_s") for one in hello], bool),
     }
     return table(columns, schemas.WILLS)
-
-
-def _is_due(rows, sessions, chosen, hello):
-    # The end of the connection was seen, and its will had not to wait.
-    is_over = ~(sessions.ended("open") | sessions.ended("disconnect"))[chosen]
-    return is_over & np.array([not one.get("will_delay_s") for one in hello], bool)
 
 
 def not_sent(wills, subscriptions, messages):

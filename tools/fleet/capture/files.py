@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from .. import places
-from . import pcap, pcapng, unpack
+from . import chunks, pcap, pcapng, unpack
 from .frames import CHUNK_BYTES, CaptureError, Tally
 
 _PACKED_SUFFIXES = ("", ".gz", ".zst", ".xz", ".bz2", ".lz4")
@@ -88,11 +88,6 @@ def subscriber(capture):
     return folder + "/" + _ROTATED.sub("", "-" + name.removesuffix(ending))
 
 
-def _start(path):
-    with places.place(path).open("rb") as stream:
-        return stream.read(unpack.START_BYTES)
-
-
 def _problem(path):
     try:
         with open_stream(path, Tally()) as stream:
@@ -111,8 +106,9 @@ def _problem(path):
 
 def open_stream(path, tally):
     """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
-    name = unpack.packed_as(_start(path))
-    return unpack.open_packed(path, name, tally) if name else places.place(path).open("rb")
+    stream = places.place(path).open("rb")
+    name = unpack.packed_as(stream.peek(unpack.START_BYTES))
+    return unpack.opened(stream, name, tally) if name else stream
 
 
 def opened(path, tally):
@@ -134,32 +130,23 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
     if stream is None:
         return
     with stream:
-        start = stream.read(pcap.HEADER_BYTES)
+        start = stream.peek(pcap.HEADER_BYTES)[: pcap.HEADER_BYTES]
+        walker: pcap.Walker | pcapng.Walker
         try:
             if pcapng.is_pcapng(start):
-                whole = stream if begin else _Rejoined(start, stream)
-                yield from pcapng.frames(whole, tally, begin, until, chunk_bytes, section)
+                walker, base = pcapng.Walker(tally), begin
+                if begin > section:
+                    walker.begin_within(stream, section, begin)
             elif pcap.is_pcap(start):
-                header = pcap.read_header(start)
-                if begin > pcap.HEADER_BYTES:
-                    stream.seek(begin)
                 base = max(begin, pcap.HEADER_BYTES)
-                yield from pcap.frames(stream, header, tally, base, until, chunk_bytes)
+                walker = pcap.Walker(pcap.read_header(start), tally)
             else:
                 raise CaptureError(0, "not a capture" if start else "empty file")
+            # What is compressed cannot be sought in.
+            (stream.seek if begin else stream.read)(base)
+            yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
             tally.error(*error.args)
-
-
-class _Rejoined:
-    # A stream of which the first bytes were read already.
-    def __init__(self, start, stream):
-        self._start, self._stream = start, stream
-
-    def readinto(self, view):
-        start, self._start = self._start, b""
-        view[: len(start)] = start
-        return len(start) + self._stream.readinto(view[len(start) :])
 
 
 def first_ts(path):
@@ -179,63 +166,39 @@ def ranges(path, range_bytes):
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)
+        cuts = [(0, 0)]
         if size < range_bytes + range_bytes // 2 or len(start) < pcap.HEADER_BYTES:
-            return [(0, None, 0)]
-        if pcapng.is_pcapng(start):
-            cuts = _pcapng_cuts(stream, size, range_bytes)
+            pass
         elif pcap.is_pcap(start):
-            cuts = _pcap_cuts(stream, size, range_bytes, pcap.read_header(start))
-        else:
-            return [(0, None, 0)]
+            records = pcap.Walker(pcap.read_header(start))
+            cuts += _cuts(stream, records, pcap.HEADER_BYTES, size, range_bytes)
+        # Sections are searched for in the whole file: not in a store.
+        elif pcapng.is_pcapng(start) and isinstance(getattr(stream, "raw", None), io.FileIO):
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                sections = _sections(data)
+                walkers = [pcapng.Walker(order=pcapng.byte_order(data, at)) for at in sections]
+            for section, end, walker in zip(sections, [*sections[1:], size], walkers, strict=True):
+                cuts += [(section, section)] if section else []
+                cuts += _cuts(stream, walker, section, end, range_bytes, section)
     ends = [*(begin for begin, _ in cuts[1:]), None]
     return [(begin, end, section) for (begin, section), end in zip(cuts, ends, strict=True)]
 
 
-def _pcap_cuts(stream, size, range_bytes, header):
-    def near(goal, begin, data):
-        found = pcap.resync(data, header, 0, begin + len(data) == size, pcap.SYNC_BYTES)
-        if found < 0:
-            return -1
-        _, place, is_bad = pcap.walk(data, goal - begin, header, found)
-        return -1 if is_bad else begin + place
-
-    cuts = [(0, 0)]
-    for goal in range(range_bytes, size - range_bytes // 2, range_bytes):
-        place = _searched(stream, goal, pcap.HEADER_BYTES, pcap.SYNC_BYTES, near)
-        if place > cuts[-1][0]:
-            cuts.append((place, 0))
-    return cuts
-
-
-def _searched(stream, goal, lowest, sync_bytes, near):
-    # A record inside a recorded payload may lead into the true chain, so the search
-    # begins farther ahead than a false start can last.
-    begin = max(lowest, goal - sync_bytes)
-    stream.seek(begin)
-    return near(goal, begin, stream.read(3 * sync_bytes))
-
-
-def _pcapng_cuts(stream, size, range_bytes):
-    if not isinstance(getattr(stream, "raw", None), io.FileIO):
-        return [(0, 0)]  # sections are searched for in the whole file: not in a store
-    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        sections = _sections(data)
-        orders = [pcapng.byte_order(data, section) for section in sections]
-    cuts = [(0, 0)]
-    for section, end, order in zip(sections, [*sections[1:], size], orders, strict=True):
-        if section:
-            cuts.append((section, section))
-
-        def near(goal, begin, data, end=end, order=order):
-            data = data[: end - begin]
-            found = pcapng.resync(data, order, 0, begin + len(data) == end, pcapng.SYNC_BYTES)
-            return -1 if found < 0 else begin + pcapng.hop(data, order, found, goal - begin)
-
-        for goal in range(section + range_bytes, end - range_bytes // 2, range_bytes):
-            place = _searched(stream, goal, section, pcapng.SYNC_BYTES, near)
-            if cuts[-1][0] < place < end:
-                cuts.append((place, section))
-    return cuts
+def _cuts(stream, walker, begin, end, range_bytes, section=0):
+    # Yields (place, section) between the two.
+    before = begin
+    for goal in range(begin + range_bytes, end - range_bytes // 2, range_bytes):
+        # A record inside a recorded payload may lead into the true chain, so the search
+        # begins farther ahead than a false start can last.
+        first = max(begin, goal - chunks.SYNC_BYTES)
+        stream.seek(first)
+        data = stream.read(3 * chunks.SYNC_BYTES)[: end - first]
+        is_last = first + len(data) == end
+        found = chunks.resync(walker, data, 0, is_last, chunks.SYNC_BYTES)
+        place = first + chunks.hop(walker, data, found, goal - first)
+        if before < place < end and place >= goal:
+            yield place, section
+            before = place
 
 
 def _sections(data):

@@ -10,12 +10,13 @@ import json
 import re
 
 import numpy as np
-import pyarrow as pa
 
 from .. import schemas
+from ..columns import table
 from . import payloads
 from .counted import COUNTERS, envelope
 from .files import opened
+from .frames import padded
 
 _BATCH_ROWS = 50_000
 _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
@@ -116,44 +117,21 @@ def _payload(fields):
 def _batch(source, rows, counters):
     columns = [list(column) for column in zip(*rows, strict=True)]
     offset, ts, qos, retain, dup, packet_id, topic, size, payload = columns
-    count = len(rows)
-    data = np.frombuffer(b"".join(payload) + bytes(64), np.uint8)
+    data = padded(b"".join(payload))
     sizes = np.array([len(part) for part in payload], np.int64)
     start = np.cumsum(sizes) - sizes
     is_reading = payloads.is_reading(data, start, sizes).tolist()
-    values = {
-        "site": [source.site] * count,
-        "capture": [source.capture] * count,
-        "offset": offset,
-        "connection": [source.capture] * count,
-        "client_id": [None] * count,
-        "direction": ["s2c"] * count,
-        "packet_type": ["PUBLISH"] * count,
-        "flags": [d << 3 | q << 1 | r for d, q, r in zip(dup, qos, retain, strict=True)],
-        "qos": qos,
-        "dup": dup,
-        "retain": retain,
-        "packet_id": packet_id,
-        "topic": topic,
-        "payload_bytes": size,
-        "packet_bytes": [0] * count,
-        "payload_hash": payloads.payload_hash(data, start, sizes).tolist(),
-        # Lines are in order of their place, wherever the file is cut.
-        "number": offset,
-        "envelope": [
-            p if is_one else envelope(p, name, counters) if p[:1] == b"{" else None
-            for p, is_one, name in zip(payload, is_reading, topic, strict=True)
-        ],
-    }
-    arrays = []
-    for field in schemas.CODED_EVENTS:
-        if field.name == "ts":
-            column = pa.array(ts, pa.int64()).cast(field.type)
-        elif field.name not in values:
-            column = pa.nulls(count, field.type)
-        elif field.type == schemas.CODED:
-            column = pa.array(values[field.name], pa.string()).dictionary_encode()
-        else:
-            column = pa.array(values[field.name], field.type)
-        arrays.append(column)
-    return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)
+    same = {"site": source.site, "capture": source.capture, "connection": source.capture}
+    same |= {"direction": "s2c", "packet_type": "PUBLISH", "packet_bytes": 0}
+    values = {name: [value] * len(rows) for name, value in same.items()}
+    # Lines are in order of their place, wherever the file is cut.
+    values |= {"offset": offset, "number": offset, "ts": ts, "topic": topic}
+    values |= {"qos": qos, "dup": dup, "retain": retain, "packet_id": packet_id}
+    values["flags"] = [d << 3 | q << 1 | r for d, q, r in zip(dup, qos, retain, strict=True)]
+    values["payload_bytes"] = size
+    values["payload_hash"] = payloads.payload_hash(data, start, sizes)
+    values["envelope"] = [
+        p if is_one else envelope(p, name, counters) if p[:1] == b"{" else None
+        for p, is_one, name in zip(payload, is_reading, topic, strict=True)
+    ]
+    return table(values, schemas.CODED_EVENTS).to_batches()[0]

@@ -6,7 +6,7 @@ fragments are counted, not put together; bare acknowledgements are left out; wha
 is passed over is counted: other link types, and tunnels, by their names.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,12 +63,10 @@ class Segments:
     set_back: tuple = ()
 
     def take(self, index):
-        """Only the entries at `index`, an ascending array of positions."""
-        if len(index) == len(self.ts):
-            return self
+        """Only the entries at `index`, an array of positions."""
         names = [name for name in self.__dataclass_fields__ if name not in ("data", "set_back")]
         columns = {name: getattr(self, name)[index] for name in names}
-        return Segments(self.data, **columns, set_back=self.set_back)
+        return replace(self, **columns)
 
     def in_time_order(self):
         """The same, frames that were written a little after later ones put before them.
@@ -85,9 +83,7 @@ class Segments:
 
     def in_order(self, order, ts):
         """The same in the order of these positions; `ts` are the times then."""
-        names = [n for n in self.__dataclass_fields__ if n not in ("data", "ts", "set_back")]
-        columns = {name: getattr(self, name)[order] for name in names}
-        return Segments(self.data, **columns, ts=ts, set_back=self.set_back)
+        return replace(self.take(order), ts=ts)
 
 
 class _Reader:
@@ -104,7 +100,7 @@ def segments(frames, ports, tally):
     read = _Reader(frames)
     end = frames.start + frames.size
     at, kind = _network(read, frames, end, tally)
-    index, proto, at, end_ip, source, target = _internet(read, at, kind, end, tally)
+    index, proto, at, *rest = _internet(read, at, kind, end, tally)
     is_tcp = proto == _TCP
     tally.add("other_frames", len(frames.start) - np.count_nonzero(is_tcp))
     if len(index) < len(frames.start):
@@ -113,10 +109,8 @@ def segments(frames, ports, tally):
         _tunnels(tally, proto, _TUNNEL_PROTOCOLS)
         target_port = at[(proto == _UDP) & (at + 4 <= end[index])] + 2
         _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
-        index, at, end_ip = index[is_tcp], at[is_tcp], end_ip[is_tcp]
-        source = [half[is_tcp] for half in source]
-        target = [half[is_tcp] for half in target]
-    found = _tcp(read, frames, ports, tally, index, at, end_ip, end[index], source, target)
+        index, at, *rest = (one[is_tcp] for one in (index, at, *rest))
+    found = _tcp(read, frames, ports, tally, index, at, end[index], *rest)
     found.set_back = _set_back(frames, tally)
     return found
 
@@ -141,21 +135,13 @@ def _tunnels(tally, numbers, names):
 
 def _network(read, frames, end, tally):
     # -> (place of the IP header, EtherType or 0 when only the version tells).
-    link = frames.link
-    if isinstance(link, np.ndarray):
-        if len(link) and (link == link[0]).all():
-            link = int(link[0])
-        else:
-            return _mixed(read, frames, link, end, tally)
-    return _network_of(read, link, frames.start, end, tally)
-
-
-def _mixed(read, frames, link, end, tally):
-    at = np.zeros(len(link), np.int64)
-    kind = np.zeros(len(link), np.int64)
-    for one in np.unique(link):
-        mine = np.flatnonzero(link == one)
-        at[mine], kind[mine] = _network_of(read, int(one), frames.start[mine], end[mine], tally)
+    links = np.unique(frames.link)
+    if len(links) == 1:
+        return _network_of(read, int(links[0]), frames.start, end, tally)
+    at, kind = np.zeros((2, len(end)), np.int64)
+    for link in links.tolist():
+        mine = np.flatnonzero(frames.link == link)
+        at[mine], kind[mine] = _network_of(read, link, frames.start[mine], end[mine], tally)
     return at, kind
 
 
@@ -196,7 +182,8 @@ def _skip_snap(read, at, kind, end):
 
 
 def _internet(read, at, kind, end, tally):
-    # -> what is IP: (index, protocol, place behind the header, end, source, target).
+    # -> what is IP: index, protocol, place behind the header, end, and the two halves of the
+    # source's address and of the target's.
     version = read.u8[np.minimum(at, end)] >> 4
     is_v4 = ((kind == _IPV4) | (kind == 0)) & (version == 4) & (at + 20 <= end)
     is_v6 = ((kind == _IPV6) | (kind == 0)) & (version == 6) & (at + 40 <= end)
@@ -205,13 +192,7 @@ def _internet(read, at, kind, end, tally):
     four = _ipv4(read, np.flatnonzero(is_v4), at[is_v4], end[is_v4], tally)
     six = _ipv6(read, np.flatnonzero(is_v6), at[is_v6], end[is_v6], tally)
     order = np.argsort(np.concatenate((four[0], six[0])), kind="stable")
-
-    def join(a, b):
-        return np.concatenate((a, b))[order]
-
-    source = [join(a, b) for a, b in zip(four[4], six[4], strict=True)]
-    target = [join(a, b) for a, b in zip(four[5], six[5], strict=True)]
-    return *(join(a, b) for a, b in zip(four[:4], six[:4], strict=True)), source, target
+    return [np.concatenate(both)[order] for both in zip(four, six, strict=True)]
 
 
 def _ipv4(read, index, at, end, tally):
@@ -225,9 +206,9 @@ def _ipv4(read, index, at, end, tally):
     proto[is_fragment] = -1
     mapped = np.uint64(0xFFFF << 32)
     zero = np.zeros(len(at), np.uint64)
-    source = [zero, read.u32[at + 12].astype(np.uint64) | mapped]
-    target = [zero, read.u32[at + 16].astype(np.uint64) | mapped]
-    return index, proto, at + (read.u8[at] & 15).astype(np.int64) * 4, end_ip, source, target
+    source, target = (read.u32[at + place].astype(np.uint64) | mapped for place in (12, 16))
+    behind = at + (read.u8[at] & 15).astype(np.int64) * 4
+    return index, proto, behind, end_ip, zero, source, zero, target
 
 
 def _ipv6(read, index, at, end, tally):
@@ -248,12 +229,11 @@ def _ipv6(read, index, at, end, tally):
         tally.add("fragments", np.count_nonzero(is_part))
         tally.add("tcp_fragments", np.count_nonzero(is_part & (read.u8[place] == _TCP)))
         after[todo] = place + step
-    source = [read.u64[at + 8].astype(np.uint64), read.u64[at + 16].astype(np.uint64)]
-    target = [read.u64[at + 24].astype(np.uint64), read.u64[at + 32].astype(np.uint64)]
-    return index, proto, after, end_ip, source, target
+    halves = (read.u64[at + place].astype(np.uint64) for place in (8, 16, 24, 32))
+    return index, proto, after, end_ip, *halves
 
 
-def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
+def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
     is_whole = at + 20 <= np.minimum(end, end_ip)
     tally.add("cut_headers", np.count_nonzero(~is_whole))
     at = np.where(is_whole, at, 0)
@@ -267,13 +247,11 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
     if not keeps_all:
         _other_ports(read, tally, at, np.minimum(end, end_ip), dport, is_whole, keep)
 
-    def pick(array):
-        return array if keeps_all else array[keep]
-
-    sport, dport, at, end_ip, end = map(pick, (sport, dport, at, end_ip, end))
-    source, target = [pick(half) for half in source], [pick(half) for half in target]
-    to_server = pick(to_known)
-    both = to_server & pick(from_known)
+    some = [sport, dport, at, end_ip, end, to_known, from_known, frames.ts[index], *halves]
+    some = some if keeps_all else [one[keep] for one in some]
+    sport, dport, at, end_ip, end, to_server, both, ts, *ends = some
+    source, target = ends[:2], ends[2:]
+    both = both & to_server
     if both.any():
         # Two ends on MQTT ports: the higher address and port counts as the server.
         higher = _is_higher(target, dport, source, sport)
@@ -296,7 +274,7 @@ def _tcp(read, frames, ports, tally, index, at, end_ip, end, source, target):
         size=size,
         held=np.clip(np.minimum(end, end_ip) - start, 0, size),
         offset=frames.base + start,
-        ts=pick(frames.ts[index]),
+        ts=ts,
     )
     return found.take(np.flatnonzero((size > 0) | (found.flags & (FIN | SYN | RST) != 0)))
 

@@ -10,17 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import chunks
-from .frames import CaptureError, Frames, padded, words
+from .frames import CaptureError, Frames, words
 
 HEADER_BYTES = 24
 RECORD_BYTES = 16
 MAX_FRAME_BYTES = 262_144  # as libpcap and Wireshark: larger means a damaged record
-# Longer than any frame, so that records inside a recorded payload (a capture sent
-# over the network) cannot form such a chain: real record headers interrupt it.
-SYNC_BYTES = 2 * MAX_FRAME_BYTES
 _MAX_STEP_S = 7 * 86_400  # between neighbours of a chain that is searched for
-_CHAIN_RECORDS = 4
-_WINDOW_BYTES = 1 << 18
 
 _MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1),
@@ -75,67 +70,14 @@ def walk(data, limit, header, pos=0):
     return starts, pos, False
 
 
-def resync(data, header, pos, is_last, chain_bytes=0):
-    """The first position from `pos` on where a chain of records starts, or -1.
+class Walker:
+    """Hops over records, as `chunks` has it."""
 
-    The chain has to hold for `_CHAIN_RECORDS` records and `chain_bytes`, or, when
-    `is_last` says that the file ends with `data`, exactly to that end.
-    """
-    last = len(data) - RECORD_BYTES
-    while pos <= last:
-        window = padded(data[pos : pos + _WINDOW_BYTES + RECORD_BYTES])
-        for candidate in _candidates(window, header, min(_WINDOW_BYTES, last - pos + 1)):
-            if _is_chain(data, header, pos + int(candidate), is_last, chain_bytes):
-                return pos + int(candidate)
-        pos += _WINDOW_BYTES
-    return -1
-
-
-def _candidates(window, header, count):
-    u32 = words(window, header.order + "u4")
-    size = u32[8 : 8 + count]
-    is_good = (size >= 1) & (size <= MAX_FRAME_BYTES) & (size <= u32[12 : 12 + count])
-    is_good &= u32[4 : 4 + count] < 1_000_000 * header.per_us
-    is_good &= u32[12 : 12 + count] < 1 << 24
-    return np.flatnonzero(is_good)
-
-
-def _is_chain(data, header, start, is_last, chain_bytes):
-    unpack = struct.Struct(header.order + "IIII").unpack_from
-    end = len(data)
-    before = unpack(data, start)[0]
-    pos = start
-    records = 0
-    while records < _CHAIN_RECORDS or pos - start < chain_bytes:
-        if pos + RECORD_BYTES > end:
-            return pos == end if is_last else records > 1
-        seconds, fraction, size, original = unpack(data, pos)
-        if not 0 < size <= min(original, MAX_FRAME_BYTES) or original >= 1 << 24:
-            return False
-        if fraction >= 1_000_000 * header.per_us or abs(seconds - before) > _MAX_STEP_S:
-            return False
-        before = seconds
-        pos += RECORD_BYTES + size
-        records += 1
-    return True
-
-
-def frames(stream, header, tally, base, until, chunk_bytes):
-    """Yield `Frames` from `stream`, which stands at file offset `base`, a record.
-
-    Records that start before offset `until` (None: all) are read; damage is
-    noted in `tally` and skipped to the next chain of records.
-    """
-    yield from chunks.read(stream, _Walker(header, tally), tally, base, until, chunk_bytes)
-
-
-class _Walker:
-    # As `chunks` has it.
-    unit = "record"
-    sync_bytes = SYNC_BYTES
+    unit, head_bytes = "record", RECORD_BYTES
+    sync_bytes = chunks.SYNC_BYTES
     most_bytes = MAX_FRAME_BYTES
 
-    def __init__(self, header, tally):
+    def __init__(self, header, tally=None):
         self._header, self._tally = header, tally
 
     def walk(self, array, end, limit, base, pos):
@@ -144,8 +86,23 @@ class _Walker:
         found = [_frames(array, base, starts, self._header)] if starts else []
         return found, pos, is_bad
 
-    def find(self, data, pos, is_last):
-        return resync(data, self._header, pos, is_last)
+    def may_begin(self, window, count):
+        """Where in the first `count` bytes a record may begin."""
+        header = self._header
+        u32 = words(window, header.order + "u4")
+        size, original = u32[8 : 8 + count], u32[12 : 12 + count]
+        is_good = (size >= 1) & (size <= MAX_FRAME_BYTES) & (size <= original)
+        is_good &= (u32[4 : 4 + count] < 1_000_000 * header.per_us) & (original < 1 << 24)
+        return np.flatnonzero(is_good)
+
+    def step(self, data, pos, before):
+        """-> (where the record at `pos` ends, -1 where none can be; its second)"""
+        order, per_us, _ = self._header
+        second, fraction, size, original = struct.unpack_from(order + "IIII", data, pos)
+        is_good = 0 < size <= min(original, MAX_FRAME_BYTES) and original < 1 << 24
+        is_good &= fraction < 1_000_000 * per_us
+        is_good &= before is None or abs(second - before) <= _MAX_STEP_S
+        return pos + RECORD_BYTES + size if is_good else -1, second
 
 
 def _frames(array, base, starts, header):

@@ -13,7 +13,7 @@ import struct
 import numpy as np
 
 from . import chunks
-from .frames import Frames, Tally, padded, refill, words
+from .frames import Frames, Tally, refill, words
 
 SECTION_MAGIC = b"\n\r\r\n"
 _SECTION = 0x0A0D0D0A
@@ -23,11 +23,6 @@ _SIMPLE = 3
 _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
 _MAX_FRAME_BLOCK_BYTES = 1 << 19
-# Longer than any packet's block, so that blocks inside a recorded payload cannot form
-# such a chain.
-SYNC_BYTES = _MAX_FRAME_BLOCK_BYTES
-_CHAIN_BLOCKS = 4
-_WINDOW_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
 _MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
@@ -72,13 +67,13 @@ class _Interface:
 class Walker:
     """Hops over blocks, as `chunks` has it; keeps the section's byte order and interfaces."""
 
-    unit = "block"
-    sync_bytes = 2 * SYNC_BYTES
+    unit, head_bytes = "block", 12
+    sync_bytes = 2 * chunks.SYNC_BYTES
     most_bytes = _MAX_FRAME_BLOCK_BYTES
 
-    def __init__(self, tally):
+    def __init__(self, tally=None, order="<"):
         self.tally = tally
-        self.order = "<"
+        self.order = order
         self.interfaces = []
         self._last_ts = 0
         self._earlier = None
@@ -138,9 +133,21 @@ class Walker:
             pos = after
         return self._whole(found, array, base, starts), pos, False
 
-    def find(self, data, pos, is_last):
-        """The first position from `pos` on where a chain of blocks starts, or -1."""
-        return resync(data, self.order, pos, is_last)
+    def may_begin(self, window, count):
+        """Where in the first `count` bytes a packet's block may begin."""
+        u32 = words(window, self.order + "u4")
+        kind, size = u32[:count], u32[4 : 4 + count]
+        is_good = (kind == _ENHANCED) & (size >= 32) & (size <= _MAX_FRAME_BLOCK_BYTES)
+        return np.flatnonzero(is_good & (size & 3 == 0))
+
+    def step(self, data, pos, order):
+        """-> (where the block at `pos` ends, -1 where none can be; the byte order)"""
+        order, size = _block(data, order or self.order, pos)
+        after = pos + size
+        is_good = size >= 12 and not size & 3 and size <= _MAX_BLOCK_BYTES
+        if is_good and after <= len(data):  # each block ends with its length once more
+            is_good = struct.unpack_from(order + "I", data, after - 4)[0] == size
+        return after if is_good else -1, order
 
     def _whole(self, found, array, base, starts):
         return [one for one in (*found, self._frames(array, base, starts)) if one is not None]
@@ -208,60 +215,11 @@ class Walker:
         return ts
 
 
-def resync(data, order, pos, is_last, chain_bytes=0):
-    """The first position from `pos` on where a chain of blocks starts, or -1.
-
-    The chain has to hold for `_CHAIN_BLOCKS` blocks and `chain_bytes`, or, when
-    `is_last` says that the file ends with `data`, exactly to that end.
-    """
-    last = len(data) - 12
-    while pos <= last:
-        window = padded(data[pos : pos + _WINDOW_BYTES + 12])
-        u32 = words(window, order + "u4")
-        count = min(_WINDOW_BYTES, last - pos + 1)
-        kind, size = u32[:count], u32[4 : 4 + count]
-        is_good = (kind == _ENHANCED) & (size >= 32) & (size <= _MAX_FRAME_BLOCK_BYTES)
-        is_good &= size & 3 == 0
-        for candidate in np.flatnonzero(is_good).tolist():
-            if _is_chain(data, order, pos + candidate, is_last, chain_bytes):
-                return pos + candidate
-        pos += _WINDOW_BYTES
-    return -1
-
-
-def _is_chain(data, order, start, is_last, chain_bytes):
-    end, pos, blocks = len(data), start, 0
-    while blocks < _CHAIN_BLOCKS or pos - start < chain_bytes:
-        if pos + 12 > end:
-            return pos == end if is_last else blocks > 1
-        order, size = _block(data, order, pos)
-        if size < 12 or size & 3 or size > _MAX_BLOCK_BYTES:
-            return False
-        if pos + size > end:
-            return not is_last and blocks > 1
-        # Each block ends with its length once more.
-        if struct.unpack_from(order + "I", data, pos + size - 4)[0] != size:
-            return False
-        pos += size
-        blocks += 1
-    return True
-
-
 def _block(data, order, pos):
     # -> (byte order from here on, bytes) of the block at `pos`.
     if data[pos : pos + 4] == SECTION_MAGIC:
         order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
     return order, struct.unpack_from(order + "I", data, pos + 4)[0]
-
-
-def hop(data, order, pos, goal):
-    """The first block at `goal` or behind it, of the chain that `pos` belongs to."""
-    while pos < goal and pos + 12 <= len(data):
-        order, size = _block(data, order, pos)
-        if size < 12:
-            break
-        pos += size
-    return pos
 
 
 def byte_order(data, section):
@@ -283,10 +241,12 @@ def is_section(data, before, place):
         return False
     if struct.unpack_from(order + "I", data, place - size + 4)[0] != size:
         return False
-    begin = max(before, place - 2 * SYNC_BYTES)
-    window = data[begin : place + SYNC_BYTES]
-    start = 0 if begin == before else resync(window, order, 0, False, SYNC_BYTES)
-    return start >= 0 and hop(window, order, start, place - begin) == place - begin
+    begin = max(before, place - 2 * chunks.SYNC_BYTES)
+    window = data[begin : place + chunks.SYNC_BYTES]
+    walker, start = Walker(order=order), 0
+    if begin != before:
+        start = chunks.resync(walker, window, 0, False, chunks.SYNC_BYTES)
+    return chunks.hop(walker, window, start, place - begin) == place - begin
 
 
 def _interfaces(stream, section, begin, most_bytes):
@@ -301,18 +261,3 @@ def _interfaces(stream, section, begin, most_bytes):
         rest = array[pos:end]
         base += pos
     return walker.order, walker.interfaces
-
-
-def frames(stream, tally, base, until, chunk_bytes, section=0):
-    """Yield `Frames` from `stream`, which stands at file offset `base`, a block.
-
-    Blocks that start before offset `until` (None: all) are read; damage is noted in
-    `tally` and skipped to the next chain of blocks.  `section` is where the section
-    begins that `base` lies in.
-    """
-    walker = Walker(tally)
-    if base > section:
-        walker.begin_within(stream, section, base)
-    if base:
-        stream.seek(base)
-    yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)

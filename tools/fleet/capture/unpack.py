@@ -11,8 +11,6 @@ import zlib
 
 import pyarrow as pa
 
-from .. import places
-
 _READ_BYTES = 1 << 16  # of the unpacked bytes at most so many are lost at a damaged place
 _FORMATS = {
     b"\x1f\x8b": "gzip",
@@ -29,9 +27,8 @@ def packed_as(start):
     return next((name for magic, name in _FORMATS.items() if start.startswith(magic)), None)
 
 
-def open_packed(path, name, tally):
+def opened(file, name, tally):
     """The unpacked bytes of a file in the format `name`; damage is noted in `tally`."""
-    file = places.place(path).open("rb")
     if name == "gzip":
         read = gzip.GzipFile(fileobj=file).read1
     elif name == "xz":

@@ -7,7 +7,7 @@ only that they were there.
 
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from json.encoder import encode_basestring
 
 import numpy as np
@@ -19,15 +19,6 @@ from ..capture.frames import padded
 _MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
 _WILL_DELAY, _RECEIVE_MAXIMUM, _TOPIC_ALIAS, _MAXIMUM_PACKET = 0x18, 0x21, 0x23, 0x27
 OF_PUBLISH = {0x01, 0x02, 0x03, 0x08, 0x09, 0x0B, 0x23, 0x26}
-# Sizes of level 5 properties by identifier: bytes, or "s" string, "p" pair, "v" varint.
-_PROPERTY_SIZES = {
-    **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), 1),
-    **dict.fromkeys((0x13, 0x21, 0x22, 0x23), 2),
-    **dict.fromkeys((0x02, 0x11, 0x18, 0x27), 4),
-    **dict.fromkeys((0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F), "s"),
-    0x0B: "v",
-    0x26: "p",
-}
 
 
 class _Cursor:
@@ -63,29 +54,29 @@ class _Cursor:
                 raise IndexError
 
     def properties(self):
-        """-> {identifier: value}, None for pairs."""
+        """-> {identifier: value}"""
         size = self.varint()
         inner = _Cursor(self.take(size))
         found = {}
         while inner.pos < size:
             kind = inner.number(1)
-            found[kind] = None
-            form = _PROPERTY_SIZES.get(kind)
-            if form is None:
+            if kind not in _PROPERTIES:
                 raise IndexError
-            if form == "s":
-                found[kind] = inner.string()
-            elif form == "p":
-                inner.string(), inner.string()
-            elif form == "v":
-                found[kind] = inner.varint()
-            else:
-                found[kind] = inner.number(form)
+            found[kind] = _PROPERTIES[kind](inner)
         return found
 
     @property
     def is_done(self):
         return self.pos >= len(self.data)
+
+
+_PROPERTIES: dict[int, Callable] = {
+    **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), lambda one: one.number(1)),
+    **dict.fromkeys((0x13, 0x21, 0x22, 0x23), lambda one: one.number(2)),
+    **dict.fromkeys((0x02, 0x11, 0x18, 0x27), lambda one: one.number(4)),
+    **dict.fromkeys((0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F), _Cursor.string),
+    **{0x0B: _Cursor.varint, 0x26: lambda one: (one.string(), one.string())},
+}
 
 
 def text(data):
@@ -238,18 +229,11 @@ def _skip_head(cursor, level):
         cursor.properties()
 
 
-def _subscribe(cursor, level, fields):
+def _subscribe(cursor, level, fields, options=1):
     _skip_head(cursor, level)
     fields["filters"] = filters = []
     while not cursor.is_done:
-        filters.append([text(cursor.string()), cursor.number(1)])
-
-
-def _unsubscribe(cursor, level, fields):
-    _skip_head(cursor, level)
-    fields["filters"] = filters = []
-    while not cursor.is_done:
-        filters.append([text(cursor.string())])
+        filters.append([text(cursor.string()), *cursor.take(options)])
 
 
 def _suback(cursor, level, fields):
@@ -267,18 +251,17 @@ def _disconnect(cursor, level, fields):
     if cursor.is_done:
         return
     fields["reason_code"] = cursor.number(1)
-    if not cursor.is_done:
-        properties = cursor.properties()
-        if _SESSION_EXPIRY in properties:
-            fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
+    properties = {} if cursor.is_done else cursor.properties()
+    if _SESSION_EXPIRY in properties:
+        fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
 
 
-_READERS = {
+_READERS: dict[int, Callable] = {
     1: _connect,
     2: _connack,
     8: _subscribe,
     9: _suback,
-    10: _unsubscribe,
+    10: partial(_subscribe, options=0),
     11: _unsuback,
     14: _disconnect,
 }

@@ -7,17 +7,21 @@ from what every part of a capture shows, so that splitting files changes none.
 
 import datetime
 import ipaddress
-import socket
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from ..capture.link import ACK, FIN, RST, SYN
-from ..columns import Growing, factorized
-from .sequence import NEAR_BYTES, WHOLE
+from ..columns import Growing, by_number, factorized, ranked
 
 C2S, S2C = 0, 1
+# TCP's sequence numbers begin again behind 2^32 (RFC 9293 §3.4).
+WHOLE = 1 << 32
+_HALF = 1 << 31
+# How far outside what was seen of a stream its own segments can lie: no sender sends
+# further ahead without an answer.
+NEAR_BYTES = 1 << 20
 
 _MIX = [
     np.uint64(number | 1)
@@ -47,6 +51,29 @@ def key_hash(segments):
     return result
 
 
+def wrapped(difference):
+    """Of two sequence numbers this difference, in bytes from -2^31 to 2^31 - 1; arrays, too."""
+    return (difference + _HALF) % WHOLE - _HALF
+
+
+def bases(known, stream, seq, is_data, is_syn):
+    """The sequence number from which each stream is counted: what is `known` of it, else its
+    SYN's, else that of its first data; -1 for none.
+
+    `stream` is the place in `known` of each segment, whose number is `seq`.
+    """
+    base = known.copy()
+    for places in (np.flatnonzero(is_data), np.flatnonzero(is_syn)):
+        first = np.full(len(base), -1, np.int64)
+        first[stream[places[::-1]]] = seq[places[::-1]] % WHOLE
+        base = np.where((known < 0) & (first >= 0), first, base)
+    return base
+
+
+_OF_STREAM = [("first", "<i8"), ("last", "<i8"), ("ack", "<i8")]
+_OF_CONNECTION = [("has_data", "?"), ("is_closed", "?"), ("last_ts", "<i8")]
+
+
 @dataclass(slots=True)
 class Connection:
     """What is known of one connection; `number` is its index in the registry."""
@@ -68,17 +95,14 @@ class Registry:
         self._now = {}
         self._of_key = {}  # {key: its connections}, for what comes a second time
         self._names = {}
-        # Of each stream (2 × number + direction), the first and last sequence number.
-        self._first_seq, self._last_seq = Growing(-1, np.int64), Growing(-1, np.int64)
-        self._last_ack = Growing(-1, np.int64)
+        # Of each stream (2 × number + direction): first and last number, and acknowledgement.
+        self._streams = Growing((-1, -1, -1), _OF_STREAM)
         # Of each connection: was data seen, its end, and when was it last heard of?
-        self._has_data, self._is_closed = Growing(False, bool), Growing(False, bool)
-        self._last_ts = Growing(0, np.int64)
+        self._connections = Growing((False, False, 0), _OF_CONNECTION)
 
     def assign(self, segments, capture):
         """-> (connection number, ordinal in the connection) for each segment."""
-        for known in (self._has_data, self._is_closed, self._last_ts):
-            known.reserve(len(self.all) + len(segments.ts))  # each may begin one
+        self._connections.reserve(len(self.all) + len(segments.ts))  # each may begin one
         codes, keys = factorized(key_hash(segments))
         groups = _Groups(codes, len(keys))
         number = np.empty(len(keys), np.int64)
@@ -102,27 +126,27 @@ class Registry:
 
     def _is_apart(self, now, segments, at):
         # Another capture goes on with a connection only where the first one ended.
-        is_apart = bool(segments.ts[at] < self._last_ts.array[now.number])
+        known = self._connections.array[now.number]
+        is_apart = bool(segments.ts[at] < known["last_ts"])
         is_apart |= self._is_of_other_clock(now, segments, at)
-        return is_apart or (self._has_data.array[now.number] and _is_connect(segments, at))
+        return is_apart or (known["has_data"] and _is_connect(segments, at))
 
     def _is_of_other_clock(self, now, segments, at):
         # Of one direction, all of which the other one had acknowledged in the first capture.
         stream = 2 * now.number + int(not segments.to_server[at])
-        acked = int(self._last_ack.array[stream ^ 1])
+        acked = int(self._streams.array["ack"][stream ^ 1])
         ahead = (acked - int(segments.seq[at])) % WHOLE
-        return self._first_seq.array[stream] < 0 <= acked and 0 < ahead < NEAR_BYTES
+        return self._streams.array["first"][stream] < 0 <= acked and 0 < ahead < NEAR_BYTES
 
     def _again(self, key, segments, at):
         # The connection of which this segment is a second copy: files that overlap.
         direction = int(not segments.to_server[at])
         seq, ts = int(segments.seq[at]), int(segments.ts[at])
         for known in reversed(self._of_key[key]):
-            stream = 2 * known.number + direction
-            first = int(self._first_seq.array[stream])
-            length = (int(self._last_seq.array[stream]) - first) % WHOLE
+            first, last, _ = self._streams.array[2 * known.number + direction].tolist()
+            length = (last - first) % WHOLE
             place = (seq - first + NEAR_BYTES) % WHOLE
-            is_then = ts <= self._last_ts.array[known.number]
+            is_then = ts <= self._connections.array["last_ts"][known.number]
             if is_then and first >= 0 and place <= length + 2 * NEAR_BYTES:
                 self._now[key] = known
                 return known
@@ -143,7 +167,8 @@ class Registry:
             now = self.all[numbers[at]]
             isn = int(segments.seq[at])
             rank = int(groups.rank[at])
-            if rank == 0 and now.isn < 0 and not self._has_data.array[now.number]:
+            known = self._connections.array[now.number]
+            if rank == 0 and now.isn < 0 and not known["has_data"]:
                 now.isn = isn
                 continue
             mine = groups.members(codes[at])
@@ -157,9 +182,7 @@ class Registry:
             earlier = mine[:rank][numbers[mine[:rank]] == now.number]
             if now.isn < 0 and self._is_late(now, segments, earlier, isn):
                 now.isn = isn
-            elif (
-                now.isn != isn or self._is_closed.array[now.number] or _has_end(segments, earlier)
-            ):
+            elif now.isn != isn or known["is_closed"] or _has_end(segments, earlier):
                 new = self._new(int(keys[codes[at]]), _name(segments, at), capture)
                 new.isn = isn
                 new.segments = now.segments
@@ -168,45 +191,41 @@ class Registry:
     def _same_syn(self, key, isn, ts):
         # The connection that this SYN of an overlapping file opened before.
         for known in self._of_key[key]:
-            if known.isn == isn and ts <= self._last_ts.array[known.number]:
+            if known.isn == isn and ts <= self._connections.array["last_ts"][known.number]:
                 self._now[key] = known
                 return known
         return None
 
     def _is_late(self, now, segments, earlier, isn):
         # A SYN behind nothing but what follows it is late; others begin something new.
-        if self._has_data.array[now.number]:
+        if self._connections.array["has_data"][now.number]:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
         return bool(((segments.seq[data] - isn - 1) % WHOLE < NEAR_BYTES).all())
 
     def _note(self, segments, numbers):
         # What later batches need to know of the connections in this one.
-        self._has_data.array[numbers[segments.size > 0]] = True
-        self._is_closed.array[numbers[segments.flags & (FIN | RST) != 0]] = True
+        known = self._connections.array
+        known["has_data"][numbers[segments.size > 0]] = True
+        known["is_closed"][numbers[segments.flags & (FIN | RST) != 0]] = True
         # Of several segments the last one's counts, earlier or not: a clock may have been set.
-        last_ts = self._last_ts.array
-        last_ts[numbers] = np.maximum(last_ts[numbers], segments.ts)
+        known["last_ts"][numbers] = np.maximum(known["last_ts"][numbers], segments.ts)
         stream = 2 * numbers + ~segments.to_server
-        first = np.full(2 * len(self.all), -1)
-        first[stream[::-1]] = segments.seq[::-1]
-        for seqs in (self._first_seq, self._last_seq, self._last_ack):
-            seqs.reserve(len(first))
-        known = self._first_seq.array[: len(first)]
-        self._first_seq.array[: len(first)] = np.where(known < 0, first, known)
-        self._last_seq.array[stream] = segments.seq
+        self._streams.reserve(2 * len(self.all))
+        known = self._streams.array
+        fresh = np.flatnonzero(known["first"][stream] < 0)[::-1]
+        known["first"][stream[fresh]] = segments.seq[fresh]
+        known["last"][stream] = segments.seq
         has_ack = segments.flags & ACK != 0
-        self._last_ack.array[stream[has_ack]] = segments.ack[has_ack]
+        known["ack"][stream[has_ack]] = segments.ack[has_ack]
 
 
 class _Groups:
     # The segments of each key: `members(code)`, and each segment's `rank` among them.
     def __init__(self, codes, count):
-        narrow = codes.astype(np.uint16) if count <= 1 << 16 else codes
-        self.order = np.argsort(narrow, kind="stable")
+        self.order = by_number(codes)
         self.starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=count))))
-        self.rank = np.empty(len(codes), np.int64)
-        self.rank[self.order] = np.arange(len(codes)) - self.starts[codes[self.order]]
+        self.rank = ranked(self.order) - self.starts[codes]
 
     def members(self, code):
         return self.order[self.starts[code] : self.starts[code + 1]]
@@ -241,11 +260,7 @@ def _server(high, low, port):
 def _address(high, low):
     if high == 0 and low >> 32 == 0xFFFF:
         return "%d.%d.%d.%d" % tuple((low & 0xFFFFFFFF).to_bytes(4, "big"))
-    number = high << 64 | low
-    if high:
-        return "[%s]" % socket.inet_ntop(socket.AF_INET6, number.to_bytes(16, "big"))
-    # Of those that begin with nothing, C writes some as addresses of version 4.
-    return "[%s]" % ipaddress.IPv6Address(number)
+    return "[%s]" % ipaddress.IPv6Address(high << 64 | low)
 
 
 def _time(ts):

@@ -12,7 +12,7 @@ from .. import schemas
 from ..capture.counted import COUNTERS
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
-from ..columns import factorized, whole
+from ..columns import coded, factorized, in_runs, table, whole
 from . import fields
 from .connections import Registry
 from .framing import Framer
@@ -40,7 +40,7 @@ class Decoder:
         self._streams = Streams()
         self._framer = Framer()
         self._aliases = fields.Aliases()
-        # Events of connections that have not said who they are, and of which captures.
+        # Events of connections that have not said who they are; all captures so far.
         self._held, self._captures = _columns([]), []
         self._known = np.empty(0, np.int64)  # connections so far
 
@@ -59,28 +59,22 @@ class Decoder:
         out = self._packet_rows([direct, joined], capture)
         tcp = self._tcp_events(segments, numbers, ordinals)
         events += self._clock_events(by_time)
-        self._hold([capture], 0, _columns(events), *tcp)
+        if capture not in self._captures[-1:]:
+            self._captures.append(capture)
+        self._hold(len(self._captures) - 1, _columns(events), *tcp)
         # An event waits until its connection's client id is known, so that all rows
         # of a connection name the same client.
         codes, uniques = factorized(self._held[_STREAM] >> 1)
         known = self._registry.all
         is_known = np.array([known[one].client_id is not None for one in uniques.tolist()], bool)
-        return out + self._event_rows(self._release(is_known[codes]))
+        chosen, self._held = (self._held[:, some[codes]] for some in (is_known, ~is_known))
+        return out + self._event_rows(chosen)
 
-    def _hold(self, captures, codes, *parts):
-        # `codes` says which of the captures each event is of.
+    def _hold(self, captures, *parts):
+        # `captures`: the number of that which each event, or all, are of.
         events = np.concatenate(parts, axis=1)
-        self._captures += [one for one in captures if one not in self._captures]
-        events[_CAPTURE] = np.array([self._captures.index(one) for one in captures], int)[codes]
+        events[_CAPTURE] = captures
         self._held = np.concatenate((self._held, events), axis=1)
-
-    def _release(self, chosen):
-        # -> (those of the held events, all captures).
-        captures, out = self._captures, self._held[:, chosen]
-        self._held = self._held[:, ~chosen]
-        waiting, self._held[_CAPTURE] = np.unique(self._held[_CAPTURE], return_inverse=True)
-        self._captures = [captures[one] for one in waiting.tolist()]
-        return out, captures
 
     def finish(self):
         """Rows for what was still waiting; call it once, at the end.
@@ -92,11 +86,10 @@ class Decoder:
         self._miss(events)
         out = self._packet_rows([None, joined], None)
         events = _columns(events + self._framer.finish())
+        place = {name: at for at, name in enumerate(self._captures)}
         connections = (events[_STREAM] >> 1).tolist()
-        last = [self._registry.all[connection].capture for connection in connections]
-        captures = list(dict.fromkeys(last))
-        self._hold(captures, [captures.index(one) for one in last], events)
-        return out + self._event_rows(self._release(np.ones(self._held.shape[1], bool)))
+        self._hold([place[self._registry.all[one].capture] for one in connections], events)
+        return out + self._event_rows(self._held)
 
     def _miss(self, events):
         for stream, kind, _, ordinal, *_ in events:
@@ -112,36 +105,28 @@ class Decoder:
         codes, uniques = factorized(packets.stream >> 1)
         levels = np.array([self._registry.all[n].level for n in uniques.tolist()], np.int8)[codes]
         columns = fields.decode(packets, levels, self._aliases, hellos, self._counters)
-        order = _index_in_run(packets.stream, packets.ordinal)
+        order = in_runs(packets.stream, packets.ordinal)
         columns["number"] = (packets.ordinal << _ORDINAL_SHIFT) + order + 1
         columns["level"] = pa.array(levels, mask=levels == 0)
         columns["ts"] = packets.ts
         columns["offset"] = packets.offset
         known = [self._registry.all[n].capture for n in uniques.tolist()]
-        origin = _coded(codes, known) if capture is None else _repeated(capture, len(levels))
+        origin = coded(codes, known) if capture is None else _repeated(capture, len(levels))
         return self._batch(columns, packets.stream, codes, uniques, origin)
 
-    def _event_rows(self, found):
-        (capture, stream, kind, size, ordinal, ts, offset), captures = found
+    def _event_rows(self, events):
+        capture, stream, kind, size, ordinal, ts, offset = events
         count = len(stream)
         if not count:
             return []
         codes, uniques = factorized(stream >> 1)
-        zeros = np.zeros(count, np.int8)
-        columns = {
-            "packet_type": kind,
-            "flags": zeros,
-            "qos": zeros,
-            "dup": zeros.astype(bool),
-            "retain": zeros.astype(bool),
-            "payload_bytes": size,
-            "packet_bytes": np.zeros(count, np.int64),
-            "payload_hash": np.zeros(count, np.int64),
-            "number": ordinal << _ORDINAL_SHIFT,
-            "ts": ts,
-            "offset": offset,
-        }
-        return [self._batch(columns, stream, codes, uniques, _coded(capture, captures))]
+        names = ("flags", "qos", "dup", "retain", "packet_bytes", "payload_hash")
+        columns = dict.fromkeys(names, np.zeros(count, np.int8))
+        columns |= {"packet_type": kind, "payload_bytes": size, "ts": ts, "offset": offset}
+        columns["number"] = ordinal << _ORDINAL_SHIFT
+        used, capture = np.unique(capture, return_inverse=True)
+        origin = coded(capture, [self._captures[one] for one in used.tolist()])
+        return [self._batch(columns, stream, codes, uniques, origin)]
 
     def _tcp_events(self, segments, numbers, ordinals):
         # Several times columns as of `_columns`.
@@ -177,18 +162,11 @@ class Decoder:
         count = len(stream)
         columns["site"] = _repeated(self._site, count)
         columns["capture"] = capture
-        columns["connection"] = _coded(codes, [one.name for one in known])
-        columns["client_id"] = _coded(codes, [one.client_id for one in known])
-        columns["direction"] = _coded(stream & 1, schemas.DIRECTIONS)
-        columns["packet_type"] = _coded(columns["packet_type"], _TYPES)
-        columns["ts"] = pa.array(columns["ts"], pa.int64()).cast(schemas.TS)
-        arrays = []
-        for field in schemas.CODED_EVENTS:
-            values = columns.get(field.name)
-            if values is None:
-                values = pa.nulls(count, field.type)
-            arrays.append(values if isinstance(values, pa.Array) else pa.array(values))
-        return pa.RecordBatch.from_arrays(arrays, schema=schemas.CODED_EVENTS)
+        columns["connection"] = coded(codes, [one.name for one in known])
+        columns["client_id"] = coded(codes, [one.client_id for one in known])
+        columns["direction"] = coded(stream & 1, schemas.DIRECTIONS)
+        columns["packet_type"] = coded(columns["packet_type"], _TYPES)
+        return table(columns, schemas.CODED_EVENTS).to_batches()[0]
 
 
 def only_packets(events):
@@ -202,19 +180,9 @@ def only_gaps(events):
 
 
 def _only(events, kinds):
-    column = events["packet_type"]
-    column = whole(column)
+    column = whole(events["packet_type"])
     is_chosen = pc.is_in(column.dictionary, kinds).take(column.indices)
     return events if pc.all(is_chosen).as_py() else events.filter(is_chosen)
-
-
-def _coded(codes, values):
-    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
-    codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
-    if not texts.null_count:
-        return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
-    mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
 
 
 def _columns(events):
@@ -227,15 +195,7 @@ def _columns(events):
 
 
 def _repeated(value, count):
-    return _coded(np.zeros(count, np.int32), [value])
-
-
-def _index_in_run(stream, ordinal):
-    # 0, 1, 2 … for packets that the same segment completed.
-    is_new = np.ones(len(stream), bool)
-    is_new[1:] = (stream[1:] != stream[:-1]) | (ordinal[1:] != ordinal[:-1])
-    starts = np.flatnonzero(is_new)
-    return np.arange(len(stream)) - np.repeat(starts, np.diff(starts, append=len(stream)))
+    return coded(np.zeros(count, np.int32), [value])
 
 
 _EMPTY = np.empty(0, np.int64)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.frames import padded
-from ..columns import Growing
+from ..columns import Growing, begins
 from . import plausible, websocket
 from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
@@ -123,22 +123,23 @@ class Framer:
 
     def finish(self):
         """Events for packets of which the end never came."""
-        events = []
-        for stream, (data, ordinal, ts, offset) in self._tail.items():
-            events.append((stream, INCOMPLETE_PACKET, len(data), ordinal, ts, offset))
-        self._tail.clear()
-        events += [(stream, UNREAD, *one) for stream, one in self._unread.items()]
-        self._unread.clear()
+        events = [
+            *(
+                (stream, INCOMPLETE_PACKET, len(one), *at)
+                for stream, (one, *at) in self._tail.items()
+            ),
+            *((stream, UNREAD, *one) for stream, one in self._unread.items()),
+        ]
         return events + (self._inner.finish() if self._inner else [])
 
     def _direct(self, pieces, is_opened):
         # What needs no joining -> (its Packets, the other pieces).
         if not len(pieces.stream):
             return None, pieces
-        first = np.flatnonzero(np.diff(pieces.stream, prepend=-1))
+        is_first = begins(pieces.stream)
+        first, group = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         streams = pieces.stream[first]
         is_fit = self._is_fit(pieces, first, streams, is_opened)
-        group = np.repeat(np.arange(len(first)), np.diff(first, append=len(pieces.stream)))
         piece, at, body, end, is_whole = walk(
             pieces.data, pieces.start, pieces.start + pieces.size
         )
@@ -148,17 +149,9 @@ class Framer:
         if not keep.all():
             good = keep[piece]
             piece, at, body, end = piece[good], at[good], body[good], end[good]
-        delta = at - pieces.start[piece]
-        packets = Packets(
-            pieces.data,
-            at,
-            body,
-            end,
-            pieces.stream[piece],
-            pieces.ordinal[piece],
-            pieces.ts[piece],
-            pieces.offset[piece] + delta,
-        )
+        offset = pieces.offset[piece] + at - pieces.start[piece]
+        stream, ordinal, ts = (one[piece] for one in (pieces.stream, pieces.ordinal, pieces.ts))
+        packets = Packets(pieces.data, at, body, end, stream, ordinal, ts, offset)
         return packets, pieces.take(~keep)
 
     def _is_fit(self, pieces, first, streams, is_opened):
@@ -357,25 +350,17 @@ class _Marks:
 class _Joined:
     # The joined bytes of all slow streams, and what was found in them.
     def __init__(self):
-        self._data = []
-        self._size = 0
-        self.rows = []
-        self.events = []
+        self._data, self.rows, self.events = bytearray(), [], []
 
     def append(self, data):
-        base = self._size
-        self._data.append(data)
-        self._size += len(data)
-        return base
+        self._data += data
+        return len(self._data) - len(data)
 
-    def event(self, stream, kind, size, ordinal, ts, offset):
-        self.events.append((stream, kind, size, ordinal, ts, offset))
+    def event(self, *event):
+        self.events.append(event)
 
     def packets(self):
-        if not self.rows:
-            return None
-        columns = np.array(self.rows, np.int64).T
-        return Packets(padded(b"".join(self._data)), *columns)
+        return Packets(padded(self._data), *np.array(self.rows).T) if self.rows else None
 
 
 def _to_parts(pieces):

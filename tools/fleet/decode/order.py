@@ -11,11 +11,13 @@ direction are not this module's: `streams` waits for what fills them.
 
 import bisect
 import heapq
+from itertools import accumulate
 
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
-from .sequence import NEAR_BYTES, bases, wrapped
+from ..columns import by_number
+from .connections import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
 _APART = 1 << 35  # and more than two places of one connection differ
@@ -43,8 +45,7 @@ class _Ends:
     # Where each segment begins and ends in its stream, and how far it acknowledges the other
     # one; sorted by connection.
     def __init__(self, segments, numbers, next_seq):
-        narrow = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
-        self._order = order = np.argsort(narrow, kind="stable")
+        self._order = order = by_number(numbers)
         connection = numbers[order]
         is_first = np.diff(connection, prepend=-1) != 0
         self._group = np.cumsum(is_first) - 1
@@ -112,11 +113,9 @@ class _Schedule:
 
     def _lowest_from(self, is_new, one):
         # Where the first new bytes of this side begin, from each place on.
-        lowest = [_BEYOND] * (len(is_new) + 1)
-        for at in range(len(is_new) - 1, -1, -1):
-            mine = is_new[at] and self._side[at] == one
-            lowest[at] = min(self._begin[at], lowest[at + 1]) if mine else lowest[at + 1]
-        return lowest
+        both = zip(is_new, self._side, self._begin, strict=True)
+        mine = [begin if new and side == one else _BEYOND for new, side, begin in both]
+        return list(accumulate(reversed(mine), min, initial=_BEYOND))[::-1]
 
     def _reach(self, at):
         own = self._waiting[self._side[at]]

@@ -8,7 +8,7 @@ handed on as a new run, marked with the number of bytes missing.
 import heapq
 from typing import NamedTuple
 
-from .sequence import WHOLE, wrapped
+from .connections import WHOLE, wrapped
 
 _WAIT_BYTES = 4 << 20
 _WAIT_US = 60_000_000
@@ -57,12 +57,9 @@ class Reorder:
             entry = (place, self._arrived, data, size, ordinal, ts, offset)
             heapq.heappush(self._waiting, entry)
             self._bytes += len(data)
-        while self._waiting and self._is_hopeless(ts):
+        while self._bytes > _WAIT_BYTES or (self._waiting and ts - self._waiting[0][5] > _WAIT_US):
             self.give_up(out)
         return out
-
-    def _is_hopeless(self, ts):
-        return self._bytes > _WAIT_BYTES or ts - self._waiting[0][5] > _WAIT_US
 
     def give_up(self, out):
         """Call the first hole a gap and go on behind it; appends to `out`."""

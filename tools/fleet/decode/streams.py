@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.link import RST, SYN
-from ..columns import Growing, factorized
+from ..columns import Growing, by_number, factorized
+from .connections import WHOLE, bases, wrapped
 from .reorder import Reorder
-from .sequence import WHOLE, bases, wrapped
 
 _APART = 1 << 34  # more than any two places of one stream in one batch differ
 
@@ -58,8 +58,7 @@ class Streams:
         self.is_opened.reserve(2 * count)
         stream = 2 * numbers + ~segments.to_server
         codes, uniques = factorized(stream)
-        narrow = codes.astype(np.uint16) if len(uniques) <= 1 << 16 else codes
-        order = np.argsort(narrow, kind="stable")
+        order = by_number(codes)
         group = codes[order]
         flags = segments.flags[order]
         is_syn = flags & SYN != 0
@@ -78,10 +77,9 @@ class Streams:
             is_slow |= np.isin(uniques, list(self._reorders))
         self._next.array[uniques] = np.where(base < 0, -1, (base + reached) % WHOLE)
 
-        slow = {}
-        if is_slow.any():
-            mine = is_slow[group]
-            slow = self._feed_slow(segments, order[mine], group[mine], seq[mine], uniques, base)
+        mine = is_slow[group]
+        slow = order[mine], uniques[group[mine]], seq[mine], base[group[mine]]
+        parts = self._feed_slow(segments, ordinals, *slow) if mine.any() else {}
         fresh = np.flatnonzero((rel + size > before) & ~is_slow[group])
         cut = np.maximum(before[fresh] - rel[fresh], 0)
         source = order[fresh]
@@ -94,27 +92,17 @@ class Streams:
             ts=segments.ts[source],
             offset=segments.offset[source] + cut,
         )
-        return pieces, self._parts(slow, segments, ordinals)
+        return pieces, parts
 
-    def _feed_slow(self, segments, order, group, seq, uniques, base):
-        slow = {}
-        for at, code, number in zip(order.tolist(), group.tolist(), seq.tolist(), strict=True):
-            stream = int(uniques[code])
-            if stream not in slow:
-                slow[stream] = []
-                if stream not in self._reorders:
-                    self._reorders[stream] = Reorder(int(base[code]))
-            slow[stream].append((at, number))
-        return slow
-
-    def _parts(self, slow, segments, ordinals):
-        parts = {}
-        for stream, entries in slow.items():
-            reorder = self._reorders[stream]
-            out = parts[stream] = []
-            for at, seq in entries:
-                start, held = int(segments.start[at]), int(segments.held[at])
-                out += reorder.feed(
+    def _feed_slow(self, segments, ordinals, *columns):
+        parts: dict[int, list] = {}
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for at, stream, seq, base in rows:
+            if stream not in self._reorders:
+                self._reorders[stream] = Reorder(base)
+            start, held = int(segments.start[at]), int(segments.held[at])
+            parts.setdefault(stream, []).extend(
+                self._reorders[stream].feed(
                     seq % WHOLE,
                     segments.data[start : start + held].tobytes(),
                     int(segments.size[at]),
@@ -122,9 +110,10 @@ class Streams:
                     int(segments.ts[at]),
                     int(segments.offset[at]),
                 )
-            if not reorder.is_waiting:
-                self._next.array[stream] = reorder.next
-                del self._reorders[stream]
+            )
+        for stream in parts:
+            if not self._reorders[stream].is_waiting:
+                self._next.array[stream] = self._reorders.pop(stream).next
         return parts
 
     def cut_off(self, segments, stream, at):

@@ -6,6 +6,7 @@ out is plain lists and dicts, made of JSON's types only.
 
 import csv
 import datetime
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ def collect(out, result, before=None, limits=None):
     many of its rows are shown, and how many there are.
     """
     devices = tables.read(out, "devices")
+    states = Counter(devices["state"].to_pylist())
     step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
     rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
     ordered = _worst_first(devices)
@@ -42,6 +44,8 @@ def collect(out, result, before=None, limits=None):
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
     taken = {name: (len(shown[name]), len(some)) for name, some in lists.items()}
+    causes = tables.read(out, "causes")
+    causes = causes.sort_by([("messages", "descending"), ("cause", "ascending")])
     losses, unknown, taken["losses"], taken["unknowable"] = _losses(out)
     told = [row for row in rows["finding"] if row["sure"] == "not_knowable"]
     troubles = [row for row in rows["finding"] if row["sure"] != "not_knowable"]
@@ -56,11 +60,11 @@ def collect(out, result, before=None, limits=None):
         "notes": notes(out) + (_no_common_site(devices, before) if changes else []),
         "devices": _columns(ordered.slice(0, DEVICES).select(["site", *names])),
         "device_count": len(devices),
-        "states": _states(devices),
+        "states": {state: states[state] for state in STATES},
         "groups": {name: shown[name] for name in ("firmware", "site")},
         "step_s": step_s,
         "moments": moments,
-        "causes": _causes(out),
+        "causes": examples.dicts(causes.slice(0, _MOST["losses"])),
         "losses": together(losses),
         "troubles": troubles,
         "unknown": together(unknown) + told,
@@ -143,20 +147,11 @@ _COUNTED = {
     "tcp_fragments": "{1:,} fragments of IP packets were not put together",
 }
 _WORDS = {
-    "link_type_9": "9 (PPP)",
-    "link_type_105": "105 (Wi-Fi)",
-    "link_type_127": "127 (Wi-Fi with radiotap)",
-    "link_type_239": "239 (NFLOG)",
-    "inside_mpls": "MPLS",
-    "inside_pppoe": "PPPoE",
-    "inside_ip_in_ip": "IP in IP",
-    "inside_gre": "GRE",
-    "inside_esp": "ESP (encrypted)",
-    "inside_vxlan": "VXLAN",
-    "inside_geneve": "Geneve",
+    **{"link_type_9": "9 (PPP)", "link_type_105": "105 (Wi-Fi)", "link_type_239": "239 (NFLOG)"},
+    **{"link_type_127": "127 (Wi-Fi with radiotap)", "inside_mpls": "MPLS", "inside_gre": "GRE"},
+    **{"inside_pppoe": "PPPoE", "inside_ip_in_ip": "IP in IP", "inside_esp": "ESP (encrypted)"},
+    **{"inside_vxlan": "VXLAN", "inside_geneve": "Geneve"},
 }
-
-
 _NOTES = {
     "ENCRYPTED": "{:,} connections are encrypted (TLS) and were not judged ({:,} bytes seen)",
     "UNREAD": "{:,} connections began before the capture, or go on behind damage: "
@@ -205,12 +200,6 @@ def _losses(out):
     return *shown, *((len(one), len(part)) for one, part in zip(shown, parts, strict=True))
 
 
-def _causes(out):
-    order = [("messages", "descending"), ("cause", "ascending")]
-    found = tables.read(out, "causes").sort_by(order)
-    return examples.dicts(found.slice(0, _MOST["losses"]))
-
-
 def _time(moment):
     return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else None
 
@@ -244,13 +233,6 @@ def _columns(table):
     return {"columns": table.column_names, "data": list(zip(*columns, strict=True))}
 
 
-def _states(devices):
-    counts = {
-        row["values"]: row["counts"] for row in pc.value_counts(devices["state"]).to_pylist()
-    }
-    return {state: counts.get(state, 0) for state in STATES}
-
-
 def _groups(devices, name):
     some = devices.filter(pc.is_valid(devices[name]))
     some = some.append_column("unwell", pc.not_equal(some["state"], "well").cast(pa.int64()))
@@ -269,20 +251,16 @@ def _files(out):
     missing = _missing(out)
     for row in captures.to_pylist():
         key = row["site"], row["capture"]
-        new = {"frames": 0, "errors": 0, "missing": missing.get(key, 0)}
-        one = files.setdefault(key, new)
-        if row["counter"] in ("frames", "lines"):
-            one["frames"] += row["count"]
-        elif row["counter"] == "errors":
-            one["errors"] += row["count"]
-        elif row["counter"] == "not_read":
+        new = {"site": key[0], "file": key[1], "frames": 0, "errors": 0}
+        one = files.setdefault(key, new | {"missing": missing.get(key, 0), "said": None})
+        counter = "frames" if row["counter"] == "lines" else row["counter"]
+        if counter in ("frames", "errors"):
+            one[counter] += row["count"]
+        elif counter == "not_read":
             one["said"] = "not read: " + row["detail"]
-        elif row["counter"] == "error" and "said" not in one:
-            one["said"] = "byte %d: %s" % (row["offset"], row["detail"])
-    rows = [
-        {"site": site, "file": capture, **one, "said": one.get("said")}
-        for (site, capture), one in files.items()
-    ]
+        elif counter == "error":
+            one["said"] = one["said"] or "byte %d: %s" % (row["offset"], row["detail"])
+    rows = list(files.values())
     rows.sort(key=lambda row: (row["said"] is None, -row["errors"], -row["missing"], row["file"]))
     return rows
 
@@ -314,27 +292,20 @@ def _changes(devices, earlier, begun_before):
 
     At the sites `begun_before` there are clients now that nobody knows by their id.
     """
-    before = {(row["site"], row["client_id"]): row for row in _known(earlier)}
-    now = {(row["site"], row["client_id"]): row for row in _known(devices)}
+    before, now = _known(earlier), _known(devices)
     nameless = set(earlier.filter(pc.is_null(earlier["client_id"]))["site"].to_pylist())
     rows = []
     for key in sorted(now.keys() | before.keys(), key=repr):
         old, new = before.get(key), now.get(key)
-        change = _change(old, new)
-        if change == _GONE and key[0] in begun_before:
-            change = _NOT_BY_ID
-        if change == _NEW and key[0] in nameless:
-            change = _KNOWN_NOW
+        change = _change(old, new, key[0] in begun_before, key[0] in nameless)
         if change:
             last = new or old or {}
             row = {"change": change, "site": key[0], "device": key[1]}
             rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
-    counts = {name: sum(row["change"] == name for row in rows) for name in _CHANGES}
-    for name in (_NOT_BY_ID, _KNOWN_NOW):
-        if not counts[name]:
-            del counts[name]
+    counts = Counter(row["change"] for row in rows)
+    told = [name for name in _CHANGES if counts[name] or name not in (_NOT_BY_ID, _KNOWN_NOW)]
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))
-    return {"counts": counts, "rows": rows}
+    return {"counts": {name: counts[name] for name in told}, "rows": rows}
 
 
 _GONE, _NEW = "not seen any more", "new"
@@ -343,12 +314,16 @@ _CHANGES = ("worse", _GONE, _NEW, "better", _NOT_BY_ID, _KNOWN_NOW)
 
 
 def _known(table):
+    # {(site, client id): row}
     some = table.filter(pc.is_valid(table["client_id"]))
-    return some.select(["site", "client_id", "state", "why", "last_seen"]).to_pylist()
+    rows = some.select(["site", "client_id", "state", "why", "last_seen"]).to_pylist()
+    return {(row["site"], row["client_id"]): row for row in rows}
 
 
-def _change(old, new):
-    if old is None or new is None:
-        return _NEW if old is None else _GONE
+def _change(old, new, is_begun_before, is_nameless):
+    if old is None:
+        return _KNOWN_NOW if is_nameless else _NEW
+    if new is None:
+        return _NOT_BY_ID if is_begun_before else _GONE
     was, now = STATES.index(old["state"]), STATES.index(new["state"])
     return None if was == now else ("worse" if now < was else "better")

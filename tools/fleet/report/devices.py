@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import schemas
+from .. import outcome, schemas
+from ..columns import runs, table
 
 _KEYS = ["site", "client_id"]
 _ENDS = ("disconnect", "closed_by_client", "closed_by_server", "reset", "open")
@@ -45,8 +46,7 @@ def partial(tables):
     """Partial rows of what some tables of one task tell of clients."""
     found = [
         reader(tables[name])
-        for name, readers in _READERS.items()
-        for reader in readers
+        for name, reader in _READERS
         if name in tables and tables[name].num_rows
     ]
     return pa.concat_tables(found, promote_options="default") if found else None
@@ -54,10 +54,8 @@ def partial(tables):
 
 def merge(partials):
     """Partial rows of some clients -> the table of `schemas.DEVICES`."""
+    partials = [schemas.DEVICES.empty_table(), *partials]
     rows = pa.concat_tables(partials, promote_options="permissive")
-    for name in _OPERATIONS:
-        if name not in rows.column_names:
-            rows = rows.append_column(name, pa.nulls(len(rows), schemas.DEVICES.field(name).type))
     rows = rows.group_by(_KEYS).aggregate(list(_OPERATIONS.items()))
     rows = rows.rename_columns({"%s_%s" % item: item[0] for item in _OPERATIONS.items()})
     columns = {name: rows[name] for name in [*_KEYS, *_OPERATIONS]}
@@ -65,8 +63,7 @@ def merge(partials):
         if operation == "sum":
             columns[name] = pc.fill_null(columns[name], 0)
     columns["state"], columns["why"] = _states(columns, len(rows))
-    arrays = [columns[field.name].cast(field.type) for field in schemas.DEVICES]
-    return pa.table(arrays, schema=schemas.DEVICES)
+    return table(columns, schemas.DEVICES)
 
 
 def _states(columns, count):
@@ -82,109 +79,57 @@ def _states(columns, count):
     return pa.array(STATES).take(pa.array(state)), pa.array(why, pa.string())
 
 
-def _grouped(table, key, columns):
-    """Rows by site and client of {column of the result: (column, operation)}."""
-    named = {"site": table["site"], "client_id": table[key]}
-    named |= {name: values for name, (values, _) in columns.items()}
-    plain = pa.table({name: _plain(values) for name, values in named.items()})
-    wanted = [(name, operation) for name, (_, operation) in columns.items()]
-    found = plain.group_by(_KEYS).aggregate(wanted)
-    return found.rename_columns({"%s_%s" % one: one[0] for one in wanted})
-
-
 def _plain(values):
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int64())
     is_coded = pa.types.is_dictionary(values.type)
     return values.cast(values.type.value_type) if is_coded else values
+
+
+def _is(table, column, value):
+    return pc.equal(_plain(table[column]), value)
+
+
+def _by(key, columns, is_such=None):
+    # -> function(table): rows by site and client (in the column `key`) of what `columns` are made
+    # of: the name of one of the table's, or a function of the table.
+    def read(table):
+        table = table.filter(is_such(table)) if is_such else table
+        found = {"site": table["site"], "client_id": table[key]}
+        for name, one in columns.items():
+            found[name] = table[one] if isinstance(one, str) else one(table)
+        found = pa.table({name: _plain(values) for name, values in found.items()})
+        wanted = [(name, _PARTIAL.get(name, _OPERATIONS[name])) for name in columns]
+        found = found.group_by(_KEYS).aggregate(wanted)
+        return found.rename_columns({"%s_%s" % one: one[0] for one in wanted})
+
+    return read
 
 
 def _ones(table):
     return pa.array(np.ones(len(table), np.int64))
 
 
-def _connections(table):
-    code = pc.fill_null(table["return_code"], 0)
-    columns = {
-        "connects": (_ones(table), "sum"),
-        "refused": (pc.not_equal(code, 0).cast(pa.int64()), "sum"),
-        "first_seen": (table["start"], "min"),
-        "last_seen": (table["end"], "max"),
-        "keep_alive_s": (table["keep_alive_s"], "max"),
-    }
-    reason = _plain(table["end_reason"])
-    for name in _ENDS:
-        columns["ended_" + name] = (pc.equal(reason, name).cast(pa.int64()), "sum")
-    return _grouped(table, "client_id", columns)
-
-
-def _keepalive(table):
-    columns = {
-        "late": (table["late"].cast(pa.int64()), "sum"),
-        "longest_silence_s": (table["longest_silence_s"], "max"),
-        "ping_ms": (table["ping_ms"], "max"),
-    }
-    return _grouped(table, "client_id", columns)
-
-
-def _violations(table):
-    # What the broker did wrong is no fault of the client it was seen with.
-    own = table.filter(pc.equal(_plain(table["by"]), "client"))
-    return _grouped(own, "client_id", {"violations": (_ones(own), "sum")})
-
-
-def _findings(table):
-    is_own = pc.and_(pc.equal(table["about"], "client"), _is_known(table))
-    own = table.filter(is_own)
-    return _grouped(own, "client_id", {"troubles": (own["count"], "sum")})
-
-
-def _is_known(table):
-    return pc.not_equal(_plain(table["sure"]), "not_knowable")
-
-
-def _sequences(table):
-    is_sent = pc.equal(_plain(table["direction"]), "c2s")
-    messages = table["messages"]
-    columns = {
-        "sent": (pc.if_else(is_sent, messages, 0), "sum"),
-        "received": (pc.if_else(is_sent, 0, messages), "sum"),
-    }
-    for name in ("redelivered", "duplicates", "overtaking"):
-        columns[name] = (pc.fill_null(table[name], 0), "sum")
+def _of_side(side, column):
     # A message given up is told of the side that gave it up.
-    columns["incomplete"] = (pc.if_else(is_sent, table["incomplete"], 0), "sum")
-    return _grouped(table, "client_id", columns)
+    return lambda table: pc.if_else(_is(table, "direction", side), table[column], 0)
 
 
-def _lost(table):
+def _of_kind(is_never_seen):
     # What the broker did not pass on is no fault of who published it.
-    some = _counted(table, "published_by")
-    own = pc.equal(_plain(some["kind"]), "never_seen")
-    columns = {"lost": own, "undelivered": pc.invert(own)}
-    columns = {
-        name: (pc.if_else(is_such, some["messages"], 0), "sum")
-        for name, is_such in columns.items()
-    }
-    return _grouped(some, "published_by", columns)
+    def count(table):
+        is_such = pc.equal(_is(table, "kind", "never_seen"), is_never_seen)
+        return pc.if_else(is_such, table["messages"], 0)
+
+    return count
 
 
-def _missed(table):
-    some = _counted(table, "client_id")
-    return _grouped(some, "client_id", {"missed": (some["messages"], "sum")})
+def _is_counted(who):
+    def is_such(table):
+        is_counted = pc.and_(outcome.is_known(table), pc.greater(table["qos"], 0))
+        return pc.and_(is_counted, pc.is_valid(table[who]))
 
-
-def _counted(table, who):
-    is_such = pc.and_(_is_known(table), pc.greater(table["qos"], 0))
-    return table.filter(pc.and_(is_such, pc.is_valid(table[who])))
-
-
-def _readings(table):
-    columns = {"readings": (_ones(table), "sum"), "firmware": (table["firmware"], "max")}
-    found = _grouped(table, "device", columns)
-    boots = {"site": table["site"], "client_id": table["device"], "boot": table["boot"]}
-    boots = pa.table({name: _plain(values) for name, values in boots.items()})
-    boots = boots.group_by(_KEYS).aggregate([("boot", "count_distinct")])
-    boots = boots.rename_columns({"boot_count_distinct": "boots"})
-    return pa.concat_tables([found, boots, _latency(table)], promote_options="default")
+    return is_such
 
 
 def _latency(table):
@@ -194,26 +139,43 @@ def _latency(table):
     who = pc.binary_join_element_wise(*keys, "\0").dictionary_encode()
     codes, values = who.indices.to_numpy(), some["latency_ms"].to_numpy()
     order = np.lexsort((values, codes))
-    first = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    size = np.diff(first, append=len(codes))
-    chosen = pa.array(order[first])
-    return pa.table(
-        {
-            "site": keys[0].take(chosen),
-            "client_id": keys[1].take(chosen),
-            "latency_p50_ms": values[order[first + (size - 1) // 2]],
-            "latency_p95_ms": values[order[first + ((size - 1) * 95) // 100]],
-        }
-    )
+    first, last = runs(codes[order])
+    columns = dict(zip(_KEYS, (key.take(pa.array(order[first])) for key in keys), strict=True))
+    for name, percent in (("latency_p50_ms", 50), ("latency_p95_ms", 95)):
+        columns[name] = values[order[first + (last - first) * percent // 100]]
+    return pa.table(columns)
 
 
-_READERS = {
-    "connections": (_connections,),
-    "keepalive": (_keepalive,),
-    "violations": (_violations,),
-    "findings": (_findings,),
-    "sequences": (_sequences,),
-    "losses": (_lost, _missed),
-    "readings": (_readings,),
-    "latency": (_latency,),
+_CONNECTIONS = {
+    "connects": _ones,
+    "refused": lambda t: pc.not_equal(pc.fill_null(t["return_code"], 0), 0),
+    **{"first_seen": "start", "last_seen": "end", "keep_alive_s": "keep_alive_s"},
+    **{"ended_" + end: lambda t, end=end: _is(t, "end_reason", end) for end in _ENDS},
 }
+_SEQUENCES = {
+    **{"sent": _of_side("c2s", "messages"), "received": _of_side("s2c", "messages")},
+    **{name: name for name in ("redelivered", "duplicates", "overtaking")},
+    "incomplete": _of_side("c2s", "incomplete"),
+}
+_LOSSES = {"lost": _of_kind(True), "undelivered": _of_kind(False)}
+_PARTIAL = {"boots": "count_distinct"}  # of one device in one task only
+_READERS = (
+    ("connections", _by("client_id", _CONNECTIONS)),
+    ("keepalive", _by("client_id", {n: n for n in ("late", "longest_silence_s", "ping_ms")})),
+    # What the broker did wrong is no fault of the client it was seen with.
+    ("violations", _by("client_id", {"violations": _ones}, lambda t: _is(t, "by", "client"))),
+    (
+        "findings",
+        _by(
+            "client_id",
+            {"troubles": "count"},
+            lambda t: pc.and_(_is(t, "about", "client"), outcome.is_known(t)),
+        ),
+    ),
+    ("sequences", _by("client_id", _SEQUENCES)),
+    ("losses", _by("published_by", _LOSSES, _is_counted("published_by"))),
+    ("losses", _by("client_id", {"missed": "messages"}, _is_counted("client_id"))),
+    ("readings", _by("device", {"readings": _ones, "firmware": "firmware", "boots": "boot"})),
+    ("readings", _latency),
+    ("latency", _latency),
+)

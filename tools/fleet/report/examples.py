@@ -5,6 +5,8 @@ Each task picks some and writes them as JSON, with the packets around where it h
 """
 
 import json
+from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -47,9 +49,9 @@ def _table(rows):
 def merge(tables):
     """The earliest of each kind (strips: the worst)."""
     rows = pa.concat_tables(tables).sort_by("rank").to_pylist() if tables else []
-    kept, counts = [], {}
+    kept, counts = [], Counter()
     for row in rows:
-        counts[row["what"]] = counts.get(row["what"], 0) + 1
+        counts[row["what"]] += 1
         if counts[row["what"]] <= _MOST[row["what"].partition(":")[0]]:
             kept.append((row["what"], row["rank"], row["text"]))
     return _table(kept) if kept else SCHEMA.empty_table()
@@ -88,12 +90,9 @@ def _text(row):
 
 
 def _violations(table, packets, messages):
-    requirement = table["requirement"]
-    if pa.types.is_dictionary(requirement.type):
-        requirement = requirement.cast(pa.string())
     found = []
-    for name in pc.unique(requirement).to_pylist():
-        some = table.filter(pc.equal(requirement, name))
+    for name in pc.unique(table["requirement"]).to_pylist():
+        some = _where(table, {"requirement": name})
         for rank, text in _earliest(some, "ts", _MOST["violation"]):
             row = json.loads(text)
             row["around"] = _around(row, packets, messages)
@@ -103,63 +102,56 @@ def _violations(table, packets, messages):
 
 def _around(row, packets, messages):
     # The packets of its connection, or the messages of its client and topic, beside it.
-    if packets is not None:
-        same = [_is(packets, name, row[name]) for name in ("site", "connection")]
-        names, table = [*_PACKET], packets
-    elif messages is not None:
-        same = [_is(messages, name, row[name]) for name in ("site", "client_id", "topic")]
-        names, table = [*_MESSAGE], messages
-    else:
+    if packets is None and messages is None:
         return []
-    mask = same[0]
-    for one in same[1:]:
-        mask = pc.and_(mask, one)
-    some = table.filter(pc.fill_null(mask, False))
-    number = some["number"].to_numpy()
-    order = np.argsort(number if packets is not None else some["position"].to_numpy())
-    places = np.flatnonzero(number[order] == row["number"])
+    whose = ("site", "client_id", "topic") if packets is None else ("site", "connection")
+    table, names = (messages, _MESSAGE) if packets is None else (packets, _PACKET)
+    some = _where(table, {name: row[name] for name in whose})
+    order = np.argsort(some["position" if packets is None else "number"].to_numpy())
+    places = np.flatnonzero(some["number"].to_numpy()[order] == row["number"])
     at = int(places[0]) if len(places) else 0
     chosen = order[max(0, at - _AROUND) : at + _AROUND + 1]
     rows = dicts(some.select(names).take(pa.array(chosen)))
     return [{"ts": one.pop("first_sent", one.get("ts")), **one} for one in rows]
 
 
-def _is(table, name, value):
-    column = table[name]
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    return pc.is_null(column) if value is None else pc.equal(column, value)
+def _where(table, values):
+    # The rows with these values in the columns.
+    masks = []
+    for name, value in values.items():
+        column = table[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
+        masks.append(pc.is_null(column) if value is None else pc.equal(column, value))
+    return table.filter(reduce(pc.and_kleene, masks))
 
 
 def order_strips(packets, messages):
     """Rows of `SCHEMA`: where a subscriber's readings were not 1, 2, 3; or None."""
     rows = []
-    for weight, key in _suspects(messages):
-        site, client, topic, qos = key
-        mask = pc.and_(_is(packets, "topic", topic), _is(packets, "client_id", client))
-        mask = pc.and_(mask, pc.and_(_is(packets, "site", site), pc.equal(packets["qos"], qos)))
-        mask = pc.and_(mask, _is(packets, "direction", "s2c"))
-        some = packets.filter(pc.fill_null(mask, False))
+    for weight, wanted in _suspects(messages):
+        some = _where(packets, wanted | {"direction": "s2c"})
         some = some.sort_by([("ts", "ascending"), ("number", "ascending")])
         some = some.slice(0, _STRIP_PACKETS)
         fields = unpack(some["envelope"])
         is_reading = some["envelope"].is_valid().to_pylist()
         numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
-        wanted = {"site": site, "client_id": client, "topic": topic, "qos": qos}
-        dups, ids = some["dup"].to_pylist(), some["packet_id"].to_pylist()
-        found = strips.strip(wanted, dups, ids, some["payload_hash"].to_pylist(), readings)
+        told = (some[name].to_pylist() for name in ("dup", "packet_id", "payload_hash"))
+        dups, ids, hashes = told
+        found = strips.strip(wanted, dups, ids, hashes, readings)
         if found:
             rows.append(("strip", -weight, _text(found)))
     return _table(rows) if rows else None
 
 
 def _suspects(messages):
-    # (weight, key) of topics of a subscriber: repeats count little, leaps and returns much.
-    some = messages.filter(pc.equal(messages["direction"].cast(pa.string()), "s2c"))
+    # (weight, values) of topics of a subscriber: repeats count little, leaps and returns much.
+    some = _where(messages, {"direction": "s2c"})
     if not len(some):
-        return []
-    keys = [dictionary(some[name]) for name in ("site", "client_id", "topic")]
+        return
+    names = ("site", "client_id", "topic")
+    keys = [dictionary(some[name]) for name in names]
     qos = some["qos"].to_numpy()
     code = grouped(*(codes for codes, _ in keys), qos)
     order = np.lexsort((some["position"].to_numpy(), code))
@@ -175,11 +167,6 @@ def _suspects(messages):
     sums = np.bincount(code, weight).astype(np.int64)
     worst = np.argsort(-sums, kind="stable")[: _MOST["strip"]]
     first = order[np.unique(code, return_index=True)[1]]
-    found = []
     for group in worst[sums[worst] > 0].tolist():
-        names = [
-            values[codes[first[group]]].as_py() if codes[first[group]] >= 0 else None
-            for codes, values in keys
-        ]
-        found.append((int(sums[group]), (*names, int(qos[first[group]]))))
-    return found
+        row = some.select([*names, "qos"]).slice(first[group], 1).to_pylist()[0]
+        yield int(sums[group]), row

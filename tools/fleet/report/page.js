@@ -195,18 +195,21 @@ async function search(text) {
   document.querySelectorAll("#states button").forEach((node) => node.classList.toggle("on", node.value === wanted));
   return drawDevices();
 }
+// What is in a box: a head with a button that closes it, values by name, and the rest.
+function open(box, head, names, of, ...rest) {
+  const close = make("button", "close", "csv"), list = make("dl");
+  close.addEventListener("click", () => box.replaceChildren());
+  names.filter((name) => (of(name) ?? null) !== null).forEach((name) => {
+    const pair = make("div");
+    pair.append(make("dt", words(name)), make("dd", shown(of(name))));
+    list.append(pair);
+  });
+  head.append(close);
+  box.replaceChildren(head, list, ...rest);
+}
 function openDevice(one) {
   const of = (name) => one[ALL.indexOf(name)];
   const box = byId("device"), name = of("client_id"), site = of("site");
-  const close = make("button", "close", "csv");
-  close.addEventListener("click", () => box.replaceChildren());
-  const list = make("dl");
-  ALL.forEach((column, at) => {
-    if (["client_id", "state", "why"].includes(column) || one[at] === null) return;
-    const pair = make("div");
-    pair.append(make("dt", words(column)), make("dd", shown(one[at])));
-    list.append(pair);
-  });
   const part = (title, rows, names) => {
     if (!rows.length) return [];
     const scroll = make("div", null, "scroll"), table = make("table");
@@ -221,10 +224,10 @@ function openDevice(one) {
   const losses = data.losses.filter(mine);
   const told = losses.reduce((sum, row) => sum + (isCounted(row) ? row.messages : 0), 0);
   const more = Math.max(of("lost"), of("missed")) > told ? [make("p", "More lost messages of it are in the table losses.", "more")] : [];
-  box.replaceChildren(make("h2", `${shown(named(name))}: ${of("state")}`), make("p", shown(of("why")) || "nothing is wrong"), list,
+  open(box, make("h2", `${shown(named(name))}: ${of("state")}`), ALL.filter((column) => !["client_id", "state", "why"].includes(column)), of,
     ...part("Lost messages", losses, LOSS), ...more, ...part("Findings", data.troubles.filter(mine), TROUBLE),
     ...part("Statements broken (examples)", data.examples.filter(mine), ["ts", "requirement", "by", "detail", "topic"]));
-  box.querySelector("h2").append(close);
+  box.firstChild.after(make("p", shown(of("why")) || "nothing is wrong"));
   box.scrollIntoView({ block: "nearest" });
 }
 function devices() {
@@ -255,17 +258,8 @@ function tshark(row) {
   return ends ? `tshark -r ${row.capture} -Y "tcp.port == ${ends[2]} && tcp.port == ${ends[4]}${id}"` : "";
 }
 function openLoss(row) {
-  const box = byId("loss"), list = make("dl");
   const names = ["connection", "packet_id", "capture", "offset", "first_sequence", "last_sequence", "boot", "kind", "cause", "evidence", "site"];
-  names.filter((name) => (row[name] ?? null) !== null).forEach((name) => {
-    const pair = make("div");
-    pair.append(make("dt", words(name)), make("dd", shown(row[name])));
-    list.append(pair);
-  });
-  const close = make("button", "close", "csv");
-  close.addEventListener("click", () => box.replaceChildren());
-  box.replaceChildren(make("h3", shown(row.why)), list, make("code", shown(tshark(row))));
-  box.querySelector("h3").append(close);
+  open(byId("loss"), make("h3", shown(row.why)), names, (name) => row[name], make("code", shown(tshark(row))));
 }
 
 function order() {
@@ -276,7 +270,7 @@ function order() {
     const line = make("div", undefined, "strip");
     if (strip.before) line.append(make("span", "… "));
     strip.cells.forEach(([label, kind]) => line.append(make("b", label, "cell " + kind)));
-    byId("strips").append(make("div", `${shown(strip.client)}: ${shown(strip.topic)}, QoS ${strip.qos}`, "name"), line);
+    byId("strips").append(make("div", `${shown(strip.client_id)}: ${shown(strip.topic)}, QoS ${strip.qos}`, "name"), line);
   });
 }
 function broken() {

@@ -6,8 +6,6 @@ blocks, the worst first: a page of 100,000 unpacks the few that it shows.
 """
 
 import base64
-import datetime
-import decimal
 import json
 import math
 import zlib
@@ -28,18 +26,15 @@ def write(data, path):
 def page(data):
     """The HTML text."""
     devices = data["devices"]
-    blocks = _blocks(devices["data"])
-    names = [[row[0], row[1], row[2], row[4]] for row in devices["data"]]
+    rows = devices["data"]
+    blocks = [_packed(rows[at : at + BLOCK_ROWS]) for at in range(0, len(rows), BLOCK_ROWS)]
+    names = [[row[0], row[1], row[2], row[4]] for row in rows]
     rest = data | {"devices": {"columns": devices["columns"], "block_rows": BLOCK_ROWS}}
     template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
     # Our own, and what `to_json` made safe; all else is escaped.
     trusted = {"css": _file("page.css"), "script": _file("page.js"), "data": to_json(rest)}
     trusted = {name: Markup(text) for name, text in trusted.items()}
     return template.render(trusted, names=_packed(names), blocks=blocks)
-
-
-def _blocks(rows):
-    return [_packed(rows[at : at + BLOCK_ROWS]) for at in range(0, len(rows), BLOCK_ROWS)]
 
 
 def _packed(rows):
@@ -56,20 +51,12 @@ def to_json(value):
 
 
 def _plain(value):
-    # NaN and dates have no place in JSON, and numpy's numbers are not Python's.
+    # NaN has no place in JSON.
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return None if math.isnan(value) or math.isinf(value) else value
-    if isinstance(value, datetime.datetime | datetime.date):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    if hasattr(value, "item"):
-        return _plain(value.item())
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _file(name):

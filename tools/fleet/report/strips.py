@@ -15,14 +15,7 @@ def strip(wanted, dups, packet_ids, hashes, readings):
     if first is None:
         return None
     begin = max(0, first - _BEFORE)
-    return {
-        "site": wanted["site"],
-        "client": wanted["client_id"],
-        "topic": wanted["topic"],
-        "qos": wanted["qos"],
-        "cells": cells[begin : first + _AFTER],
-        "before": begin,
-    }
+    return wanted | {"cells": cells[begin : first + _AFTER], "before": begin}
 
 
 def _cells(dups, packet_ids, hashes, readings):

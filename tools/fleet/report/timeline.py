@@ -8,15 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SCHEMA = pa.schema(
-    [
-        ("step_s", pa.int64()),
-        ("at", pa.int64()),  # seconds since 1970
-        ("what", pa.string()),
-        ("bin", pa.int16()),  # of a latency, else 0
-        ("count", pa.int64()),
-    ]
-)
+from ..columns import table
+
+# `at`: seconds since 1970; `bin`: of a latency, else 0.
+_KINDS = {"step_s": pa.int64(), "at": pa.int64(), "what": pa.string(), "bin": pa.int16()}
+SCHEMA = pa.schema(_KINDS | {"count": pa.int64()})
 # Each divides the next, so that what is counted in one can be counted in a later one.
 _STEPS_S = (1, 10, 60, 600, 3600, 86_400)
 _SHOWN_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
@@ -37,22 +33,22 @@ _COUNTED = {
 def partial(tables):
     """What these tables of one task tell -> rows of `SCHEMA`, or None."""
     found = [rows for name in _COUNTED if name in tables for rows in _counted(name, tables[name])]
-    return merge([table for table in found if table.num_rows]) if found else None
+    return merge([one for one in found if one.num_rows]) if found else None
 
 
-def _counted(name, table):
+def _counted(name, rows):
     time, number = _COUNTED[name]
     if name == "losses":
-        known = pc.not_equal(table["sure"].cast(pa.string()), "not_knowable")
-        table = table.filter(pc.and_(known, pc.greater(table["qos"], 0)))
-    table = table.filter(pc.is_valid(table[time]))
-    seconds = table[time].cast(pa.int64()).to_numpy() // 1_000_000
-    counts = table[number].to_numpy() if number else np.ones(len(table), np.int64)
+        known = pc.not_equal(rows["sure"].cast(pa.string()), "not_knowable")
+        rows = rows.filter(pc.and_(known, pc.greater(rows["qos"], 0)))
+    rows = rows.filter(pc.is_valid(rows[time]))
+    seconds = rows[time].cast(pa.int64()).to_numpy() // 1_000_000
+    counts = rows[number].to_numpy() if number else np.ones(len(rows), np.int64)
     if name != "latency":
-        yield _steps(seconds, name, np.zeros(len(table), np.int64), counts)
+        yield _steps(seconds, name, np.zeros(len(rows), np.int64), counts)
     if name in ("readings", "latency"):
-        known = table["latency_ms"].is_valid().to_numpy()
-        ms = np.maximum(table["latency_ms"].to_numpy()[known], 0)
+        known = rows["latency_ms"].is_valid().to_numpy()
+        ms = np.maximum(rows["latency_ms"].to_numpy()[known], 0)
         bins = np.floor(_PER_DOUBLING * np.log2(1 + ms)).astype(np.int64)
         yield _steps(seconds[known], "latency", bins, np.ones(len(ms), np.int64))
 
@@ -63,17 +59,8 @@ def _steps(seconds, what, bins, counts):
     step = _fitting(_STEPS_S, int(seconds.max() - seconds.min()), _MOST_STEPS)
     rows = {"at": seconds // step * step, "bin": bins, "count": counts}
     found = pa.table(rows).group_by(["at", "bin"]).aggregate([("count", "sum")])
-    size = len(found)
-    columns = [np.full(size, step), found["at"], [what] * size, found["bin"], found["count_sum"]]
-    return _table(columns)
-
-
-def _table(columns):
-    arrays = [
-        (one if isinstance(one, pa.Array | pa.ChunkedArray) else pa.array(one)).cast(field.type)
-        for one, field in zip(columns, SCHEMA, strict=True)
-    ]
-    return pa.table(arrays, schema=SCHEMA)
+    columns = {"step_s": np.full(len(found), step), "what": [what] * len(found)}
+    return table(columns, SCHEMA, found.rename_columns({"count_sum": "count"}))
 
 
 def _fitting(steps, span_s, most):
@@ -90,8 +77,8 @@ def merge(tables):
     step = max(int(rows["step_s"].to_numpy().max()), _fitting(_STEPS_S, int(np.ptp(at)), 2000))
     rows = rows.set_column(1, "at", pa.array(at // step * step))
     found = rows.group_by(["at", "what", "bin"]).aggregate([("count", "sum")])
-    size = len(found)
-    return _table([np.full(size, step), found["at"], found["what"], found["bin"], found[3]])
+    found = found.rename_columns({"count_sum": "count"})
+    return table({"step_s": np.full(len(found), step)}, SCHEMA, found)
 
 
 def shown(rows):

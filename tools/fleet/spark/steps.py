@@ -21,8 +21,9 @@ from ..audit.rows import dictionary, nameless_client
 from ..audit.sequences import with_ends
 from ..audit.spans import beginnings, candidates
 from ..audit.wills import not_sent
-from ..capture import files, jsonl, link
+from ..capture import files, link
 from ..capture.frames import Tally
+from ..convert import decoded
 from ..decode.decoder import Decoder, only_gaps, only_packets
 from ..report import facts
 from ..tables import Outbox, joined, plain
@@ -43,7 +44,7 @@ def read(parts, ports, buckets, options):
         if source.problem:
             tally.not_read(source.problem)
         elif options.whole_files or files.is_json(source):
-            found = _decoded(source, ports, tally, options.counters)
+            found = decoded(source, ports, tally, options.counters)
             yield from _gathered(found, buckets, **origin)
         else:
             yield from _read_segments(source, part, ports, buckets, tally, origin)
@@ -58,17 +59,6 @@ def _read_segments(source, part, ports, buckets, tally, origin):
             place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
             packed = [("segments", bucket, segments.to_table(some))]
             yield from pack.rows(packed, **origin, **place)
-
-
-def _decoded(source, ports, tally, counters):
-    # Coded batches of one file with whole connections.
-    if files.is_json(source):
-        yield from jsonl.read_events(source, tally, counters)
-        return
-    decoder = Decoder(source.site, counters)
-    for frames in files.read_frames(source.path, tally):
-        yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
-    yield from decoder.finish()
 
 
 def decode(pairs, buckets, counters):
