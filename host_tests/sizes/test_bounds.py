@@ -27,7 +27,7 @@ BYTES = {
     "queueing": 3_560,
     "reasons": 1_630,
     "robust": 860,
-    "simple": 5_175,
+    "simple": 5_110,
     "sock": 810,
     "sslparams": 630,
     "tls": 420,

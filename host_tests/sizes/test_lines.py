@@ -12,13 +12,13 @@ from tools.project import ROOT
 
 CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
-    "library": (("lib/",), (), 6_480),
+    "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 12_690),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_820),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_770),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
-    "all": (("",), (), 94_280),
+    "all": (("",), (), 93_560),
 }
 
 

@@ -69,11 +69,6 @@ class _Error(MQTTError):
         self.errno = number
 
 
-class _Done(Exception):
-    # A message that is larger than the buffer was handled.
-    pass
-
-
 class _Message(Message):
     def __init__(self, client, buf):
         super().__init__(buf)
@@ -227,11 +222,8 @@ class MQTTClient(_Client):
         self._will = None
         if self.lw_topic:
             self.set_last_will(self.lw_topic, self.lw_msg, self.lw_retain, self.lw_qos)
-        # Of the connection before, or the program's None.
-        if hasattr(self, "sock"):
-            self.sock = None
-            del self.sock
-        self._sock = None
+        self.sock = self._sock = None
+        del self.sock  # of the connection before, or the program's None
         if not self._is_robust:
             self._filters = ()  # the program subscribes again
         close(self)
@@ -257,11 +249,7 @@ class MQTTClient(_Client):
         code = error.code
         if code < 256:
             return MQTTException(code, *error._about)
-        number = error.errno
-        if code == _TIMEOUT:
-            number = ETIMEDOUT
-        elif code == _CLOSED:
-            number = -1
+        number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else error.errno
         return _Error(number, code, error._about)
 
     # --- out ------------------------------------------------------------------------------
@@ -340,20 +328,20 @@ class MQTTClient(_Client):
         # Poll until no message is under way.
         start = ticks_ms()
         while self.inflight or self.queued:
-            self._wait_for_answer(start)
+            self._wait_answer(start)
 
     def _ask(self, first, topics):
         # The callback may ask, too, connect anew, or disconnect.
         request = self._make_request(first, topics)
         start = ticks_ms()
         while self._request:
-            self._wait_for_answer(start)
+            self._wait_answer(start)
         if not self.is_connected:
             tell(self)
         stream = self._stream
         self._send_request(request)
         while self._request is request:
-            self._wait_for_answer(start)
+            self._wait_answer(start)
         if self._stream is not stream:
             raise self._error_of(_CLOSED)
         try:
@@ -361,7 +349,7 @@ class MQTTClient(_Client):
         except MQTTError as error:
             raise MQTTException(_SUBACK_REFUSED, str(error))
 
-    def _wait_for_answer(self, start):
+    def _wait_answer(self, start):
         if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
             fail(self, _TIMEOUT)
 
@@ -400,7 +388,7 @@ class MQTTClient(_Client):
         try:
             heap_lock()
             handled = step(self)
-        except _Done:
+        except StopIteration:  # take_large() has read all
             handled = 1
         if self._got:
             return self._hand_over(*self._got)
@@ -471,7 +459,7 @@ class MQTTClient(_Client):
             self.stats.received += 1
             self._got = first, packet_id, topic, bytes(view[at:])
         self._is_busy = True  # for the core: the connection goes on
-        raise _Done
+        raise StopIteration
 
 
 def _head(first, n):
