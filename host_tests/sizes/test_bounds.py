@@ -1,7 +1,6 @@
 """The bounds of what the library costs, as plain numbers: who adds takes away.
 
-They are what was measured when they were set, rounded up; docs/reasons/benchmarks.md says which of
-them the design wants smaller.
+They are what was measured when they were set, rounded up.
 """
 
 import ast
