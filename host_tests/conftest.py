@@ -14,6 +14,7 @@ import pytest
 
 from host_tests.brokers import Mosquitto
 from tools.micropython import Interpreter, interpreters
+from tools.setup.system import SEARCH_PATH
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile(
@@ -31,6 +32,7 @@ def pytest_configure() -> None:
     """
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
+    os.environ["PATH"] = SEARCH_PATH  # programs that `make setup` unpacked are called by name
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 

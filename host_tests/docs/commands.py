@@ -140,7 +140,7 @@ def _spark_submit(arguments):
 
 
 def _options_in_help(program, arguments):
-    path = shutil.which(program, path="/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin")
+    path = shutil.which(program)
     done = subprocess.run([path, "--help"], capture_output=True, text=True, check=False)
     known = done.stdout + done.stderr
     for word in arguments:

@@ -83,7 +83,7 @@ def desk(tmp_path):
         while "=" in words[0]:
             name, _, value = words.pop(0).partition("=")
             environment[name] = str(ROOT / value)
-        argv = program + words[1:] if program else [shutil.which(words[0], path=PATH), *words[1:]]
+        argv = program + words[1:] if program else [shutil.which(words[0]), *words[1:]]
         running.append(Terminal(argv, tmp_path, environment))
         return running[-1]
 
@@ -97,9 +97,6 @@ def desk(tmp_path):
     yield start
     for terminal in running:
         terminal.stop(signal.SIGKILL)
-
-
-PATH = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
 
 
 def own(text, old, new):

@@ -16,7 +16,7 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 12_690),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_770),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_760),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
     "all": (("",), (), 93_560),
 }
