@@ -93,10 +93,11 @@ class _Stream:
     def write(self, buf, at, n):
         if self._is_writing:
             return None
-        self._is_writing = True  # for ever, if it fails: nothing is written after that
-        n = self._write(buf, at, n)
-        self._is_writing = False
-        return n
+        self._is_writing = True
+        try:
+            return self._write(buf, at, n)
+        finally:
+            self._is_writing = False
 
     def write_all(self, buf, timeout_ms):
         # -> did it take all, without so long a pause?
@@ -328,20 +329,20 @@ class MQTTClient(_Client):
         # Poll until no message is under way.
         start = ticks_ms()
         while self.inflight or self.queued:
-            self._wait_answer(start)
+            self._await(start)
 
     def _ask(self, first, topics):
         # The callback may ask, too, connect anew, or disconnect.
         request = self._make_request(first, topics)
         start = ticks_ms()
         while self._request:
-            self._wait_answer(start)
+            self._await(start)
         if not self.is_connected:
             tell(self)
         stream = self._stream
         self._send_request(request)
         while self._request is request:
-            self._wait_answer(start)
+            self._await(start)
         if self._stream is not stream:
             raise self._error_of(_CLOSED)
         try:
@@ -349,7 +350,7 @@ class MQTTClient(_Client):
         except MQTTError as error:
             raise MQTTException(_SUBACK_REFUSED, str(error))
 
-    def _wait_answer(self, start):
+    def _await(self, start):
         if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
             fail(self, _TIMEOUT)
 

@@ -1,6 +1,6 @@
 """Programs for umqtt.simple, behaviour by behaviour: docs/guides/moving.md lists them."""
 
-from errno import ETIMEDOUT
+from errno import EINPROGRESS, ETIMEDOUT
 
 from host_tests.client import wire
 from host_tests.client.dialogue import error_of, modules_with, turn, with_ids_from_1
@@ -39,6 +39,25 @@ def connected(*args, **options):
     program = Program(*args, **options)
     program.connect()
     return program
+
+
+def test_connect_writes_again_to_a_socket_that_was_still_connecting():
+    """As those of boards say it."""
+
+    class Connecting(ScriptedStream):
+        has_said = False
+
+        def write(self, buf, off, n):
+            if not self.has_said:
+                self.has_said = True
+                raise OSError(EINPROGRESS, "")
+            return super().write(buf, off, n)
+
+    stream = Connecting()
+    stream.answer(wire.connect(b"dev", 2, 0, level=4), wire.connack())
+    p = Program()
+    p.client.connect(stream=stream)
+    assert p.client.is_connected
 
 
 def test_c2b_publish_takes_as_long_as_a_slow_socket_that_goes_on():
