@@ -26,9 +26,9 @@ REPL = Path(__file__).with_name("repl.py")
 # What a process's status asks for: mode of the next one, and its reset cause.
 _NEXT_AFTER = {80: ("raw", 5), 81: ("friendly", 5), 82: ("friendly", 4)}
 _POWER_ON = 1
-# What repl.py and its like, C code on a real board, take from the heap.  Their 200 names are why
-# those of a node at level 5 need a table of 1,280 (17,920 bytes).
-_OWN_HEAP_BYTES = 49152 + 17920
+# What repl.py and its like, C code on a real board, take from the heap: their objects, and
+# 200 names in the table of all, which a node at level 5 needs in one piece.
+_OWN_HEAP_BYTES = 49152 + 4096
 _CTRL_C = b"\x03"
 
 
