@@ -140,7 +140,7 @@ WRONG = {
             "    if packet_id:\n        client.queued += 1\n        client._tail = at + n\n"
             "    is_next = client.is_connected\n"
             "    if is_next and (client._acks_n or client._left or client._first):\n"
-            "        is_next = client._behind\n"
+            "        is_next = client._behind  # a new local would need a frame from the heap\n"
             "        _pump(client, ticks_ms())  # these come first, and behind them what is new\n"
             "        # _pump() may have brought a message from the store to this place.\n"
             "        is_next = not packet_id and not client._left"

@@ -26,8 +26,8 @@ REPL = Path(__file__).with_name("repl.py")
 # What a process's status asks for: mode of the next one, and its reset cause.
 _NEXT_AFTER = {80: ("raw", 5), 81: ("friendly", 5), 82: ("friendly", 4)}
 _POWER_ON = 1
-# What repl.py and its like, C code on a real board, take from the heap: their objects, and
-# 200 names in the table of all, which a node at level 5 needs in one piece.
+# What repl.py and its like, C code on a real board, take from the heap; 4,096 bytes of it are
+# for their 200 names.
 _OWN_HEAP_BYTES = 49152 + 4096
 _CTRL_C = b"\x03"
 

@@ -819,7 +819,7 @@ def _send(client, at, n, packet_id):
         client._tail = at + n
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
-        is_next = client._behind
+        is_next = client._behind  # a new local would need a frame from the heap
         _pump(client, ticks_ms())  # these come first, and behind them what is new
         # _pump() may have brought a message from the store to this place.
         is_next = not packet_id and not client._left and client._behind == is_next

@@ -105,7 +105,7 @@ class _Messages:
         raise error[0]
 
     def close(self):
-        # If the garbage collector did it, CPython's Event could lose a waiter while it wakes them.
+        # The garbage collector might do it while CPython's Event goes over its waiters.
         if self._waits:
             self._waits.close()
 

@@ -230,7 +230,7 @@ class Journal:
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
         elif first == 0x20:
-            # The clean CONNECT never left: the session before goes on.  At level 5 it may anyway.
+            # The clean CONNECT never left: the session goes on, at level 5 with what was sent.
             is_kept = packet_id and self._session > 0x7F
             if is_kept and self._level < 5:
                 self.renew(False)
