@@ -1,7 +1,12 @@
-"""Which class of clients a test needs; runs under CPython and under MicroPython."""
+"""What of the library a test needs; runs under CPython and under MicroPython."""
+
+import sys
 
 import umqtt31
 
+_OPTIONS = "aio alias errors fileblockdevice handshake journal opening properties queueing reasons"
+_OPTIONS += " robust simple sock sslparams tls v5 wifi"
+_NAMES = ["umqtt31"] + ["umqtt31." + one for one in _OPTIONS.split()]
 _OF_QUEUEING = ("overflow", "mqueue_store_qos0", "ordered")
 
 
@@ -18,3 +23,8 @@ def class_for(level, options, is_queueing=False):
 
         make = queueing.MQTTClient if level < 5 else queueing.extend(make)
     return make
+
+
+def loaded_modules():
+    """-> those of the library that are loaded now."""
+    return [sys.modules[one] for one in _NAMES if one in sys.modules]

@@ -8,7 +8,7 @@ written with it.  It changes the names `time`, `socket` and, while a client is m
 import sys
 
 import umqtt31
-from host_tests.choice import class_for
+from host_tests.choice import class_for, loaded_modules
 from host_tests.client import wire
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
@@ -38,18 +38,9 @@ def speak(level):
     wire.speak(level)
 
 
-_names = {}  # of the client's modules, by how many modules are loaded
-
-
 def modules_with(name):
     """-> the client's modules that have a global of that name."""
-    # A library built for boards has most of its modules in the package itself.
-    count = len(sys.modules)
-    if count not in _names:  # a worker of pytest has thousands
-        names = [one for one in sys.modules if one.partition(".")[0] == "umqtt31"]
-        _names[count] = [one for one in names if one != "umqtt31.cpython"]
-    modules = [sys.modules[one] for one in _names[count] if one in sys.modules]
-    return [module for module in modules if name in module.__dict__]
+    return [module for module in loaded_modules() if name in module.__dict__]
 
 
 _TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")

@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from types import ModuleType
 from typing import Any
 
+from host_tests.choice import loaded_modules
 from host_tests.standin import clock as standin
 from host_tests.standin.sockets import Sockets
 
@@ -45,8 +46,7 @@ class Clock(standin.Clock):
 
 
 class Dice(random.Random):
-    """`random` for umqtt31.  Packet ids begin at 1 in a client's first life, so that traces
-    are easy to read, and anywhere in later ones."""
+    """`random` for umqtt31.  In a first life packet ids begin at 1: traces are easy to read."""
 
     _has_begun = False
 
@@ -69,7 +69,7 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
     stand_ins = {name: getattr(clock, name) for name in _TIMES}
     stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
     changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
-    places = _places(len(sys.modules), modules)
+    places = _places((*loaded_modules(), *modules))
     changed += [(names, name, names[name]) for names, name in places]
     for names, name, _ in changed:
         names[name] = stand_ins[name]
@@ -84,16 +84,10 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
 
 
 @cache
-def _places(_: int, modules: tuple[ModuleType, ...]) -> list[tuple[dict[str, Any], str]]:
-    # Of the library what is loaded, which may become more.
-    loaded = [
-        module
-        for name, module in sys.modules.items()
-        if name.partition(".")[0] == "umqtt31" and name != "umqtt31.cpython"
-    ]
+def _places(modules: tuple[ModuleType, ...]) -> list[tuple[dict[str, Any], str]]:
     return [
         (vars(module), name)
-        for module in (*loaded, *modules)
+        for module in modules
         for name in _NAMES
         if name in vars(module)
         and not iscoroutinefunction(vars(module)[name])  # asyncio's own sleep_ms()

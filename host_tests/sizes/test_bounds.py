@@ -55,6 +55,12 @@ def test_heap_after_import_is_at_most(form):
     assert 0 < heap[form] <= HEAP[form] < heap[".py"] * 2
 
 
+def test_option_by_its_name_in_the_package_costs_no_more_heap():
+    found = measure.heap_after_import("from umqtt31 import Journal")
+    direct = measure.heap_after_import("from umqtt31.journal import Journal")
+    assert all(found[form] <= direct[form] + 1_000 for form in HEAP)
+
+
 def test_client_object_has_few_attributes():
     assert len(vars(MQTTClient("id", "server"))) <= ATTRIBUTES
 

@@ -159,18 +159,15 @@ def find(name):
     """-> what the package has under this name: a class or a module of an option, a code."""
     if name[0] == "_":
         raise AttributeError(name)
-    if name == "Journal":
-        from .journal import Journal as found
-    elif name == "FileBlockDevice":
-        from .fileblockdevice import FileBlockDevice as found
-    elif name in globals() and name.upper() == name:
-        found = globals()[name]
-    else:
-        # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
-        found = "umqtt31." + name
-        try:
-            __import__(found)
-        except ImportError:
-            raise AttributeError(name)
-        found = sys.modules[found]
-    return found
+    if name in globals() and name.upper() == name:
+        return globals()[name]
+    # Who imports an option needs none of this: only codes and texts stay.
+    del sys.modules["umqtt31"].errors, sys.modules["umqtt31.errors"]
+    # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
+    module = name.lower() if name in ("Journal", "FileBlockDevice") else name
+    try:
+        __import__("umqtt31." + module)
+    except ImportError:
+        raise AttributeError(name)
+    found = sys.modules["umqtt31." + module]
+    return found if name == module else getattr(found, name)
