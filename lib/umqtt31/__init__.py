@@ -296,7 +296,7 @@ class MQTTClient:
             check_range("qos", qos, 0, 2)  # 31-2.1-QOS3
         # A new local would need a frame from the heap: `qos` is the flags of the packet from here
         # on, `retain` the answer.
-        qos = qos << 1 | (not not retain)
+        qos = (not not retain) | qos << 1
         heap_lock()
         retain = accept(self, topic, msg, qos)
         return self._refuse(-retain, topic, msg, qos) if retain < 0 else retain
