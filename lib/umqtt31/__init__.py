@@ -1689,7 +1689,7 @@ def complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is str:
+    if isinstance(value, str):
         return value.encode()
     if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
         try:
