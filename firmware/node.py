@@ -27,6 +27,7 @@ VERSION = 0x0200  # major × 256 + minor
 _LONGEST_WAIT_MS = 1000
 _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
+_REFUSED_FILTER = 265  # a code of MQTTError
 _DRAIN_MS = 30000
 # A tuple that stands in `except` itself is made when something is raised: with the heap
 # locked that fails, and Ctrl-C became a MemoryError that nobody saw.
@@ -296,12 +297,16 @@ class Node:
         # Not in the session of a level 3 broker for sure, so said on every connect.
         self._lock(False)
         if not self._is_subscribed:
-            self._client.subscribe(self._command_topic, 2)
-            if self._updates:
-                self._client.subscribe(self._update_topic, 1)
-            if self._time_topic:
-                # QoS 0: no broker keeps an old time for later.
-                self._client.subscribe(self._time_topic, 0)
+            update_topic = self._updates and self._update_topic
+            # QoS 0: no broker keeps an old time for later.
+            for topic, qos in (self._command_topic, 2), (update_topic, 1), (self._time_topic, 0):
+                try:
+                    if topic:
+                        self._client.subscribe(topic, qos)
+                except OSError as error:
+                    if getattr(error, "code", 0) != _REFUSED_FILTER:
+                        raise
+                    self._log("broker:", error)  # without it, until the next start
             self._is_subscribed = True
         try:
             fault = self._fault.text
@@ -449,9 +454,6 @@ class Node:
             self._log("update: taken back, the broker was not reached")
             self._wants_reset = True
 
-    def _is_receiving(self):
-        return self._updates is not None and self._updates.is_receiving
-
     def _obey(self, word, argument):
         # -> None, or why not.
         if word == "interval":
@@ -500,7 +502,7 @@ class Node:
         self._look_at_journal()
         while not sleep.is_over(
             client.is_connected,
-            self._is_said() and not self._is_receiving(),
+            self._is_said() and not (self._updates and self._updates.is_receiving),
             self._told is not None,
             self._undelivered(),
         ):

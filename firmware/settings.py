@@ -146,7 +146,7 @@ def is_allowed(name, value):
         return (
             isinstance(value, (list, tuple))
             and low <= len(value) <= high
-            and all(map(_is_qos, value))
+            and all(type(one) is int and 0 <= one <= 2 for one in value)
         )
     if not isinstance(value, str) or not low <= len(value) <= high:
         return False
@@ -158,10 +158,6 @@ def _is_key(value):
     # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
     is_hex = all(character in "0123456789abcdefABCDEF" for character in value)
     return not value or (is_hex and len(value) >= 32 and len(value) % 2 == 0)
-
-
-def _is_qos(value):
-    return type(value) is int and 0 <= value <= 2
 
 
 def _is_topic(value, is_one_level):
@@ -192,6 +188,9 @@ def _clashes(settings, has_wifi):
         wrong.append("update_key is missing; signed commands need it")
     if settings["sleep_above_ms"] and settings["store"] != "journal":
         wrong.append('store is "ram"; deep sleep forgets it: "journal"')
+    port = settings["ntp_server"].partition(":")[2] or "123"
+    if not (port.isdigit() and 0 < int(port) < 65536):
+        wrong.append('ntp_server is "%s"; behind : stands a port' % settings["ntp_server"])
     if settings["discovery"] and settings["format"] != "json":
         wrong.append('format is "binary"; discovery is for "json"')
     needed = _largest_packet(settings)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -155,6 +156,15 @@ def test_wifi_that_was_switched_off_is_switched_on_again(make, clock):
     clock.sleep_ms(5000)
     wifi.is_up()
     assert wifi.wlan.is_active
+
+
+def test_wifi_whose_radio_does_not_start_is_tried_again(make, clock, monkeypatch):
+    wifi = make("home")
+    wifi.wlan.is_in_reach = True
+    with monkeypatch.context() as patch:
+        patch.setattr(network.WLAN, "active", Mock(side_effect=OSError("no memory")))
+        assert not wifi.is_up(4000)
+    assert wifi.is_up(1100)
 
 
 def test_wifi_signal_is_none_without_a_link(make):

@@ -5,6 +5,7 @@ import pytest
 from host_tests.firmware.conftest import FakeMessage
 from host_tests.firmware.node_bench import CONFIG, Bench, fake_updates
 from node import topic_root
+from umqtt31 import REFUSED_FILTER, MQTTError
 
 
 def test_node_before_connecting_sets_a_retained_will(bench):
@@ -244,6 +245,19 @@ def test_node_whose_tls_refuses_the_certificate_says_so_and_goes_on(bench):
     bench.client.reconnect = works
     bench.run_ms(1000)
     assert bench.client.is_connected
+
+
+def test_node_whose_commands_the_broker_refuses_says_so_once_and_goes_on(bench):
+    """It asked again at once, without an end, and never said `online`."""
+
+    def refuse(topic, qos):
+        bench.clock.sleep_ms(1)
+        raise MQTTError(REFUSED_FILTER)
+
+    bench.client.subscribe = refuse
+    bench.run_ms(3000)
+    assert [str(words[1])[:6] for words in bench.log if words[0] == "broker:"] == ["broker"]
+    assert (b"sensors/node-7/status", b"online", True, 1) in bench.client.published
 
 
 class FakeNames:

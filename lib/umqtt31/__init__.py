@@ -1331,7 +1331,7 @@ def _take(client):
             client._handle(rx[at], pos, size)
             handled = 64  # connect() calls no handler
             break
-        if rx[at] & 0xF0 == _PUBLISH:
+        if rx[at] >> 4 == _PUBLISH >> 4:
             if not client._message.read(rx[at], pos, size):
                 fail(client, _PROTOCOL)
             _deliver(client, rx[at] >> 1 & 3, True)
@@ -1353,7 +1353,10 @@ def _large(client, at):
             return 0
         n |= (rx[at] & 127) << shift
         shift += 7 if rx[at] > 127 else 99
-    if shift < 99 or first & 0xF0 != _PUBLISH or not client.is_connected:
+    if (
+        shift < 99 or n <= client.buffer_size
+        or first >> 4 != _PUBLISH >> 4 or not client.is_connected
+    ):  # fmt: skip
         fail(client, _PROTOCOL)
     if at + 3 > client._end:
         client._lacks = at + 3 - client._end
@@ -1686,7 +1689,7 @@ def complaint(*about):
 
 def as_bytes(name, value):
     """`value` as bytes in some form: a str is encoded.  Raises TypeError naming `name`."""
-    if value.__class__ is str:
+    if isinstance(value, str):
         return value.encode()
     if value.__class__ not in _PLAIN or getattr(value, "itemsize", 1) > 1:
         try:

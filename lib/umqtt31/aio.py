@@ -201,7 +201,7 @@ def extend(base):
             task calls this or `disconnect()`; `last_error` says why it is not connected yet.
             """
             if stream and not callable(stream):
-                raise TypeError("stream must be a function that opens one")
+                raise TypeError("stream must be a function that opens it")
             self._make_connect(clean_session)
             self._call = call = object()
             try:
@@ -286,16 +286,13 @@ def extend(base):
         def _look(self):
             # What waits for the broker must not wait for a body.
             taken = self._taken
-            self._most_acks = 0
-            if (
-                not self.is_connected
-                or len(taken) < _MOST_TAKEN
-                or taken[0]._turn == _BROKER
+            is_full = self.is_connected and len(taken) >= _MOST_TAKEN and not (
+                taken[0]._turn == _BROKER
                 or self.inflight
                 or self._request
                 or self._ping_at is not None
-            ):
-                self._most_acks = _MOST_ACKS
+            )  # fmt: skip
+            self._most_acks = 0 if is_full else _MOST_ACKS
 
         def _stir(self):
             # Who waits for anything looks for it.
@@ -423,9 +420,10 @@ def extend(base):
                 try:
                     return self.publish_nowait(topic, msg, retain, qos, **options)
                 except MQTTError as error:
-                    if error.code == _NETWORK:
+                    code = error.code
+                    if code == _NETWORK:
                         return 0  # QoS 0: it may be sent
-                    if error.code != _FULL and error.code != _CLOSED:
+                    if code != _FULL and code != _CLOSED:
                         raise
                 await self._next_turn()
 
@@ -457,17 +455,19 @@ def extend(base):
         async def _ask(self, first, topics):
             request = self._make_request(first, topics)
             link = 0  # the connection that was asked
+            awaited = None  # another task's request, or that of a task that was cancelled, too
             while True:
-                if link == self._link and self._request is not request and self.is_connected:
-                    return self._granted(request)
-                if self.is_connected and not self._request:
-                    link = self._link
+                if self.is_connected and self._request is not request:
+                    if link == self._link:
+                        return self._granted(request)
+                    if not self._request:
+                        link = self._link
+                        self._send_request(request)
+                        self._turn()
+                if self._request is not awaited:
+                    awaited = self._request
                     start = ticks_ms()
-                    self._send_request(request)
-                    self._turn()
-                elif self._request is request and (
-                    ticks_diff(ticks_ms(), start) >= self._timeout_ms
-                ):
+                elif awaited and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                     close(self)
                 await self._next_turn()
 

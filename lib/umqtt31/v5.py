@@ -491,7 +491,7 @@ class MQTTClient(core.MQTTClient):
             self._out = buf
             self._at = at
             self._left = end - at
-            self._wake = self._now
+            self._wake = self._now = core.ticks_ms()
         return size
 
     def close(self):

@@ -82,17 +82,18 @@ class WiFi:
             self.why = "%s: %s" % (self._login[0], self._reason())  # of the try that ends now
         self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         self._tried_at = now
-        if not wlan.active():
-            if self._country and hasattr(network, "country"):
-                network.country(self._country)
-            wlan.active(True)
-            if self._pm is not None:
-                wlan.config(pm=self._pm)
         try:
+            if not wlan.active():
+                if self._country and hasattr(network, "country"):
+                    network.country(self._country)
+                wlan.active(True)
+                if self._pm is not None:
+                    wlan.config(pm=self._pm)
             wlan.disconnect()
             wlan.connect(*self._login)
         except OSError:
-            pass  # esp32 raises while its own attempt is under way; the next pause ends it
+            # No memory for the radio, or esp32's own attempt is under way: the next pause ends it.
+            pass
 
     def _reason(self):
         # The port's name of the status, in words; its number differs between ports.

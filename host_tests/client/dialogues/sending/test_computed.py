@@ -190,7 +190,8 @@ def test_payload_of_wide_elements_goes_out_whole_or_not_at_all():
 
 
 def test_payload_of_single_bytes_goes_out_as_it_is():
-    for payload in (bytearray(b"xyz"), memoryview(b"xyz"), array.array("B", b"xyz"), "xyz"):
+    text = type("Text", (str,), {})("xyz")  # as of an enum.StrEnum
+    for payload in (bytearray(b"xyz"), memoryview(b"xyz"), array.array("B", b"xyz"), "xyz", text):
         d = Dialogue()
         d.publish(payload, 0)
         d.c2b(publish(b"t", b"xyz"))

@@ -243,7 +243,9 @@ async def test_subscribe_that_is_not_answered_is_sent_on_the_next_connection(des
     client = desk.client
     await client.connect(False, desk.open)
     first, second = desk.streams
-    asked = asyncio.create_task(client.subscribe(b"t", 1))
+    cancelled, asked = [asyncio.create_task(client.subscribe(b"t", 1)) for _ in range(2)]
+    await asyncio.sleep(0)
+    cancelled.cancel()  # the other one waits for the answer to its request, too
     await desk.grant(second, asked)
     assert first.is_closed and await asked == [1]
 
