@@ -67,8 +67,7 @@ class ScriptedStream:
                 break
             piece += self._pieces.pop(1)
         n = min(len(buf) if n is None else n, len(piece), self.read_most or len(piece))
-        for i in range(n):
-            buf[i] = piece[i]
+        buf[:n] = piece[:n]
         if piece:
             if n == len(piece):
                 del self._pieces[0]
