@@ -2,6 +2,7 @@
 
 import pytest
 
+from host_tests.client import aio_player  # noqa: F401 - plays some of them
 from host_tests.client.player import Script, read_scripts
 from host_tests.client.runner import FOLDER
 
