@@ -8,6 +8,19 @@ from host_tests.client.aio_dialogue import on_desk, qos1
 
 
 @on_desk()
+async def test_next_message_acknowledges_the_one_before(desk):
+    client, stream = await desk.connected()
+    stream.feed(qos1(), wire.publish(b"t", b"b", 1, 8))
+    payloads = []
+    async for message in client.messages():
+        assert stream.take() == (b"\x40\x02\x00\x07" if payloads else b"")
+        payloads.append(message.payload)
+        if len(payloads) == 2:
+            break
+    assert payloads == [b"a", b"b"]
+
+
+@on_desk()
 async def test_flood_keeps_no_task_waiting(desk):
     client, stream = await desk.connected()
     seen, turns = [], set()
