@@ -26,6 +26,7 @@ class ScriptedStream:
         self.writes = []  # the sizes that were offered to write()
         self.sent = b""  # what the client wrote and no test took yet
         self._pieces = []
+        self._at = 0  # what of the first one was read
         self._answers = []
 
     def feed(self, *pieces):
@@ -36,6 +37,7 @@ class ScriptedStream:
     def feed_instead(self, piece):
         """`piece` in place of the first that is fed and not read yet."""
         self._pieces[0] = piece
+        self._at = 0
 
     def answer(self, request, reply):
         """As soon as the client has written `request` (whole), feed `reply`."""
@@ -65,14 +67,15 @@ class ScriptedStream:
         while piece and len(self._pieces) > 1 and isinstance(self._pieces[1], bytes):
             if not self._pieces[1]:
                 break
-            piece += self._pieces.pop(1)
-        n = min(len(buf) if n is None else n, len(piece), self.read_most or len(piece))
-        buf[:n] = piece[:n]
-        if piece:
-            if n == len(piece):
-                del self._pieces[0]
-            else:
-                self._pieces[0] = piece[n:]
+            piece = self._pieces[0] = piece[self._at :] + self._pieces.pop(1)
+            self._at = 0
+        left = len(piece) - self._at
+        n = min(len(buf) if n is None else n, left, self.read_most or left)
+        buf[:n] = piece[self._at : self._at + n]
+        self._at += n
+        if piece and n == left:
+            del self._pieces[0]
+            self._at = 0
         return n
 
     def write(self, buf, off, n):
