@@ -25,6 +25,7 @@ _STREAM = {
     "out_of_memory": ("write_error", MemoryError()),
     "write_most": ("write_most", 0),
     "read_most": ("read_most", 0),
+    "takes": ("takes", -1),
 }
 _BEGINNINGS = ("journal", "clean", "offline", "simple", "aio")  # words of `with`
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things

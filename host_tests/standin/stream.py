@@ -20,6 +20,7 @@ class ScriptedStream:
         self.read_most = read_most
         self.write_most = write_most
         self.is_blocked = False
+        self.takes = -1  # so many writes more, then none; -1: any number
         self._is_full = False
         self.is_closed = False
         self.write_error = None
@@ -84,9 +85,10 @@ class ScriptedStream:
         self.writes.append(n)
         if self.write_error:
             raise self.write_error
-        if self.is_blocked or self._is_full:
+        if self.is_blocked or self._is_full or not self.takes:
             self._is_full = False
             return None
+        self.takes -= 1
         if 0 < self.write_most < n:
             n = self.write_most
             self._is_full = True
