@@ -80,6 +80,12 @@ def error_of(function, *args, **options):
     raise AssertionError("nothing raised")
 
 
+def refuses(kind, words, function, *args, **options):
+    """The call raises an error of this kind that says these words."""
+    error = error_of(function, *args, **options)
+    assert isinstance(error, kind) and words in str(error), (args, options, error)
+
+
 def code_of(function, *args, **options):
     """-> the code of the MQTTError that the call raises, and of nothing else."""
     error = error_of(function, *args, **options)
