@@ -108,22 +108,20 @@ class AioPlayer(Player):
         return self.d.run(found) if hasattr(found, "send") else found
 
     def _ask(self, name, rest):
-        found = None
-        try:
-            return super()._ask(name, rest)
-        except AssertionError as error:
-            found = error
-        # It may still come.
+        ask = super()._ask
 
         def is_so():
             try:
-                super(AioPlayer, self)._ask(name, rest)
+                ask(name, rest)
             except AssertionError:
                 return False
             return True
 
-        if not self.d.until(is_so):
-            raise found
+        try:
+            return ask(name, rest)
+        except AssertionError:
+            if not self.d.until(is_so):  # it may still come
+                raise
 
     def do_begin(self, text):
         self.begun.append(self.d.begin(super()._do(text)))
