@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 12_690),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_420),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_440),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
-    "all": (("",), (), 93_190),
+    "all": (("",), (), 93_210),
 }
 
 
