@@ -18,7 +18,6 @@ class RamFlash:
         self._block_bytes = block_bytes
         self._erased = b"\xff" * block_bytes
         self.data = bytearray(b"\xff" * (blocks * block_bytes)) if data is None else data
-        self._view = memoryview(self.data)  # littlefs reads very often
         self.is_failing = False
         self.failures = 0
         self.operations = 0  # that worked
@@ -27,7 +26,7 @@ class RamFlash:
 
     def readblocks(self, block, buf, offset=0):
         at = block * self._block_bytes + offset
-        buf[:] = self._view[at : at + len(buf)]
+        buf[:] = memoryview(self.data)[at : at + len(buf)]
 
     def writeblocks(self, block, buf, offset=None):
         """Program `buf`; without `offset` erase its blocks first."""
