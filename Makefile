@@ -6,7 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 TOOLS := $(RUN) -m tools
-PYTEST_ARGS ?= -q -n 2 --dist loadgroup
+# More processes than cores: many tests wait for a broker, a board or a clock.
+PYTEST_ARGS ?= -q -n 4 --dist loadgroup
 TESTS ?=
 LAYER ?= all
 CLIENT_TESTS := host_tests/client/dialogues host_tests/client/test_scripts.py \

@@ -71,6 +71,12 @@ def error_of(function, *args, **options):
     raise AssertionError("nothing raised")
 
 
+def refuses(kind, words, function, *args, **options):
+    """The call raises an error of this kind that says these words."""
+    error = error_of(function, *args, **options)
+    assert isinstance(error, kind) and words in str(error), (args, options, error)
+
+
 def code_of(function, *args, **options):
     """-> the code of the MQTTError that the call raises, and of nothing else."""
     error = error_of(function, *args, **options)
@@ -99,7 +105,7 @@ class Dialogue:
         self.clock = Clock()
         sys.modules["socket"] = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
-        make = front.MQTTClient if front else class_for(self.level, options, is_queueing)
+        make = front.MQTTClient if front else self.class_for(options, is_queueing)
         turn(self.clock)
         wire.speak(self.level)
         self.keepalive = options.setdefault("keepalive", 0 if front else 60)
@@ -114,13 +120,19 @@ class Dialogue:
         if front:
             self.client.set_callback(lambda *message: self.messages.append(message + (0, 0, 0)))
         else:
-            self.client.on_message = self.keep
+            self.listen()
         self.messages = []
         self.opened = 0  # sockets asked for
         self.stream = None
         self.next_stream = None  # what the next socket is
         if is_connected:
             self.connect(clean)
+
+    def class_for(self, options, is_queueing):
+        return class_for(self.level, options, is_queueing)
+
+    def listen(self):
+        self.client.on_message = self.keep
 
     def keep(self, message):
         """The handler: note what came."""

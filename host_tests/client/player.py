@@ -25,13 +25,16 @@ _STREAM = {
     "out_of_memory": ("write_error", MemoryError()),
     "write_most": ("write_most", 0),
     "read_most": ("read_most", 0),
+    "takes": ("takes", -1),
 }
-_BEGINNINGS = ("journal", "clean", "offline", "simple")  # words of `with`
+_BEGINNINGS = ("journal", "clean", "offline", "simple", "aio")  # words of `with`
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
 class Script:
     """`name`, `levels` it is for, `note` with its ids, and its numbered `lines` of steps."""
+
+    players = []  # that of the waiting client, that of asyncio's
 
     def __init__(self, title):
         self.name, _, levels = title.partition(" level ")
@@ -50,7 +53,8 @@ class Script:
         text = "\n".join([line for _, line in lines])
         hears_drops = "dropped " in text.replace("stats.dropped", "")
         for row in rows:
-            player = Player(level, hears_drops, hears_drops or "max_age=" in text)
+            make = self.players[-1] if "with aio" in text else self.players[0]
+            player = make(level, hears_drops, hears_drops or "max_age=" in text)
             for number, line in lines:
                 for step in _filled(line, row).split(" / "):
                     self._play_step(player, number, step.strip())
@@ -98,6 +102,8 @@ def read_scripts(path):
 
 class Player:
     """The client of a script that is being played, and what of it no step named yet."""
+
+    dialogue = Dialogue
 
     def __init__(self, level, hears_drops=False, is_queueing=False):
         self.level = level
@@ -150,7 +156,7 @@ class Player:
         if self.has_journal:
             self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
         options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
-        self.d = Dialogue(clean, is_connected, **options)
+        self.d = self.dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
         self.oversize = []
 
@@ -220,8 +226,10 @@ class Player:
 
     def _ask(self, name, rest):
         """Call what the client has under this name, or compare it."""
-        value = self.d.client
-        for part in name.split("."):
+        first, dot, rest_of_name = name.partition(".")
+        is_of_message = first == "message"
+        value = self.message if is_of_message else self.d.client
+        for part in (rest_of_name if is_of_message else name).split("."):
             value = getattr(value, part)
         alone, named = arguments_of(rest.split())
         if callable(value):
@@ -416,3 +424,6 @@ class Player:
         if self.d.stream:
             assert self.d.stream.has_answered(), "an answer was not asked for"
             self.do_c("nothing")
+
+
+Script.players.append(Player)

@@ -1,7 +1,10 @@
 """The scripts of `dialogues/`, each at its levels, and that the player notices a wrong one."""
 
+import contextlib
+
 import pytest
 
+from host_tests.client import aio_player  # noqa: F401 - plays some of them
 from host_tests.client.player import Script, read_scripts
 from host_tests.client.runner import FOLDER
 
@@ -98,6 +101,27 @@ def test_wrong_script_fails(right, wrong):
     assert right in RIGHT
     with pytest.raises(AssertionError):
         play(RIGHT.replace(right, wrong, 1))
+
+
+RIGHT_AIO = """
+with aio streams=2 / begin flush / ends / feed PUBLISH 7 "a" / A: "a" q1 / C: nothing / done
+leave / C: PUBACK 7 / feed end / stats.reconnects 1 / begin subscribe t 1 / waits
+C: SUBSCRIBE 1 t:1 / feed SUBACK 1 1 / ends -> 1 / begin reconnected / cancel
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("aio", "aio"), ("flush / ends", "flush / waits"), ("waits", "ends"), ("-> 1", "-> 2"),
+        ('A: "a"', 'A: "b"'), ("C: nothing", "C: PUBACK 7"), ("done", "poll"), ("C: PUBACK 7", ""),
+        ("PUBACK 7", "PUBACK 8"), ("streams=2", "streams=1"), ("reconnects 1", "reconnects 2"),
+    ],
+)  # fmt: skip
+def test_script_of_asyncio_plays_when_it_is_right_alone(right, wrong):
+    assert right in RIGHT_AIO
+    with contextlib.nullcontext() if right == wrong else pytest.raises(AssertionError):
+        play(RIGHT_AIO.replace(right, wrong, 1))
 
 
 def test_step_that_fails_is_named_with_its_line():

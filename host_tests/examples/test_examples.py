@@ -1,7 +1,7 @@
 """Every program of `examples/` does what it says, under CPython and real MicroPython.
 
 Programs run as they are, but for the constants at their top: where the broker is, and
-how often they say something.
+how often they say something; and for the pauses before they connect again.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Program:
         for key, value in constants.items():
             code, count = re.subn(rf"^{key} = .+$", f"{key} = {value!r}", code, flags=re.MULTILINE)
             assert count == 1, key
-        self._path.write_text(code)
+        self._path.write_text("import hurry\n" + code)
 
     def start(self):
         """-> the running process."""
@@ -220,7 +220,7 @@ def test_example_keeps_what_it_samples_through_outages(program, mosquitto, tmp_p
 )
 def test_example_goes_on_after_each_outage(program, mosquitto, tmp_path, name, topic):
     (tmp_path / "time.txt").touch()
-    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=100)
+    sampler = program(name, PORT=mosquitto.port, PERIOD_MS=50)
 
     def hear(ear):
         return [ear.next(topic) for _ in range(20)]

@@ -7,7 +7,7 @@ range of random seeds.  What it finds is the same wherever and whenever it runs.
 import hashlib
 import multiprocessing
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -92,8 +92,8 @@ def random_jobs(first_seed: int, seeds: int) -> Iterator[Job]:
         yield Job("random", seed=start, seeds=min(RANDOM_PER_JOB, end - start))
 
 
-def run_job(job: Job) -> Result:
-    """Run one job to its end."""
+def run_job(job: Job, until: Collection[str] = ()) -> Result:
+    """Run one job to its end, or to the first failure of one of the rules `until`."""
     result = Result()
     if job.kind == "random":
         for seed in range(job.seed, job.seed + job.seeds):
@@ -106,6 +106,8 @@ def run_job(job: Job) -> Result:
         return result
     for first in islice(_first_faults(job, world), job.part, None, job.parts):
         struck = _try(result, item, (first,))
+        if until and any(failure.rule in until for failure in result.failures):
+            break
         if job.kind == "pair" and struck is not None:
             places = struck.places()
             for second in explore.second_faults(first, struck.places_at_first, places):

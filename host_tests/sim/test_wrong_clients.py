@@ -16,5 +16,5 @@ def test_wrong_client_is_caught_by_the_default_run(name, monkeypatch):
     wrong = WRONG[name]
     assert wrong.job in jobs()
     wrong.mistake.make(monkeypatch)
-    failures = campaign.run_job(wrong.job).failures
+    failures = campaign.run_job(wrong.job, wrong.rules).failures
     assert {failure.rule for failure in failures} & set(wrong.rules), failures[:3]

@@ -20,12 +20,14 @@ class ScriptedStream:
         self.read_most = read_most
         self.write_most = write_most
         self.is_blocked = False
+        self.takes = -1  # so many writes more, then none; -1: any number
         self._is_full = False
         self.is_closed = False
         self.write_error = None
         self.writes = []  # the sizes that were offered to write()
         self.sent = b""  # what the client wrote and no test took yet
         self._pieces = []
+        self._at = 0  # what of the first one was read
         self._answers = []
 
     def feed(self, *pieces):
@@ -36,6 +38,7 @@ class ScriptedStream:
     def feed_instead(self, piece):
         """`piece` in place of the first that is fed and not read yet."""
         self._pieces[0] = piece
+        self._at = 0
 
     def answer(self, request, reply):
         """As soon as the client has written `request` (whole), feed `reply`."""
@@ -65,15 +68,15 @@ class ScriptedStream:
         while piece and len(self._pieces) > 1 and isinstance(self._pieces[1], bytes):
             if not self._pieces[1]:
                 break
-            piece += self._pieces.pop(1)
-        n = min(len(buf) if n is None else n, len(piece), self.read_most or len(piece))
-        for i in range(n):
-            buf[i] = piece[i]
-        if piece:
-            if n == len(piece):
-                del self._pieces[0]
-            else:
-                self._pieces[0] = piece[n:]
+            piece = self._pieces[0] = piece[self._at :] + self._pieces.pop(1)
+            self._at = 0
+        left = len(piece) - self._at
+        n = min(len(buf) if n is None else n, left, self.read_most or left)
+        buf[:n] = piece[self._at : self._at + n]
+        self._at += n
+        if piece and n == left:
+            del self._pieces[0]
+            self._at = 0
         return n
 
     def write(self, buf, off, n):
@@ -82,9 +85,10 @@ class ScriptedStream:
         self.writes.append(n)
         if self.write_error:
             raise self.write_error
-        if self.is_blocked or self._is_full:
+        if self.is_blocked or self._is_full or not self.takes:
             self._is_full = False
             return None
+        self.takes -= 1
         if 0 < self.write_most < n:
             n = self.write_most
             self._is_full = True

@@ -33,11 +33,12 @@ class Flash:
 
     def __init__(self, blocks):
         self.blocks = list(blocks)
+        self.views = [memoryview(block) for block in blocks]  # littlefs reads millions of times
         self.log = []
         self.acknowledged = 0
 
     def readblocks(self, block, buf, offset=0):
-        buf[:] = memoryview(self.blocks[block])[offset : offset + len(buf)]
+        buf[:] = self.views[block][offset : offset + len(buf)]
 
     def writeblocks(self, block, buf, offset):
         self._do(block, offset, bytes(buf))
@@ -54,6 +55,7 @@ class Flash:
     def _do(self, block, offset, data):
         self.log.append((block, offset, data, self.acknowledged))
         self.blocks[block] = changed(self.blocks[block], offset, data)
+        self.views[block] = memoryview(self.blocks[block])
 
 
 def changed(before, offset, data, is_half=False):
@@ -66,8 +68,12 @@ def changed(before, offset, data, is_half=False):
 
 
 def read(path):
-    with open(path, "rb") as file:
-        return file.read()
+    """-> its bytes, None if it is not there."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def is_there(path):
@@ -147,10 +153,11 @@ class Sweep:
 
     def look(self):
         """All old or all new, and the new ones on trial or confirmed."""
-        is_old = all(is_there(path) and read(path) == data for path, data in self.old.items())
-        is_new = all(is_there(path) and read(path) == data for path, data in self.new.items())
-        is_old = is_old and not any(is_there(path) for path in self.new if path not in self.old)
-        is_new = is_new and not any(is_there(path) for path in self.old if path not in self.new)
+        found = {path: read(path) for path in set(self.old) | set(self.new)}
+        is_old, is_new = (
+            all(data == files.get(path) for path, data in found.items())
+            for files in (self.old, self.new)
+        )
         if is_old == is_new:
             raise Wrong("neither all old nor all new")
         if is_new and not update.is_on_trial() and not is_there(update.RUNNING):

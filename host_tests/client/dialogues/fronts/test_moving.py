@@ -3,7 +3,7 @@
 from errno import EINPROGRESS, ETIMEDOUT
 
 from host_tests.client import wire
-from host_tests.client.dialogue import error_of, modules_with, turn, with_ids_from_1
+from host_tests.client.dialogue import error_of, modules_with, refuses, turn, with_ids_from_1
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from host_tests.standin.clock import Clock
 from host_tests.standin.stream import ScriptedStream
@@ -258,8 +258,7 @@ def test_wrong_types_are_named():
         (lambda: MQTTClient("dev", "broker", None), "port"),
         (lambda: MQTTClient("dev", "broker", "mqtt"), "port"),
     ):
-        error = error_of(call)
-        assert isinstance(error, TypeError) and name in str(error)
+        refuses(TypeError, name, call)
     assert p.stream.take() == b""
 
 

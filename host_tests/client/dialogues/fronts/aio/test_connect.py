@@ -4,21 +4,11 @@ import asyncio
 import sys
 
 import umqtt31.aio as aio
-from host_tests.client import dialogue, wire
+from host_tests.client import wire
 from host_tests.client.aio_dialogue import Desk, on_desk, qos1, raised_by
 from host_tests.client.flash import FailingFlash
 from host_tests.standin.sockets import Sockets
-from umqtt31 import CLOSED, JOURNAL, TOO_LARGE, MQTTError
-
-
-@on_desk(2)
-async def test_subscribe_goes_on_after_a_lost_connection(desk):
-    client, first, second = await desk.kept()
-    first.feed(b"")
-    second.feed(None, None, None)
-    asked = asyncio.create_task(client.subscribe(b"t", 1))
-    await desk.grant(second, asked)
-    assert await asked == [1]
+from umqtt31 import CLOSED, JOURNAL, MQTTError
 
 
 @on_desk()
@@ -48,28 +38,6 @@ async def test_connect_with_a_stream_in_place_of_what_opens_one_is_refused_by_na
     error = await raised_by(desk.client.connect(True, desk.streams[0]))
     assert isinstance(error, TypeError) and "stream" in str(error)
     client, _ = await desk.connected()
-
-
-@on_desk()
-async def test_connect_that_cannot_be_sent_raises_in_place_of_trying_for_ever(desk):
-    desk.client.set_last_will(b"w", b"x" * 300)
-    error = await raised_by(desk.client.connect(True, desk.open))
-    assert error.code == TOO_LARGE
-
-
-@on_desk()
-async def test_connect_that_cannot_be_sent_ends_nothing(desk):
-    """What was in flight is not given up for it, and the connection goes on."""
-    client, stream = await desk.connected()
-    client.publish_nowait(b"t", b"a", qos=1)
-    stream.take()
-    dropped = []
-    client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
-    client.set_last_will(b"w", b"x" * 300)
-    assert (await raised_by(client.connect(True, desk.open))).code == TOO_LARGE
-    assert not dropped and client.is_connected and stream.take() == b""
-    stream.feed(wire.puback(1))
-    await client.flush()
 
 
 @on_desk()
@@ -208,34 +176,6 @@ def test_disconnect_tells_who_waits_also_when_the_journal_fails():
         flash.failures = 0
 
     Desk(store=flash.journal()).run(main)
-
-
-@on_desk(2)
-async def test_reconnected_returns_with_the_next_connection(desk):
-    client, first = desk.client, desk.streams[0]
-    await client.connect(False, desk.open)
-    waiting = [asyncio.create_task(client.reconnected()) for _ in range(2)]
-    await aio.sleep_ms(2000)
-    assert not (waiting[0].done() or waiting[1].done())
-    first.feed(b"")
-    is_present = dialogue.default_level > 3
-    for one in waiting:
-        assert await one == is_present
-    assert client.stats.reconnects == 1
-    ended = asyncio.create_task(client.reconnected())
-    await asyncio.sleep(0)
-    await client.disconnect()
-    assert (await raised_by(ended)).code == 258
-
-
-@on_desk()
-async def test_disconnect_from_a_stream_that_takes_nothing_closes_it(desk):
-    client, stream = await desk.connected()
-    stream.is_blocked = True
-    client.publish_nowait(b"t", b"a", qos=1)
-    await client.disconnect()
-    assert stream.is_closed and stream.take() == b""
-    assert client.queued + client.inflight == 1  # for the next connection
 
 
 @on_desk(streams=2, connect_timeout=3, keepalive=0)

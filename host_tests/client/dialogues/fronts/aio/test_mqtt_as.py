@@ -6,58 +6,18 @@ import umqtt31.aio as aio
 from host_tests.client import wire
 from host_tests.client.aio_dialogue import Desk, on_desk
 
-# As mqtt_as has them, with its own values where a program sets none.
-MQTT_AS_CONFIG = {
-    "client_id": b"dev",
-    "server": "broker",
-    "port": 0,
-    "user": "name",
-    "password": "secret",
-    "keepalive": 30,
-    "ssl": False,
-    "response_time": 7,
-    "will": ("gone", "dev", True, 1),
-}
-
 
 @on_desk(level=4)
 async def test_config_of_mqtt_as_makes_the_client_that_its_table_says(desk):
-    config = MQTT_AS_CONFIG
     client = aio.MQTTClient(
-        config["client_id"],
-        config["server"],
-        config["port"],
-        config["user"] or None,
-        config["password"] if config["user"] else None,
-        config["keepalive"],
-        config["ssl"],
-        level=4,
-        connect_timeout=config["response_time"],
+        b"dev", "broker", 0, "name", "secret", 30, False, level=4, connect_timeout=7
     )
-    client.set_last_will(*config["will"])
+    client.set_last_will("gone", "dev", True, 1)
     await client.connect(True, desk.open)
-    expected = wire.connect(
-        b"dev",
-        2 | 0xC0 | 4 | 1 << 3 | 1 << 5,
-        30,
-        b"gone",
-        b"dev",
-        b"name",
-        b"secret",
-        level=4,
+    fields = [b"gone", b"dev", b"name", b"secret"]
+    assert desk.streams[0].take() == wire.connect(
+        b"dev", 2 | 0xC0 | 4 | 8 | 32, 30, *fields, level=4
     )
-    assert desk.streams[0].take() == expected
-
-
-@on_desk(2, level=4)
-async def test_clean_init_without_clean_is_a_clean_connection_before_the_kept_ones(desk):
-    """mqtt_as: clean_init=True, clean=False."""
-    client, (first, second) = desk.client, desk.streams
-    second.feed_instead(wire.connack())
-    await client.connect(True, desk.open)
-    await client.disconnect()
-    await client.connect(False, desk.open)
-    assert [one.take()[9] & 2 for one in (first, second)] == [2, 0]
 
 
 def test_disconnect_behind_the_loop_says_goodbye_and_closes():
@@ -75,36 +35,3 @@ def test_disconnect_behind_the_loop_says_goodbye_and_closes():
     except KeyboardInterrupt:
         asyncio.run(desk.client.disconnect())
     assert stream.take() == b"\xe0\x00" and stream.is_closed
-
-
-@on_desk()
-async def test_publish_then_flush_returns_when_it_is_acknowledged(desk):
-    """mqtt_as: publish(qos=1) returns when PUBACK came."""
-    client, stream = desk.client, desk.streams[0]
-    await client.connect(True, desk.open)
-
-    async def publish():
-        await client.publish("t", "a", qos=1)
-        await client.flush()
-
-    publishing = asyncio.create_task(publish())
-    await aio.sleep_ms(3000)
-    assert not publishing.done()
-    stream.feed(wire.puback(1))
-    await publishing
-
-
-def test_queue_that_is_full_discards_nothing_at_qos0_or_1():
-    """mqtt_as: queue_len, beyond which the oldest messages are discarded."""
-
-    async def main(desk):
-        client, stream = desk.client, desk.streams[0]
-        await client.connect(True, desk.open)
-        stream.feed(*[wire.publish(b"t", b"%d" % k, k & 1, k) for k in range(1, 60)])
-        await aio.sleep_ms(5000)
-        payloads = []
-        async for message in client.messages():
-            payloads.append(message.payload)
-            if len(payloads) == 59:
-                break
-        assert payloads == [b"%d" % k for k in range(1, 60)]

@@ -1,36 +1,13 @@
 """Messages whose bodies run, or are done, while one connection ends and the next begins."""
 
-import asyncio
-
-import umqtt31.aio as aio
 from host_tests.client import dialogue, wire
-from host_tests.client.aio_dialogue import Desk, on_desk, qos1, qos2, qos2_next
+from host_tests.client.aio_dialogue import Desk, on_desk, qos2, qos2_next
 from host_tests.standin.store import KeepingStore
 
 LEVEL_5 = (
     "test_new_session_on_a_connection_that_is_lost_at_once_knows_no_old_id_either",
     "test_qos2_of_a_clean_session_that_was_kept_is_not_handed_over_twice",
 )
-
-
-@on_desk(2)
-async def test_qos2_again_on_the_next_connection_is_not_handed_over_twice(desk):
-    client, first, second = await desk.kept()
-    first.feed(qos2())
-    payloads = []
-    async for message in client.messages():
-        payloads.append(message.payload)
-        if len(payloads) == 2:
-            break
-        first.feed(b"")  # the link is lost while the body runs
-        second.feed(qos2(1))
-        await desk.until(lambda: first.is_closed and client.is_connected)
-        second.take()
-        await aio.sleep_ms(600)
-        assert second.take() == b""
-        second.feed(qos2_next())
-    assert payloads == [b"a", b"b"]
-    assert second.take() == b"\x50\x02\x00\x07"
 
 
 def test_qos2_done_on_the_next_connection_when_device_resets_is_not_handed_over_again():
@@ -63,106 +40,6 @@ def test_qos2_done_on_the_next_connection_when_device_resets_is_not_handed_over_
     desk.run(second_life)
 
 
-@on_desk(2)
-async def test_qos2_done_between_two_connections_is_only_answered_on_the_next(desk):
-    client, first, second = await desk.kept()
-    first.feed(qos2())
-    async for message in client.messages():
-        first.feed(b"")
-        await desk.until(lambda: first.is_closed)
-        message.done()
-        break
-    second.feed(qos2(1), qos2_next())
-    async for message in client.messages():
-        assert message.payload == b"b"
-        break
-    assert second.take()[-4:] == b"\x50\x02\x00\x07"
-
-
-@on_desk(2)
-async def test_new_session_of_the_broker_knows_no_id_of_the_old_one(desk):
-    first, second = desk.streams
-    client = desk.client
-    await client.connect(True, desk.open)
-    first.feed(qos2())
-    payloads = []
-    second.feed_instead(wire.connack())
-    async for message in client.messages():
-        payloads.append(message.payload)
-        if len(payloads) == 3:
-            break
-        if len(payloads) == 2:
-            second.feed(wire.publish(b"t", b"c", 2, 1))  # nor is any other one taken
-            continue
-        first.feed(b"")
-        second.feed(qos2())  # the id is free, so it is another message
-        await desk.until(lambda: first.is_closed and client.is_connected)
-        second.take()
-    assert payloads == [b"a", b"a", b"c"]
-    assert second.take() == b"\x50\x02\x00\x07"  # nothing of the first one's
-
-
-@on_desk(2)
-async def test_acknowledgements_leave_in_the_order_of_the_connection_that_they_leave_on(desk):
-    # "a" was done, but its PUBACK is lost: it comes again before "b", whose body was left.
-    client, first, second = await desk.kept()
-    first.feed(wire.publish(b"t", b"a", 1, 7), wire.publish(b"t", b"b", 1, 8))
-    async for message in client.messages():
-        if message.payload == b"b":
-            break
-        first.write_error = OSError(104)
-    second.feed(wire.publish(b"t", b"a", 1, 7, 1), wire.publish(b"t", b"b", 1, 8, 1))
-    await desk.until(lambda: first.is_closed and client.stats.received == 4)
-    second.take()
-    payloads = []
-    async for message in client.messages():
-        payloads.append(message.payload)
-        if len(payloads) == 2:
-            message.done()
-            break
-    assert payloads == [b"a", b"b"]
-    await desk.until(lambda: len(second.sent) == 8)
-    assert second.take() == b"\x40\x02\x00\x07\x40\x02\x00\x08"
-
-
-async def handed_over_beside_a_body(desk, qos):
-    """A new message with the id of one whose body runs, after its connection was lost -> client,
-    the new connection's stream."""
-    client, first, second = await desk.kept()
-    first.feed(qos1() if qos == 1 else qos2())
-    payloads = []
-    async for message in client.messages():
-        payloads.append(message.payload)
-        if len(payloads) == 2:
-            message.done()
-            break
-        first.feed(b"")
-        second.feed(wire.publish(b"t", b"b", qos, 7))
-        await desk.until(lambda: client.is_connected and first.is_closed)
-        second.take()
-        await aio.sleep_ms(600)
-    assert payloads == [b"a", b"b"]
-    return client, second
-
-
-@on_desk(2)
-async def test_new_message_with_the_id_of_one_whose_body_runs_is_handed_over(desk):
-    # The broker lost its session, and cannot say so at level 3.
-    client, second = await handed_over_beside_a_body(desk, 1)
-    await desk.until(lambda: second.sent)
-    assert second.take() == b"\x40\x02\x00\x07"
-
-
-@on_desk(2, keepalive=0)
-async def test_new_qos2_with_the_id_of_one_whose_body_runs_leaves_no_place_taken(desk):
-    # The same at QoS 2, where the old one is held no more.
-    client, second = await handed_over_beside_a_body(desk, 2)
-    second.answer(wire.pubrec(7), wire.pubrel(7))
-    await desk.until(lambda: second.sent)
-    assert second.take() == wire.pubcomp(7)
-    assert client.next_due_ms() == 86400000
-
-
 @on_desk(4, keepalive=0, max_awaiting_rel=1, await_rel_timeout=86400)
 async def test_qos2_without_a_place_is_not_held_before_it_came_again(desk):
     # All three are done without a connection, and there is a place for one.
@@ -186,26 +63,6 @@ async def test_qos2_without_a_place_is_not_held_before_it_came_again(desk):
         stream.feed(b"\x62\x02\x00%c" % k)
         await desk.until(lambda: b"\x70\x02\x00%c" % k in stream.sent)  # noqa: B023
     assert client.stats.received == 3
-
-
-@on_desk(2, keepalive=0, max_awaiting_rel=1, await_rel_timeout=86400)
-async def test_messages_that_are_done_and_wait_for_the_broker_do_not_stop_the_reading(desk):
-    # More than are taken at once are done without a connection, and there is a place for one.
-    client, first, second = await desk.kept()
-    client.publish_nowait(b"t", b"", qos=1)
-    waiting = asyncio.create_task(client.flush())  # so reading goes on
-    first.feed(*[wire.publish(b"t", b"%d" % k, 2, k) for k in range(1, 19)])
-    async for message in client.messages():
-        if message.payload == b"1":
-            await desk.until(lambda: client.stats.received == 18)
-            first.feed(b"")
-            await desk.until(lambda: first.is_closed)
-            waiting.cancel()
-        if message.payload == b"18":
-            message.done()
-            break
-    second.feed(wire.publish(b"t", b"1", 2, 1, 1))
-    await desk.until(lambda: b"\x50\x02\x00\x01" in second.sent)
 
 
 @on_desk(2)
