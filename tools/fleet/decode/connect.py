@@ -8,7 +8,6 @@ only that they were there.
 import json
 from collections.abc import Callable
 from functools import lru_cache, partial
-from json.encoder import encode_basestring
 
 import numpy as np
 
@@ -101,75 +100,23 @@ def read(kind, body, level):
 
 def to_json(fields):
     """The `detail` column's text."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(fields)
 
 
-def read_text(kind, body, level):
-    """-> (JSON of the fields or None, error or None), as `to_json` of what `read` gives.
-
-    A fleet that connects often has more of these packets than of any other, and they are
-    alike: what repeats is read once, the rest put in between.
-    """
-    usual = _USUAL.get(kind)
-    found = usual(body, level) if usual else None
-    return found or _general_text(kind, body, level)
-
-
-def read_connect(body):
-    """-> (client id or None, level, JSON, error) of a CONNECT."""
-    usual = _usual_connect(body)
-    if usual:
-        return *usual[:2], usual[2], None
-    fields, error = read(1, body, 0)
-    return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(4096)
-def _general_text(kind, body, level):
+def read_text(kind, body, level):
+    """-> (JSON of the fields or None, error or None), as `to_json` of what `read` gives."""
     fields, error = read(kind, body, level)
     return (to_json(fields) if fields else None), error
 
 
-_CONNECT_STARTS = {b"\x00\x04MQTT\x04": 10, b"\x00\x06MQIsdp\x03": 12}
-
-
-def _usual_connect(body):
-    # Levels 3 and 4 without a will -> (client id, level, JSON), else None.
-    size = _CONNECT_STARTS.get(body[:7]) or _CONNECT_STARTS.get(body[:9])
-    if not size or len(body) < size + 2 or body[size - 3] & 4:
-        return None
-    behind = size + 2 + (body[size] << 8 | body[size + 1])
-    if behind > len(body):
-        return None
-    client_id = text(body[size + 2 : behind])
-    level, before, after = _connect_frame(body[:size])
-    return client_id, level, before + encode_basestring(client_id) + after
-
-
-@lru_cache(4096)
-def _connect_frame(start):
-    # What stands before and behind the client id in the JSON of such a CONNECT.
-    fields, _ = read(1, start + b"\0\0", 0)
-    before, after = to_json(fields).split('"client_id":""')
-    return fields["level"], before + '"client_id":', after
-
-
-def _usual_subscribe(body, level):
-    # One filter, as nearly all have.
-    if level == 5 or len(body) < 5:
-        return None
-    size = body[2] << 8 | body[3]
-    if len(body) != size + 5:
-        return None
-    return '{"filters":[[%s,%d]]}' % (encode_basestring(text(body[4:-1])), body[-1]), None
-
-
-def _usual_suback(body, level):
-    # All but the packet id.
-    return None if level == 5 or len(body) < 2 else _general_text(9, b"\0\0" + body[2:], 4)
-
-
-_USUAL: dict[int, Callable] = {8: _usual_subscribe, 9: _usual_suback}
+def read_connect(body):
+    """-> (client id or None, level, JSON, error) of a CONNECT."""
+    fields, error = read(1, body, 0)
+    return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
 
 
 def _connect(cursor, level, fields):
