@@ -118,12 +118,6 @@ def coded(codes, values, mask=None):
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
 
 
-def by_number(numbers):
-    """The order of rows by their numbers, from 0 on; few of them are sorted by their digits."""
-    small = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
-    return np.argsort(small, kind="stable")
-
-
 class Growing:
     """A numpy array that is long enough for every index asked for."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..columns import SET_US
 from .messages import GRACE_US
-from .rows import FAR, TYPES, any_of
+from .rows import FAR, TYPES
 from .sessions import allowed_silence_us
 
 _ENDS = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
@@ -68,7 +68,7 @@ class Clock:
         last, bye = np.full((2, len(rows.client_of)), -1)
         mine = at[rows.direction[at] == 1]
         last[rows.connection[mine]] = mine
-        ends = np.flatnonzero(any_of(rows.kind, _ENDS))
+        ends = np.flatnonzero(np.isin(rows.kind, _ENDS))
         ends = rows.firsts(ends)
         ends = ends[rows.direction[ends] == 1]
         bye[rows.connection[ends]] = ends

@@ -10,7 +10,7 @@ import numpy as np
 from .. import schemas
 from ..columns import over, table
 from . import reasons
-from .rows import FAR, TYPES, any_of
+from .rows import FAR, TYPES
 from .rules import FINDINGS
 from .sessions import allowed_silence_us
 
@@ -105,7 +105,7 @@ class _Ends:
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = rows.connections_with(mine)  # has the client said anything
-        at = np.flatnonzero(any_of(rows.kind, _GOODBYES))
+        at = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
         self._goodbyes = at
         at = rows.firsts(at)
         where = rows.connection[at]
@@ -203,7 +203,7 @@ def _near(run, ends):
 def _sockets_left(rows, ends, found):
     # Opened on both sides, and not one byte in any direction.
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
-    is_quiet = ~rows.connections_with(~any_of(rows.kind, tcp))
+    is_quiet = ~rows.connections_with(~np.isin(rows.kind, tcp))
     for one in np.flatnonzero(rows.is_opened(0) & rows.is_opened(1) & is_quiet).tolist():
         rule = "socket_left.closed" if ends.closed[one] < FAR else "socket_left"
         found.add(rule, one, "from %s" % ends.address(one))

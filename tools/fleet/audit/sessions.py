@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..columns import begins, table
-from .rows import FAR, TYPES, any_of, dictionary, ranks, servers
+from .rows import FAR, TYPES, dictionary, ranks, servers
 from .told import Told, parsed
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
@@ -69,11 +69,11 @@ class Sessions:
         sides = [counted(rows.direction == side) for side in (0, 1)]
         if not ((sides[0] == 0) | (sides[1] == 0)).any():
             return np.zeros(count, bool)
-        needs = any_of(rows.kind, _MUST_BE_ANSWERED) | (
+        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
             (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
         )
         asked = counted(needs)
-        answered = counted(any_of(rows.kind, _ANSWERS) | needs)
+        answered = counted(np.isin(rows.kind, _ANSWERS) | needs)
         # A CONNECT alone may have met a server that does not talk.
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
@@ -81,7 +81,7 @@ class Sessions:
     def _ends(self, count):
         rows = self.rows
         end = rows.end_of.copy()
-        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
+        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
         own = rows.firsts(at)
         end[rows.connection[own]] = rows.ts[own]
         expiry_s = self._expiry()
@@ -207,7 +207,7 @@ class Sessions:
     def _endings(self, count):
         # The first goodbye of each connection, whoever says it: its place in `_ENDINGS`.
         rows = self.rows
-        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
+        at = np.flatnonzero(np.isin(rows.kind, list(_GOODBYES)))
         at = rows.firsts(at)
         kinds = np.zeros((len(TYPES), 2), np.int64)
         for kind, reasons in _GOODBYES.items():
