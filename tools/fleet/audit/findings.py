@@ -9,9 +9,8 @@ import numpy as np
 
 from .. import schemas
 from ..columns import over, table
-from . import reasons
 from .rows import FAR, TYPES
-from .rules import FINDINGS
+from .rules import FINDINGS, NO_TROUBLE, words
 from .sessions import allowed_silence_us
 
 _SERIES = 3  # refusals, or take-overs, that make a series
@@ -83,7 +82,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _refused_publishes(rows, flows, found)
     _never_acknowledged(rows, flows, ends, found)
     for row, name, code in refused:
-        text = "filter %s, code %s" % (name, reasons.words(code))
+        text = "filter %s, code %s" % (name, words(code))
         ts = rows.ts[row]
         found.add("refused_subscription", rows.connection[row], text, ts, ts)
     _capture(rows, sessions, ends, found)
@@ -144,7 +143,7 @@ def _refused_connects(rows, sessions, found):
     for run in _runs(rows, sessions.is_refused):
         if len(run) >= _SERIES:
             codes = sorted({sessions.answer[one].get("return_code", 0) for one in run})
-            text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
+            text = "return code %s" % ", ".join(words(code) for code in codes)
             last = rows.end_of[run[-1]]
             found.add("refused_connects", run[0], text, last=last, count=len(run))
 
@@ -232,7 +231,7 @@ def _sessions_not_kept(rows, sessions, flows, ends, found):
 def _disconnected(rows, found):
     # The reason that level 5 gives; one row for each client and code.
     is_told = (rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128)
-    is_told &= ~np.isin(rows.reason_code, reasons.NO_TROUBLE)
+    is_told &= ~np.isin(rows.reason_code, NO_TROUBLE)
     for side, rule in enumerate(("client_complains", "disconnected")):
         at = np.flatnonzero(is_told & (rows.direction == side))
         keys = rows.client[at], rows.reason_code[at], [None] * len(at)
@@ -240,7 +239,7 @@ def _disconnected(rows, found):
 
 
 def _reason(rows, row):
-    return "reason code %s" % reasons.words(rows.reason_code[row])
+    return "reason code %s" % words(rows.reason_code[row])
 
 
 def _refused_publishes(rows, flows, found):
