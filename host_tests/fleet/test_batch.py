@@ -12,7 +12,7 @@ from host_tests.fleet.captures import Capture, connected
 from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
-from tools.fleet.report import collect, metrics
+from tools.fleet.report import collect
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
 
 def test_metrics_have_one_line_for_each_number():
     result = outcome.Result({"packets": 7}, {"lost messages": 2})
-    lines = [line for line in metrics.text(result).splitlines() if not line.startswith("#")]
+    lines = [line for line in outcome.metrics(result).splitlines() if not line.startswith("#")]
     assert lines == [
         'mqtt_fleet_findings{what="lost messages"} 2',
         'mqtt_fleet_rows{table="packets"} 7',

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import schemas
+from .. import report, schemas
 from ..audit import readings, routes
 from ..audit.judge import judge as judge_events
 from ..audit.rows import dictionary, nameless_client
@@ -25,7 +25,6 @@ from ..capture import files, link
 from ..capture.frames import Tally
 from ..convert import decoded
 from ..decode.decoder import Decoder, only_gaps, only_packets
-from ..report import facts
 from ..tables import Outbox, joined, plain
 from . import pack, segments
 
@@ -169,7 +168,7 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, packets, messages))
+    yield from pack.rows((name, 0, one) for name, one in report.told(tables, packets, messages))
     yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
     yield from pack.rows(_split("readings", messages, "device", buckets, readings.COLUMNS, -1))
 
@@ -215,7 +214,7 @@ def relate(pairs, exempt, out):
         for name, table in readings.readings(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, None, messages))
+    yield from pack.rows((name, 0, one) for name, one in report.told(tables, None, messages))
     yield from _told(outbox)
 
 
