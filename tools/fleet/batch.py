@@ -215,7 +215,8 @@ def _check(folder, out):
     if places.is_within(out, folder):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
-        raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
+        text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder"
+        raise BadInput(text % folder)
 
 
 def _look_at_ports(folder, ports):

@@ -146,7 +146,8 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
             (stream.seek if begin else stream.read)(base)
             yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
-            tally.error(*error.args)
+            # A file of which not even the head is there may only just have been begun.
+            (tally.error if len(start) == pcap.HEADER_BYTES else tally.cut_short)(*error.args)
 
 
 def first_ts(path):

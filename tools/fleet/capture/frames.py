@@ -34,14 +34,15 @@ class Frames:
 class Tally:
     """Counters of one capture file, its errors as (byte offset, text), why it was not read.
 
-    `is_growing`: somebody writes to the file, so that its end may be cut short; `last_ts` is the
-    time of the last frame that was read.
+    `is_growing`: somebody writes to the file, so that its end may be cut short; `is_cut`: that it
+    is, was noted; `last_ts` is the time of the last frame that was read.
     """
 
     counts: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
     unread: list = field(default_factory=list)
     is_growing: bool = False
+    is_cut: bool = False
     last_ts: int | None = None
 
     def add(self, name, number=1):
@@ -56,11 +57,12 @@ class Tally:
             self.errors.append((int(offset), text))
 
     def cut_short(self, offset, text):
-        """Note that the file ends in the middle of something: an error, unless it grows."""
+        """Note, once, that the file ends in the middle of something: an error, unless it grows."""
         if self.is_growing:
             self.add("unfinished")
-        else:
+        elif not self.is_cut:
             self.error(offset, text)
+        self.is_cut = True
 
     def not_read(self, text):
         """The file was passed over, and why."""

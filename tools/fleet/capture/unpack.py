@@ -57,6 +57,7 @@ class _Forgiving(io.RawIOBase):
                 part = b""
             except (OSError, zlib.error, lzma.LZMAError) as error:
                 self._tally.error(self._count + got, "%s: %s" % (self._name, error))
+                self._tally.is_cut = True
                 part = b""
             view[got : got + len(part)] = part
             got += len(part)
