@@ -15,8 +15,11 @@ from ..capture import payloads
 from ..capture.frames import padded
 
 # Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
-_MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
-_WILL_DELAY, _RECEIVE_MAXIMUM, _TOPIC_ALIAS, _MAXIMUM_PACKET = 0x18, 0x21, 0x23, 0x27
+_SESSION_EXPIRY, _CLIENT_ID, _WILL_DELAY, _RECEIVE_MAXIMUM = 0x11, 0x12, 0x18, 0x21
+_NAMES = {
+    **{0x02: "message_expiry_s", 0x11: "session_expiry_s", 0x12: "client_id"},
+    **{0x13: "keep_alive_s", 0x23: "topic_alias", 0x27: "maximum_packet_bytes"},
+}
 OF_PUBLISH = {0x01, 0x02, 0x03, 0x08, 0x09, 0x0B, 0x23, 0x26}
 
 
@@ -73,8 +76,9 @@ _PROPERTIES: dict[int, Callable] = {
     **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), lambda one: one.number(1)),
     **dict.fromkeys((0x13, 0x21, 0x22, 0x23), lambda one: one.number(2)),
     **dict.fromkeys((0x02, 0x11, 0x18, 0x27), lambda one: one.number(4)),
-    **dict.fromkeys((0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F), _Cursor.string),
+    **dict.fromkeys((0x03, 0x08, 0x09, 0x15, 0x16, 0x1A, 0x1C, 0x1F), _Cursor.string),
     **{0x0B: _Cursor.varint, 0x26: lambda one: (one.string(), one.string())},
+    _CLIENT_ID: lambda one: text(one.string()),
 }
 
 
@@ -119,6 +123,11 @@ def read_connect(body):
     return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
 
 
+def _named(properties, *kinds):
+    # Those of these kinds that are there, by their names.
+    return {_NAMES[kind]: properties[kind] for kind in kinds if kind in properties}
+
+
 def _connect(cursor, level, fields):
     fields["protocol"] = text(cursor.string())
     # The highest bit marks the connection of a bridge between brokers.
@@ -134,8 +143,7 @@ def _connect(cursor, level, fields):
         properties = cursor.properties()
         fields["session_expiry_s"] = properties.get(_SESSION_EXPIRY, 0)
         fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
-        if _MAXIMUM_PACKET in properties:
-            fields["maximum_packet_bytes"] = properties[_MAXIMUM_PACKET]
+        fields.update(_named(properties, 0x27))
     fields["client_id"] = text(cursor.string())
     if flags & 4:
         if level == 5:
@@ -162,12 +170,7 @@ def _connack(cursor, level, fields):
     if level == 5 and not cursor.is_done:
         properties = cursor.properties()
         fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
-        if _CLIENT_ID in properties:
-            fields["client_id"] = text(properties[_CLIENT_ID])
-        if _SERVER_KEEP_ALIVE in properties:
-            fields["keep_alive_s"] = properties[_SERVER_KEEP_ALIVE]
-        if _SESSION_EXPIRY in properties:
-            fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
+        fields.update(_named(properties, _CLIENT_ID, 0x13, _SESSION_EXPIRY))
 
 
 def _skip_head(cursor, level):
@@ -199,8 +202,7 @@ def _disconnect(cursor, level, fields):
         return
     fields["reason_code"] = cursor.number(1)
     properties = {} if cursor.is_done else cursor.properties()
-    if _SESSION_EXPIRY in properties:
-        fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
+    fields.update(_named(properties, _SESSION_EXPIRY))
 
 
 _READERS: dict[int, Callable] = {
@@ -223,8 +225,7 @@ def read_publish(properties):
         found = _Cursor(properties).properties()
     except IndexError:
         return {}
-    names = ((_MESSAGE_EXPIRY, "message_expiry_s"), (_TOPIC_ALIAS, "topic_alias"))
-    return {name: found[kind] for kind, name in names if kind in found}
+    return _named(found, 0x02, 0x23)
 
 
 def are_of_publish(properties):
