@@ -156,6 +156,7 @@ def decode_all(paths, ports=(1883,), chunk_bytes=1 << 24, site="default"):
     """As `decode`, the files of one site, in order of their time."""
     tally, decoder, batches = Tally(), Decoder(site), []
     for path in paths:
+        tally.last_ts, tally.is_cut = None, False  # of one file
         for frames in files.read_frames(path, tally, chunk_bytes=chunk_bytes):
             batches += decoder.feed(link.segments(frames, set(ports), tally), path.name)
     batches += decoder.finish()
