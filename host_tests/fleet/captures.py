@@ -35,8 +35,7 @@ class Capture:
 
     def connection(self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, **more):
         """Open a connection: handshake, CONNECT, CONNACK -> `Talk`."""
-        talk = self.middle(name, level=level, **more)
-        talk.open()
+        talk = self.middle(name, level=level, **more).open()
         flags = packets.CLEAN if clean else 0
         talk.send(C2S, packets.connect(name, flags, keep_alive_s, level=level))
         talk.send(S2C, packets.connack(0, present, packets.no_properties(level)))
@@ -91,9 +90,10 @@ class Talk:
         self.capture.frames.append(frame)
 
     def open(self):
-        """The handshake of TCP."""
+        """The handshake of TCP -> self."""
         self.segment(C2S, b"", tcp.SYN)
         self.segment(S2C, b"", tcp.SYN | tcp.ACK)
+        return self
 
     def send(self, direction, packet, after_ms=1):
         """One MQTT packet in a segment of its own."""
@@ -216,6 +216,15 @@ _NAMES = {
     *("CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK").split(),
     *("UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH").split(),
 }
+
+
+def lost_of(tables, *names):
+    """The columns `names` of the losses, and which of all that was published each is, from 1."""
+    sent = [
+        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
+    ]
+    found = rows(tables["losses"], *names, "ts")
+    return [(*row[:-1], sorted(sent).index(row[-1]) + 1) for row in found]
 
 
 def rows(table, *names):

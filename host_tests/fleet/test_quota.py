@@ -22,8 +22,7 @@ def _connect(capture, direction, takes, present=False, name=b"c1"):
     kept, said = {"session_expiry": 1000}, {"receive_maximum": takes}
     of_client = packets.properties(**(kept | said if direction == S2C else kept))
     of_server = packets.properties(**(said if direction == C2S else {}))
-    talk = capture.middle(name, level=5)
-    talk.open()
+    talk = capture.middle(name, level=5).open()
     flags = 0 if present else packets.CLEAN
     talk.send(C2S, packets.connect(name, flags, level=5, properties=of_client))
     talk.send(S2C, packets.connack(0, present, of_server))

@@ -14,14 +14,7 @@ _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
 
 
 def _broken(capture):
-    tables = capture.audit()
-    return rows(tables["violations"], "requirement", "by", "packet_id", "sure")
-
-
-def _opened(capture, level=4):
-    talk = capture.middle(b"dev", level=level)
-    talk.open()
-    return talk
+    return rows(capture.audit()["violations"], "requirement", "by", "packet_id", "sure")
 
 
 def _message(talk, direction, packet_id, after_ms=1):
@@ -31,7 +24,7 @@ def _message(talk, direction, packet_id, after_ms=1):
 @pytest.mark.parametrize(("level", "broken"), [(5, []), (4, ["31-3.2-CONNACK"])])
 def test_at_level_5_auth_may_come_before_connack(level, broken):
     capture = Capture()
-    talk = _opened(capture, level)
+    talk = capture.middle(b"dev", level).open()
     talk.send(C2S, packets.connect(b"dev", level=level))
     for side in (S2C, C2S):
         talk.send(side, packets.auth(0x18, packets.properties(authentication_method=b"x")))
@@ -43,7 +36,7 @@ def test_at_level_5_auth_may_come_before_connack(level, broken):
 def test_first_packet_that_is_no_connect_is_named():
     """311-3.1.0-1"""
     capture = Capture()
-    talk = _opened(capture)
+    talk = capture.middle(b"dev").open()
     talk.send(C2S, packets.subscribe(1, (b"some/topic/#", 1)))
     talk.send(C2S, packets.connect(b"dev", level=4))
     talk.send(S2C, packets.connack())
@@ -141,7 +134,7 @@ def _resumed(capture, side, level, begin):
     """A message that a break leaves open, and a second connection of the session."""
     for number in range(2):
         kept = packets.properties(session_expiry=1000) if level == 5 else b""
-        talk = _opened(capture, level)
+        talk = capture.middle(b"dev", level).open()
         talk.send(C2S, packets.connect(b"dev", 0, 60, level=level, properties=kept))
         present = packets.connack(0, number, packets.no_properties(level))
         talk.send(S2C, present)

@@ -78,8 +78,7 @@ def _subscriber(capture, name, server):
 
 
 def _bridge(capture, server):
-    talk = capture.middle(b"bridge", server=server)
-    talk.open()
+    talk = capture.middle(b"bridge", server=server).open()
     talk.send(C2S, packets.connect(b"bridge", level=4).replace(b"MQTT\x04", b"MQTT\x84"))
     talk.send(S2C, packets.connack())
     return talk

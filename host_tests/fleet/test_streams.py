@@ -195,8 +195,7 @@ def test_port_used_again_is_a_new_connection(isn):
 def test_other_protocols_on_the_port_are_noted_once_and_left_alone(first):
     capture = Capture()
     rng = random.Random(3)
-    talk = capture.middle()
-    talk.open()
+    talk = capture.middle().open()
     talk.segment(C2S, first)
     for _ in range(300):
         talk.segment(rng.randrange(2), rng.randbytes(rng.randrange(2, 300)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, lost_of
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -22,10 +22,7 @@ def _lost(capture):
     """[(kind, sure, number of the message), …]"""
     tables = capture.audit()
     assert not tables["violations"].num_rows
-    messages = tables["messages"]
-    sent = [ts for side, ts in rows(messages, "direction", "first_sent") if side == "c2s"]
-    found = rows(tables["losses"], "kind", "sure", "ts")
-    return [(kind, sure, sorted(sent).index(ts) + 1) for kind, sure, ts in found]
+    return lost_of(tables, "kind", "sure")
 
 
 def _subscribers(capture, count):
