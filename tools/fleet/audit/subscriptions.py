@@ -18,7 +18,7 @@ from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
 from .rows import FAR, TYPES, running_max
-from .spans import HEADER_BYTES, prefixes
+from .spans import HEADER_BYTES
 from .told import parsed
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
@@ -147,7 +147,6 @@ def _table(rows, sessions, flows, missing, told, implied):
         **rows.columns(("site", "client_id", "connection"), row),
         **{"filter": filters, "qos": qos, "session": number, "begin": begin},
         "server": sessions.servers_at(row),
-        "prefix": prefixes(pa.array(filters, pa.string())),
         "end": np.minimum(end, lives.end[of]),
         "last_seen": lives.last_seen[client],
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
