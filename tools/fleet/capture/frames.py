@@ -99,3 +99,18 @@ def words(data, dtype):
     """Every position of the uint8 array `data` read as `dtype`, aligned or not."""
     size = np.dtype(dtype).itemsize
     return np.ndarray((len(data) - size + 1,), dtype, data, strides=(1,))
+
+
+def varints(data, at):
+    """MQTT's variable byte integers at these places -> (their values, the places behind them).
+
+    One of five bytes and more ends nowhere (31-2.1-LEN): its value is larger than any file.
+    """
+    value, goes_on = np.zeros(len(at), np.int64), np.ones(len(at), bool)
+    for shift in (0, 7, 14, 21):
+        byte = data[np.minimum(at, len(data) - 1)].astype(np.int64)
+        value += np.where(goes_on, (byte & 127) << shift, 0)
+        at = at + goes_on
+        goes_on &= byte > 127
+    value[goes_on] = 1 << 40
+    return value, at
