@@ -71,7 +71,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     `refused` are (row, filter, code) of subscriptions, `copies` (connection, text) of
     connections that were captured twice.
     """
-    ends = _Ends(rows)
+    ends = _Ends(rows, sessions)
     found = _Found(rows, ends)
     _refused_connects(rows, sessions, found)
     _silent_for_good(rows, sessions, ends, found)
@@ -95,7 +95,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
 class _Ends:
     # When each connection was last heard of, and how it ended: arrays by connection.
     # `closed` is the time of its first goodbye (FAR without one), `closer` who said it.
-    def __init__(self, rows):
+    def __init__(self, rows, sessions):
         count = len(rows.client_of)
         self._rows = rows
         self.begin = rows.start_of
@@ -104,14 +104,11 @@ class _Ends:
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = rows.connections_with(mine)  # has the client said anything
-        at = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
-        self._goodbyes = at
-        at = rows.firsts(at)
-        where = rows.connection[at]
-        self.closed, self.closer = np.full(count, FAR), np.full(count, -1)
-        self.closed[where], self.closer[where] = rows.ts[at], rows.direction[at]
-        self.reason = np.full(count, -1)
-        self.reason[where] = rows.reason_code[at]
+        self._goodbyes = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
+        self.closed = sessions.at_goodbye(rows.ts, FAR)
+        self.closer, self.reason = (
+            sessions.at_goodbye(one, -1) for one in (rows.direction, rows.reason_code)
+        )
 
     def is_closed_by_client(self, connection, until):
         """Has the client closed its side as well, before that time?"""
