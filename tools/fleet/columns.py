@@ -109,6 +109,14 @@ def table(columns, schema, rows=None):
     return pa.table(arrays)
 
 
+def by_value(values, places):
+    """{value: those of the `places` in `values` that have it, in their order}."""
+    found: dict = {}
+    for at in places:
+        found.setdefault(values[at], []).append(at)
+    return found
+
+
 def coded(codes, values, mask=None):
     """A dictionary array of strings, null where the mask is set."""
     # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.

@@ -8,7 +8,7 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
-from ..columns import over, table
+from ..columns import by_value, over, table
 from .rows import FAR, TYPES
 from .rules import FINDINGS, NO_TROUBLE, words
 from .sessions import allowed_silence_us
@@ -51,10 +51,9 @@ class _Found:
     def add_groups(self, rule, at, keys, detail):
         # One for those rows `at` with the same key, which ends with the topic; `detail(row)` of
         # the first.
-        groups: dict[tuple, list[int]] = {}
-        for row, key in zip(at.tolist(), zip(*keys, strict=True), strict=True):
-            groups.setdefault(key, []).append(row)
-        for key, members in groups.items():
+        keys = list(zip(*keys, strict=True))
+        for key, places in by_value(keys, range(len(keys))).items():
+            members = at[places]
             first, last = self._rows.ts[members].min(), self._rows.ts[members].max()
             where, text = self._rows.connection[members[0]], detail(members[0])
             self.add(rule, where, text, first, last, len(members), key[-1])
