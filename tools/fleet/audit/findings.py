@@ -124,15 +124,10 @@ class _Ends:
 
 
 def _runs(rows, is_in):
-    # Lists of neighbouring connections of one client for which `is_in` holds.
-    run: list[int] = []
-    for one in np.flatnonzero(is_in).tolist():
-        if run and (one != run[-1] + 1 or rows.client_of[one] != rows.client_of[run[-1]]):
-            yield run
-            run = []
-        run.append(one)
-    if run:
-        yield run
+    # Neighbouring connections of one client for which `is_in` holds.
+    at = np.flatnonzero(is_in)
+    is_apart = (np.diff(at) != 1) | (np.diff(rows.client_of[at]) != 0)
+    return np.split(at, np.flatnonzero(is_apart) + 1)
 
 
 def _refused_connects(rows, sessions, found):
@@ -186,13 +181,8 @@ def _conflicts(rows, sessions, ends, found):
 
 def _near(run, ends):
     # A run cut where a pause is too long for a fight.
-    series = run[:1]
-    for one in run[1:]:
-        if ends.begin[one + 1] - ends.begin[one] > _NEXT_US:
-            yield series
-            series = []
-        series.append(one)
-    yield series
+    pauses = ends.begin[run[1:] + 1] - ends.begin[run[1:]]
+    return np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
 
 
 def _sockets_left(rows, ends, found):
