@@ -15,9 +15,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
-    "fleet": (("tools/fleet/",), (), 12_690),
+    "fleet": (("tools/fleet/",), (), 12_500),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 45_780),
-    "tests of the fleet": (("host_tests/fleet/",), (), 9_630),
+    "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
     "all": (("",), (), 93_580),
 }
 
