@@ -5,6 +5,8 @@ from everything that decodes them.
 """
 
 import io
+import tempfile
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -33,9 +35,7 @@ class Capture:
 
     def connection(self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, **more):
         """Open a connection: handshake, CONNECT, CONNACK -> `Talk`."""
-        talk = self.middle(name, level=level, **more)
-        talk.segment(C2S, b"", tcp.SYN)
-        talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+        talk = self.middle(name, level=level, **more).open()
         flags = packets.CLEAN if clean else 0
         talk.send(C2S, packets.connect(name, flags, keep_alive_s, level=level))
         talk.send(S2C, packets.connack(0, present, packets.no_properties(level)))
@@ -52,6 +52,15 @@ class Capture:
         """Write the file -> its path."""
         path.write_bytes(b"".join(self.frames))
         return path
+
+    def events(self):
+        """What `decode` makes of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            return decode(self.write(Path(folder) / "one.pcap"))[0]
+
+    def audit(self, exempt=()):
+        """All tables of its audit."""
+        return audit(self.events(), exempt)
 
 
 def connected(*names, **more):
@@ -80,6 +89,12 @@ class Talk:
         frame = self.wire.frame(self.capture.now, direction, payload, flags, seq)
         self.capture.frames.append(frame)
 
+    def open(self):
+        """The handshake of TCP -> self."""
+        self.segment(C2S, b"", tcp.SYN)
+        self.segment(S2C, b"", tcp.SYN | tcp.ACK)
+        return self
+
     def send(self, direction, packet, after_ms=1):
         """One MQTT packet in a segment of its own."""
         self.segment(direction, packet, after_ms=after_ms)
@@ -94,10 +109,23 @@ class Talk:
         """PUBACK 0x40, PUBREC 0x50, PUBREL 0x62, PUBCOMP 0x70."""
         self.send(direction, packets.packet(first, packets.u16(packet_id)), after_ms)
 
-    def exchange(self, direction, topic, payload, packet_id, dup=0, after_ms=1):
-        """A PUBLISH at QoS 1 and its PUBACK."""
-        self.publish(direction, topic, payload, 1, packet_id, dup, after_ms)
-        self.ack(1 - direction, 0x40, packet_id)
+    def exchange(self, direction, topic, payload, packet_id, dup=0, after_ms=1, qos=1):
+        """A PUBLISH and what answers it."""
+        self.publish(direction, topic, payload, qos, packet_id, dup, after_ms)
+        if qos == 2:
+            self.release(direction, packet_id)
+        elif qos:
+            self.ack(1 - direction, 0x40, packet_id)
+
+    def release(self, direction, packet_id):
+        """PUBREC, PUBREL and PUBCOMP of a PUBLISH in this direction."""
+        for side, first in ((1 - direction, 0x50), (direction, 0x62), (1 - direction, 0x70)):
+            self.ack(side, first, packet_id)
+
+    def ping(self, after_ms=1):
+        """PINGREQ and PINGRESP."""
+        self.send(C2S, packets.pingreq(), after_ms)
+        self.send(S2C, packets.pingresp())
 
     def subscribe(self, name, qos=2, packet_id=1):
         """SUBSCRIBE and SUBACK."""
@@ -128,6 +156,7 @@ def decode_all(paths, ports=(1883,), chunk_bytes=1 << 24, site="default"):
     """As `decode`, the files of one site, in order of their time."""
     tally, decoder, batches = Tally(), Decoder(site), []
     for path in paths:
+        tally.last_ts, tally.is_cut = None, False  # of one file
         for frames in files.read_frames(path, tally, chunk_bytes=chunk_bytes):
             batches += decoder.feed(link.segments(frames, set(ports), tally), path.name)
     batches += decoder.finish()
@@ -187,6 +216,15 @@ _NAMES = {
     *("CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK").split(),
     *("UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH").split(),
 }
+
+
+def lost_of(tables, *names):
+    """The columns `names` of the losses, and which of all that was published each is, from 1."""
+    sent = [
+        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
+    ]
+    found = rows(tables["losses"], *names, "ts")
+    return [(*row[:-1], sorted(sent).index(row[-1]) + 1) for row in found]
 
 
 def rows(table, *names):

@@ -12,7 +12,7 @@ from host_tests.fleet.captures import Capture, connected
 from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
-from tools.fleet.report import collect, metrics
+from tools.fleet.report import collect
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
     assert (done, code) == ([[], ["1.pcap"]], batch.FINDINGS)
 
 
-@pytest.mark.parametrize("size", [1000, 1003, 1017])
+@pytest.mark.parametrize("size", [0, 10, 1000, 1003, 1017])
 def test_end_of_a_file_that_is_written_to_is_no_damage(size, tmp_path):
     capture, talk = connected(b"dev")
     for number in range(20):
@@ -159,7 +159,7 @@ def test_end_of_a_file_that_is_written_to_is_no_damage(size, tmp_path):
     path.write_bytes(path.read_bytes()[:size])
     for is_growing in (True, False):
         tally = Tally(is_growing=is_growing)
-        assert sum(len(one.ts) for one in files.read_frames(path, tally)) > 8
+        assert sum(len(one.ts) for one in files.read_frames(path, tally)) >= size // 110
         assert bool(tally.errors) == (not is_growing and "unfinished" not in tally.counts)
 
 
@@ -245,7 +245,7 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
 
 def test_metrics_have_one_line_for_each_number():
     result = outcome.Result({"packets": 7}, {"lost messages": 2})
-    lines = [line for line in metrics.text(result).splitlines() if not line.startswith("#")]
+    lines = [line for line in outcome.metrics(result).splitlines() if not line.startswith("#")]
     assert lines == [
         'mqtt_fleet_findings{what="lost messages"} 2',
         'mqtt_fleet_rows{table="packets"} 7',

@@ -53,6 +53,8 @@ seen.units = texts(document.querySelectorAll(".plot .y span:first-child"))
   .map((one) => one.split(" ")[1].replace(",", ""));
 const red = (id) => texts(byId(id).querySelectorAll("td.bad"));
 seen.red = ["causes", "losses", "unknowable"].map(red);
+const heads = (id) => texts(byId(id).querySelectorAll("th"));
+seen.sites = ["causes", "losses", "findings", "unknowable"].map((id) => heads(id).indexOf("site"));
 seen.theme = document.documentElement.className;
 seen.hit = document.body.dataset.hit ?? null;
 seen.wide = document.documentElement.scrollWidth > innerWidth;
@@ -176,6 +178,17 @@ if _BROWSER:
         data["losses"].append(data["losses"][0] | {"qos": 0, "messages": 5})
         data["unknown"] = [one | {"sure": "not_knowable"} for one in data["losses"]]
         assert _look(tmp_path, _LIGHT, data=data)["red"] == [["3"], ["3"], []]
+
+    def test_report_of_several_sites_says_where_each_thing_was(tmp_path):
+        """A client of the same name may be at both of them."""
+        data = _data()
+        for name in ("causes", "losses", "troubles", "unknown"):
+            data[name] = [
+                one | {"site": site} for one in data[name] for site in ("north", "south")
+            ]
+        assert _look(tmp_path, _LIGHT, data=data)["sites"] == [-1] * 4
+        data["groups"]["site"] = [{"site": "north"}, {"site": "south"}]
+        assert _look(tmp_path, _LIGHT, data=data)["sites"] == [0] * 4
 
     def test_report_on_paper_shows_all_rows_of_its_tables(tmp_path):
         data = _data()

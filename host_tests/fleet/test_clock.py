@@ -2,16 +2,16 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, decode_all, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode_all, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
 _VALUES = [b"30", b"31", b"30", b"30", b"32", b"31"] * 3
 
 
-def _found(capture, tmp_path):
+def _found(capture):
     """-> (violations, losses, findings about clients and brokers, those about the capture)."""
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    tables = capture.audit()
     findings = rows(tables["findings"], "finding", "about", "sure", "detail")
     known = [one for one in findings if one[1] != "capture" and one[2] != "not_knowable"]
     told = [one[:1] + one[2:] for one in findings if one[1] == "capture"]
@@ -25,8 +25,7 @@ def _both(publisher, subscriber, packet_id, payload, set_s=0):
     publisher.publish(C2S, b"t", payload, 1, packet_id, after_ms=5000)
     capture.now += set_s * 1_000_000
     publisher.ack(S2C, 0x40, packet_id)
-    subscriber.publish(S2C, b"t", payload, 1, packet_id)
-    subscriber.ack(C2S, 0x40, packet_id)
+    subscriber.exchange(S2C, b"t", payload, packet_id)
 
 
 def _traffic(capture, set_s):
@@ -38,43 +37,39 @@ def _traffic(capture, set_s):
 
 
 @pytest.mark.parametrize("set_s", [-2, -30, -3600, 3600])
-def test_clock_that_is_set_is_told_and_nothing_else_is(set_s, tmp_path):
+def test_clock_that_is_set_is_told_and_nothing_else_is(set_s):
     capture = Capture()
     for talk in _traffic(capture, set_s):
-        talk.send(C2S, b"\xc0\0", after_ms=10_000)
-        talk.send(S2C, b"\xd0\0")
-    violations, losses, findings, told = _found(capture, tmp_path)
+        talk.ping(10_000)
+    violations, losses, findings, told = _found(capture)
     assert (violations, losses, findings) == ([], [], [])
     assert {one[:2] for one in told} == {
         ("clock_set", "proved" if set_s < 0 else "not_knowable"),
     }
 
 
-def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set(tmp_path):
+def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set():
     capture, talk = connected(b"dev", keep_alive_s=60)
-    talk.send(C2S, b"\xc0\0")
-    talk.send(S2C, b"\xd0\0")
+    talk.ping()
     kept = len(capture.frames)
     for _ in range(60):
-        talk.send(C2S, b"\xc0\0", after_ms=60_000)
-        talk.send(S2C, b"\xd0\0")
+        talk.ping(60_000)
     del capture.frames[kept:]
-    talk.send(C2S, b"\xc0\0", after_ms=60_000)
-    talk.send(S2C, b"\xd0\0")
-    told = _found(capture, tmp_path)[3]
+    talk.ping(60_000)
+    told = _found(capture)[3]
     assert [one[0] for one in told] == ["bytes_missing"]
 
 
-def test_clock_set_back_tells_by_how_much(tmp_path):
+def test_clock_set_back_tells_by_how_much():
     capture, talk = connected(b"dev")
     talk.send(C2S, b"\xc0\0")
     capture.now -= 90_000_000
     talk.send(S2C, b"\xd0\0")
-    assert _found(capture, tmp_path)[3] == [("clock_set", "proved", "set back by 90.0 s")]
+    assert _found(capture)[3] == [("clock_set", "proved", "set back by 90.0 s")]
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut, tmp_path):
+def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut):
     """By the times alone the session would seem to be forgotten."""
     capture, first = connected(b"dev", clean=False)
     first.segment(C2S, packets.pingreq())
@@ -83,56 +78,50 @@ def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut, 
     first.send(C2S, packets.disconnect())
     capture.now -= 3600_000_000
     capture.connection(b"dev", clean=False, present=True).send(C2S, packets.disconnect())
-    assert _found(capture, tmp_path)[:3] == ([], [], [])
+    assert _found(capture)[:3] == ([], [], [])
 
 
-def test_loss_long_after_the_clock_was_set_is_one(tmp_path):
+def test_loss_long_after_the_clock_was_set_is_one():
     capture = Capture()
     publisher, subscriber = _traffic(capture, -30)
     capture.now += 100_000_000
     for number, payload in ((101, b"a"), (102, b"b"), (103, b"c")):
-        publisher.publish(C2S, b"t", payload, 1, number, after_ms=5000)
-        publisher.ack(S2C, 0x40, number)
+        publisher.exchange(C2S, b"t", payload, number, after_ms=5000)
         if payload != b"b":
-            subscriber.publish(S2C, b"t", payload, 1, number)
-            subscriber.ack(C2S, 0x40, number)
+            subscriber.exchange(S2C, b"t", payload, number)
     subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
-    assert _found(capture, tmp_path)[1] == [("sub", "not_delivered")]
+    assert _found(capture)[1] == [("sub", "not_delivered")]
 
 
 def _silence(capture, silent_s):
     talk = capture.connection(b"dev", keep_alive_s=10)
     for after_ms in (1, silent_s * 1000):
-        talk.send(C2S, b"\xc0\0", after_ms=after_ms)
-        talk.send(S2C, b"\xd0\0")
+        talk.ping(after_ms)
     return talk
 
 
 @pytest.mark.parametrize(("silent_s", "broken"), [(20, 1), (30, 0)])
-def test_silence_that_a_broker_bears_for_longer_than_it_may_is_not_known(
-    silent_s, broken, tmp_path
-):
+def test_silence_that_a_broker_bears_for_longer_than_it_may_is_not_known(silent_s, broken):
     """31-2.2-KA"""
     capture = Capture()
     _silence(capture, silent_s)
-    violations, _, _, told = _found(capture, tmp_path)
+    violations, _, _, told = _found(capture)
     assert violations == [("31-2.2-KA", "dev")] * broken
     assert len(told) == 1 - broken
 
 
-def test_silence_in_which_the_broker_spoke_was_one(tmp_path):
+def test_silence_in_which_the_broker_spoke_was_one():
     """31-2.2-KA"""
     capture = Capture()
     talk = _silence(capture, 1)
     for _ in range(8):
         talk.publish(S2C, b"t", b"1", after_ms=10_000)
-    talk.send(C2S, b"\xc0\0")
-    talk.send(S2C, b"\xd0\0")
-    assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]
+    talk.ping()
+    assert _found(capture)[0] == [("31-2.2-KA", "dev")]
 
 
 @pytest.mark.parametrize("seen", ["client", "until_then"])
-def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen, tmp_path):
+def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen):
     """One direction only, and a capture that ends there."""
     capture = Capture()
     talk = _silence(capture, 3600)
@@ -145,30 +134,30 @@ def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen, tmp_p
             header,
             *(one for one in frames if one[16 + 36 : 16 + 38] == b"\x07\x5b"),
         ]
-    violations, _, _, told = _found(capture, tmp_path)
+    violations, _, _, told = _found(capture)
     assert violations == []
     assert "clock_set" in {one[0] for one in told}
 
 
-def test_client_whom_the_broker_had_left_was_silent(tmp_path):
+def test_client_whom_the_broker_had_left_was_silent():
     """31-2.2-KA"""
     capture = Capture()
     talk = _silence(capture, 1)
     talk.segment(S2C, b"", tcp.FIN | tcp.ACK, after_ms=15_000)
     talk.send(C2S, b"\xc0\0", after_ms=60_000)
     talk.segment(S2C, b"", tcp.RST | tcp.ACK)
-    assert _found(capture, tmp_path)[0] == [("31-2.2-KA", "dev")]
+    assert _found(capture)[0] == [("31-2.2-KA", "dev")]
 
 
 @pytest.mark.parametrize("goodbye", [packets.disconnect(), b""])
-def test_broker_that_closes_behind_its_client_had_not_closed_for_silence(goodbye, tmp_path):
+def test_broker_that_closes_behind_its_client_had_not_closed_for_silence(goodbye):
     """31-2.2-KA"""
     capture, talk = connected(b"dev", keep_alive_s=10)
     for after_ms in (1, 3600_000, 1):
         talk.publish(C2S, b"t", b"1", after_ms=after_ms)
     talk.segment(C2S, goodbye, tcp.FIN | tcp.ACK)
     talk.segment(S2C, b"", tcp.FIN | tcp.ACK)
-    violations, _, _, told = _found(capture, tmp_path)
+    violations, _, _, told = _found(capture)
     assert violations == []
     assert {one[:2] for one in told} == {("clock_set", "not_knowable")}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, lost_of
 from host_tests.standin import packets
 
 _FILTER = b"$share/backend/t/#"
@@ -23,43 +23,34 @@ def _pass_on(publisher, members, payloads, lost=()):
             members[number % len(members)].exchange(S2C, b"t/1", payload, number + 1)
 
 
-def _losses(capture, tmp_path):
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+def _losses(capture):
+    tables = capture.audit()
     assert not tables["violations"].num_rows
     assert not sum(tables["routes"]["lost"].to_pylist())
-    columns = ("client_id", "published_by", "kind", "sure", "ts")
-    sent = [
-        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
-    ]
-    return [(*row[:4], sent.index(row[4])) for row in rows(tables["losses"], *columns)]
-
-
-def _missing(*numbers):
-    start = (_FILTER.decode(), "pub", "not_delivered", "likely")
-    return [(*start, number) for number in numbers]
+    return lost_of(tables, "client_id", "published_by", "kind", "sure")
 
 
 @pytest.mark.parametrize("payloads", [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5])
-def test_message_that_no_member_got_is_told(payloads, tmp_path):
+def test_message_that_no_member_got_is_told(payloads):
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 3)
     _pass_on(publisher, members, payloads, lost=(4,))
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == _missing(4)
+    assert _losses(capture) == [(_FILTER.decode(), "pub", "not_delivered", "likely", 5)]
 
 
-def test_group_that_gets_all_misses_nothing(tmp_path):
+def test_group_that_gets_all_misses_nothing():
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 3)
     _pass_on(publisher, members, [b"30", b"31", b"30", b"30"] * 5)
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []
 
 
 @pytest.mark.parametrize("goodbye", [True, False])
-def test_member_that_is_gone_may_have_a_message_waiting(goodbye, tmp_path):
+def test_member_that_is_gone_may_have_a_message_waiting(goodbye):
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 2, clean=False)
     _pass_on(publisher, members, [b"%d of 4" % n for n in range(4)])
@@ -69,22 +60,21 @@ def test_member_that_is_gone_may_have_a_message_waiting(goodbye, tmp_path):
         members[1].reset()
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
     members[0].send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []
 
 
-def test_member_that_acknowledges_nothing_may_have_messages_waiting(tmp_path):
+def test_member_that_acknowledges_nothing_may_have_messages_waiting():
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 2)
-    publisher.publish(C2S, b"t/1", b"first", 1, 99)
-    publisher.ack(S2C, 0x40, 99)
+    publisher.exchange(C2S, b"t/1", b"first", 99)
     members[1].publish(S2C, b"t/1", b"first", 1, 99)
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []
 
 
-def test_clients_in_several_groups_are_members_of_each(tmp_path):
+def test_clients_in_several_groups_are_members_of_each():
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 2)
     for packet_id, name in ((2, b"$share/other/t/#"), (3, b"$share/third/t/#")):
@@ -99,4 +89,4 @@ def test_clients_in_several_groups_are_members_of_each(tmp_path):
     for member in members:
         member.send(C2S, packets.pingreq(), after_ms=6000)
     # Of equal copies nobody knows which group they are for.
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []

@@ -68,8 +68,7 @@ def _mixed(tmp_path, *numbers):
     """What is read of these frames of a short conversation, in this order."""
     capture, talk = begun()
     for number in (1, 2, 3):
-        talk.publish(C2S, b"t", b"%d" % number, 1, number)
-        talk.ack(S2C, 0x40, number)
+        talk.exchange(C2S, b"t", b"%d" % number, number)
     header, *frames = capture.frames
     capture.frames = [header]
     for step, number in enumerate(numbers):
@@ -98,8 +97,7 @@ def test_repeated_segment_that_was_acknowledged_long_ago_moves_nothing(tmp_path)
 def test_repeated_segment_whose_first_was_not_captured_stays_before_its_answer(tmp_path):
     """Each of the two acknowledges the other one."""
     capture, talk = begun()
-    talk.publish(C2S, b"t", b"first", 1, 1)
-    talk.ack(S2C, 0x40, 1)
+    talk.exchange(C2S, b"t", b"first", 1)
     seq = talk.wire.seq[C2S]
     del capture.frames[-2]  # and again, when the answer had come
     size = len(packets.publish(b"t", b"first", 1, 1))

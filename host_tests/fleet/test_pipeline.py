@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from host_tests.fleet.captures import Capture, audit, decode, records, rows, simulated
 from host_tests.fleet.simulate.run import Plan, json_lines
 from host_tests.fleet.test_truth import expected, found_in
-from tools.fleet import batch, schemas
+from tools.fleet import batch, outcome, schemas
 from tools.fleet.capture import files
-from tools.fleet.report import collect, devices, metrics
+from tools.fleet.report import collect, devices
 from tools.fleet.spark import job
 
 PLAN = Plan(devices=8, readings=300, seed=5, fault_rate=0.2, wire_rate=0.2, levels=(3, 4, 5))
@@ -326,7 +326,7 @@ def test_tables_and_report_stay_together_when_there_is_no_room_for_the_report(
     def fails(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(metrics, "text", fails)
+    monkeypatch.setattr(outcome, "metrics", fails)
     with pytest.raises(OSError, match="No space"):
         batch.audit(captures, out)
     after = sorted((one, one.stat().st_mtime_ns) for one in out.rglob("*") if one.is_file())

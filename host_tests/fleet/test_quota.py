@@ -8,8 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, rows
-from host_tests.fleet.simulate import tcp
+from host_tests.fleet.captures import C2S, S2C, Capture, connected, rows
 from host_tests.standin import packets
 from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
@@ -23,17 +22,15 @@ def _connect(capture, direction, takes, present=False, name=b"c1"):
     kept, said = {"session_expiry": 1000}, {"receive_maximum": takes}
     of_client = packets.properties(**(kept | said if direction == S2C else kept))
     of_server = packets.properties(**(said if direction == C2S else {}))
-    talk = capture.middle(name, level=5)
-    talk.segment(C2S, b"", tcp.SYN)
-    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+    talk = capture.middle(name, level=5).open()
     flags = 0 if present else packets.CLEAN
     talk.send(C2S, packets.connect(name, flags, level=5, properties=of_client))
     talk.send(S2C, packets.connack(0, present, of_server))
     return talk
 
 
-def _breaches(capture, tmp_path):
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+def _breaches(capture):
+    tables = capture.audit()
     found = rows(tables["violations"], "requirement", "by", "packet_id", "sure")
     return [one for one in found if one[0] in ("MQTT-3.3.4-7", "MQTT-3.3.4-9")]
 
@@ -44,18 +41,18 @@ def _publish(talk, direction, *ids, qos=1):
 
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
-def test_publish_beyond_the_receive_maximum_is_a_breach_of_its_sender(direction, tmp_path):
+def test_publish_beyond_the_receive_maximum_is_a_breach_of_its_sender(direction):
     capture = Capture()
     talk = _connect(capture, direction, 2)
     _publish(talk, direction, 1, 2, 3)
     talk.ack(1 - direction, _PUBACK, 1, after_ms=500)
     _publish(talk, direction, 4)
     expected = [(*_BREACH[direction], number, "proved") for number in (3, 4)]
-    assert _breaches(capture, tmp_path) == expected
+    assert _breaches(capture) == expected
 
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
-def test_answers_give_back_what_a_publish_took(direction, tmp_path):
+def test_answers_give_back_what_a_publish_took(direction):
     """PUBACK, PUBCOMP, and a PUBREC that refuses; PUBREC and PUBREL alone do not."""
     capture = Capture()
     talk = _connect(capture, direction, 2)
@@ -64,34 +61,32 @@ def test_answers_give_back_what_a_publish_took(direction, tmp_path):
     talk.ack(1 - direction, _PUBACK, 1, after_ms=500)
     _publish(talk, direction, 3, qos=2)
     talk.send(1 - direction, packets.pubrec(3, 0x97), after_ms=500)
-    talk.ack(1 - direction, _PUBREC, 2)
-    talk.ack(direction, _PUBREL, 2)
-    talk.ack(1 - direction, _PUBCOMP, 2)
+    talk.release(direction, 2)
     _publish(talk, direction, 4, 5)
-    assert _breaches(capture, tmp_path) == []
+    assert _breaches(capture) == []
     _publish(talk, direction, 6)
-    assert _breaches(capture, tmp_path) == [(*_BREACH[direction], 6, "proved")]
+    assert _breaches(capture) == [(*_BREACH[direction], 6, "proved")]
 
 
-def test_qos_2_counts_until_pubcomp(tmp_path):
+def test_qos_2_counts_until_pubcomp():
     capture = Capture()
     talk = _connect(capture, S2C, 1)
     _publish(talk, S2C, 1, qos=2)
     talk.ack(C2S, _PUBREC, 1)
     talk.ack(S2C, _PUBREL, 1)
     _publish(talk, S2C, 2)
-    assert _breaches(capture, tmp_path) == [(*_BREACH[S2C], 2, "proved")]
+    assert _breaches(capture) == [(*_BREACH[S2C], 2, "proved")]
 
 
-def test_answer_recorded_shortly_behind_may_have_come_before(tmp_path):
+def test_answer_recorded_shortly_behind_may_have_come_before():
     capture = Capture()
     talk = _connect(capture, S2C, 1)
     _publish(talk, S2C, 1, 2)
     talk.ack(C2S, _PUBACK, 1, after_ms=50)
-    assert _breaches(capture, tmp_path) == []
+    assert _breaches(capture) == []
 
 
-def test_each_connection_begins_with_the_whole_of_it(tmp_path):
+def test_each_connection_begins_with_the_whole_of_it():
     capture = Capture()
     talk = _connect(capture, S2C, 2)
     _publish(talk, S2C, 1, 2)
@@ -99,12 +94,12 @@ def test_each_connection_begins_with_the_whole_of_it(tmp_path):
     talk = _connect(capture, S2C, 2, present=True)
     for number in (1, 2):
         talk.publish(S2C, b"t", b"%d" % number, 1, number, dup=1)
-    assert _breaches(capture, tmp_path) == []
+    assert _breaches(capture) == []
     _publish(talk, S2C, 3)
-    assert _breaches(capture, tmp_path) == [(*_BREACH[S2C], 3, "proved")]
+    assert _breaches(capture) == [(*_BREACH[S2C], 3, "proved")]
 
 
-def test_nothing_is_said_behind_missing_bytes(tmp_path):
+def test_nothing_is_said_behind_missing_bytes():
     capture = Capture()
     talk = _connect(capture, S2C, 1)
     _publish(talk, S2C, 1)
@@ -113,52 +108,50 @@ def test_nothing_is_said_behind_missing_bytes(tmp_path):
     del capture.frames[frames:]
     talk.send(C2S, b"\xc0\0", after_ms=500)
     _publish(talk, S2C, 2)
-    assert _breaches(capture, tmp_path) == []
+    assert _breaches(capture) == []
 
 
-def test_both_sides_are_in_the_table_of_connections(tmp_path):
+def test_both_sides_are_in_the_table_of_connections():
     capture = Capture()
     _connect(capture, S2C, 3)
     capture.connection(b"old")
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    tables = capture.audit()
     names = ("client_id", "client_receive_max", "server_receive_max")
     assert sorted(rows(tables["connections"], *names)) == [("c1", 3, 65535), ("old", None, None)]
 
 
 @pytest.mark.parametrize("takes", [1, 2, 3])
-def test_message_that_cannot_come_is_explained_by_a_full_window(takes, tmp_path):
+def test_message_that_cannot_come_is_explained_by_a_full_window(takes):
     capture, publisher = connected(b"pub")
     subscriber = _connect(capture, S2C, takes, name=b"sub")
     subscriber.subscribe(b"t")
     for number in (1, 2, 3):
-        publisher.publish(C2S, b"t", b"%d" % number, 1, number)
-        publisher.ack(S2C, _PUBACK, number)
+        publisher.exchange(C2S, b"t", b"%d" % number, number)
         if number < 3:
             subscriber.publish(S2C, b"t", b"%d" % number, 1, number)
         if number < 2 < takes:
             subscriber.ack(C2S, _PUBACK, number)
-    subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
-    subscriber.send(S2C, b"\xd0\0")
-    losses = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["losses"]
+    subscriber.ping(10_000)
+    losses = capture.audit()["losses"]
     ((kind, sure, why),) = rows(losses, "kind", "sure", "evidence")
     assert (kind, sure) == ("unexplained", "not_knowable")
     assert ("has to wait" in why) == (takes < 3)
 
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
-def test_of_what_has_one_time_its_order_tells_how_much_was_under_way(direction, tmp_path):
+def test_of_what_has_one_time_its_order_tells_how_much_was_under_way(direction):
     """Where frames have wrong times, several get the same one."""
     capture = Capture()
     talk = _connect(capture, direction, 1)
     for number in (1, 2):
         talk.publish(direction, b"t", b"1", 1, number, after_ms=0)
         talk.ack(1 - direction, _PUBACK, number, after_ms=0)
-    assert _breaches(capture, tmp_path) == []
+    assert _breaches(capture) == []
     for number in (3, 4):
         talk.publish(direction, b"t", b"1", 1, number, after_ms=0)
     for number in (3, 4):
         talk.ack(1 - direction, _PUBACK, number, after_ms=0)
-    assert _breaches(capture, tmp_path) == [(*_BREACH[direction], 4, "proved")]
+    assert _breaches(capture) == [(*_BREACH[direction], 4, "proved")]
 
 
 def test_at_once_counts_what_has_begun_and_not_ended():

@@ -15,8 +15,7 @@ _PUBACK = 0x40
 def _publish(talk, *numbers, boot=1):
     for number in numbers:
         payload = reading(257, boot, number, number, 1, b"dev", (2100, 3300))
-        talk.publish(C2S, b"site/dev", payload, 1, number)
-        talk.ack(S2C, _PUBACK, number)
+        talk.exchange(C2S, b"site/dev", payload, number)
 
 
 def _lost(tmp_path, **stays):
@@ -64,19 +63,19 @@ def test_between_two_connections_a_device_may_have_been_elsewhere(connections, s
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
 
 
-def test_first_readings_of_a_boot_may_have_gone_elsewhere(tmp_path):
+def test_first_readings_of_a_boot_may_have_gone_elsewhere():
     """The one before them is of another connection."""
     capture = Capture()
     for boot, numbers in ((1, (1, 2)), (2, (3, 4))):
         talk = capture.connection(b"dev", server=SERVER)
         _publish(talk, *numbers, boot=boot)
         talk.reset()
-    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    messages = judge(capture.events())["messages"]
     found = readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"]
     assert rows(found, "boot", "first_sequence", "last_sequence", "sure") == [(2, 1, 2, "likely")]
 
 
-def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_missing(tmp_path):
+def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_missing():
     """The device was captured with the later ones alone."""
     capture, subscriber, device = connected(b"sub", b"dev")
     for number in (1, 2, 3):
@@ -89,12 +88,12 @@ def test_readings_in_missing_bytes_of_the_only_one_who_saw_those_around_are_not_
             subscriber.wire.seq[S2C] += 80
         else:
             subscriber.publish(S2C, b"site/dev", payload, 1, number)
-    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    messages = judge(capture.events())["messages"]
     assert not readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"].num_rows
 
 
 @pytest.mark.parametrize("others", [0, 1, 3])
-def test_readings_in_missing_bytes_are_not_missing_whatever_came_between(others, tmp_path):
+def test_readings_in_missing_bytes_are_not_missing_whatever_came_between(others):
     """Messages on other topics, and other streams, behind the gap and before the next one."""
     capture, talk = connected(b"dev", server=SERVER)
     _publish(talk, 1, 2)
@@ -102,7 +101,7 @@ def test_readings_in_missing_bytes_are_not_missing_whatever_came_between(others,
     for number in range(others):
         talk.publish(C2S, b"site/dev/health", b"%d" % number)
     _publish(talk, 4, 5, 7)
-    messages = judge(decode(capture.write(tmp_path / "one.pcap"))[0])["messages"]
+    messages = judge(capture.events())["messages"]
     found = readings(messages.filter(pc.is_valid(messages["envelope"])))["losses"]
     assert rows(found, "first_sequence", "last_sequence", "sure") == [(6, 6, "proved")]
 
@@ -112,8 +111,7 @@ def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
     talk = capture.connection(b"dev", server=SERVER)
     for packet_id, (boot, number) in enumerate([(1, last), (last, last - 3), (last, last)], 1):
         payload = reading(257, boot, number, 1, 1, b"dev", (2100, 3300))
-        talk.publish(C2S, b"site/dev", payload, 1, packet_id)
-        talk.ack(S2C, _PUBACK, packet_id)
+        talk.exchange(C2S, b"site/dev", payload, packet_id)
     path = capture.write(tmp_path / "long.pcap")
     found = readings(judge(decode(path)[0])["messages"])
     assert rows(found["readings"], "boot", "sequence") == [
@@ -126,14 +124,14 @@ def test_boot_counters_and_numbers_of_32_bits_are_told_as_they_are(tmp_path):
 
 
 @pytest.mark.parametrize(("qos", "packet_id"), [(1, 0), (2, 0), (3, 9)])
-def test_reading_in_a_publish_that_nobody_can_answer_was_sent(qos, packet_id, tmp_path):
+def test_reading_in_a_publish_that_nobody_can_answer_was_sent(qos, packet_id):
     """It breaks a statement of its own, and left the device all the same."""
     capture, talk = connected(b"dev", server=SERVER)
     _publish(talk, 1)
     payload = reading(257, 1, 2, 2, 1, b"dev", (2100, 3300))
     talk.publish(C2S, b"site/dev", payload, qos, packet_id)
     _publish(talk, 3)
-    found = judge(decode(capture.write(tmp_path / "one.pcap"))[0])
+    found = judge(capture.events())
     assert found["violations"].num_rows == 1
     assert found["messages"]["state"].null_count == 1
     collected = readings(found["messages"].filter(found["messages"]["envelope"].is_valid()))

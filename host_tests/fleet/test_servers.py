@@ -2,15 +2,14 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
-from host_tests.fleet.simulate import tcp
+from host_tests.fleet.captures import C2S, S2C, Capture, rows
 from host_tests.standin import packets
 
 _ONE, _OTHER = (bytes((10, 0, 0, number)) for number in (1, 2))
 
 
-def _found(capture, tmp_path):
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+def _found(capture):
+    tables = capture.audit()
     found = rows(tables["findings"], "finding", "client_id")
     return found, rows(tables["violations"], "requirement", "by"), tables
 
@@ -24,22 +23,22 @@ def _visit(capture, server, present):
     return talk
 
 
-def test_server_that_a_client_falls_back_to_need_not_know_its_session(tmp_path):
+def test_server_that_a_client_falls_back_to_need_not_know_its_session():
     """Nor has the client to send there what it owes the other one."""
     capture = Capture()
     for server, present in ((_ONE, False), (_OTHER, False), (_ONE, True), (_OTHER, True)):
         _visit(capture, server, present).reset()
-    findings, violations, tables = _found(capture, tmp_path)
+    findings, violations, tables = _found(capture)
     assert (findings, violations) == ([], [])
     assert sorted(tables["connections"]["session"].to_pylist()) == [0, 1, 2, 3]
 
 
-def test_session_goes_on_through_another_address_of_the_same_server(tmp_path):
+def test_session_goes_on_through_another_address_of_the_same_server():
     capture = Capture()
     for server, present in ((_ONE, False), (_OTHER, True)):
         talk = capture.connection(b"gate", clean=False, present=present, server=server)
         talk.send(C2S, packets.disconnect())
-    findings, violations, tables = _found(capture, tmp_path)
+    findings, violations, tables = _found(capture)
     assert (findings, violations) == ([], [])
     assert tables["connections"]["session"].to_pylist() == [0, 0]
 
@@ -47,7 +46,7 @@ def test_session_goes_on_through_another_address_of_the_same_server(tmp_path):
 @pytest.mark.parametrize(
     ("server", "has_asked", "found"), [(_ONE, True, 1), (_OTHER, True, 0), (_ONE, False, 0)]
 )
-def test_the_server_that_kept_a_session_may_not_forget_it(server, has_asked, found, tmp_path):
+def test_the_server_that_kept_a_session_may_not_forget_it(server, has_asked, found):
     """Were there nothing in it, nobody would miss it."""
     capture = Capture()
     for place in (_ONE, server):
@@ -55,11 +54,11 @@ def test_the_server_that_kept_a_session_may_not_forget_it(server, has_asked, fou
         if has_asked:
             talk.subscribe(b"#")
         talk.reset()
-    assert _found(capture, tmp_path)[0] == [("session_not_kept", "gate")] * found
+    assert _found(capture)[0] == [("session_not_kept", "gate")] * found
 
 
 @pytest.mark.parametrize(("qos", "is_answered", "found"), [(1, 0, 0), (2, 0, 0), (2, 1, 1)])
-def test_of_a_publisher_there_is_only_the_id_at_qos_2_to_keep(qos, is_answered, found, tmp_path):
+def test_of_a_publisher_there_is_only_the_id_at_qos_2_to_keep(qos, is_answered, found):
     """What it had no answer to the broker may never have got; RabbitMQ keeps no such session."""
     capture = Capture()
     for _ in range(2):
@@ -68,7 +67,7 @@ def test_of_a_publisher_there_is_only_the_id_at_qos_2_to_keep(qos, is_answered, 
         if is_answered:
             talk.ack(S2C, 0x50, 1)
         talk.reset()
-    findings = _found(capture, tmp_path)[0]
+    findings = _found(capture)[0]
     assert findings == [("session_not_kept", "dev")] * found
 
 
@@ -79,9 +78,7 @@ def _subscriber(capture, name, server):
 
 
 def _bridge(capture, server):
-    talk = capture.middle(b"bridge", server=server)
-    talk.segment(C2S, b"", tcp.SYN)
-    talk.segment(S2C, b"", tcp.SYN | tcp.ACK)
+    talk = capture.middle(b"bridge", server=server).open()
     talk.send(C2S, packets.connect(b"bridge", level=4).replace(b"MQTT\x04", b"MQTT\x84"))
     talk.send(S2C, packets.connack())
     return talk
@@ -89,8 +86,7 @@ def _bridge(capture, server):
 
 def _quiet(*talks):
     for place, talk in enumerate(talks):
-        talk.send(C2S, b"\xc0\0", after_ms=1 if place else 10_000)
-        talk.send(S2C, b"\xd0\0")
+        talk.ping(1 if place else 10_000)
 
 
 def _losses(tables):
@@ -115,23 +111,23 @@ def _bridged(capture, payloads, lost=None, is_both_ways=False):
 
 @pytest.mark.parametrize("payloads", [[b"%d of 20" % n for n in range(20)], [b"30", b"31"] * 9])
 @pytest.mark.parametrize("is_both_ways", [False, True])
-def test_what_a_bridge_publishes_again_is_no_message_of_its_own(payloads, is_both_ways, tmp_path):
+def test_what_a_bridge_publishes_again_is_no_message_of_its_own(payloads, is_both_ways):
     """Nor one that it waits for, when it has subscribed, too."""
     capture = Capture()
     _bridged(capture, payloads, is_both_ways=is_both_ways)
-    findings, violations, tables = _found(capture, tmp_path)
+    findings, violations, tables = _found(capture)
     assert (_losses(tables), findings, violations) == ([], [], [])
 
 
-def test_what_is_lost_behind_a_bridge_is_lost_by_it(tmp_path):
+def test_what_is_lost_behind_a_bridge_is_lost_by_it():
     capture = Capture()
     _bridged(capture, [b"%d of 20" % n for n in range(20)], lost=9)
-    losses = _losses(_found(capture, tmp_path)[2])
+    losses = _losses(_found(capture)[2])
     assert losses == [("north", "bridge", "not_delivered", "proved")]
 
 
 @pytest.mark.parametrize("is_one_broker", [True, False])
-def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
+def test_another_address_may_be_another_broker(is_one_broker):
     """What comes through tells that it is not."""
     capture = Capture()
     device, subscriber = (
@@ -143,7 +139,7 @@ def test_another_address_may_be_another_broker(is_one_broker, tmp_path):
         if is_one_broker and number != 3:
             subscriber.exchange(S2C, b"t", b"%d of 5" % number, number)
     _quiet(device, subscriber)
-    tables = _found(capture, tmp_path)[2]
+    tables = _found(capture)[2]
     if is_one_broker:
         assert _losses(tables) == [("s", "dev", "not_delivered", "proved")]
     else:

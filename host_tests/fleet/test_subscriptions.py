@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, lost_of
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -18,14 +18,11 @@ def _pass_on(publisher, subscribers, count, values=1000, skips=()):
                 one.exchange(S2C, b"t/1", payload, number)
 
 
-def _lost(capture, tmp_path):
+def _lost(capture):
     """[(kind, sure, number of the message), …]"""
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    tables = capture.audit()
     assert not tables["violations"].num_rows
-    messages = tables["messages"]
-    sent = [ts for side, ts in rows(messages, "direction", "first_sent") if side == "c2s"]
-    found = rows(tables["losses"], "kind", "sure", "ts")
-    return [(kind, sure, sorted(sent).index(ts) + 1) for kind, sure, ts in found]
+    return lost_of(tables, "kind", "sure")
 
 
 def _subscribers(capture, count):
@@ -34,53 +31,51 @@ def _subscribers(capture, count):
 
 @pytest.mark.parametrize("values", [1000, 3, 1])
 @pytest.mark.parametrize("others", [0, 1])
-def test_message_that_a_subscriber_from_before_did_not_get_is_likely_lost(
-    values, others, tmp_path
-):
+def test_message_that_a_subscriber_from_before_did_not_get_is_likely_lost(values, others):
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1 + others)
     _pass_on(publisher, subscribers, 30, values, skips=[(20, 0)])
-    assert _lost(capture, tmp_path) == [("not_delivered", "likely", 20)]
+    assert _lost(capture) == [("not_delivered", "likely", 20)]
 
 
 @pytest.mark.parametrize("skips", [[(1, 0)], [(30, 0)], [(n, 0) for n in range(1, 31, 4)]])
-def test_subscriber_from_before_need_not_get_what_it_does_not_get_regularly(skips, tmp_path):
+def test_subscriber_from_before_need_not_get_what_it_does_not_get_regularly(skips):
     """Before the first and behind the last delivery nobody knows of a subscription."""
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
     _pass_on(publisher, subscribers, 30, skips=skips)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []
 
 
 @pytest.mark.parametrize("every", [2, 15])
-def test_members_of_a_shared_subscription_from_before_miss_nothing(every, tmp_path):
+def test_members_of_a_shared_subscription_from_before_miss_nothing(every):
     """Each message goes to one of them, be it now and then only to the second one."""
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 2)
     skips = [(n, 0 if n % every == 0 else 1) for n in range(1, 61)]
     _pass_on(publisher, subscribers, 60, skips=skips)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []
 
 
-def test_subscriber_from_before_may_take_no_larger_packets(tmp_path):
+def test_subscriber_from_before_may_take_no_larger_packets():
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
     _pass_on(publisher, subscribers, 15)
     publisher.exchange(C2S, b"t/1", b"x" * 500, 100, after_ms=2000)
     _pass_on(publisher, subscribers, 15)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []
 
 
-def test_own_messages_of_a_bridge_from_before_do_not_come_back(tmp_path):
+def test_own_messages_of_a_bridge_from_before_do_not_come_back():
     capture = Capture()
     publisher, bridge = capture.connection(b"pub"), capture.middle(b"bridge")
     _pass_on(publisher, [bridge], 15)
     bridge.exchange(C2S, b"t/1", b"from afar", 900, after_ms=2000)
     _pass_on(publisher, [bridge], 15)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []
 
 
-def test_kept_messages_may_come_marked_to_a_subscriber_from_before(tmp_path):
+def test_kept_messages_may_come_marked_to_a_subscriber_from_before():
     """Retain As Published, which its SUBSCRIBE would tell."""
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
@@ -89,10 +84,10 @@ def test_kept_messages_may_come_marked_to_a_subscriber_from_before(tmp_path):
         talk.send(side, packets.publish(b"t/1", b"kept", 1, 99, retain=1), after_ms=2000)
         talk.ack(1 - side, _PUBACK, 99)
     _pass_on(publisher, subscribers, 15)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []
 
 
-def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is(tmp_path):
+def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is():
     capture = Capture()
     publisher, subscribers = capture.connection(b"pub"), _subscribers(capture, 1)
     _pass_on(publisher, subscribers, 15)
@@ -101,4 +96,4 @@ def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is(tmp_path
     del capture.frames[-2:]
     subscribers[0].exchange(S2C, b"other", b"elsewhere", 17)
     _pass_on(publisher, subscribers, 15)
-    assert _lost(capture, tmp_path) == []
+    assert _lost(capture) == []

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, connected, decode, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, rows
 from host_tests.standin import packets
 
 _PUBACK = 0x40
 
 
-def _losses(capture, tmp_path, broken=()):
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+def _losses(capture, broken=()):
+    tables = capture.audit()
     assert set(tables["violations"]["requirement"].to_pylist()) == set(broken)
     return rows(tables["losses"], "kind", "sure")
 
@@ -22,13 +22,17 @@ def _exchange(talk, direction, payload, packet_id, after_ms=1, properties=None):
     talk.ack(1 - direction, _PUBACK, packet_id, after_ms=after_ms)
 
 
+def _pass(publisher, subscriber, payload, packet_id, after_ms=1):
+    _exchange(publisher, C2S, payload, packet_id, after_ms)
+    _exchange(subscriber, S2C, payload, packet_id)
+
+
 def _returned(capture, waiting):
     """A kept session, and what was published while its client was away."""
     publisher = capture.connection(b"pub", keep_alive_s=600)
     before = capture.connection(b"sub", clean=False)
     before.subscribe(b"#", 1)
-    _exchange(publisher, C2S, b"0", 1)
-    _exchange(before, S2C, b"0", 1)
+    _pass(publisher, before, b"0", 1)
     before.send(C2S, packets.disconnect())
     capture.now += 60_000_000
     for number in range(1, waiting + 1):
@@ -38,7 +42,7 @@ def _returned(capture, waiting):
 
 
 @pytest.mark.parametrize("ends", ["capture", "session"])
-def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends, tmp_path):
+def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends):
     capture = Capture()
     _, subscriber = _returned(capture, 60)
     for number in range(1, 41):
@@ -46,33 +50,31 @@ def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends
     if ends == "session":
         subscriber.send(C2S, packets.disconnect())
         capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
-    assert set(_losses(capture, tmp_path)) == {("unexplained", "not_knowable")}
+    assert set(_losses(capture)) == {("unexplained", "not_knowable")}
 
 
-def test_what_did_not_come_when_the_queue_was_empty_is_lost(tmp_path):
+def test_what_did_not_come_when_the_queue_was_empty_is_lost():
     """Ten quiet seconds: nothing else waits."""
     capture = Capture()
     _, subscriber = _returned(capture, 60)
     for number in range(1, 41):
         _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    subscriber.send(S2C, packets.pingresp())
-    assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * 20
+    subscriber.ping(10_000)
+    assert _losses(capture) == [("not_delivered", "likely")] * 20
 
 
-def test_what_overtakes_a_queue_does_not_show_what_was_passed_over(tmp_path):
+def test_what_overtakes_a_queue_does_not_show_what_was_passed_over():
     """As Mosquitto does it: what is published while there is room is sent at once."""
     capture = Capture()
     publisher, subscriber = _returned(capture, 60)
     for number in range(1, 41):
         _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
         if number == 30:
-            _exchange(publisher, C2S, b"at once", 99)
-            _exchange(subscriber, S2C, b"at once", 99)
-    assert set(_losses(capture, tmp_path, ["MQTT-4.6.0-5"])) == {("unexplained", "not_knowable")}
+            _pass(publisher, subscriber, b"at once", 99)
+    assert set(_losses(capture, ["MQTT-4.6.0-5"])) == {("unexplained", "not_knowable")}
 
 
-def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing(tmp_path):
+def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing():
     """The publisher is gone, and its first message without the broker's answer."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
@@ -84,10 +86,10 @@ def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_mis
             _exchange(subscriber, S2C, b"%d" % number, number)
     publisher.reset()
     subscriber.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+    assert _losses(capture) == [("not_delivered", "likely")]
 
 
-def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it(tmp_path):
+def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it():
     """Again and again, on a topic of its own or not: what waits was published between."""
     capture = Capture()
     publisher, subscriber = _returned(capture, 40)
@@ -99,7 +101,7 @@ def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it(tmp_path):
                 number += 1
                 _exchange(publisher, C2S, payload % place, number)
             _exchange(subscriber, S2C, b"at once %d" % place, number)
-    losses = _losses(capture, tmp_path, ["MQTT-4.6.0-5"])
+    losses = _losses(capture, ["MQTT-4.6.0-5"])
     assert set(losses) == {("unexplained", "not_knowable")}
 
 
@@ -122,7 +124,7 @@ def _waiting(capture, values):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("stays", [True, False])
-def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays, tmp_path):
+def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays):
     """The client still takes them when the capture ends, or hangs behind the last ones."""
     capture = Capture()
     values = _plain(seed, 60)
@@ -134,26 +136,22 @@ def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays, tmp_
             subscriber.publish(S2C, b"t", values[number - 1], 1, number)
         capture.now += 20_000_000
         capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
-    assert set(_losses(capture, tmp_path)) <= {("unexplained", "not_knowable")}
+    assert set(_losses(capture)) <= {("unexplained", "not_knowable")}
 
 
-def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place(tmp_path):
+def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place():
     capture = Capture()
     values = [b"%d" % number for number in (1, 2, 3, 4) * 5 + (5, 1, 2, 3, 4) + (1, 2, 3, 4) * 9]
     _, subscriber = _waiting(capture, values)
     for number, value in enumerate(values[:40], 1):
         if number != 23:
             _exchange(subscriber, S2C, value, number, after_ms=150)
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    sent = sorted(
-        ts for side, ts in rows(tables["messages"], "direction", "first_sent") if side == "c2s"
-    )
-    losses = rows(tables["losses"], "ts", "sure")
-    assert [sent.index(ts) + 1 for ts, sure in losses if sure != "not_knowable"] == [23]
+    losses = lost_of(capture.audit(), "sure")
+    assert [number for sure, number in losses if sure != "not_knowable"] == [23]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed, tmp_path):
+def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed):
     """The subscriber has always something to answer, and nothing waits."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
@@ -163,11 +161,11 @@ def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed, tmp_p
         if number != 22:
             _exchange(subscriber, S2C, value, number, after_ms=100)
     subscriber.send(C2S, packets.pingreq(), after_ms=700)
-    assert _losses(capture, tmp_path) == [("not_delivered", "proved")]
+    assert _losses(capture) == [("not_delivered", "proved")]
 
 
 @pytest.mark.parametrize("is_old_first", [True, False])
-def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first, tmp_path):
+def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first):
     """The subscriber was away for a minute, and one of them was good for three seconds."""
     capture, publisher = connected(b"pub", level=5)
     before = capture.connection(b"sub", clean=False)
@@ -180,39 +178,36 @@ def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first, tmp
     subscriber = capture.connection(b"sub", clean=False, present=True)
     _exchange(subscriber, S2C, b"30", 1)
     for number in (3, 4):
-        _exchange(publisher, C2S, b"%d" % number, number)
-        _exchange(subscriber, S2C, b"%d" % number, number)
+        _pass(publisher, subscriber, b"%d" % number, number)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []
 
 
-def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is(tmp_path):
+def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is():
     capture = Capture()
     _, subscriber = _returned(capture, 60)
     for number in range(1, 41):
         if number != 20:
             _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
-    found = _losses(capture, tmp_path)
+    found = _losses(capture)
     # While it was away it may have been connected where nothing was captured.
     assert found.count(("not_delivered", "likely")) == 1
     assert found.count(("unexplained", "not_knowable")) == 20
 
 
-def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting(tmp_path):
+def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting():
     """One message a time, none of which had to wait: the last one is lost."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     other = capture.connection(b"other")
     subscriber.subscribe(b"#", 1)
-    _exchange(publisher, C2S, b"first", 1)
-    _exchange(subscriber, S2C, b"first", 1)
+    _pass(publisher, subscriber, b"first", 1)
     _exchange(publisher, C2S, b"second", 2)
     for number in range(2, 30):
-        _exchange(other, C2S, b"%d" % number, number, after_ms=200)
-        _exchange(subscriber, S2C, b"%d" % number, number)
-    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+        _pass(other, subscriber, b"%d" % number, number, after_ms=200)
+    assert _losses(capture) == [("not_delivered", "likely")]
 
 
-def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_path):
+def test_later_session_proves_nothing_of_what_the_one_before_did_not_get():
     capture, publisher = connected(b"pub")
     for session in range(2):
         subscriber = capture.connection(b"sub")
@@ -224,11 +219,11 @@ def test_later_session_proves_nothing_of_what_the_one_before_did_not_get(tmp_pat
                 _exchange(subscriber, S2C, b"%d" % packet_id, packet_id)
         subscriber.send(C2S, packets.pingreq(), after_ms=6000)
         subscriber.send(C2S, packets.disconnect())
-    assert _losses(capture, tmp_path) == [("not_delivered", "likely")]
+    assert _losses(capture) == [("not_delivered", "likely")]
 
 
 @pytest.mark.parametrize(("breaks", "sure"), [(True, "likely"), (False, "proved")])
-def test_what_came_last_before_a_connection_broke_may_have_come_by_another(breaks, sure, tmp_path):
+def test_what_came_last_before_a_connection_broke_may_have_come_by_another(breaks, sure):
     """The session went on, and later messages came: somewhere it may have been, too."""
     capture, publisher = connected(b"pub")
     subscriber = capture.connection(b"sub", clean=False)
@@ -242,10 +237,10 @@ def test_what_came_last_before_a_connection_broke_may_have_come_by_another(break
         if number != 2:
             _exchange(subscriber, S2C, b"%d" % number, number)
     subscriber.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture, tmp_path) == [("not_delivered", sure)]
+    assert _losses(capture) == [("not_delivered", sure)]
 
 
-def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets(tmp_path):
+def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets():
     """They are what is left for a delivery that is no other one, of a SUBACK that lags."""
     capture, publisher = connected(b"pub")
     values = (b"30", b"31", b"32")
@@ -258,19 +253,16 @@ def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets(tmp_
     for number in (2, 0, 1):  # as a broker does that sends by several queues
         _exchange(subscriber, S2C, values[number], 1 + number)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert _losses(capture, tmp_path, ["MQTT-4.6.0-5"]) == []
+    assert _losses(capture, ["MQTT-4.6.0-5"]) == []
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_missing(
-    is_seen, tmp_path
-):
+def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_missing(is_seen):
     """Long after it was published, when the subscriber had come back."""
     capture, publisher = connected(b"pub")
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"#", 1)
-    _exchange(publisher, C2S, b"1", 1)
-    _exchange(subscriber, S2C, b"1", 1)
+    _pass(publisher, subscriber, b"1", 1)
     subscriber.send(C2S, packets.disconnect())
     _exchange(publisher, C2S, b"2", 2, after_ms=10_000)
     capture.now += 20_000_000
@@ -279,13 +271,12 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
         _exchange(subscriber, S2C, b"2", 2)
         del capture.frames[-2]  # and its answer is there
     for number in (3, 4):
-        _exchange(publisher, C2S, b"%d" % number, number, after_ms=10_000)
-        _exchange(subscriber, S2C, b"%d" % number, number)
-    assert _losses(capture, tmp_path) == [("not_delivered", "likely")] * is_seen
+        _pass(publisher, subscriber, b"%d" % number, number, after_ms=10_000)
+    assert _losses(capture) == [("not_delivered", "likely")] * is_seen
 
 
 @pytest.mark.parametrize(("expiry_s", "lost"), [(2, []), (60, [("not_delivered", "proved")])])
-def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_path):
+def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost):
     """The broker counts from PUBLISH on, and passes it on behind PUBREL."""
     capture, publisher = connected(b"pub", level=5, clean=False)
     subscriber = capture.connection(b"sub")
@@ -304,11 +295,11 @@ def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost, tmp_p
             for side, first in ((C2S, 0x50), (S2C, 0x62), (C2S, 0x70)):
                 subscriber.ack(side, first, number)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert _losses(capture, tmp_path) == lost
+    assert _losses(capture) == lost
 
 
 @pytest.mark.parametrize(("asks", "lost"), [(False, 0), (True, 1)])
-def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost, tmp_path):
+def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost):
     """Some brokers leave the flag on; from the store it comes behind a SUBSCRIBE alone."""
     capture, publisher = connected(b"pub", keep_alive_s=600)
     subscriber = capture.connection(b"sub", clean=False)
@@ -322,10 +313,9 @@ def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost, tmp_path):
         subscriber.subscribe(b"#", 1, packet_id=2)
     subscriber.send(S2C, kept)
     subscriber.ack(C2S, _PUBACK, 1)
-    _exchange(publisher, C2S, b"2", 2)
-    _exchange(subscriber, S2C, b"2", 2)
+    _pass(publisher, subscriber, b"2", 2)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert len(_losses(capture, tmp_path)) == lost
+    assert len(_losses(capture)) == lost
 
 
 def _published(capture, expires):
@@ -341,9 +331,7 @@ def _published(capture, expires):
 
 
 @pytest.mark.parametrize(("pause_ms", "sure"), [(200, "not_knowable"), (10, "proved")])
-def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(
-    pause_ms, sure, tmp_path
-):
+def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(pause_ms, sure):
     """Where the next one came in time, so would it."""
     capture = Capture()
     subscriber = _published(capture, (25,))
@@ -352,10 +340,10 @@ def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(
             _exchange(subscriber, S2C, b"%d" % number, number, after_ms=pause_ms)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
     kind = "not_delivered" if sure == "proved" else "unexplained"
-    assert _losses(capture, tmp_path) == [(kind, sure)]
+    assert _losses(capture) == [(kind, sure)]
 
 
-def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
+def test_message_sent_again_behind_a_subscription_is_of_its_publisher():
     """It was first sent before; the broker got what came again."""
     capture, publisher = connected(b"pub", clean=False)
     publisher.publish(C2S, b"t", b"1", 1, 1)
@@ -365,17 +353,15 @@ def test_message_sent_again_behind_a_subscription_is_of_its_publisher(tmp_path):
     subscriber.subscribe(b"#", 1)
     capture.now += 30_000_000
     publisher = capture.connection(b"pub", clean=False, present=True)
-    publisher.publish(C2S, b"t", b"1", 1, 1, dup=1)
-    publisher.ack(S2C, _PUBACK, 1)
+    publisher.exchange(C2S, b"t", b"1", 1, dup=1)
     _exchange(subscriber, S2C, b"1", 1)
-    _exchange(publisher, C2S, b"2", 2)
-    _exchange(subscriber, S2C, b"2", 2)
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
+    _pass(publisher, subscriber, b"2", 2)
+    tables = capture.audit()
     assert rows(tables["findings"], "finding") == []
     assert sum(tables["routes"]["unmatched"].to_pylist()) == 0
 
 
-def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
+def test_message_released_behind_a_subscription_is_of_its_publisher():
     """At QoS 2 a broker may wait for PUBREL."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     publisher.publish(C2S, b"t", b"1", 2, 1)
@@ -386,39 +372,33 @@ def test_message_released_behind_a_subscription_is_of_its_publisher(tmp_path):
     publisher.ack(C2S, 0x62, 1)
     publisher.ack(S2C, 0x70, 1)
     _exchange(subscriber, S2C, b"1", 1)
-    _exchange(publisher, C2S, b"2", 2)
-    _exchange(subscriber, S2C, b"2", 2)
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    assert rows(tables["findings"], "finding") == []
+    _pass(publisher, subscriber, b"2", 2)
+    assert rows(capture.audit()["findings"], "finding") == []
 
 
 @pytest.mark.parametrize(
     ("payload", "finding"), [(b"2", "not_subscribed"), (b"3", "publisher_not_captured")]
 )
-def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding, tmp_path):
+def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding):
     """As RabbitMQ 3 delivers what a session of level 3 was subscribed to before its break."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
-    _exchange(publisher, C2S, b"1", 1)
-    _exchange(subscriber, S2C, b"1", 1)
+    _pass(publisher, subscriber, b"1", 1)
     subscriber.send(C2S, packets.unsubscribe(9, b"#"))
     subscriber.send(S2C, packets.unsuback(9))
     _exchange(publisher, C2S, b"2", 2, after_ms=9000)
     _exchange(subscriber, S2C, payload, 2)
-    found = audit(decode(capture.write(tmp_path / "one.pcap"))[0])["findings"]
+    found = capture.audit()["findings"]
     assert rows(found, "finding", "client_id") == [(finding, "sub")]
 
 
 @pytest.mark.parametrize("value", [b"30", b"31"])
-def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one(value, tmp_path):
+def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one(value):
     """At QoS 0 they get lost, as they may; right behind the change all others come."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     for change, qos in enumerate((2, 0, 1)):
         subscriber.subscribe(b"t", qos, packet_id=100 + change)
-        publisher.publish(C2S, b"t", b"32", 2, 100 + change)
-        publisher.ack(S2C, 0x50, 100 + change)
-        publisher.ack(C2S, 0x62, 100 + change)
-        publisher.ack(S2C, 0x70, 100 + change)
+        publisher.exchange(C2S, b"t", b"32", 100 + change, qos=2)
         subscriber.publish(S2C, b"t", b"32", qos, 100 + change if qos else None)
         if qos:
             subscriber.ack(C2S, 0x40 if qos == 1 else 0x50, 100 + change)
@@ -429,29 +409,25 @@ def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one
         if number % 3 == 0:
             publisher.publish(C2S, b"t", value)
         else:
-            _exchange(publisher, C2S, value, number)
-            _exchange(subscriber, S2C, value, number)
+            _pass(publisher, subscriber, value, number)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []
 
 
-def test_message_released_behind_a_later_one_waits_behind_it(tmp_path):
+def test_message_released_behind_a_later_one_waits_behind_it():
     """The window is full with the later one, and the client answers nothing."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
-    _exchange(publisher, C2S, b"1", 1)
-    _exchange(subscriber, S2C, b"1", 1)
+    _pass(publisher, subscriber, b"1", 1)
     publisher.publish(C2S, b"t", b"2", 2, 2)
     _exchange(publisher, C2S, b"3", 3)
     subscriber.publish(S2C, b"t", b"3", 1, 2)
-    publisher.ack(S2C, 0x50, 2)
-    publisher.ack(C2S, 0x62, 2)
-    publisher.ack(S2C, 0x70, 2)
+    publisher.release(C2S, 2)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    assert _losses(capture, tmp_path) == [("unexplained", "not_knowable")]
+    assert _losses(capture) == [("unexplained", "not_knowable")]
 
 
-def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
+def test_equal_values_released_behind_later_ones_are_all_there():
     """The broker passes on what is of QoS 2 when it is released, all of it at QoS 1."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 1)
@@ -460,44 +436,32 @@ def test_equal_values_released_behind_later_ones_are_all_there(tmp_path):
         if number != 3:  # it is lost
             _exchange(subscriber, S2C, value, number)
     capture.now += 9_000_000
-    _exchange(publisher, C2S, b"30", 5)
-    _exchange(subscriber, S2C, b"30", 5)
+    _pass(publisher, subscriber, b"30", 5)
     for number, value in ((6, b"30"), (7, b"31")):
         publisher.publish(C2S, b"t", value, 2, number)
-    _exchange(publisher, C2S, b"30", 8)
-    _exchange(subscriber, S2C, b"30", 8)
+    _pass(publisher, subscriber, b"30", 8)
     for number, value in ((6, b"30"), (7, b"31")):
-        publisher.ack(S2C, 0x50, number)
-        publisher.ack(C2S, 0x62, number)
-        publisher.ack(S2C, 0x70, number)
+        publisher.release(C2S, number)
         _exchange(subscriber, S2C, value, number)
     subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
-    tables = audit(decode(capture.write(tmp_path / "one.pcap"))[0])
-    messages = tables["messages"]
-    sent = [ts for side, ts in rows(messages, "direction", "first_sent") if side == "c2s"]
-    assert [sorted(sent).index(ts) for (ts,) in rows(tables["losses"], "ts")] == [2]
+    assert lost_of(capture.audit()) == [(3,)]
 
 
 @pytest.mark.parametrize("after_ms", [1, 9000])
-def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms, tmp_path):
+def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms):
     """A broker passes a message of QoS 2 on when it is released."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#")
     publisher.publish(C2S, b"t", b"message 1", 2, 1)
     capture.now += after_ms * 1000
     subscriber.subscribe(b"+", packet_id=2)
-    publisher.ack(S2C, 0x50, 1)
-    publisher.ack(C2S, 0x62, 1)
-    publisher.ack(S2C, 0x70, 1)
+    publisher.release(C2S, 1)
     for number in (1, 2):
-        subscriber.publish(S2C, b"t", b"message 1", 2, number)
-        subscriber.ack(C2S, 0x50, number)
-        subscriber.ack(S2C, 0x62, number)
-        subscriber.ack(C2S, 0x70, number)
-    assert _losses(capture, tmp_path) == []
+        subscriber.exchange(S2C, b"t", b"message 1", number, qos=2)
+    assert _losses(capture) == []
 
 
-def test_copies_for_overlapping_subscriptions_have_no_order_among_them(tmp_path):
+def test_copies_for_overlapping_subscriptions_have_no_order_among_them():
     """RabbitMQ has a queue for each QoS of a client, and each keeps the order."""
     capture, publisher, subscriber = connected(b"pub", b"sub")
     subscriber.subscribe(b"#", 0)
@@ -508,4 +472,4 @@ def test_copies_for_overlapping_subscriptions_have_no_order_among_them(tmp_path)
         subscriber.publish(S2C, b"t", payload)
     for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
         subscriber.publish(S2C, b"t", payload)
-    assert _losses(capture, tmp_path) == []
+    assert _losses(capture) == []

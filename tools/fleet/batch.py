@@ -23,7 +23,7 @@ from . import outcome, places, tables
 from .capture import files, link
 from .capture.frames import Tally
 from .places import Remote
-from .report import collect, metrics, page
+from .report import collect, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _LOCK = ".held"  # Spark, pandas and pyarrow pass over names with a dot
@@ -118,9 +118,12 @@ def audit(folder, out, wish=Wish()):
     before = _earlier(wish.since) if wish.since else None
 
     def report(result, folder):
-        page.write(collect.collect(folder, result, before, wish.limits), folder / "report.html")
-        metrics.write(result, folder)
-        return "report.html", metrics.NAME
+        data = collect.collect(folder, result, before, wish.limits)
+        texts = {"report.html": page.page(data), outcome.METRICS: outcome.metrics(result)}
+        for name, text in texts.items():
+            with (folder / name).open("wb") as stream:
+                stream.write(text.encode())
+        return texts
 
     _look_at_ports(folder, job.Options(**wish.options).ports)
     with _progress() as step:
@@ -212,7 +215,8 @@ def _check(folder, out):
     if places.is_within(out, folder):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
-        raise BadInput("no capture (.pcap, .pcapng, .jsonl, also compressed) under %s" % folder)
+        text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder"
+        raise BadInput(text % folder)
 
 
 def _look_at_ports(folder, ports):

@@ -109,6 +109,14 @@ def table(columns, schema, rows=None):
     return pa.table(arrays)
 
 
+def by_value(values, places):
+    """{value: those of the `places` in `values` that have it, in their order}."""
+    found: dict = {}
+    for at in places:
+        found.setdefault(values[at], []).append(at)
+    return found
+
+
 def coded(codes, values, mask=None):
     """A dictionary array of strings, null where the mask is set."""
     # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
@@ -116,12 +124,6 @@ def coded(codes, values, mask=None):
     if texts.null_count:
         mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), texts.fill_null(""))
-
-
-def by_number(numbers):
-    """The order of rows by their numbers, from 0 on; few of them are sorted by their digits."""
-    small = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
-    return np.argsort(small, kind="stable")
 
 
 class Growing:

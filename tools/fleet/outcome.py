@@ -84,3 +84,16 @@ _COUNTERS: dict[str, dict] = {
     "captures": {"damaged": lambda t: _sum(t["count"], pc.equal(t["counter"], "errors"))},
     "gaps": {"missing": lambda t: len(missing(t))},
 }
+
+
+METRICS = "metrics.prom"
+
+
+def metrics(result):
+    """The text of `metrics.prom` for Prometheus' node exporter (its textfile collector)."""
+    found = "# HELP mqtt_fleet_findings What the last audit found."
+    lines = [found, "# TYPE mqtt_fleet_findings gauge"]
+    lines += ['mqtt_fleet_findings{what="%s"} %d' % one for one in result.findings.items()]
+    lines += ["# HELP mqtt_fleet_rows Rows of the tables.", "# TYPE mqtt_fleet_rows gauge"]
+    lines += ['mqtt_fleet_rows{table="%s"} %d' % one for one in result.rows.items()]
+    return "\n".join(lines) + "\n"

@@ -13,16 +13,12 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def write(path):
     """Write the zip file -> number of files in it."""
-    found = sorted(_members())
+    code = (_ROOT / "tools/fleet").rglob("*")
+    found = [one for one in code if one.is_file() and "__pycache__" not in one.parts]
+    found = sorted([_ROOT / "tools/__init__.py", *found])
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, source in found:
+        for source in found:
+            name = source.relative_to(_ROOT).as_posix()
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), source.read_bytes())
     return len(found)
-
-
-def _members():
-    yield "tools/__init__.py", _ROOT / "tools" / "__init__.py"
-    for source in (_ROOT / "tools/fleet").rglob("*"):
-        if source.is_file() and "__pycache__" not in source.parts:
-            yield source.relative_to(_ROOT).as_posix(), source

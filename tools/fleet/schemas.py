@@ -136,7 +136,6 @@ site,client_id text as in `packets`
 connection text of the SUBACK; who it was, where the id does not tell
 server text address and port of the broker there
 filter text of the SUBSCRIBE
-prefix text of the filter, before its first wildcard; null without one
 qos int8 granted
 session int32 number of the client's session
 begin time SUBACK

@@ -7,7 +7,7 @@ from tools.demo.tap import BROKER
 
 from .losses import _drop
 from .recorder import Client
-from .stage import TOPIC, VALUES, Truth, freeze, situation, swallow
+from .stage import NUMBERED, TOPIC, VALUES, Truth, freeze, situation, swallow
 
 _PORT = 1884
 
@@ -28,17 +28,21 @@ def _second(stage):
             one.disconnect()
 
 
-def _bridge(source, target, drops=()):
-    # A program that passes on what it gets, but for some of it.
-    seen = [0]
+def _bridged(stage, payloads, drops=()):
+    """A program passes on to another broker what it gets, but for some of it: all else comes."""
+    with _second(stage) as client:
+        near, far = stage.client("bridge").subscribe("site/#"), client("bridge")
 
-    def pass_on(_, __, message):
-        source.messages.append(message.payload)
-        seen[0] += 1
-        if seen[0] - 1 not in drops:
-            target.publish_nowait(message.topic, message.payload, message.qos)
+        def pass_on(_, __, message):
+            near.messages.append(message.payload)
+            if len(near.messages) - 1 not in drops:
+                far.publish_nowait(message.topic, message.payload, message.qos)
 
-    source.paho.on_message = pass_on
+        near.paho.on_message = pass_on
+        sub = client("sub").subscribe("site/#")
+        stage.client("pub").publish(TOPIC, *payloads, quiet_s=30)
+        stage.recorder.fault = lambda *_: True
+        sub.wait(len(near.messages) - len(drops))
 
 
 @situation()
@@ -58,44 +62,20 @@ def two_brokers_with_the_same_topics(stage):
 @situation()
 def bridge_between_two_brokers(stage):
     """Its two sides have one client id; it is a client of both."""
-    with _second(stage) as client:
-        near, far = stage.client("bridge"), client("bridge")
-        _bridge(near.subscribe("site/#"), far)
-        sub = client("sub").subscribe("site/#")
-        pub = stage.client("pub")
-        for value in VALUES:
-            pub.publish(TOPIC, value)
-            stage.quiet(30)
-        sub.wait(10)
+    _bridged(stage, VALUES)
 
 
 @situation(Truth(lost={("bridge@192.0.2.1:1884", TOPIC): [8, 13]}))
 def bridge_that_loses_two(stage):
     """It got them on one side, and did not pass them on: they are the fifth and the eighth."""
-    with _second(stage) as client:
-        near, far = stage.client("bridge"), client("bridge")
-        _bridge(near.subscribe("site/#"), far, drops=(4, 7))
-        sub = client("sub").subscribe("site/#")
-        pub = stage.client("pub")
-        for number in range(10):
-            pub.publish(TOPIC, b"number %d" % number)
-            stage.quiet(30)
-        sub.wait(8)
+    _bridged(stage, NUMBERED[:10], drops=(4, 7))
 
 
 @situation(Truth(lost={("bridge@192.0.2.1:1883", TOPIC): [6]}))
 def lost_on_the_way_to_a_bridge(stage):
     """The broker on the near side loses it, so that the far side never hears of it."""
-    with _second(stage) as client:
-        near, far = stage.client("bridge"), client("bridge")
-        _bridge(near.subscribe("site/#"), far)
-        sub = client("sub").subscribe("site/#")
-        stage.recorder.fault = _drop([3], b"bridge")
-        pub = stage.client("pub")
-        for number in range(10):
-            pub.publish(TOPIC, b"number %d" % number)
-            stage.quiet(30)
-        sub.wait(9)
+    stage.recorder.fault = _drop([3], b"bridge")
+    _bridged(stage, NUMBERED[:10])
 
 
 @situation(Truth(lost={("$share/g/site/#", TOPIC): [4]}))
@@ -103,20 +83,8 @@ def shared_subscription_that_loses_one(stage):
     """Both members are captured to their goodbye: the fifth came to neither of them."""
     subs = [stage.client("sub%d" % n).subscribe("$share/g/site/#") for n in range(2)]
     pub = stage.client("pub")
-    seen = [0]
-
-    def fault(link, sender, packet):
-        if packet[0] >> 4 != 3 or sender != BROKER:
-            return True
-        seen[0] += 1
-        if seen[0] != 5:
-            return True
-        return swallow(link, packet)
-
-    stage.recorder.fault = fault
-    for number in range(10):
-        pub.publish(TOPIC, b"number %d" % number)
-        stage.quiet(10)
+    stage.recorder.fault = _drop([4])
+    pub.publish(TOPIC, *NUMBERED[:10], quiet_s=10)
     assert sum(len(sub.messages) for sub in subs) == 9
 
 
@@ -144,9 +112,7 @@ def broker_that_restarts(stage):
     """It had two in its memory for the subscriber, which was away; all others are cut off."""
     sub = stage.client("sub", clean=False).subscribe("site/#")
     pubs = [stage.client("pub%d" % number) for number in range(4)]
-    for number in range(3):
-        pubs[0].publish(TOPIC, b"number %d" % number)
-        stage.quiet(5)
+    pubs[0].publish(TOPIC, *NUMBERED[:3], quiet_s=5)
     sub.wait(3)
     stage.recorder.fault = lambda link, sender, packet: (
         link.name != b"sub" or packet[0] >> 4 != 3 or sender != BROKER
@@ -164,9 +130,7 @@ def broker_that_restarts(stage):
         one.connected()
     sub.subscribe("site/#")
     stage.quiet(5)
-    for number in range(5, 8):
-        pubs[0].publish(TOPIC, b"number %d" % number)
-        stage.quiet(5)
+    pubs[0].publish(TOPIC, *NUMBERED[5:8], quiet_s=5)
     sub.wait(6)
 
 
@@ -187,7 +151,5 @@ def publish_never_acknowledged(stage):
     stage.recorder.fault = fault
     pub.publish_nowait(TOPIC, b"number 3")
     sub.wait(3)
-    for number in range(4, 9):
-        pub.publish(TOPIC, b"number %d" % number)
-        stage.quiet(10)
+    pub.publish(TOPIC, *NUMBERED[4:9], quiet_s=10)
     sub.wait(8)

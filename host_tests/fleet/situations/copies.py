@@ -9,16 +9,14 @@ from .stage import TOPIC, VALUES, Truth, freeze, situation
 
 @situation()
 def plain_values(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 2)
+    pub, sub = stage.both(2)
     pub.publish(TOPIC, *VALUES, *VALUES, qos=2)
     sub.wait(20)
 
 
 @situation()
 def plain_values_in_a_burst(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     for value in VALUES * 3:
         pub.publish_nowait(TOPIC, value)
     sub.wait(30)

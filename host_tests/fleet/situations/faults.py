@@ -10,8 +10,7 @@ from .stage import TOPIC, Truth, situation
 
 @situation(Truth(violations=[("MQTT-4.3.3-10", "sub")], duplicates=1))
 def forwarded_twice_at_qos_2(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 2)
+    pub, sub = stage.both(2)
     pub.publish(TOPIC, b"number 1 of 3", qos=2)
     sub.wait(1)
 
@@ -41,8 +40,7 @@ def _answer(link, packet):
 
 @situation(Truth(violations=[("MQTT-4.6.0-5", "sub")], overtaking=1))
 def forwarded_out_of_order(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     held: list[bytes] = []
 
     def fault(link, sender, packet):

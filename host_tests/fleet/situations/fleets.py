@@ -6,7 +6,7 @@ from tools.demo.tap import BROKER, CLIENT
 
 from .losses import _drop
 from .recorder import packet_id
-from .stage import TOPIC, Truth, situation
+from .stage import NUMBERED, TOPIC, Truth, situation
 
 
 def _counted(device, number, **more):
@@ -52,31 +52,23 @@ def plain_values_lost_at_qos_0(stage):
     sub = stage.client("sub").subscribe("site/#", 0)
     pub = stage.client("pub")
     stage.recorder.fault = _drop([3, 6])
-    for number in range(10):
-        pub.publish(TOPIC, b"number %d" % number, qos=0)
-        stage.quiet(4)
+    pub.publish(TOPIC, *NUMBERED[:10], qos=0, quiet_s=4)
     sub.wait(8)
 
 
 @situation()
 def equal_values_at_intervals(stage):
     """Nothing happens to them; `derive` sets the clock back in their midst."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
-    for _ in range(10):
-        pub.publish(TOPIC, b"30")
-        stage.quiet(7)
+    pub, sub = stage.both()
+    pub.publish(TOPIC, *[b"30"] * 10, quiet_s=7)
     sub.wait(10)
 
 
 @situation(Truth(violations=[("MQTT-4.3.3-10", "sub")], duplicates=1))
 def short_value_twice_at_qos_2(stage):
     """One byte; packet ids, sessions and what came around it show that it is a duplicate."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 2)
-    for value in (b"1", b"2"):
-        pub.publish(TOPIC, value, qos=2)
-        stage.quiet(10)
+    pub, sub = stage.both(2)
+    pub.publish(TOPIC, b"1", b"2", qos=2, quiet_s=10)
     sub.wait(2)
     first: list[bytes] = []
 
@@ -94,7 +86,5 @@ def short_value_twice_at_qos_2(stage):
         return True
 
     stage.recorder.fault = fault
-    for value in (b"7", b"3", b"4"):
-        pub.publish(TOPIC, value, qos=2)
-        stage.quiet(10)
+    pub.publish(TOPIC, b"7", b"3", b"4", qos=2, quiet_s=10)
     sub.wait(6)

@@ -3,15 +3,15 @@
 from host_tests.fleet.simulate.envelope import reading
 from tools.demo.tap import BROKER
 
-from .stage import TOPIC, VALUES, Truth, situation, swallow
+from .stage import NUMBERED, TOPIC, VALUES, Truth, situation, swallow
 
 
-def _drop(which, name=b"sub"):
-    """A fault that loses the deliveries with these numbers, from 0."""
+def _drop(which, name=None):
+    """A fault that loses the deliveries with these numbers, from 0, of all or to one client."""
     seen = [0]
 
     def fault(link, sender, packet):
-        if packet[0] >> 4 != 3 or sender != BROKER or link.name != name:
+        if packet[0] >> 4 != 3 or sender != BROKER or name not in (None, link.name):
             return True
         seen[0] += 1
         return seen[0] - 1 not in which or swallow(link, packet)
@@ -21,36 +21,27 @@ def _drop(which, name=b"sub"):
 
 @situation(Truth(lost={("sub", TOPIC): [6]}))
 def one_of_plain_values_lost(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     stage.recorder.fault = _drop([6])
-    for value in VALUES:
-        pub.publish(TOPIC, value)
-        stage.quiet(30)
+    pub.publish(TOPIC, *VALUES, quiet_s=30)
     sub.wait(9)
 
 
 @situation(Truth(lost={("sub", TOPIC): [4]}))
 def one_of_equal_values_lost(stage):
     """All payloads are equal: only time tells which one is missing."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     stage.recorder.fault = _drop([4])
-    for _ in range(9):
-        pub.publish(TOPIC, b"30")
-        stage.quiet(30)
+    pub.publish(TOPIC, *[b"30"] * 9, quiet_s=30)
     sub.wait(8)
 
 
 @situation(Truth(lost={("sub", TOPIC): [5]}))
 def one_of_plain_values_lost_from_the_queue(stage):
     """Ten wait for the subscriber; only their order tells which one is missing."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", clean=False).subscribe("site/#")
+    pub, sub = stage.both(clean=False)
     sub.disconnect()
-    for value in (b"1", b"2", b"1", b"2", b"3", b"1", b"2", b"3", b"2", b"1"):
-        pub.publish(TOPIC, value)
-        stage.quiet(1)
+    pub.publish(TOPIC, b"1", b"2", b"1", b"2", b"3", b"1", b"2", b"3", b"2", b"1", quiet_s=1)
     stage.recorder.fault = _drop([5])
     again = stage.client("sub", clean=False)
     again.wait(9)
@@ -59,12 +50,9 @@ def one_of_plain_values_lost_from_the_queue(stage):
 @situation(Truth(unexplained={("sub", TOPIC): [5, 6, 7, 8, 9]}), max_inflight_messages=1)
 def queue_of_plain_values_that_is_not_emptied(stage):
     """The client is heard of no more behind the fifth: what came is the queue's beginning."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", clean=False).subscribe("site/#")
+    pub, sub = stage.both(clean=False)
     sub.disconnect()
-    for value in VALUES:
-        pub.publish(TOPIC, value)
-        stage.quiet(1)
+    pub.publish(TOPIC, *VALUES, quiet_s=1)
     seen = [0]
 
     def fault(link, sender, packet):
@@ -84,12 +72,9 @@ def queue_of_plain_values_that_is_not_emptied(stage):
 )
 def queue_that_is_too_small(stage):
     """The broker keeps four for the subscriber that is away, and drops the rest."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", clean=False).subscribe("site/#")
+    pub, sub = stage.both(clean=False)
     sub.disconnect()
-    for number in range(10):
-        pub.publish(TOPIC, b"number %d" % number)
-        stage.quiet(1)
+    pub.publish(TOPIC, *NUMBERED[:10], quiet_s=1)
     again = stage.client("sub", clean=False)
     again.wait(4)
     pub.publish(TOPIC, b"number 10")

@@ -11,8 +11,7 @@ from .stage import TOPIC, VALUES, Truth, situation
 @situation()
 def equal_values_at_several_qos(stage):
     """Those at QoS 0 get lost, as they may, and each other one comes."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 2)
+    pub, sub = stage.both(2)
     is_plain = [number % 3 == 0 for number in range(len(VALUES) * 3)]
 
     def fault(_, sender, packet):
@@ -27,8 +26,7 @@ def equal_values_at_several_qos(stage):
 @situation()
 def equal_values_released_late(stage):
     """A broker passes on what is of QoS 2 when it is released, all of it at QoS 1 here."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 1)
+    pub, sub = stage.both()
     for _ in range(3):
         for number, value in enumerate(VALUES):
             pub.publish_nowait(TOPIC, value, 1 + number % 2)
@@ -62,8 +60,7 @@ def equal_values_of_which_some_are_refused(stage):
 def sent_again_in_a_new_session(stage):
     """The answer gets lost; the publisher begins anew and repeats, and the broker, which knows
     the message, only answers."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     pub.publish(TOPIC, b"1 of 3")
     sub.wait(1)
 

@@ -235,7 +235,8 @@ class Client:
             manual_ack=manual_ack,
             **options,
         )
-        self.name, self.level, self._port = name, level, port or recorder.port
+        self._recorder, self._port = recorder, port or recorder.port
+        self.name, self.level = name, level
         self._keep_alive_s, self._clean = keep_alive_s, clean
         self._properties = None
         if level == 5:
@@ -298,14 +299,13 @@ class Client:
         self.paho.unsubscribe(name)
         self._wait("leave")
 
-    def publish(self, topic, *payloads, qos=1, retain=False, pause_s=0.0, **properties):
-        """Publish and wait for the acknowledgement of each."""
+    def publish(self, topic, *payloads, qos=1, retain=False, quiet_s=0, **properties):
+        """Publish and wait for the acknowledgement of each; behind it `quiet_s` may pass."""
         for payload in payloads:
-            if pause_s:
-                time.sleep(pause_s)
-            self.publish_nowait(topic, payload, qos, retain, **properties).wait_for_publish(
-                _WAIT_S
-            )
+            sent = self.publish_nowait(topic, payload, qos, retain, **properties)
+            sent.wait_for_publish(_WAIT_S)
+            if quiet_s:
+                self._recorder.quiet(quiet_s)
 
     def publish_nowait(self, topic, payload, qos=1, retain=False, **properties):
         """Publish without waiting for anything."""

@@ -176,8 +176,7 @@ def one_of_equal_values_was_too_old(stage):
 
 @situation()
 def maximum_packet_size(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub", level=5, packet_bytes_max=100).subscribe("site/#")
+    pub, sub = stage.both(level=5, packet_bytes_max=100)
     pub.publish(TOPIC, b"1", b"x" * 200, b"3")
     sub.wait(2)
 
@@ -224,8 +223,7 @@ def refused_publish(stage):
 
 @situation()
 def publisher_dies_before_pubrel(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#", 2)
+    pub, sub = stage.both(2)
     pub.publish(TOPIC, b"1", qos=2)
 
     def fault(link, sender, packet):
@@ -248,8 +246,7 @@ def publisher_dies_before_pubrel(stage):
 
 @situation()
 def unsubscribed_meanwhile(stage):
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     pub.publish(TOPIC, b"1", b"2")
     sub.wait(2)
     sub.unsubscribe("site/#")
@@ -275,8 +272,7 @@ def unsubscribed_after_return(stage):
 )
 def unsubscribe_refused(stage):
     """At level 5 the broker may refuse: the subscription goes on, and what is lost is lost."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", level=5).subscribe("site/#")
+    pub, sub = stage.both(level=5)
     pub.publish(TOPIC, b"1")
     sub.wait(1)
 
@@ -298,8 +294,7 @@ def unsubscribe_refused(stage):
 @situation(Truth(unexplained={("sub", "site/secret"): [0, 1]}))
 def write_denied_level_4(stage):
     """Level 3.1.1 acknowledges what it does not let through."""
-    pub = stage.client("pub")
-    sub = stage.client("sub").subscribe("site/#")
+    pub, sub = stage.both()
     stage.recorder.fault = _deny(b"secret")
     pub.publish(TOPIC, b"1")
     pub.publish("site/secret", b"2", b"3")
@@ -313,8 +308,7 @@ def write_denied_level_4(stage):
 )
 def read_denied(stage):
     """The subscription is granted, and what may not be read does not come."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", user="sub").subscribe("site/#")
+    pub, sub = stage.both(user="sub")
     pub.publish(TOPIC, b"1")
     pub.publish("site/secret", b"2", b"3")
     pub.publish(TOPIC, b"4")
@@ -324,8 +318,7 @@ def read_denied(stage):
 @situation(Truth(unexplained={("sub", TOPIC): [20]}))
 def subscriber_is_stuck(stage):
     """A program that acknowledges nothing gets no more than the broker's window."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", manual_ack=True).subscribe("site/#")
+    pub, sub = stage.both(manual_ack=True)
     pub.publish(TOPIC, *(b"%d" % number for number in range(21)))
     sub.wait(20)
 
@@ -333,8 +326,7 @@ def subscriber_is_stuck(stage):
 @situation(Truth(unexplained={("sub", TOPIC): [3, 4]}))
 def receive_maximum_reached(stage):
     """The same, and the client has said how many it takes."""
-    pub = stage.client("pub")
-    sub = stage.client("sub", level=5, manual_ack=True, receive_max=3).subscribe("site/#")
+    pub, sub = stage.both(level=5, manual_ack=True, receive_max=3)
     pub.publish(TOPIC, *(b"%d" % number for number in range(5)))
     sub.wait(3)
 

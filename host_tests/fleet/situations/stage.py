@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from .recorder import Client, packet_id
 
 TOPIC = "site/value"
+NUMBERED = [b"number %d" % number for number in range(11)]
 VALUES = [b"%d" % value for value in (30, 31, 30, 30, 31, 31, 30, 31, 30, 31)]
 
 
@@ -68,6 +69,10 @@ class Stage:
         client = Client(self.recorder, name, **options)
         self._clients.append(client)
         return client.connect()
+
+    def both(self, qos=1, **options):
+        """A publisher, and a subscriber (with options) to what it publishes."""
+        return self.client("pub"), self.client("sub", **options).subscribe("site/#", qos)
 
     def quiet(self, seconds=10):
         """Let time pass in the capture."""

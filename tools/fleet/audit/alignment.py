@@ -17,6 +17,7 @@ only close to a subscription, is what a delivery may be when nothing else is lef
 
 import bisect
 
+from ..columns import by_value
 from .rows import FAR
 
 # A delivery may be recorded that long before its message: two directions, two queues.
@@ -87,9 +88,7 @@ def _prefer(sent, found):
     taken = set(found)
     if all(waits < 0 or at in taken for at, waits in enumerate(sent.waits)):
         return
-    equal: dict[int, list[int]] = {}
-    for at, value in enumerate(sent.value):
-        equal.setdefault(value, []).append(at)
+    equal = by_value(sent.value, range(len(sent.value)))
     matched = [(at, message) for at, message in enumerate(found) if message >= 0]
     matched.sort(key=lambda one: one[1])
     before, run = -1, []
@@ -175,10 +174,7 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
     # -> {delivery: message}.  Hunt and Szymanski's longest common subsequence, from the end to
     # the beginning (or the other way): `ends[k]` is the latest (earliest) message that a chain of
     # k + 1 can begin (end) with, negative in the first case.
-    places: dict[int, list[int]] = {}
-    for at in some:
-        if not sent.is_spare[at]:
-            places.setdefault(sent.value[at], []).append(at)
+    places = by_value(sent.value, (at for at in some if not sent.is_spare[at]))
     ranks, counts = [], {}
     for at in got:
         ranks.append(counts.get(got_hash[at], 0))
@@ -215,13 +211,15 @@ def _choice(mine, sent, ts, rank):
 
 
 def _late(sent, got_hash, got_ts, found):
-    taken = set(found)
-    again, copies = _repeated(sent, got_hash, found), set()
+    # Deliveries of messages that were sent again, each of which may have a copy.
+    repeated = (at for at, one in enumerate(found) if one >= 0 and sent.is_repeated[one])
+    again, copies = by_value(got_hash, repeated), set()
     overtaken = _overtaken(sent.ts, got_ts, found)
-    left: tuple[dict, dict] = ({}, {})
-    for at, value in enumerate(sent.value):
-        if at not in taken:
-            left[sent.is_spare[at]].setdefault(value, []).append(at)
+    rest = sorted(set(range(len(sent.ts))) - set(found))
+    left = [
+        by_value(sent.value, (at for at in rest if sent.is_spare[at] == is_spare))
+        for is_spare in (False, True)
+    ]
     passes = [(0, 0, sent.gone), (1, 0, None), (0, EARLY_US, sent.gone), (0, 0, None)]
     for is_spare, early, gone in passes if sent.gone else passes[:3]:
         for at, message in enumerate(found):
@@ -238,15 +236,6 @@ def _late(sent, got_hash, got_ts, found):
                 first.pop(0)
             else:
                 found[at] = mine.pop(place)
-
-
-def _repeated(sent, got_hash, found):
-    # {value: deliveries of messages that were sent again}, each of which may have a copy.
-    again: dict[int, list[int]] = {}
-    for at, message in enumerate(found):
-        if message >= 0 and sent.is_repeated[message]:
-            again.setdefault(got_hash[at], []).append(at)
-    return again
 
 
 def _free(mine, sent, ts, early, gone):
@@ -270,10 +259,7 @@ def _overtaken(sent_ts, got_ts, found):
 
 def _uncross(got_hash, found):
     # Of equal payloads the first delivery is the first message.
-    groups: dict[int, list[int]] = {}
-    for at, message in enumerate(found):
-        if message >= 0:
-            groups.setdefault(got_hash[at], []).append(at)
-    for members in groups.values():
+    matched = (at for at, message in enumerate(found) if message >= 0)
+    for members in by_value(got_hash, matched).values():
         for at, message in zip(members, sorted(found[at] for at in members), strict=True):
             found[at] = message

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns import over, runs, whole
+from ..columns import by_value, over, runs, whole
 from .alignment import EARLY_US
 from .rows import FAR, clients, dictionary, servers
 from .traffic import is_published, numbers
@@ -72,9 +72,7 @@ def not_passed_on(messages, lost):
 
 
 def _left_out(source, own, sent, value, whole, lost):
-    waiting: dict[int, list[int]] = {}
-    for row in own.tolist()[::-1]:
-        waiting.setdefault(int(value[row]), []).append(row)
+    waiting = by_value(value, own.tolist()[::-1])
     twins = []
     for row in source.tolist():
         rest = waiting.get(int(value[row]), [])

@@ -10,10 +10,9 @@ import numpy as np
 
 from ..columns import SET_US
 from .messages import GRACE_US
-from .rows import FAR, TYPES, any_of
+from .rows import FAR, TYPES
 from .sessions import allowed_silence_us
 
-_ENDS = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
 _CLOSES = 1.5  # keep alive times until a broker closes
 _CLOSES_US = 10_000_000  # and what its timers need more
 
@@ -37,9 +36,10 @@ class Clock:
         self.back = np.concatenate((at[places + 1], told))
         told_us = rows.ts[told] + rows.payload_bytes[told]
         self.before_us = np.concatenate((rows.ts[at[places]], told_us))
-        self.forward, self.forward_us = self._forward(sessions.keep_alive_s)
+        self.forward, self.forward_us = self._forward(sessions)
 
-    def _forward(self, keep_alive_s):
+    def _forward(self, sessions):
+        keep_alive_s = sessions.keep_alive_s
         rows, at = self._rows, self._at
         mine = np.flatnonzero(rows.direction[at] == 0)
         follows = np.flatnonzero(np.diff(rows.connection[at[mine]]) == 0)
@@ -54,24 +54,21 @@ class Clock:
             return found, found
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
         # The server did not close, and in all that time said nothing either.
-        found = found[~self._is_closed(at[before[found]], at[place[found]])]
+        found = found[~self._is_closed(sessions, at[before[found]], at[place[found]])]
         steps = zip(before[found].tolist(), place[found].tolist(), strict=True)
         longest = np.array([self._step[begin:end].max() for begin, end in steps], np.int64)
         allowed = allowed_silence_us(keep_alive_s[connection[found]])
         is_set = silence[found] - longest <= allowed
         return at[place[found[is_set]]], longest[is_set]
 
-    def _is_closed(self, before, row):
+    def _is_closed(self, sessions, before, row):
         # Did the server end the connection behind row `before`, and say nothing behind `row`?
         # Behind its client's goodbye it ends nothing.
         rows, at = self._rows, self._at
-        last, bye = np.full((2, len(rows.client_of)), -1)
+        last = np.full(len(rows.client_of), -1)
         mine = at[rows.direction[at] == 1]
         last[rows.connection[mine]] = mine
-        ends = np.flatnonzero(any_of(rows.kind, _ENDS))
-        ends = rows.firsts(ends)
-        ends = ends[rows.direction[ends] == 1]
-        bye[rows.connection[ends]] = ends
+        bye = np.where(sessions.at_goodbye(rows.direction, 0) == 1, sessions.goodbye_row, -1)
         connection = rows.connection[row]
         return (bye[connection] > before) & (last[connection] < row)
 

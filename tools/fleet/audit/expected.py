@@ -7,7 +7,7 @@ import numpy as np
 from ..columns import over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, alike, expanded, grouped, in_order
+from .rows import FAR, alike, expanded, grouped
 from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
@@ -209,7 +209,7 @@ class Expected:
 
     def _merge(self, columns):
         # Several filters of one client that match are one: the broker may send one copy.
-        sort = in_order(columns["pair"], columns["message"])
+        sort = np.lexsort((columns["message"], columns["pair"]))
         each = SimpleNamespace(**{name: values[sort] for name, values in columns.items()})
         pair, message = each.pair, each.message
         first, _ = runs(pair, message)

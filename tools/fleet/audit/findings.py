@@ -8,10 +8,9 @@ accuse nobody: they say why less could be judged.
 import numpy as np
 
 from .. import schemas
-from ..columns import over, table
-from . import reasons
-from .rows import FAR, TYPES, any_of
-from .rules import FINDINGS
+from ..columns import by_value, over, table
+from .rows import FAR, TYPES
+from .rules import FINDINGS, NO_TROUBLE, words
 from .sessions import allowed_silence_us
 
 _SERIES = 3  # refusals, or take-overs, that make a series
@@ -52,10 +51,9 @@ class _Found:
     def add_groups(self, rule, at, keys, detail):
         # One for those rows `at` with the same key, which ends with the topic; `detail(row)` of
         # the first.
-        groups: dict[tuple, list[int]] = {}
-        for row, key in zip(at.tolist(), zip(*keys, strict=True), strict=True):
-            groups.setdefault(key, []).append(row)
-        for key, members in groups.items():
+        keys = list(zip(*keys, strict=True))
+        for key, places in by_value(keys, range(len(keys))).items():
+            members = at[places]
             first, last = self._rows.ts[members].min(), self._rows.ts[members].max()
             where, text = self._rows.connection[members[0]], detail(members[0])
             self.add(rule, where, text, first, last, len(members), key[-1])
@@ -72,7 +70,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     `refused` are (row, filter, code) of subscriptions, `copies` (connection, text) of
     connections that were captured twice.
     """
-    ends = _Ends(rows)
+    ends = _Ends(rows, sessions)
     found = _Found(rows, ends)
     _refused_connects(rows, sessions, found)
     _silent_for_good(rows, sessions, ends, found)
@@ -83,7 +81,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _refused_publishes(rows, flows, found)
     _never_acknowledged(rows, flows, ends, found)
     for row, name, code in refused:
-        text = "filter %s, code %s" % (name, reasons.words(code))
+        text = "filter %s, code %s" % (name, words(code))
         ts = rows.ts[row]
         found.add("refused_subscription", rows.connection[row], text, ts, ts)
     _capture(rows, sessions, ends, found)
@@ -96,7 +94,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
 class _Ends:
     # When each connection was last heard of, and how it ended: arrays by connection.
     # `closed` is the time of its first goodbye (FAR without one), `closer` who said it.
-    def __init__(self, rows):
+    def __init__(self, rows, sessions):
         count = len(rows.client_of)
         self._rows = rows
         self.begin = rows.start_of
@@ -105,14 +103,11 @@ class _Ends:
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = rows.connections_with(mine)  # has the client said anything
-        at = np.flatnonzero(any_of(rows.kind, _GOODBYES))
-        self._goodbyes = at
-        at = rows.firsts(at)
-        where = rows.connection[at]
-        self.closed, self.closer = np.full(count, FAR), np.full(count, -1)
-        self.closed[where], self.closer[where] = rows.ts[at], rows.direction[at]
-        self.reason = np.full(count, -1)
-        self.reason[where] = rows.reason_code[at]
+        self._goodbyes = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
+        self.closed = sessions.at_goodbye(rows.ts, FAR)
+        self.closer, self.reason = (
+            sessions.at_goodbye(one, -1) for one in (rows.direction, rows.reason_code)
+        )
 
     def is_closed_by_client(self, connection, until):
         """Has the client closed its side as well, before that time?"""
@@ -129,22 +124,17 @@ class _Ends:
 
 
 def _runs(rows, is_in):
-    # Lists of neighbouring connections of one client for which `is_in` holds.
-    run: list[int] = []
-    for one in np.flatnonzero(is_in).tolist():
-        if run and (one != run[-1] + 1 or rows.client_of[one] != rows.client_of[run[-1]]):
-            yield run
-            run = []
-        run.append(one)
-    if run:
-        yield run
+    # Neighbouring connections of one client for which `is_in` holds.
+    at = np.flatnonzero(is_in)
+    is_apart = (np.diff(at) != 1) | (np.diff(rows.client_of[at]) != 0)
+    return np.split(at, np.flatnonzero(is_apart) + 1)
 
 
 def _refused_connects(rows, sessions, found):
     for run in _runs(rows, sessions.is_refused):
         if len(run) >= _SERIES:
             codes = sorted({sessions.answer[one].get("return_code", 0) for one in run})
-            text = "return code %s" % ", ".join(reasons.words(code) for code in codes)
+            text = "return code %s" % ", ".join(words(code) for code in codes)
             last = rows.end_of[run[-1]]
             found.add("refused_connects", run[0], text, last=last, count=len(run))
 
@@ -191,19 +181,14 @@ def _conflicts(rows, sessions, ends, found):
 
 def _near(run, ends):
     # A run cut where a pause is too long for a fight.
-    series = run[:1]
-    for one in run[1:]:
-        if ends.begin[one + 1] - ends.begin[one] > _NEXT_US:
-            yield series
-            series = []
-        series.append(one)
-    yield series
+    pauses = ends.begin[run[1:] + 1] - ends.begin[run[1:]]
+    return np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
 
 
 def _sockets_left(rows, ends, found):
     # Opened on both sides, and not one byte in any direction.
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
-    is_quiet = ~rows.connections_with(~any_of(rows.kind, tcp))
+    is_quiet = ~rows.connections_with(~np.isin(rows.kind, tcp))
     for one in np.flatnonzero(rows.is_opened(0) & rows.is_opened(1) & is_quiet).tolist():
         rule = "socket_left.closed" if ends.closed[one] < FAR else "socket_left"
         found.add(rule, one, "from %s" % ends.address(one))
@@ -232,7 +217,7 @@ def _sessions_not_kept(rows, sessions, flows, ends, found):
 def _disconnected(rows, found):
     # The reason that level 5 gives; one row for each client and code.
     is_told = (rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128)
-    is_told &= ~np.isin(rows.reason_code, reasons.NO_TROUBLE)
+    is_told &= ~np.isin(rows.reason_code, NO_TROUBLE)
     for side, rule in enumerate(("client_complains", "disconnected")):
         at = np.flatnonzero(is_told & (rows.direction == side))
         keys = rows.client[at], rows.reason_code[at], [None] * len(at)
@@ -240,7 +225,7 @@ def _disconnected(rows, found):
 
 
 def _reason(rows, row):
-    return "reason code %s" % reasons.words(rows.reason_code[row])
+    return "reason code %s" % words(rows.reason_code[row])
 
 
 def _refused_publishes(rows, flows, found):

@@ -10,7 +10,7 @@ unknown.
 import numpy as np
 
 from .. import schemas
-from .rows import TYPES, any_of
+from .rows import TYPES
 
 _ACKS = [TYPES[name] for name in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "UNSUBACK")]
 _FEW = 3  # PUBLISHes that begin like those of level 5 by chance
@@ -28,7 +28,7 @@ def infer(rows):
     may_be_5 = is_publish & (properties >= 0)
     # The decoder knew it by a reading.
     is_known = may_be_5 & (hash_at_5 == rows.payload_hash[open_rows])
-    is_ack, is_bye = any_of(kind, _ACKS), kind == TYPES["DISCONNECT"]
+    is_ack, is_bye = np.isin(kind, _ACKS), kind == TYPES["DISCONNECT"]
     is_5 = is_known | (is_ack & (size > 4)) | (kind == TYPES["AUTH"])
     is_5 |= is_bye & ((size > 2) | (rows.direction[open_rows] == 1))
     is_4 = (is_publish & ~may_be_5) | ((kind == TYPES["UNSUBACK"]) & (size == 4))

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from ..columns import begins, in_runs, marked, over, ranked, runs
+from ..columns import begins, by_value, in_runs, marked, over, ranked, runs
 from .alignment import EARLY_US, SKEW_US, Messages, align
 from .rows import FAR, alike, grouped
 from .subscriptions import PAUSE_US
@@ -127,9 +127,7 @@ class Matches:
         some = np.flatnonzero(expected.is_sent_before)
         if not len(some):
             return
-        waiting: dict[int, list[int]] = {}
-        for entry in np.setdiff1d(some, self.entry).tolist():
-            waiting.setdefault(int(groups[entry]), []).append(entry)
+        waiting = by_value(groups, np.setdiff1d(some, self.entry).tolist())
         left = np.flatnonzero(self.entry < 0)
         for at in left[np.isin(self.group[left], list(waiting))].tolist():
             if waiting[int(self.group[at])]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from .. import schemas
 from ..columns import coded, marked, over, table
 from . import envelopes
-from .rows import FAR, TYPES, any_of, grouped
+from .rows import FAR, TYPES, grouped
 from .told import read
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
@@ -31,10 +31,7 @@ IDENTITY = ("client", "direction", "topic", "payload_hash", "qos")
 
 
 class Gaps:
-    """Where bytes are missing: from the last packet before to the first one behind.
-
-    As most captures miss nothing, each question is answered at once when there are none.
-    """
+    """Where bytes are missing: from the last packet before to the first one behind."""
 
     def __init__(self, rows):
         self._end = np.flatnonzero(rows.kind == TYPES["GAP"])
@@ -44,9 +41,6 @@ class Gaps:
             np.cumsum(np.bincount(at + 1, minlength=len(rows) + 1))
             for at in (self._begin, self._end)
         )
-
-    def __len__(self):
-        return len(self._end)
 
     @staticmethod
     def _before(rows, at):
@@ -64,14 +58,10 @@ class Gaps:
 
     def touch(self, begin, end):
         """Is anything missing between the rows `begin` and `end`, both included?"""
-        if not self:
-            return np.zeros(len(end), bool)
         return self._starts[end + 1] - self._ends[begin] > 0
 
     def before(self, rows, at):
         """How many of the same client end before each of these rows?"""
-        if not self:
-            return np.zeros(len(at), np.int64)
         return self._ends[at] - self._ends[rows.first_of[rows.connections_of[rows.client[at]]]]
 
     def any_since(self, begin, end):
@@ -91,7 +81,7 @@ class Flows:
 
     def __init__(self, rows, sessions, gaps):
         self.rows = rows
-        is_ack = any_of(rows.kind, (PUBACK, PUBREC, PUBREL, PUBCOMP))
+        is_ack = np.isin(rows.kind, (PUBACK, PUBREC, PUBREL, PUBCOMP))
         is_publish = (rows.kind == PUBLISH) & ((rows.qos == 1) | (rows.qos == 2))
         select = np.flatnonzero((is_ack | is_publish) & (rows.packet_id > 0))
         kind = rows.kind[select]

@@ -49,16 +49,14 @@ class Quota:
     def over(self, rows, sessions, gaps):
         """Rows of PUBLISHes beyond what the receiver takes, where no bytes are missing."""
         limit = sessions.receive_max[self.connection, 1 - self.direction]
-        count = at_once(self.connection * 2 + self.direction, *self._ranks())
+        # Begins and ends in their order; of one time the rows tell what came first.
+        order = np.lexsort(
+            (np.append(self.row, self._answer_row), np.append(self.begin, self.end - 1))
+        )
+        count = at_once(self.connection * 2 + self.direction, *np.split(ranked(order), 2))
         at = np.flatnonzero((limit > 0) & (count > limit) & ~sessions.is_one_way[self.connection])
         row, connection = self.row[at], self.connection[at]
         return row[~gaps.any_since(rows.first_of[connection], row)]
-
-    def _ranks(self):
-        # Begins and ends in their order; of one time the rows tell what came first.
-        rows = np.append(self.row, self._answer_row)
-        order = np.lexsort((rows, np.append(self.begin, self.end - 1)))
-        return np.split(ranked(order), 2)
 
 
 def _next_rows(flows):

@@ -36,7 +36,7 @@ class Rows:
         client, start, rank = self._order_of(connection, names, first_row, ts)
         number = _numbers(self.table["number"])
         connection = rank[connection]
-        order = in_order(connection, number)
+        order = np.lexsort((number, connection))
         self.source = order
         self.connection = connection.take(order)
         self.ts = ts.take(order)
@@ -160,24 +160,6 @@ def expanded(low, count):
     entry = np.repeat(np.arange(len(low)), count)
     step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
     return entry, low[entry] + step
-
-
-def any_of(values, choices):
-    """For each value: is it one of these few?  `np.isin` takes longer."""
-    result = values == choices[0]
-    for one in choices[1:]:
-        result |= values == one
-    return result
-
-
-def in_order(major, minor):
-    """The order of rows by `major`, then `minor`, as `np.lexsort` would give it."""
-    # One sort of one number where both fit into it, which they nearly always do.
-    bits = int(minor.max(initial=0)).bit_length()
-    if bits + int(major.max(initial=0)).bit_length() < 63 and minor.min(initial=0) >= 0:
-        # Captures come in the order of time: this one makes use of runs that are sorted.
-        return np.argsort(major << bits | minor, kind="stable")
-    return np.lexsort((minor, major))
 
 
 def _numbers(column, null=None):

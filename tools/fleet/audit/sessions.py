@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..columns import begins, table
-from .rows import FAR, TYPES, any_of, dictionary, ranks, servers
+from .rows import FAR, TYPES, dictionary, ranks, servers
 from .told import Told, parsed
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
@@ -36,6 +36,7 @@ class Sessions:
     beginning captured; `is_forgotten`: had the server to know a session and did not;
     `is_after_goodbye[side]`: did all earlier connections of the client end so that nothing that
     client (server: 1) had sent is missing, with its DISCONNECT and the server's FIN;
+    `goodbye_row` is the first goodbye, whoever says it, -1 without one;
     `end` when the connection was over (or last heard of), `lapse` when a session that
     nobody resumes is over; `receive_max` how many messages client and server (second
     column) take unanswered, 0 where they did not say.
@@ -54,8 +55,11 @@ class Sessions:
         limits = [one.numbers("receive_maximum") for one in (hello, answer)]
         self.receive_max = np.array(limits, np.int64).T
         self.is_one_way = self._one_way(count)
-        self._ending = self._endings(count)
-        self.end, self.lapse = self._ends(count)
+        self.goodbye_row = np.full(count, -1)
+        byes = rows.firsts(np.flatnonzero(np.isin(rows.kind, list(_GOODBYES))))
+        self.goodbye_row[rows.connection[byes]] = byes
+        self._ending = self._endings()
+        self.end, self.lapse = self._ends()
         self._number(count)
 
     def _one_way(self, count):
@@ -69,23 +73,20 @@ class Sessions:
         sides = [counted(rows.direction == side) for side in (0, 1)]
         if not ((sides[0] == 0) | (sides[1] == 0)).any():
             return np.zeros(count, bool)
-        needs = any_of(rows.kind, _MUST_BE_ANSWERED) | (
+        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
             (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
         )
         asked = counted(needs)
-        answered = counted(any_of(rows.kind, _ANSWERS) | needs)
+        answered = counted(np.isin(rows.kind, _ANSWERS) | needs)
         # A CONNECT alone may have met a server that does not talk.
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
 
-    def _ends(self, count):
+    def _ends(self):
         rows = self.rows
-        end = rows.end_of.copy()
-        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
-        own = rows.firsts(at)
-        end[rows.connection[own]] = rows.ts[own]
+        end = self.at_goodbye(rows.ts, rows.end_of)
         expiry_s = self._expiry()
-        bye = at[rows.kind[at] == TYPES["DISCONNECT"]]
+        bye = np.flatnonzero(rows.kind == TYPES["DISCONNECT"])
         for row, detail in zip(
             bye.tolist(), parsed(rows.strings("detail", bye)) if len(bye) else (), strict=True
         ):
@@ -204,17 +205,16 @@ class Sessions:
         """Which connections ended in this way, one of the column `end_reason`?"""
         return self._ending == _ENDINGS.index(reason)
 
-    def _endings(self, count):
-        # The first goodbye of each connection, whoever says it: its place in `_ENDINGS`.
-        rows = self.rows
-        at = np.flatnonzero(any_of(rows.kind, list(_GOODBYES)))
-        at = rows.firsts(at)
+    def at_goodbye(self, values, none):
+        """Of each connection the value of its `goodbye_row`, `none` where there is none."""
+        return np.where(self.goodbye_row < 0, none, np.append(values, 0)[self.goodbye_row])
+
+    def _endings(self):
+        # Places in `_ENDINGS`.
         kinds = np.zeros((len(TYPES), 2), np.int64)
         for kind, reasons in _GOODBYES.items():
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
-        found = np.zeros(count, np.int64)
-        found[rows.connection[at]] = kinds[rows.kind[at], rows.direction[at]]
-        return found
+        return self.at_goodbye(kinds[self.rows.kind, self.rows.direction], 0)
 
 
 def allowed_silence_us(keep_alive_s):

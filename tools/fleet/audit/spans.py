@@ -18,22 +18,9 @@ HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
 SHARED = "$share/"  # how filters of groups begin
 
 
-def is_wild(pattern):
-    """Does the filter match more than one name (or is it shared)?"""
-    return "+" in pattern or "#" in pattern or pattern.startswith(SHARED)
-
-
-def prefixes(filters):
-    """The levels before the first wildcard of each filter, "/" included; null for a filter of
-    one name.
-
-    Of a shared subscription those behind the name of the group.  A column of Arrow.
-    """
-    is_shared = pc.starts_with(filters, SHARED)
-    is_more = pc.or_(is_shared, pc.match_substring_regex(filters, "[+#]"))
-    names = pc.replace_substring_regex(filters, r"(?s)^\$share/(?:[^/]*/)?", "")
-    begins = pc.replace_substring_regex(pc.if_else(is_shared, names, filters), "(?s)[+#].*", "")
-    return pc.if_else(is_more, begins, pa.scalar(None, pa.string()))
+def are_wild(filters):
+    """For each filter of a column: is it shared, or does it match more than one name?"""
+    return pc.match_substring_regex(filters.cast(pa.string()), r"^\$share/|[+#]")
 
 
 def unshared(pattern):
@@ -41,23 +28,11 @@ def unshared(pattern):
     return pattern.split("/", 2)[-1] if pattern.startswith(SHARED) else pattern
 
 
-def beginnings(topics):
-    """What a filter with wildcards begins with if it matches one of some topics (Arrow)."""
-    begins = [pa.array([""]), topics]  # those of shared subscriptions without a wildcard
-    while len(topics):
-        begins.append(pc.binary_join_element_wise(topics, "", "/"))  # "a/#" matches "a" too
-        below = topics.filter(pc.match_substring(topics, "/"))
-        levels = pc.split_pattern(below, "/", max_splits=1, reverse=True)
-        topics = pc.unique(pc.list_element(levels, 0))
-    return pa.concat_arrays(begins)
-
-
-def candidates(subscriptions, known):
-    """Those of `subscriptions` (with wildcards) that begin with one of the `beginnings`.
-
-    There may be many of them, for each of which nothing but this is done.
-    """
-    return subscriptions.filter(pc.is_in(subscriptions["prefix"].cast(pa.string()), known))
+def that_match(subscriptions, topics):
+    """Those of `subscriptions` whose filter matches one of the `topics`, which are sorted."""
+    filters = texts(subscriptions["filter"])
+    found = matched(set(filters), topics)
+    return subscriptions.filter(pa.array([bool(found[text]) for text in filters], pa.bool_()))
 
 
 class Spans:
@@ -178,7 +153,7 @@ def matched(filters, topics):
     found: dict[str, Sequence[int]] = {}
     for text in filters:
         pattern = unshared(text)
-        if not is_wild(pattern):
+        if "+" not in pattern and "#" not in pattern:
             found[text] = [known[pattern]] if pattern in known else []
             continue
         size = min((pattern + "+").index("+"), (pattern + "#").index("#"))

@@ -17,8 +17,8 @@ from ..columns import begins, in_runs, over, runs, table
 from ..schemas import TS
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC
 from .quota import Quota
-from .rows import FAR, TYPES, any_of, running_max
-from .spans import HEADER_BYTES, prefixes
+from .rows import FAR, TYPES, running_max
+from .spans import HEADER_BYTES
 from .told import parsed
 
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
@@ -31,7 +31,7 @@ OFTEN = 10  # deliveries that stand for a subscription which was not captured
 
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
-    at = np.flatnonzero(any_of(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
+    at = np.flatnonzero(np.isin(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
     found, refused = _Spans(), []
     # Asked and answered, in whatever order the capture shows the two.
     waiting: dict[tuple, SimpleNamespace] = {}
@@ -147,7 +147,6 @@ def _table(rows, sessions, flows, missing, told, implied):
         **rows.columns(("site", "client_id", "connection"), row),
         **{"filter": filters, "qos": qos, "session": number, "begin": begin},
         "server": sessions.servers_at(row),
-        "prefix": prefixes(pa.array(filters, pa.string())),
         "end": np.minimum(end, lives.end[of]),
         "last_seen": lives.last_seen[client],
         "no_local": (options & _NO_LOCAL > 0) | is_bridge,
@@ -191,7 +190,7 @@ def _holes(rows, gaps, flows, clock):
     # was not seen was missed as well, and so was what nobody knows the topic of.  Times that
     # were there twice say as little.
     found: dict = {}
-    stray = flows.row[(flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))]
+    stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
     stray = stray[rows.direction[stray] == 0]
     stray = np.concatenate((stray, _nameless(rows)))
     ts = rows.ts[stray].tolist()

@@ -162,10 +162,7 @@ def _around(group, mask, at):
     # For the entries `at`: is the mask set anywhere in their group, before, behind them?
     if not len(at):
         return (np.zeros(0, bool),) * 3
-    order = _of_groups(group, at)
-    order = order[np.argsort(group[order], kind="stable")]
-    place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(order))
+    order, place = _places(group, at, np.arange(len(group)))
     count = np.concatenate(([0], np.cumsum(mask[order])))
     begin, end = (np.searchsorted(group[order], group[at], side) for side in ("left", "right"))
     so_far = count[place[at] + 1] - count[begin]
@@ -196,10 +193,7 @@ def _taken(published, expected, found):
 def _neighbours(group, when, mask, at):
     # For the entries `at`: the nearest ones in their group, taken on by the broker before and
     # behind, for which the mask is set; -1 where there is none.
-    order = _of_groups(group, at)
-    order = order[np.lexsort((when[order], group[order]))]
-    place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(order))
+    order, place = _places(group, at, when)
     here, is_set = place[at], mask[order]
     before = np.maximum.accumulate(np.where(is_set, np.arange(len(order)), -1))[here]
     behind = np.where(is_set, np.arange(len(order)), len(order))[::-1]
@@ -209,6 +203,15 @@ def _neighbours(group, when, mask, at):
         entry = order[np.where(is_there, one, 0)] if len(order) else one
         found.append(np.where(is_there & (group[entry] == group[at]), entry, -1))
     return found
+
+
+def _places(group, at, when):
+    # -> (the entries of the groups of `at`, by group and time; the place of each entry there)
+    order = _of_groups(group, at)
+    order = order[np.lexsort((when[order], group[order]))]
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(order))
+    return order, place
 
 
 def _of_groups(group, at):

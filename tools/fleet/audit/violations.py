@@ -14,7 +14,7 @@ from ..columns import begins, marked, over, table, whole
 from .messages import GRACE_US, PUBACK, PUBLISH, PUBREC, PUBREL, may_be_repeat
 from .quota import Quota
 from .resumed import is_answer_seen, is_renumbered, not_repeated
-from .rows import FAR, TYPES, any_of, dictionary, running_max_breaks
+from .rows import FAR, TYPES, dictionary, running_max_breaks
 from .rules import BREACHES
 from .sessions import allowed_silence_us
 from .traffic import flags
@@ -104,9 +104,9 @@ def _packets(rows, sessions):
     for name, requirement in _REQUESTS.items():
         bad = (kind == TYPES[name]) & (rows.flags != 2) & ~with_dup
         yield bad, requirement, "%s without the QoS bits 01" % name
-    bad = any_of(kind, _FLAGLESS) & (rows.flags != 0)
+    bad = np.isin(kind, _FLAGLESS) & (rows.flags != 0)
     yield bad, "31-2.6-UNUSED", "unused bits of the first byte are set"
-    has_id = any_of(kind, [TYPES[name] for name in ("SUBSCRIBE", "UNSUBSCRIBE")])
+    has_id = np.isin(kind, [TYPES[name] for name in ("SUBSCRIBE", "UNSUBSCRIBE")])
     has_id |= is_publish & (qos > 0) & (qos < 3)
     yield (rows.packet_id == 0) & has_id, "31-2.4-ID", "packet id 0"
     yield is_publish & (qos == 3), "31-2.1-QOS3", "PUBLISH with QoS 3"
@@ -115,7 +115,7 @@ def _packets(rows, sessions):
     wild = _of_topics(pc.match_substring_regex(names, "[+#\\x00]"), rows)
     yield is_publish & wild, "31-3.3-WILD", "topic with a wildcard or NUL"
     # Level 5 may leave the topic to an alias; -1 is a level that was not captured.
-    empty = _of_topics(pc.equal(names, ""), rows) & any_of(rows.level, (3, 4))
+    empty = _of_topics(pc.equal(names, ""), rows) & np.isin(rows.level, (3, 4))
     yield is_publish & empty, "31-2.2-TOPIC", "empty topic"
 
 
@@ -179,14 +179,14 @@ def _connacks(rows, sessions):
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
     yield bad, "31-3.2-CONNACK", "the server's first packet is no CONNACK"
-    long = (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & any_of(rows.level, (3, 4))
+    long = (rows.kind == TYPES["CONNACK"]) & (rows.packet_bytes != 4) & np.isin(rows.level, (3, 4))
     yield long, "31-3.2-CONNACK", "CONNACK of another length than 4 bytes"
 
 
 def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
-    is_bytes = rows.is_packet | any_of(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = rows.is_packet | np.isin(kind, [TYPES[name] for name in _NO_PACKETS])
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = rows.firsts(at)
     bad = first[rows.is_opened(0)[connection[first]] & rows.is_packet[first]]
@@ -249,7 +249,7 @@ def _released(flows):
 
 
 def _strays(rows, sessions, gaps, flows):
-    if not ((flows.flow < 0) & any_of(flows.kind, (PUBACK, PUBREC))).any():
+    if not ((flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))).any():
         return
     starts = sessions.first_rows()
     last = np.full((len(rows.client_of), 2), -1)

@@ -55,13 +55,9 @@ def listed(folder):
     root, found = places.place(folder), []
     for path, name, *about in places.files(root):
         if path is root or not any(one.startswith((".", "_")) for one in name.split("/")):
-            found.append(Source(str(path), name, site_of(name), None, *about))
+            site = name.rpartition("/")[0] or NO_SITE
+            found.append(Source(str(path), name, site, None, *about))
     return found
-
-
-def site_of(capture):
-    """The site of a file, by its name under the folder that is audited."""
-    return capture.rpartition("/")[0] or NO_SITE
 
 
 def checked(source):
@@ -106,9 +102,7 @@ def _problem(path):
 
 def open_stream(path, tally):
     """The file's bytes, unpacked when it is compressed; damage of that is noted in `tally`."""
-    stream = places.place(path).open("rb")
-    name = unpack.packed_as(stream.peek(unpack.START_BYTES))
-    return unpack.opened(stream, name, tally) if name else stream
+    return unpack.opened(places.place(path).open("rb"), tally)
 
 
 def opened(path, tally):
@@ -146,7 +140,8 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
             (stream.seek if begin else stream.read)(base)
             yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
-            tally.error(*error.args)
+            # A file of which not even the head is there may only just have been begun.
+            (tally.error if len(start) == pcap.HEADER_BYTES else tally.cut_short)(*error.args)
 
 
 def first_ts(path):

@@ -34,14 +34,15 @@ class Frames:
 class Tally:
     """Counters of one capture file, its errors as (byte offset, text), why it was not read.
 
-    `is_growing`: somebody writes to the file, so that its end may be cut short; `last_ts` is the
-    time of the last frame that was read.
+    `is_growing`: somebody writes to the file, so that its end may be cut short; `is_cut`: that it
+    is, was noted; `last_ts` is the time of the last frame that was read.
     """
 
     counts: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
     unread: list = field(default_factory=list)
     is_growing: bool = False
+    is_cut: bool = False
     last_ts: int | None = None
 
     def add(self, name, number=1):
@@ -56,11 +57,12 @@ class Tally:
             self.errors.append((int(offset), text))
 
     def cut_short(self, offset, text):
-        """Note that the file ends in the middle of something: an error, unless it grows."""
+        """Note, once, that the file ends in the middle of something: an error, unless it grows."""
         if self.is_growing:
             self.add("unfinished")
-        else:
+        elif not self.is_cut:
             self.error(offset, text)
+        self.is_cut = True
 
     def not_read(self, text):
         """The file was passed over, and why."""
@@ -97,3 +99,18 @@ def words(data, dtype):
     """Every position of the uint8 array `data` read as `dtype`, aligned or not."""
     size = np.dtype(dtype).itemsize
     return np.ndarray((len(data) - size + 1,), dtype, data, strides=(1,))
+
+
+def varints(data, at):
+    """MQTT's variable byte integers at these places -> (their values, the places behind them).
+
+    One of five bytes and more ends nowhere (31-2.1-LEN): its value is larger than any file.
+    """
+    value, goes_on = np.zeros(len(at), np.int64), np.ones(len(at), bool)
+    for shift in (0, 7, 14, 21):
+        byte = data[np.minimum(at, len(data) - 1)].astype(np.int64)
+        value += np.where(goes_on, (byte & 127) << shift, 0)
+        at = at + goes_on
+        goes_on &= byte > 127
+    value[goes_on] = 1 << 40
+    return value, at

@@ -13,8 +13,10 @@ import numpy as np
 from ..columns import SET_US
 from .frames import words
 
-_NULL, _ETHERNET, _LOOP, _SLL, _SLL2 = 0, 1, 108, 113, 276
-_RAW = (12, 14, 101, 228, 229)
+# By link type (Ethernet, SLL, SLL2): bytes before IP, and where the EtherType stands.
+_ETHER_TYPE_AT = {1: (14, 12), 113: (16, 14), 276: (20, 0)}
+# By link type (NULL, LOOP, raw IP): bytes before IP, of which its own version tells.
+_IP_AT = {0: 4, 108: 4, **dict.fromkeys((12, 14, 101, 228, 229), 0)}
 _TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
 _SNAP = 0xAAAA0300, 0x0000  # what stands before an EtherType, from DSAP on
 _MOST_LENGTH = 1500  # in the place of an EtherType: LLC follows
@@ -147,20 +149,13 @@ def _network(read, frames, end, tally):
 
 def _network_of(read, link, start, end, tally):
     top = len(read.u16) - 1
-    if link == _ETHERNET:
-        at, kind = start + 14, read.u16[np.minimum(start + 12, top)].astype(np.int64)
-    elif link == _SLL:
-        at, kind = start + 16, read.u16[np.minimum(start + 14, top)].astype(np.int64)
-    elif link == _SLL2:
-        at, kind = start + 20, read.u16[np.minimum(start, top)].astype(np.int64)
-    elif link in (_NULL, _LOOP):
-        # The address family's number differs by system; the IP version tells the same.
-        return start + 4, np.zeros(len(start), np.int64)
-    elif link in _RAW:
-        return start, np.zeros(len(start), np.int64)
-    else:
+    if link in _IP_AT:
+        return start + _IP_AT[link], np.zeros(len(start), np.int64)
+    if link not in _ETHER_TYPE_AT:
         tally.add("link_type_%d" % link, len(start))
         return start, np.full(len(start), -1, np.int64)
+    size, place = _ETHER_TYPE_AT[link]
+    at, kind = start + size, read.u16[np.minimum(start + place, top)].astype(np.int64)
     for _ in range(8):
         tagged = np.flatnonzero(np.isin(kind, _TAGS) & (at + 4 <= end))
         if not len(tagged):

@@ -47,29 +47,6 @@ def read_header(start):
     return Header(order, per_us, struct.unpack_from(order + "I", start, 20)[0] & 0xFFFF)
 
 
-def walk(data, limit, header, pos=0):
-    """Hop from record to record in `data` -> (starts, next position, is_bad).
-
-    Stops before a record that starts at `limit` or later or is not all there, or,
-    with `is_bad`, before one whose length cannot be true.
-    """
-    unpack = struct.Struct(header.order + "I").unpack_from
-    starts = []
-    append = starts.append
-    end = len(data)
-    limit = min(limit, end - RECORD_BYTES + 1)
-    while pos < limit:
-        size = unpack(data, pos + 8)[0]
-        if size > MAX_FRAME_BYTES:
-            return starts, pos, True
-        after = pos + RECORD_BYTES + size
-        if after > end:
-            break
-        append(pos)
-        pos = after
-    return starts, pos, False
-
-
 class Walker:
     """Hops over records, as `chunks` has it."""
 
@@ -81,7 +58,17 @@ class Walker:
         self._header, self._tally = header, tally
 
     def walk(self, array, end, limit, base, pos):
-        starts, pos, is_bad = walk(memoryview(array)[:end], limit, self._header, pos)
+        data, starts = memoryview(array)[:end], []
+        unpack, append = struct.Struct(self._header.order + "I").unpack_from, starts.append
+        limit, is_bad = min(limit, end - RECORD_BYTES + 1), False
+        while pos < limit:
+            size = unpack(data, pos + 8)[0]
+            is_bad = size > MAX_FRAME_BYTES
+            after = pos + RECORD_BYTES + size
+            if is_bad or after > end:
+                break
+            append(pos)
+            pos = after
         self._tally.add("frames", len(starts))
         found = [_frames(array, base, starts, self._header)] if starts else []
         return found, pos, is_bad

@@ -19,16 +19,14 @@ _FORMATS = {
     b"BZh": "bz2",
     b"\x04\x22\x4d\x18": "lz4",
 }
-START_BYTES = max(map(len, _FORMATS))
 
 
-def packed_as(start):
-    """The format that a file's first bytes belong to, or None."""
-    return next((name for magic, name in _FORMATS.items() if start.startswith(magic)), None)
-
-
-def opened(file, name, tally):
-    """The unpacked bytes of a file in the format `name`; damage is noted in `tally`."""
+def opened(file, tally):
+    """The bytes of a file, unpacked when it is compressed; damage is noted in `tally`."""
+    start = file.peek(max(map(len, _FORMATS)))
+    name = next((name for magic, name in _FORMATS.items() if start.startswith(magic)), None)
+    if name is None:
+        return file
     if name == "gzip":
         read = gzip.GzipFile(fileobj=file).read1
     elif name == "xz":
@@ -57,6 +55,7 @@ class _Forgiving(io.RawIOBase):
                 part = b""
             except (OSError, zlib.error, lzma.LZMAError) as error:
                 self._tally.error(self._count + got, "%s: %s" % (self._name, error))
+                self._tally.is_cut = True
                 part = b""
             view[got : got + len(part)] = part
             got += len(part)

@@ -8,7 +8,6 @@ only that they were there.
 import json
 from collections.abc import Callable
 from functools import lru_cache, partial
-from json.encoder import encode_basestring
 
 import numpy as np
 
@@ -16,8 +15,11 @@ from ..capture import payloads
 from ..capture.frames import padded
 
 # Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
-_MESSAGE_EXPIRY, _SESSION_EXPIRY, _CLIENT_ID, _SERVER_KEEP_ALIVE = 0x02, 0x11, 0x12, 0x13
-_WILL_DELAY, _RECEIVE_MAXIMUM, _TOPIC_ALIAS, _MAXIMUM_PACKET = 0x18, 0x21, 0x23, 0x27
+_SESSION_EXPIRY, _CLIENT_ID, _WILL_DELAY, _RECEIVE_MAXIMUM = 0x11, 0x12, 0x18, 0x21
+_NAMES = {
+    **{0x02: "message_expiry_s", 0x11: "session_expiry_s", 0x12: "client_id"},
+    **{0x13: "keep_alive_s", 0x23: "topic_alias", 0x27: "maximum_packet_bytes"},
+}
 OF_PUBLISH = {0x01, 0x02, 0x03, 0x08, 0x09, 0x0B, 0x23, 0x26}
 
 
@@ -74,8 +76,9 @@ _PROPERTIES: dict[int, Callable] = {
     **dict.fromkeys((0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A), lambda one: one.number(1)),
     **dict.fromkeys((0x13, 0x21, 0x22, 0x23), lambda one: one.number(2)),
     **dict.fromkeys((0x02, 0x11, 0x18, 0x27), lambda one: one.number(4)),
-    **dict.fromkeys((0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1A, 0x1C, 0x1F), _Cursor.string),
+    **dict.fromkeys((0x03, 0x08, 0x09, 0x15, 0x16, 0x1A, 0x1C, 0x1F), _Cursor.string),
     **{0x0B: _Cursor.varint, 0x26: lambda one: (one.string(), one.string())},
+    _CLIENT_ID: lambda one: text(one.string()),
 }
 
 
@@ -101,75 +104,28 @@ def read(kind, body, level):
 
 def to_json(fields):
     """The `detail` column's text."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(fields)
 
 
-def read_text(kind, body, level):
-    """-> (JSON of the fields or None, error or None), as `to_json` of what `read` gives.
-
-    A fleet that connects often has more of these packets than of any other, and they are
-    alike: what repeats is read once, the rest put in between.
-    """
-    usual = _USUAL.get(kind)
-    found = usual(body, level) if usual else None
-    return found or _general_text(kind, body, level)
-
-
-def read_connect(body):
-    """-> (client id or None, level, JSON, error) of a CONNECT."""
-    usual = _usual_connect(body)
-    if usual:
-        return *usual[:2], usual[2], None
-    fields, error = read(1, body, 0)
-    return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(4096)
-def _general_text(kind, body, level):
+def read_text(kind, body, level):
+    """-> (JSON of the fields or None, error or None), as `to_json` of what `read` gives."""
     fields, error = read(kind, body, level)
     return (to_json(fields) if fields else None), error
 
 
-_CONNECT_STARTS = {b"\x00\x04MQTT\x04": 10, b"\x00\x06MQIsdp\x03": 12}
+def read_connect(body):
+    """-> (client id or None, level, JSON, error) of a CONNECT."""
+    fields, error = read(1, body, 0)
+    return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
 
 
-def _usual_connect(body):
-    # Levels 3 and 4 without a will -> (client id, level, JSON), else None.
-    size = _CONNECT_STARTS.get(body[:7]) or _CONNECT_STARTS.get(body[:9])
-    if not size or len(body) < size + 2 or body[size - 3] & 4:
-        return None
-    behind = size + 2 + (body[size] << 8 | body[size + 1])
-    if behind > len(body):
-        return None
-    client_id = text(body[size + 2 : behind])
-    level, before, after = _connect_frame(body[:size])
-    return client_id, level, before + encode_basestring(client_id) + after
-
-
-@lru_cache(4096)
-def _connect_frame(start):
-    # What stands before and behind the client id in the JSON of such a CONNECT.
-    fields, _ = read(1, start + b"\0\0", 0)
-    before, after = to_json(fields).split('"client_id":""')
-    return fields["level"], before + '"client_id":', after
-
-
-def _usual_subscribe(body, level):
-    # One filter, as nearly all have.
-    if level == 5 or len(body) < 5:
-        return None
-    size = body[2] << 8 | body[3]
-    if len(body) != size + 5:
-        return None
-    return '{"filters":[[%s,%d]]}' % (encode_basestring(text(body[4:-1])), body[-1]), None
-
-
-def _usual_suback(body, level):
-    # All but the packet id.
-    return None if level == 5 or len(body) < 2 else _general_text(9, b"\0\0" + body[2:], 4)
-
-
-_USUAL: dict[int, Callable] = {8: _usual_subscribe, 9: _usual_suback}
+def _named(properties, *kinds):
+    # Those of these kinds that are there, by their names.
+    return {_NAMES[kind]: properties[kind] for kind in kinds if kind in properties}
 
 
 def _connect(cursor, level, fields):
@@ -187,8 +143,7 @@ def _connect(cursor, level, fields):
         properties = cursor.properties()
         fields["session_expiry_s"] = properties.get(_SESSION_EXPIRY, 0)
         fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
-        if _MAXIMUM_PACKET in properties:
-            fields["maximum_packet_bytes"] = properties[_MAXIMUM_PACKET]
+        fields.update(_named(properties, 0x27))
     fields["client_id"] = text(cursor.string())
     if flags & 4:
         if level == 5:
@@ -215,12 +170,7 @@ def _connack(cursor, level, fields):
     if level == 5 and not cursor.is_done:
         properties = cursor.properties()
         fields["receive_maximum"] = properties.get(_RECEIVE_MAXIMUM, 65535)
-        if _CLIENT_ID in properties:
-            fields["client_id"] = text(properties[_CLIENT_ID])
-        if _SERVER_KEEP_ALIVE in properties:
-            fields["keep_alive_s"] = properties[_SERVER_KEEP_ALIVE]
-        if _SESSION_EXPIRY in properties:
-            fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
+        fields.update(_named(properties, _CLIENT_ID, 0x13, _SESSION_EXPIRY))
 
 
 def _skip_head(cursor, level):
@@ -252,8 +202,7 @@ def _disconnect(cursor, level, fields):
         return
     fields["reason_code"] = cursor.number(1)
     properties = {} if cursor.is_done else cursor.properties()
-    if _SESSION_EXPIRY in properties:
-        fields["session_expiry_s"] = properties[_SESSION_EXPIRY]
+    fields.update(_named(properties, _SESSION_EXPIRY))
 
 
 _READERS: dict[int, Callable] = {
@@ -276,8 +225,7 @@ def read_publish(properties):
         found = _Cursor(properties).properties()
     except IndexError:
         return {}
-    names = ((_MESSAGE_EXPIRY, "message_expiry_s"), (_TOPIC_ALIAS, "topic_alias"))
-    return {name: found[kind] for kind, name in names if kind in found}
+    return _named(found, 0x02, 0x23)
 
 
 def are_of_publish(properties):

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..capture.link import ACK, FIN, RST, SYN
-from ..columns import Growing, by_number, factorized, ranked
+from ..columns import Growing, factorized, ranked
 
 C2S, S2C = 0, 1
 # TCP's sequence numbers begin again behind 2^32 (RFC 9293 §3.4).
@@ -223,7 +223,7 @@ class Registry:
 class _Groups:
     # The segments of each key: `members(code)`, and each segment's `rank` among them.
     def __init__(self, codes, count):
-        self.order = by_number(codes)
+        self.order = np.argsort(codes, kind="stable")
         self.starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=count))))
         self.rank = ranked(self.order) - self.starts[codes]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from ..capture import payloads
 from ..capture.counted import COUNTERS, envelope
-from ..capture.frames import words
+from ..capture.frames import varints, words
 from . import connect
 
 _PUBLISH, _CONNECT, _CONNACK, _DISCONNECT, _AUTH = 3, 1, 2, 14, 15
@@ -122,15 +122,9 @@ def decode(packets, levels, aliases, hellos, counters=COUNTERS):
 
 def _behind_properties(data, at, end, index, errors):
     # Level 5: a length and that many bytes of properties before the payload.
-    size = np.zeros(len(at), np.int64)
-    goes_on = np.ones(len(at), bool)
-    for shift in (0, 7, 14, 21):
-        byte = data[np.minimum(at, end)].astype(np.int64)
-        size += np.where(goes_on, (byte & 127) << shift, 0)
-        at = at + goes_on
-        goes_on &= byte > 127
+    size, at = varints(data, at)
     behind = at + size
-    bad = (behind > end) | goes_on
+    bad = behind > end
     errors.update(dict.fromkeys(index[bad].tolist(), "properties longer than the packet"))
     return np.where(bad, end, behind)
 

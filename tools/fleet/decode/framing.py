@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..capture.frames import padded
+from ..capture.frames import padded, varints
 from ..columns import Growing, begins
 from . import plausible, websocket
 from .plausible import INCOMPLETE, SHORT
@@ -62,7 +62,7 @@ def walk(data, start, end):
         body = pos + 2
         long = np.flatnonzero(length > 127)
         if len(long):
-            length[long], body[long] = _long_lengths(data, pos[long])
+            length[long], body[long] = varints(data, pos[long] + 1)
         after = body + length
         is_good = (first >= 16) & (after <= limit)
         if not is_good.all():
@@ -77,20 +77,6 @@ def walk(data, start, end):
         order = np.argsort(piece, kind="stable")
         piece, at, body, after = piece[order], at[order], body[order], after[order]
     return piece, at, body, after, is_whole
-
-
-def _long_lengths(data, pos):
-    # Remaining lengths of two bytes and more -> (length, body); 31-2.1-LEN.
-    length = (data[pos + 1] & 127).astype(np.int64)
-    body = pos + 2
-    goes_on = np.ones(len(pos), bool)
-    for shift in (7, 14, 21):
-        byte = data[body].astype(np.int64)
-        length += np.where(goes_on, (byte & 127) << shift, 0)
-        body = body + goes_on
-        goes_on &= byte > 127
-    length[goes_on] = 1 << 40  # a fifth byte: never ends inside the segment
-    return length, body
 
 
 class Framer:

@@ -16,7 +16,6 @@ from itertools import accumulate
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
-from ..columns import by_number
 from .connections import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
@@ -45,7 +44,7 @@ class _Ends:
     # Where each segment begins and ends in its stream, and how far it acknowledges the other
     # one; sorted by connection.
     def __init__(self, segments, numbers, next_seq):
-        self._order = order = by_number(numbers)
+        self._order = order = np.argsort(numbers, kind="stable")
         connection = numbers[order]
         is_first = np.diff(connection, prepend=-1) != 0
         self._group = np.cumsum(is_first) - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..capture.link import RST, SYN
-from ..columns import Growing, by_number, factorized
+from ..columns import Growing, factorized
 from .connections import WHOLE, bases, wrapped
 from .reorder import Reorder
 
@@ -58,7 +58,7 @@ class Streams:
         self.is_opened.reserve(2 * count)
         stream = 2 * numbers + ~segments.to_server
         codes, uniques = factorized(stream)
-        order = by_number(codes)
+        order = np.argsort(codes, kind="stable")
         group = codes[order]
         flags = segments.flags[order]
         is_syn = flags & SYN != 0

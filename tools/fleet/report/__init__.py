@@ -1,1 +1,21 @@
-"""The report: one HTML file that needs nothing else, made from the tables of an audit."""
+"""The report: one HTML file that needs nothing else, made from the tables of an audit, and of
+what the tasks that make these tell beside: partial rows of `devices`, `timeline`, `examples`.
+"""
+
+from . import devices, examples, timeline
+
+MERGED = {"timeline": timeline.merge, "examples": examples.merge}
+
+
+def told(tables, packets, messages):
+    """(name, table) of what the tables of one task tell: those of some whole clients, with all
+    their `packets`, or of whole topics and devices; `messages` are all of them."""
+    found = {
+        "devices": devices.partial(tables),
+        "timeline": timeline.partial(tables),
+        "examples": examples.partial(tables, packets, messages),
+    }
+    strips = None if packets is None else examples.order_strips(packets, messages)
+    for name, table in (*found.items(), ("examples", strips)):
+        if table:
+            yield name, table

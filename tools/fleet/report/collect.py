@@ -223,12 +223,8 @@ def _worst_first(devices):
 
 def _columns(table):
     columns = []
-    for name in table.column_names:
-        column = table[name]
-        if pa.types.is_timestamp(column.type):
-            column = pc.utf8_slice_codeunits(pc.strftime(column, "%Y-%m-%d %H:%M:%S"), 0, 19)
-        elif pa.types.is_floating(column.type):
-            column = pc.round(column, 1)
+    for column in examples.timed(table, 19).itercolumns():
+        column = pc.round(column, 1) if pa.types.is_floating(column.type) else column
         columns.append(column.to_pylist())
     return {"columns": table.column_names, "data": list(zip(*columns, strict=True))}
 

@@ -75,14 +75,16 @@ def _earliest(table, ts, most):
 
 def dicts(table):
     """The rows of a table as dicts, times as text."""
-    columns = {}
-    for name in table.column_names:
-        column = table[name]
-        if pa.types.is_timestamp(column.type):
-            column = pc.strftime(column, "%Y-%m-%d %H:%M:%S")
-            column = pc.utf8_slice_codeunits(column, 0, 23)
-        columns[name] = column.to_pylist()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return timed(table, 23).to_pylist()
+
+
+def timed(table, size):
+    """The table, its times as text of so many characters."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            text = pc.strftime(table.column(at), "%Y-%m-%d %H:%M:%S")
+            table = table.set_column(at, field.name, pc.utf8_slice_codeunits(text, 0, size))
+    return table
 
 
 def _text(row):

@@ -250,6 +250,8 @@ function devices() {
 
 const LOSS = ["ts", "until", "published_by", "topic", "client_id", "messages", "qos", "sure", "why"];
 const TROUBLE = ["finding", "client_id", "count", "first_seen", "detail", "sure", "why"];
+// Of several sites each row says where it was: their clients may have the same names.
+const SITE = (data.groups.site || []).length > 1 ? ["site"] : [];
 const CAUSE = ["cause", "messages", "clients", "first_seen", "last_seen", "why", "advice"];
 // A line for a terminal that shows the packet of a loss.
 function tshark(row) {
@@ -346,13 +348,13 @@ if (data.since) {
   byId("changes").textContent = Object.entries(data.since.counts).map(([name, count]) => `${shown(count)} ${name}`).join(", ");
   sortable("changed", data.since.rows, null, "no device is otherwise than before");
 } else byId("since").remove();
-sortable("causes", data.causes, CAUSE, "none");
+sortable("causes", data.causes, [...SITE, ...CAUSE], "none");
 const named_so = (row) => ({ ...row, "published by": row.published_by, "did not arrive at": row.client_id });
-sortable("losses", data.losses.map(named_so), ["ts", "until", "published by", "topic", "did not arrive at", "messages", "qos", "sure", "why"], "none", openLoss);
+sortable("losses", data.losses.map(named_so), [...SITE, "ts", "until", "published by", "topic", "did not arrive at", "messages", "qos", "sure", "why"], "none", openLoss);
 if (!data.losses.every(isCounted)) byId("losses").closest(".scroll").before(make("p", "QoS 0 may get lost: it is told here and not counted.", "more"));
-if (data.unknown.length) sortable("unknowable", data.unknown, ["ts", "first_seen", "finding", "client_id", "topic", "messages", "detail", "evidence", "why"], "none");
+if (data.unknown.length) sortable("unknowable", data.unknown, [...SITE, "ts", "first_seen", "finding", "client_id", "topic", "messages", "detail", "evidence", "why"], "none");
 else byId("unknown").remove();
-sortable("findings", data.troubles, TROUBLE, "none");
+sortable("findings", data.troubles, [...SITE, ...TROUBLE], "none");
 broken(); order();
 Object.keys(SERIES).forEach(chart);
 sortable("firmware", data.groups.firmware); sortable("site", data.groups.site); sortable("captures", data.files);

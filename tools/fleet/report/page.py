@@ -17,14 +17,8 @@ from markupsafe import Markup
 BLOCK_ROWS = 1000
 
 
-def write(data, path):
-    """Write the page for the data of `collect`."""
-    with path.open("wb") as stream:
-        stream.write(page(data).encode())
-
-
 def page(data):
-    """The HTML text."""
+    """The HTML text of the page for the data of `collect`."""
     devices = data["devices"]
     rows = devices["data"]
     blocks = [_packed(rows[at : at + BLOCK_ROWS]) for at in range(0, len(rows), BLOCK_ROWS)]

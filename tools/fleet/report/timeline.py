@@ -57,10 +57,15 @@ def _steps(seconds, what, bins, counts):
     if not len(seconds):
         return SCHEMA.empty_table()
     step = _fitting(_STEPS_S, int(seconds.max() - seconds.min()), _MOST_STEPS)
-    rows = {"at": seconds // step * step, "bin": bins, "count": counts}
-    found = pa.table(rows).group_by(["at", "bin"]).aggregate([("count", "sum")])
-    columns = {"step_s": np.full(len(found), step), "what": [what] * len(found)}
-    return table(columns, SCHEMA, found.rename_columns({"count_sum": "count"}))
+    return _summed({"what": [what] * len(bins), "bin": bins, "count": counts}, seconds, step)
+
+
+def _summed(columns, at, step):
+    # Rows of `SCHEMA`, summed in steps of so many seconds.
+    rows = pa.table({**columns, "at": at // step * step})
+    found = rows.group_by(["at", "what", "bin"]).aggregate([("count", "sum")])
+    found = found.rename_columns({"count_sum": "count"})
+    return table({"step_s": np.full(len(found), step)}, SCHEMA, found)
 
 
 def _fitting(steps, span_s, most):
@@ -75,10 +80,7 @@ def merge(tables):
     at = rows["at"].to_numpy()
     # The whole span may need larger steps than any part of it did.
     step = max(int(rows["step_s"].to_numpy().max()), _fitting(_STEPS_S, int(np.ptp(at)), 2000))
-    rows = rows.set_column(1, "at", pa.array(at // step * step))
-    found = rows.group_by(["at", "what", "bin"]).aggregate([("count", "sum")])
-    found = found.rename_columns({"count_sum": "count"})
-    return table({"step_s": np.full(len(found), step)}, SCHEMA, found)
+    return _summed({name: rows[name] for name in ("what", "bin", "count")}, at, step)
 
 
 def shown(rows):

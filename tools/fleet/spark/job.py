@@ -17,7 +17,7 @@ from functools import partial
 from .. import places, tables
 from ..capture import files
 from ..capture.counted import COUNTERS
-from ..report import causes, devices, facts
+from ..report import MERGED, causes, devices
 from . import pack, steps
 
 _BUCKET_BYTES, _MOST_BUCKETS = 32 << 20, 4096
@@ -119,8 +119,8 @@ def _driver_rows(pairs, out):
     if partials:
         outbox.add("devices", devices.merge(partials))
     _explain(places.place(out) / tables.FRESH, told, outbox)
-    found = {name: pack.of_kind(pairs, name) for name in facts.MERGED}
-    merged = {name: facts.MERGED[name](some) for name, some in found.items() if some}
+    found = {name: pack.of_kind(pairs, name) for name in MERGED}
+    merged = {name: MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
 
 

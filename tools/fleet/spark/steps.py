@@ -14,18 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import schemas
+from .. import report, schemas
 from ..audit import readings, routes
 from ..audit.judge import judge as judge_events
 from ..audit.rows import dictionary, nameless_client
 from ..audit.sequences import with_ends
-from ..audit.spans import beginnings, candidates
+from ..audit.spans import are_wild, that_match
 from ..audit.wills import not_sent
 from ..capture import files, link
 from ..capture.frames import Tally
 from ..convert import decoded
 from ..decode.decoder import Decoder, only_gaps, only_packets
-from ..report import facts
 from ..tables import Outbox, joined, plain
 from . import pack, segments
 
@@ -169,7 +168,7 @@ def _judged(events, buckets, outbox):
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
-    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, packets, messages))
+    yield from pack.rows((name, 0, one) for name, one in report.told(tables, packets, messages))
     yield from pack.rows(_by_topic(messages, subscriptions, sequences, wills, buckets))
     yield from pack.rows(_split("readings", messages, "device", buckets, readings.COLUMNS, -1))
 
@@ -178,7 +177,7 @@ def _by_topic(messages, subscriptions, sequences, wills, buckets):
     yield from _split("routed", messages, "topic", buckets, routes.COLUMNS)
     yield from _split("sequences", sequences, "topic", buckets)
     yield from _split("wills", wills, "topic", buckets)
-    wild = pc.is_valid(subscriptions["prefix"])
+    wild = are_wild(subscriptions["filter"])
     yield from _split("subscriptions", subscriptions.filter(pc.invert(wild)), "filter", buckets)
     if pc.any(wild).as_py():
         # Which topics there are, only the tasks that have them know.
@@ -215,7 +214,7 @@ def relate(pairs, exempt, out):
         for name, table in readings.readings(of_devices).items():
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
-    yield from pack.rows((name, 0, one) for name, one in facts.told(tables, None, messages))
+    yield from pack.rows((name, 0, one) for name, one in report.told(tables, None, messages))
     yield from _told(outbox)
 
 
@@ -237,12 +236,10 @@ def _relate_topics(pairs, messages, exempt, outbox):
 
 
 def _wanted(pairs, topics):
-    # The subscriptions that can match these topics, their strings not coded: of the many
-    # names in their parts only few are left.
-    found, wild = (pack.of_kind(pairs, kind) for kind in ("subscriptions", "wild"))
-    if wild:
-        names = [dictionary(column)[1].cast(pa.string()) for column in topics]
-        known = beginnings(pc.unique(pa.concat_arrays(names or [pa.array([], pa.string())])))
-        found.append(candidates(pa.concat_tables(wild), known))
-    found = [plain(one, schemas.SUBSCRIPTIONS) for one in found]
-    return joined([schemas.SUBSCRIPTIONS.empty_table(), *found]).combine_chunks()
+    # The subscriptions that match these topics, their strings not coded: of the many names in
+    # their parts only few are left.
+    names = {name for column in topics for name in dictionary(column)[1].to_pylist()}
+    found = [schemas.SUBSCRIPTIONS.empty_table()]
+    for one in (*pack.of_kind(pairs, "subscriptions"), *pack.of_kind(pairs, "wild")):
+        found.append(plain(that_match(one, sorted(names)), schemas.SUBSCRIPTIONS))
+    return joined(found).combine_chunks()
