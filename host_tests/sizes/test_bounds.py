@@ -15,14 +15,14 @@ from . import measure
 # Bytes of plain .mpy.
 BYTES = {
     "__init__": 17_175,
-    "aio": 4_740,
+    "aio": 4_730,
     "alias": 490,
     "errors": 4_220,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
     "journal": 7_730,
     "opening": 5_270,
-    "properties": 2_850,
+    "properties": 2_820,
     "queueing": 3_560,
     "reasons": 1_630,
     "robust": 860,
@@ -30,7 +30,7 @@ BYTES = {
     "sock": 810,
     "sslparams": 630,
     "tls": 420,
-    "v5": 6_850,
+    "v5": 7_460,
     "wifi": 1_180,
 }
 BUILT_BYTES = {"__init__": 15_560}
