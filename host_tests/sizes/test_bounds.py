@@ -30,7 +30,7 @@ BYTES = {
     "sock": 810,
     "sslparams": 630,
     "tls": 420,
-    "v5": 7_460,
+    "v5": 7_400,
     "wifi": 1_180,
 }
 BUILT_BYTES = {"__init__": 15_560}

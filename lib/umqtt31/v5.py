@@ -105,8 +105,7 @@ class Message5(core.Message):
     def refuse(self, reason):
         """Have it answered with this reason code, 0x80 or more: the broker gives it up.  At
         QoS 0 nobody is told."""
-        if reason >> 7 != 1:
-            raise ValueError("not a reason to refuse: %r" % reason)
+        core.check_range("reason", reason, 128, 255)
         if self.qos:
             self._client.refuse(self.qos, self.packet_id, reason)
             self.keep()
@@ -150,7 +149,7 @@ class Options:
         number = getattr(self, name)
         if number is None is not default:
             return default
-        core.check_range("v5." + name, number, 0, most)
+        core.check_range(name, number, 0, most)
         return number
 
     def note(self, reason, connack=None, disconnect=None):
@@ -236,8 +235,8 @@ class MQTTClient(core.MQTTClient):
         said = said.value
         if code:
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
-            n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
-            core.fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
+            n = b"\x84\x85\x86\x87\x88\x89\x97\x9f".find(bytes((code,)))
+            core.fail(self, code if n < 0 else b"\1\2\4\5\3\3\3\3"[n])
         self._window = min(self._asked[2], said(_RECEIVE) or 65535)
         self._most_bytes = said(_SIZE) or 65535
         n = said(36)  # maximum QoS; 37: may messages be retained?
@@ -472,19 +471,19 @@ class MQTTClient(core.MQTTClient):
                 self._stream = self._socket
         return n
 
-    def _add(self, buf, n, alias=0, extra=0):
+    def _add(self, buf, n, alias=0, size=0):
         # To the entry that publish() makes its properties, which end at `n`.  With an alias they
         # go to `buf`, and are so many bytes.
         if not alias:
-            buf, extra = self._ring, self._extra
-        at = n - extra
-        extra -= 1
-        if extra > 127:
-            extra -= 1
-            buf[at] = extra & 127 | 128
-            extra >>= 7
+            buf, size = self._ring, self._extra
+        at = n - size
+        size -= 1
+        if size > 127:
+            size -= 1
+            buf[at] = size & 127 | 128
+            size >>= 7
             at += 1
-        buf[at] = extra
+        buf[at] = size
         at += 1
         if self._age:
             pack_into(">BI", buf, at, 2, self._age)
@@ -573,10 +572,10 @@ class MQTTClient(core.MQTTClient):
             if options & 3 == 3 or name[:7] == b"$share/" and (
                 options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
             ):  # fmt: skip
-                raise ValueError("filter %r cannot have options %d" % (name, options))
+                raise ValueError("wrong options of %r: %d" % (name, options))
         return request
 
-    def _all_filters(self, pairs):
+    def _all_filters(self, topics):
         pass  # they go out in as many packets as they need
 
     def _ask_next(self):
