@@ -76,7 +76,7 @@ WRONG = (
     ),
     (
         "AUTH passed over", calls, "plain", "MQTT-4.13.1-1",
-        Mistake(v5.MQTTClient, "_handle", "if kind >> 2 != 1 and", "if 7 < kind < 15 and"),
+        Mistake(v5.MQTTClient, "_on_other", "if kind >> 2 != 1 and", "if 7 < kind < 15 and"),
     ),
     (
         "age not looked at offline", calls, "plain", "max_age",

@@ -338,15 +338,15 @@ WRONG = {
     ),
     # --- level 5 ---
     "5: window of the broker ignored": Wrong(
-        Mistake(v5.MQTTClient, "_on_accept", "said(_RECEIVE_MAXIMUM) or 65535", "65535"),
+        Mistake(v5.MQTTClient, "_on_accept", "said(_RECEIVE) or 65535", "65535"),
         *_session("up=222 window=3 level=5 receive=1", "MQTT-3.3.4-7"),
     ),
     "5: topic alias of another connection": Wrong(
-        Mistake(v5.MQTTClient, "_on_accept", "[None] * n", "self._topics or [None] * n"),
+        Mistake(v5.MQTTClient, "_on_accept", "[None] * n", 'getattr(self, "_topics", [None] * n)'),
         *_session("up=11111 window=4 pace=1 level=5 aliases=1 expiry=20", "MQTT-3.3.2-8"),
     ),
     "5: flow goes on after a refusal": Wrong(
-        Mistake(v5.MQTTClient, "_handle", "n > 2 and code > 127 and kind < 6", "False"),
+        Mistake(v5.MQTTClient, "_on_other", "n > 2 and code > 127 and kind < 6", "False"),
         *_session("up=222 window=3 level=5 receive=1", "31-3.5-PUBREC"),
     ),
     "5: refused and nobody is told": Wrong(
@@ -362,7 +362,7 @@ WRONG = {
         *_session("up=222 window=3 level=5 receive=1", "MQTT-4.4.0-1"),
     ),
     "5: age not counted down": Wrong(
-        Mistake(v5.MQTTClient, "_fits", "if left_ms and", "if False and"),
+        Mistake(v5.MQTTClient, "_fits", "if left_ms:", "if False:"),
         *_session("up=1212 down=12 window=1 start=offline level=5 talk=1 age=300",
                      "max_age"),
     ),
@@ -376,12 +376,11 @@ WRONG = {
         *_session("down=222 held=2 serve=3 level=5", "connection"),
     ),
     "5: session expiry not said": Wrong(
-        Mistake(v5.MQTTClient, "_make_connect", "_SESSION_EXPIRY, self._expiry",
-                "_SESSION_EXPIRY, 0"),
+        Mistake(v5.MQTTClient, "_make_connect", "_EXPIRY, self._expiry", "_EXPIRY, 0"),
         *_session("up=222 window=3 level=5 receive=1", "MQTT-3.1.2-23"),
     ),
     "5: keep alive of the broker ignored": Wrong(
-        Mistake(v5.MQTTClient, "_on_accept", "self.keepalive = n", "pass"),
+        Mistake(v5.MQTTClient, "_on_accept", " if n is None else n", ""),
         *_session("up=11 down=21 level=5 alive=20 talk=1 subscribe=1", "31-2.2-KA"),
     ),
     "5: session gone and not noticed": Wrong(

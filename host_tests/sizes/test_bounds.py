@@ -22,7 +22,7 @@ BYTES = {
     "handshake": 2_060,
     "journal": 7_730,
     "opening": 5_270,
-    "properties": 2_850,
+    "properties": 2_820,
     "queueing": 3_560,
     "reasons": 1_630,
     "robust": 860,
@@ -30,7 +30,7 @@ BYTES = {
     "sock": 810,
     "sslparams": 630,
     "tls": 420,
-    "v5": 6_850,
+    "v5": 7_450,
     "wifi": 1_180,
 }
 BUILT_BYTES = {"__init__": 15_560}

@@ -783,12 +783,12 @@ def accept(client, topic, msg, flags):
         form, ring, at,
         _PUBLISH + (qos << 3), size, packet_id, _PUBLISH | flags, n, topic_len, topic,
     )  # fmt: skip
-    pack_into(width, ring, after - payload_len, msg)
     n = after - payload_len
-    if extra:
-        n -= extra
+    pack_into(width, ring, n, msg)
+    if extra > 1:  # the byte of an empty section is 0 already
         client._add(at, n)
     if qos:
+        n -= extra
         ring[n - 2] = packet_id >> 8
         ring[n - 1] = packet_id & 255
         if client._store and not client._store.put(
@@ -1893,10 +1893,10 @@ def _matches(buf, at, end, pattern):
 # a Message of its own, whose `qos` is 0 once a handler refused it, _may_go, and:
 #
 #   _levels: begin of CONNECT, longest client id and retry_interval, by level.
-#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; write them to
-#       `n` of the entry at `at`, or raise an MQTTError.
+#   _extra, _add(at, n): bytes of the properties of a PUBLISH, their length included; if they are
+#       more than one, write them to the entry at `at`, so that they end at `n`.
 #   _connect_section, _will_section, _request_section: properties behind their length.
-#   _goodbye: DISCONNECT.  _farewell(code): an error is about to close the connection.
+#   _goodbye: DISCONNECT.  _farewell(code): an error closes the connection; 0: make _goodbye.
 #   _most_options: largest options of a filter.
 #
 # Those two are attributes, not methods: to look whether a method is there makes an object of it.

@@ -115,8 +115,6 @@ def extend(base):
     message_class = getattr(base, "_message_class", Message)
     fields = ["qos", "packet_id", "retain", "dup"]
     fields += ["topic_len", "payload_len", "_topic", "_payload"]
-    if message_class is not Message:
-        fields.append("_properties")
 
     class Taken(message_class):
         """A message, valid until its body is done."""
@@ -316,6 +314,8 @@ def extend(base):
                 if self.is_connected:
                     self._settle()
                     self.is_connected = False  # no message goes out any more
+                    if self.level > 4:
+                        self._farewell(0)
                     self._first = self._goodbye
                     push(self)
                     if self._left:

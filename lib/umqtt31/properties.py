@@ -23,9 +23,7 @@ _MALFORMED = const(0x81)
 _PROTOCOL_ERROR = const(0x82)
 _ALIAS_INVALID = const(0x94)
 
-_SUBSCRIPTION_IDENTIFIER = const(11)
 _TOPIC_ALIAS = const(35)
-_USER_PROPERTY = const(38)
 
 # By identifier: the form, and the packets that may bring it: 0x08 CONNACK, 0x10 PUBLISH,
 # 0x20 PUBACK and the like, 0x40 DISCONNECT.
@@ -81,9 +79,9 @@ def encode(**values):
         number = number_of(name)
         if not number:
             raise ValueError("no such property: " + name)
-        value = values[name]
-        for one in value if number == _USER_PROPERTY else (value,):
-            out += bytes((number,)) + _value(name, RECEIVED[number] & _FORM, one)
+        form = RECEIVED[number] & _FORM
+        for one in values[name] if form == _PAIR else (values[name],):
+            out += bytes((number,)) + _value(name, form, one)
     return out
 
 
@@ -125,13 +123,11 @@ def given(properties, kind):
 # --- checking ------------------------------------------------------------------------
 
 
-def width(number):
-    """-> bytes of a number as a Variable Byte Integer."""
-    n = 1
-    while number > 127:
-        number >>= 7
-        n += 1
-    return n
+def behind(buf, at):
+    """-> where the Variable Byte Integer at `at`, which was checked, ends."""
+    while buf[at] > 127:
+        at += 1
+    return at + 1
 
 
 def number_at(buf, at, n):
@@ -146,10 +142,11 @@ def variable_at(buf, at):
     """-> the Variable Byte Integer there, -1 if it is malformed."""
     number = 0
     for k in range(min(4, len(buf) - at)):
-        number |= (buf[at + k] & 127) << 7 * k
-        if buf[at + k] < 128:
+        c = buf[at + k]
+        number |= (c & 127) << 7 * k
+        if c < 128:
             # MQTT-1.5.5-1: the shortest form.
-            return number if width(number) == k + 1 else -1
+            return number if c or not k else -1
     return -1
 
 
@@ -157,10 +154,12 @@ def take(buf, at, end, kind):
     """Check the properties whose length stands at `at` of a packet that ends at `end`
     -> where they end, or the negative of a reason code."""
     n = variable_at(buf, at)
-    at += width(n)
-    if n < 0 or at + n > end:
-        return -_MALFORMED
-    return -fault_of(RECEIVED, buf, at, at + n, kind) or at + n
+    if n >= 0:
+        at = behind(buf, at)
+        n += at
+        if n <= end:
+            return -fault_of(RECEIVED, buf, at, n, kind) or n
+    return -_MALFORMED
 
 
 def fault_of(table, buf, at, end, kind):
@@ -182,12 +181,10 @@ def fault_of(table, buf, at, end, kind):
             # Some are 0 or 1, others must not be 0.
             if form == 1 and bits > 1 or not bits and number in b"\x0b\x21\x27":
                 return _PROTOCOL_ERROR
-        if (
-            number != _USER_PROPERTY
-            and (number != _SUBSCRIPTION_IDENTIFIER or table is SENT)
-            and find(buf, start, at, number) >= 0
-        ):
-            return _PROTOCOL_ERROR  # there twice
+        # User properties may repeat, and subscription identifiers that come.
+        if form < _PAIR and (form != _VARIABLE or table is SENT):
+            if find(buf, start, at, number) >= 0:
+                return _PROTOCOL_ERROR
         at = after
     return 0
 
@@ -195,10 +192,9 @@ def fault_of(table, buf, at, end, kind):
 def _end_of(buf, at, end, form):
     # -> where the value at `at` ends, -1 if that is behind `end` or it is not valid.
     if form == _VARIABLE:
-        number = variable_at(buf, at)
-        at += width(number)
-        if number < 0:
+        if variable_at(buf, at) < 0:
             return -1
+        at = behind(buf, at)
     elif form < _BINARY:
         at += form
     else:
@@ -219,12 +215,8 @@ def is_text(buf, at, end):
         c = buf[k]
         if more:
             # Not a longer form than needed, no surrogate, nothing above U+10FFFF.
-            if (
-                c >> 6 != 2
-                or last == 0xE0 and c < 0xA0
-                or last == 0xED and c > 0x9F
-                or last == 0xF0 and c < 0x90
-                or last == 0xF4 and c > 0x8F
+            if c >> 6 != 2 or last == 0xE0 and c < 0xA0 or last == 0xED and c > 0x9F or (
+                last == 0xF0 and c < 0x90 or last == 0xF4 and c > 0x8F
             ):  # fmt: skip
                 return False
             more -= 1

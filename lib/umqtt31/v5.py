@@ -7,8 +7,9 @@ its properties, but for topic aliases, which mean nothing on the next connection
 refused.  MQTT 5 §2.2.2, §3, §4.3, §4.9 and §4.13.
 """
 
-from micropython import const  # isort: skip
+from micropython import const, heap_lock, heap_unlock  # isort: skip
 
+from builtins import bytes, int
 from struct import pack, pack_into
 
 import umqtt31 as core
@@ -21,24 +22,15 @@ RETAINED_IF_NEW = const(0x10)  # retained messages only if there was no such sub
 NO_RETAINED = const(0x20)  # no retained messages
 
 # The packets, as `properties` asks for them.
-_IN_CONNACK = const(0x08)
+_CONNECT = const(0x08)  # CONNACK, too
 _IN_PUBLISH = const(0x10)
-_IN_ANSWER = const(0x20)
-_IN_DISCONNECT = const(0x40)
-_TO_CONNECT = const(0x08)
-_TO_WILL = const(0x20)
-_TO_DISCONNECT = const(0x40)
+_ANSWER = const(0x20)  # PUBACK and the like; a will
+_DISCONNECT = const(0x40)
 _TO_SUBSCRIBE = const(0x80)
-
-_SESSION_EXPIRY = const(17)
-_SERVER_KEEP_ALIVE = const(19)
-_RECEIVE_MAXIMUM = const(33)
-_TOPIC_ALIAS_MAXIMUM = const(34)
-_TOPIC_ALIAS = const(35)
-_MAXIMUM_QOS = const(36)
-_RETAIN_AVAILABLE = const(37)
-_MAXIMUM_PACKET_SIZE = const(39)
-
+# Properties.
+_EXPIRY = const(17)
+_RECEIVE = const(33)
+_SIZE = const(39)
 # As in the core.
 _MOST_ACKS = const(132)
 _PUBACK = const(0x40)
@@ -47,17 +39,18 @@ _PUBCOMP = const(0x70)
 _AGAIN = const(8)
 _SUBSCRIBE = const(0x82)
 _ENTRY = const(5)
-
 _CLOSED = const(258)
 _PROTOCOL = const(259)
 _AWAITING_REL = const(264)
-
+# Reasons.
 _MALFORMED = const(0x81)
 _PROTOCOL_ERROR = const(0x82)
 _TOO_MANY = const(0x93)
 _PACKET_TOO_LARGE = const(0x95)
-_NO_RETAIN = const(0x9A)
-_NO_QOS = const(0x9B)
+
+# Found at once, where super() looks through the classes.
+_handle = core.MQTTClient._handle
+_poll = core.MQTTClient.poll
 
 
 class Message5(core.Message):
@@ -67,40 +60,52 @@ class Message5(core.Message):
     def __init__(self, client, buf):
         super().__init__(buf)
         self._client = client
-        self._properties = 0  # where they begin; they end where the payload begins
 
     def read(self, first, at, n):
         """As Message."""
-        # Not by super(), which takes so many arguments from the heap.
-        if not core.Message.read(self, first, at, n):
-            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
-            if not self.topic_len and self.payload_len > 0 and n <= self._client.buffer_size:
-                self._client.check(at + n - self.payload_len, at + n, _IN_PUBLISH)
+        # To call the core's costs more than what stands here twice.
+        rx, client = self._buf, self._client
+        self.retain = first & 1 > 0
+        self.dup = first & _AGAIN > 0
+        if 0x4140 >> (first & 14) & 1:  # 14, 6: 31-2.1-QOS3; 8: MQTT-3.3.1-2
             return False
-        if n <= self._client.buffer_size:
-            at = self._payload
-            n = self._client.check(at, at + self.payload_len, _IN_PUBLISH)
-            self._properties = at + codec.width(codec.variable_at(self._buf, at))
-            self._payload = n
-            self.payload_len += at - n
-        if first & 14 in (2, 4):  # one that was not sent before
-            self._client.count()
-        return True
+        self.qos = first = first >> 1 & 3
+        if first and client._held_n + (client._acks_n >> 2) >= client._most_in and not self.dup:
+            client.count()
+        self.packet_id = 0
+        self.topic_len = rx[at] << 8 | rx[at + 1]
+        self._topic = at + 2
+        self.payload_len = n - self.topic_len - (4 if first else 2)
+        if n <= client.buffer_size and self.payload_len >= 0:
+            n += at
+            at = self._topic + self.topic_len
+            if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
+                return False
+            if first:
+                self.packet_id = rx[at] << 8 | rx[at + 1]
+                at += 2
+            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
+            self._payload = at = client.check(at, n, _IN_PUBLISH) if rx[at] else at + 1
+            self.payload_len = n - at
+        return self.payload_len >= 0 < self.topic_len
+
+    def _start(self):
+        # -> where the properties begin; they end where the payload begins.
+        at = self._topic + self.topic_len + (2 if self.qos or self.packet_id else 0)
+        return codec.behind(self._buf, at)
 
     def __getattr__(self, name):
-        buf = self._buf
         if name == "properties":
-            return codec.Properties(bytes(buf[self._properties : self._payload]))
+            return codec.Properties(bytes(self._buf[self._start() : self._payload]))
         number = codec.number_of(name)
         if number:
-            return codec.get(buf, self._properties, self._payload, number)
+            return codec.get(self._buf, self._start(), self._payload, number)
         return super().__getattr__(name)
 
     def refuse(self, reason):
         """Have it answered with this reason code, 0x80 or more: the broker gives it up.  At
         QoS 0 nobody is told."""
-        if reason >> 7 != 1:
-            raise ValueError("not a reason to refuse: %r" % reason)
+        core.check_range("reason", reason, 128, 255)
         if self.qos:
             self._client.refuse(self.qos, self.packet_id, reason)
             self.keep()
@@ -108,8 +113,9 @@ class Message5(core.Message):
     def property_into(self, number, target):
         """Copy the property with this identifier, a text or binary data, to the start of
         `target` -> bytes copied (what fits), -1 if it is not there.  Allocates nothing."""
-        at = codec.find(self._buf, self._properties, self._payload, number)
-        return at if at < 0 else self.copy(at + 2, codec.number_at(self._buf, at, 2), target)
+        buf = self._buf
+        at = codec.find(buf, self._start(), self._payload, number)
+        return at if at < 0 else self.copy(at + 2, codec.number_at(buf, at, 2), target)
 
 
 class Options:
@@ -143,7 +149,7 @@ class Options:
         number = getattr(self, name)
         if number is None is not default:
             return default
-        core.check_range("v5." + name, number, 0, most)
+        core.check_range(name, number, 0, most)
         return number
 
     def note(self, reason, connack=None, disconnect=None):
@@ -153,6 +159,10 @@ class Options:
             self.connack = connack
             self.assigned_client_id = connack.value(18) or self.assigned_client_id
         self.disconnect = disconnect or self.disconnect
+
+
+def _check_qos(qos):
+    core.check_range("qos", qos, 0, 2)
 
 
 def _block(properties, kind, head=b""):
@@ -171,8 +181,8 @@ class MQTTClient(core.MQTTClient):
     _levels = {5: (b"\x00\x04MQTT\x05", 65535, 0)}
     _message_class = Message5
     _most_options = 47
-    _request_section = b"\0"
-    _ages = {}  # of a subclass: by packet id
+    _accept = core.accept
+    _most_bytes = 65535
     _fault = _MALFORMED
 
     def __init__(self, *args, **options):
@@ -180,21 +190,18 @@ class MQTTClient(core.MQTTClient):
         super().__init__(*args, **options)
         core.check_range("retry_interval at level 5", self._retry_ms // 1000, 0, 0)  # MQTT-4.4.0-1
         self.v5 = Options()
-        self._message = self._message_class(self, self._rx)
+        self._message = Message5(self, self._rx)
         # A refusal has 12 bytes more than another answer.
         self._acks = self._out = bytearray(148)
         self._asked = self._identity, self.keepalive, self._window
-        self._most_bytes = 65535
-        # Of the message that is published: seconds, properties, and what may get an alias.
-        self._age = self._msg = self._socket = 0
-        self._more = b""
         self._unfit = 0  # why the next entry is to be given up
-        self._extra = 1
-        self._denied = 0  # bits of PUBLISH that the broker does not take
-        self._topics = self._unasked = ()  # that have an alias; filters that it does not know
-        self._most_in = 0  # messages that may be unanswered
-        self._expiry = 0  # seconds of the session, as CONNECT said
-        self._may_go = self._fits  # made here, as making it allocates
+        # Of the message that is published: seconds, payload, properties, bytes of their section.
+        self._age = self._msg = 0
+        self._more, self._extra = b"", 1
+        self._ages = None  # of an option: by packet id
+        # Made here, as making them allocates.
+        self._may_go = self._fits
+        self._accept = self._accept
 
     # --- connecting ----------------------------------------------------------------------
 
@@ -211,60 +218,56 @@ class MQTTClient(core.MQTTClient):
         most_in = v5.number("receive_maximum", 65535)
         # Unless it is set there may be as many as at level 4: mosquitto 2.0 sends more at QoS 2.
         self._most_in = most_in or self._places
-        size = v5.number("maximum_packet_size", most, self.buffer_size)
+        n = v5.number("maximum_packet_size", most, self.buffer_size)
         said = pack(
-            ">BIBHBI",
-            _SESSION_EXPIRY, self._expiry,
-            _RECEIVE_MAXIMUM, most_in or len(self._held) // 3,
-            _MAXIMUM_PACKET_SIZE, size,
-        )  # fmt: skip
-        self._connect_section = _block(v5.properties, _TO_CONNECT, said if size else said[:8])
-        self._will_section = _block(v5.will_properties, _TO_WILL)
+            ">BIBHBI", _EXPIRY, self._expiry, _RECEIVE, most_in or len(self._held) // 3, _SIZE, n
+        )
+        self._connect_section = _block(v5.properties, _CONNECT, said if n else said[:8])
+        self._will_section = _block(v5.will_properties, _ANSWER)
         return super()._make_connect(clean)
 
     def _on_accept(self, first, at, n):
         # CONNACK, or what came in place of it.
-        code = self._rx[at + 1]
-        flags = self._rx[at]
+        flags, code = self._rx[at], self._rx[at + 1]
         self._fault = _PROTOCOL_ERROR
         if first != 0x20 or n < 3:
             # A broker of another level refuses by two bytes.
             core.fail(self, first == 0x20 and n == 2 and code or _PROTOCOL)
         v5 = self.v5
-        said = self._said(at + 2, at + n, _IN_CONNACK)
+        said = self._said(at + 2, at + n, _CONNECT)
         v5.note(code or v5.reason, said)
         said = said.value
         if code:
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
-            n = b"\x84\x85\x88\x89\x97\x9f\x86\x87".find(bytes((code,)))
-            core.fail(self, code if n < 0 else b"\1\2\3\3\3\3\4\5"[n])
-        self._window = min(self._asked[2], said(_RECEIVE_MAXIMUM) or 65535)
-        self._most_bytes = said(_MAXIMUM_PACKET_SIZE) or 65535
-        n = said(_MAXIMUM_QOS)
-        self._denied = (0 if n is None else 6 - 2 * n) | (said(_RETAIN_AVAILABLE) == 0)
-        n = said(_SERVER_KEEP_ALIVE)
-        if n is not None:
-            self.keepalive = n
-        n = min(v5.topic_aliases, said(_TOPIC_ALIAS_MAXIMUM) or 0)
+            n = b"\x84\x85\x86\x87\x88\x89\x97\x9f".find(bytes((code,)))
+            core.fail(self, code if n < 0 else b"\1\2\4\5\3\3\3\3"[n])
+        self._window = min(self._asked[2], said(_RECEIVE) or 65535)
+        self._most_bytes = said(_SIZE) or 65535
+        n = said(36)  # maximum QoS; 37: may messages be retained?
+        self._denied = (0 if n is None else 6 - 2 * n) | (said(37) == 0)
+        n = said(19)
+        self.keepalive = self.keepalive if n is None else n
+        n = min(v5.topic_aliases, said(34) or 0)
         self._topics = [None] * n
+        self._is_less = n or self._denied or self._most_bytes < self.buffer_size
+        if self._is_less:
+            self._accept, self._socket = self._less, None
         if n:
             from .alias import shorten
 
             self._shorten = shorten
             self._buf = bytearray(2 * self.buffer_size + 9)
         if flags:
-            self._release_early()
+            self._release()
         self._was_clean = False  # that the session is present is what counts
-        self._unasked = self._filters
-        self._filters = ()
+        filters, self._filters = self._filters, ()
         try:
             self._on_connack(flags << 8)
         finally:
-            self._filters = self._unasked
+            self._filters = filters
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
-        if self._is_told:
-            self._unasked = ()
+        self._unasked = () if self._is_told else filters
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -272,72 +275,69 @@ class MQTTClient(core.MQTTClient):
         if self.check(at, end, kind) != end:
             self._break(_MALFORMED)
         rx = self._rx
-        return codec.Properties(bytes(rx[at + codec.width(codec.variable_at(rx, at)) : end]))
+        return codec.Properties(bytes(rx[codec.behind(rx, at) : end]))
 
-    def _release_early(self):
+    def _release(self):
         # MQTT-3.3.4-8: no PUBREL waits for the window.
         core.give_back(self)
-        first = at = self._head
-        ring = self._ring
-        while at != self._tail:  # what went out early on the connection before
-            if ring[at] == _PUBCOMP:
-                ring[at] |= _AGAIN
-            at = core.entry_after(self, at)
-        for _ in range(self.inflight if self._window < self.inflight else 0):
+        first, ring = self._head, self._ring
+        for _ in range(self.inflight):
             at = core.next_entry(self)
             if at < 0:
                 break
             self._next = after = core.entry_after(self, at)
-            if ring[at] >= _OWED and self._acks_n < _MOST_ACKS:
+            if ring[at] == _PUBCOMP:  # it went out early on the connection before
+                ring[at] |= _AGAIN
+            if self._window < self.inflight and ring[at] >= _OWED and self._acks_n < _MOST_ACKS:
                 self._again -= 1
                 core.release_one(self, at)
                 if at == first:
                     first = after
         self._next = first
 
-    @property
-    def _goodbye(self):
-        # DISCONNECT as the program wants it.
-        v5 = self.v5
-        reason = v5.number("leave_reason", 255)
-        said = codec.given(v5.leave_properties, _TO_DISCONNECT)
-        # §3.14.2.2.2: a protocol error, for which brokers publish the will.
-        if codec.get(said, 0, len(said), _SESSION_EXPIRY) and not self._expiry:
-            raise ValueError("v5.leave_properties: the session has no expiry")
-        if reason or said:
-            return self._packet(0xE0, bytes((reason,)) + codec.variable(len(said)) + said)
-        return b"\xe0\0"
-
-    # --- what comes ----------------------------------------------------------------------
+    def disconnect(self):
+        """As the core's."""
+        try:
+            if self.is_connected:
+                self._farewell(0)
+        finally:
+            super().disconnect()
 
     def _handle(self, first, at, n):
+        if n == 2 and self.is_connected:
+            number = self._rx[at] << 8 | self._rx[at + 1]
+            if number and first in b"\x40\x50\x70":
+                core.on_ack(self, first, number)
+                if self._ages and first != 0x50:
+                    self._ages.pop(number, 0)
+                return
+            if first == 0x62:
+                return _handle(self, first, at, n)
+        self._on_other(first, at, n)
+
+    def _on_other(self, first, at, n):
         if not self.is_connected:
             return self._on_accept(first, at, n)
-        rx = self._rx
-        kind = first >> 4
-        end = at + n
-        code = rx[at + 2]
+        rx, kind, end = self._rx, first >> 4, at + n
         if first & 15 != (kind == 6) * 2:  # MQTT-2.1.3-1
             self._break(_MALFORMED)
         if kind == 13:
-            return super()._handle(first, at, n)
+            return _handle(self, first, at, n)
         if kind == 14:
             code = rx[at] if n else 0
-            self.v5.note(code, None, self._said(at + 1, end, _IN_DISCONNECT) if n > 1 else None)
+            self.v5.note(code, None, self._said(at + 1, end, _DISCONNECT) if n > 1 else None)
             core.fail(self, code if code > 127 else _CLOSED)
         if kind >> 2 != 1 and kind & 13 != 9:
             self._break(_PROTOCOL_ERROR)
-        if n < 2 or n > 3 and kind < 8 and self.check(at + 3, end, _IN_ANSWER) != end:
+        number, code = rx[at] << 8 | rx[at + 1], rx[at + 2]
+        if n < 2 or kind < 8 and (not number or n > 3 and self.check(at + 3, end, _ANSWER) != end):
             self._break(_MALFORMED)
-        number = rx[at] << 8 | rx[at + 1]
         if kind > 7:
-            self._on_codes(first, number, self.check(at + 2, end, _IN_ANSWER))
+            self._on_codes(first, number, self.check(at + 2, end, _ANSWER))
         elif n > 2 and code > 127 and kind < 6:
             self._on_refusal(first, number, code)
         else:
-            super()._handle(first, at, 2)
-            if kind & 1 == kind >> 1 & 1:  # PUBACK, PUBCOMP
-                self._ages.pop(number, 0)
+            self._handle(first, at, 2)
 
     def _on_codes(self, first, number, at):
         request = self._request
@@ -355,8 +355,7 @@ class MQTTClient(core.MQTTClient):
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
-        ring = self._ring
-        at = self._head
+        ring, at = self._ring, self._head
         while at != self._next:
             if ring[at] == first and core.id_of(self, at) == packet_id:
                 ring[at] = _PUBACK
@@ -369,8 +368,6 @@ class MQTTClient(core.MQTTClient):
                 return
             at = core.entry_after(self, at)
         self.stats.strays += 1
-
-    # --- what ends the connection --------------------------------------------------------
 
     def check(self, at, end, kind):
         """For the message: check the properties there -> where they end."""
@@ -385,41 +382,39 @@ class MQTTClient(core.MQTTClient):
         core.fail(self, _PROTOCOL)
 
     def _farewell(self, code):
-        # Before an error closes the connection: DISCONNECT with a reason, if that helps.
-        reason = self._fault
-        self._fault = _MALFORMED
-        if code == _AWAITING_REL:
-            reason = _TOO_MANY
-        elif code != _PROTOCOL:
-            return
-        if not self._left:
-            pack_into("BBB", self._piece, 0, 0xE0, 1, reason)
+        # DISCONNECT with a reason.  `code`: what closes the connection; 0: only make the packet.
+        reason, self._fault = self._fault, _MALFORMED
+        if not code:
+            self._goodbye = b""  # if what the program wants is wrong
+            reason = self.v5.number("leave_reason", 255)
+            said = _block(self.v5.leave_properties, _DISCONNECT)
+            # §3.14.2.2.2: a protocol error, for which brokers publish the will.
+            if not self._expiry and codec.get(said, codec.behind(said, 0), len(said), _EXPIRY):
+                raise ValueError("leave_properties: the session has no expiry")
+            said = bytes((reason,)) + said if reason or said != b"\0" else b""
+            self._goodbye = self._packet(0xE0, said)
+        elif (code == _PROTOCOL or code == _AWAITING_REL) and not self._left:
+            reason = reason if code == _PROTOCOL else _TOO_MANY
+            pack_into(">BH", self._piece, 0, 0xE0, 0x100 | reason)
             try:
                 self._stream.write(self._piece, 0, 3)
             except (OSError, ValueError):
                 pass
 
-    # --- messages in ---------------------------------------------------------------------
-
     def count(self):
         """For the message: one more came that is to be answered.  MQTT-3.3.4-9"""
-        n = self._held_n
         # At QoS 1 those are unanswered whose PUBACK is not out.
-        acks = self._acks
-        at = self._at if self._out is acks else 0
-        while at < self._acks_n:
-            n += not at & 3 and acks[at] == _PUBACK
-            at += 1
+        n, acks = self._held_n, self._acks
+        for at in range(self._at + 3 & ~3 if self._out is acks else 0, self._acks_n, 4):
+            n += acks[at] == _PUBACK
         if n >= self._most_in:
             self._break(_TOO_MANY)
 
     def refuse(self, qos, packet_id, reason):
-        """For the message: answer it with this reason, as long as four answers are."""
-        # MQTT-4.3.3-9: it is not held.
+        """For the message: answer it with this reason, in the room of four.  MQTT-4.3.3-9"""
         n = self._acks_n
-        pack_into(
-            ">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, b"\x0a\x1f\0\7refused"
-        )
+        said = b"\n\x1f\0\7refused"
+        pack_into(">BBHB11s", self._acks, n, qos + 3 << 4, 14, packet_id, reason, said)
         if self._stream:  # else the handler closed it
             self._acks_n = n + 16
 
@@ -428,110 +423,135 @@ class MQTTClient(core.MQTTClient):
     def publish(self, topic, msg, retain=False, qos=0, max_age=0, properties=b""):
         """As the core's; `properties`: what `properties.encode()` made.  `max_age`: the seconds
         after which the broker drops it, 0 for never; with `queueing` this client does so, too."""
+        if max_age != 0 or properties or self._extra > 1:
+            self._attach(max_age, properties)
+        # One word more, and this frame would come from the heap, which takes longer than all else
+        # here: so `qos` becomes the flags, `max_age` what is called, `retain` the answer.
+        if topic is not self._valid:
+            topic = core.check_topic(self, topic)
+        if msg.__class__ is not bytes:
+            msg = core.as_bytes("msg", msg)
+        if qos.__class__ is not int or not 0 <= qos < 3:
+            _check_qos(qos)
+        qos = (not not retain) | qos << 1
+        max_age = self._accept
+        heap_lock()
+        retain = max_age(topic, msg, qos)
+        if retain < 0:
+            self._msg = msg
+            qos |= retain << 4  # the code, for the same reason
+            retain = self._refused(topic, qos)
+        return retain
+
+    def _attach(self, max_age, properties):
         core.check_range("max_age", max_age, 0, 86400)
-        self._age = max_age
         if properties is not self._more:
             self._more = codec.given(properties, _IN_PUBLISH)
-        self._extra = self._length(0)
-        if self._topics:
-            self._msg = msg = core.as_bytes("msg", msg)
+        self._age = max_age
+        n = len(self._more) + (5 if max_age else 0)
+        self._extra = n + 1 + (n > 127)
+
+    def _refused(self, topic, code):
+        return self._refuse(-(code >> 4), topic, self._msg, code & 15)
+
+    def _less(self, topic, msg, flags):
+        # As accept(), for a broker that takes less than this client, or topics by alias.
+        heap_unlock()
+        self._msg = msg
+        n = len(topic) + len(msg) + self._extra + (4 if flags & 6 else 2)
+        n += 2 + (n > 127)
+        if self.is_connected and n <= self.buffer_size:
+            n = self._refusal(n, flags)
+            if n:
+                return -n
+            if self._topics and self._valid is not self:
+                self._socket, self._stream = self._stream, self
         try:
-            return core.MQTTClient.publish(self, topic, msg, retain, qos)
+            heap_lock()
+            n = core.accept(self, topic, msg, flags)
         finally:
             if self._stream is self:
                 self._stream = self._socket
+        return n
 
-    def _length(self, alias):
-        # -> bytes of the properties of the message that is published, their length included.
-        n = len(self._more) + (5 if self._age else 0) + (3 if alias else 0)
-        return n + codec.width(n)
-
-    def _add(self, at, n):
-        # To the entry that publish() makes there its properties, from `n` on.
-        ring = self._ring
-        if self.is_connected:
-            code = self._refusal(at)
-            if code:
-                raise core.MQTTError(code)
-            if self._topics and self._valid is not self and not (
-                self._left or self._acks_n or self._first or self._again or self.queued
-                or ring[at] > 0x30 and self.inflight >= self._window
-            ):  # fmt: skip
-                self._socket = self._stream
-                self._stream = self  # for the one write() that follows
-        self._put(ring, n, self._extra, 0)
-
-    def _put(self, buf, at, n, alias):
-        if n > 128:
-            n -= 1
-            buf[at] = n - 1 & 127 | 128
-            n = (n - 1 >> 7) + 1
+    def _add(self, buf, n, alias=0, size=0):
+        # To the entry that publish() makes its properties, which end at `n`.  With an alias they
+        # go to `buf`, and are so many bytes.
+        if not alias:
+            buf, size = self._ring, self._extra
+        at = n - size
+        size -= 1
+        if size > 127:
+            size -= 1
+            buf[at] = size & 127 | 128
+            size >>= 7
             at += 1
-        buf[at] = n - 1
+        buf[at] = size
         at += 1
         if self._age:
             pack_into(">BI", buf, at, 2, self._age)
             at += 5
         if alias:
-            pack_into(">BH", buf, at, _TOPIC_ALIAS, alias)
+            pack_into(">BH", buf, at, 35, alias)
             at += 3
         for n in self._more:
             buf[at] = n
             at += 1
 
     def write(self, ring, at, size):
-        """As a stream, for a message that publish() sends: have it go out with an alias."""
-        self._stream = stream = self._socket
+        """As a stream, in publish(): what nothing precedes may go out with an alias."""
         buf = self._buf
-        end = self._shorten(self, self._topics, buf, ring, at, size)
-        if not end:
-            return stream.write(ring, at, size)
-        at = 5 + (stream.write(buf, 5, end - 5) or 0)
-        if at < end:
-            self._out = buf
-            self._at = at
-            self._left = end - at
-            self._wake = self._now = core.ticks_ms()
-        return size
+        if not self._left:
+            end = self._shorten(self, self._topics, buf, ring, at, size)
+            if end:
+                at = 5 + (self._socket.write(buf, 5, end - 5) or 0)
+                if at < end:
+                    self._out, self._at, self._left = buf, at, end - at
+                    self._wake = self._now = core.ticks_ms()
+                return size
+        return self._socket.write(ring, at, size)
 
     def close(self):
-        """As a stream, if that message fails before it is written."""
+        """As a stream, if publish() fails."""
         self._socket.close()
 
-    def _refusal(self, at):
-        # -> the reason why the broker does not take the entry there, 0 if it does.
-        ring = self._ring
-        if ring[at] >= _OWED:
-            return 0
-        if ring[at + 1] << 8 | ring[at + 2] > self._most_bytes:  # MQTT-3.2.2-15
+    def _refusal(self, size, flags):
+        # -> the reason why the broker does not take such a packet, 0 if it does.
+        if size > self._most_bytes:  # MQTT-3.2.2-15
             return _PACKET_TOO_LARGE
-        at = ring[at + _ENTRY] & self._denied  # MQTT-3.2.2-11, MQTT-3.2.2-14
-        return _NO_QOS if at > 1 else _NO_RETAIN if at else 0
+        flags &= self._denied  # MQTT-3.2.2-11, MQTT-3.2.2-14
+        return flags and 0x9A + (flags > 1)  # for retain, QoS
 
     def _fits(self, at, left_ms=0):
         # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
         # What was accepted before, and this broker does not take, is given up by poll().
-        self._unfit = self._refusal(at)
         ring = self._ring
-        if left_ms and ring[at] < _OWED:
-            at += _ENTRY
-            first = ring[at]
-            at += 2 + (ring[at + 1] > 127)
-            at += 2 + codec.number_at(ring, at, 2) + (2 if first & 6 else 0)
-            at += codec.width(codec.variable_at(ring, at))
-            pack_into(">BI", ring, at, 2, max(1, (left_ms + 999) // 1000))
+        self._unfit = 0
+        if ring[at] < _OWED:
+            if self._is_less:
+                self._unfit = self._refusal(ring[at + 1] << 8 | ring[at + 2], ring[at + _ENTRY])
+            if left_ms:
+                self._set_age(at + _ENTRY, left_ms)
         return not self._unfit
+
+    def _set_age(self, at, left_ms):
+        ring = self._ring
+        first = ring[at]
+        at += 2 + (ring[at + 1] > 127)
+        at += 2 + codec.number_at(ring, at, 2) + (2 if first & 6 else 0)
+        at = codec.behind(ring, at)
+        pack_into(">BI", ring, at, 2, max(1, (left_ms + 999) // 1000))
 
     def poll(self, timeout_ms=0):
         """As the core's."""
-        handled = super().poll(timeout_ms)
+        timeout_ms = _poll(self, timeout_ms)
         while self._unfit:
             at = core.next_entry(self)
-            self._unfit = at >= 0 and self._refusal(at)
-            if self._unfit:
-                self.give_up(at, self._unfit)
-                core.push(self)
-        return handled
+            if at < 0 or self._fits(at):
+                break
+            self.give_up(at, self._unfit)
+            core.push(self)
+        return timeout_ms
 
     check_msg = poll
 
@@ -544,12 +564,8 @@ class MQTTClient(core.MQTTClient):
         return self._ask(_SUBSCRIBE, (_block(properties, _TO_SUBSCRIBE), topic))
 
     def _make_request(self, first, topics):
-        if first == _SUBSCRIBE:
-            self._request_section, topics = topics
-        try:
-            request = super()._make_request(first, topics)
-        finally:
-            self._request_section = b"\0"
+        self._request_section, topics = topics if first == _SUBSCRIBE else (b"\0", topics)
+        request = super()._make_request(first, topics)
         if len(request[0]) > self._most_bytes:
             raise core.MQTTError(_PACKET_TOO_LARGE)
         for name, part, _ in request[2] if first == _SUBSCRIBE else ():
@@ -559,27 +575,24 @@ class MQTTClient(core.MQTTClient):
             if options & 3 == 3 or name[:7] == b"$share/" and (
                 options & 4 or not 7 < name.find(b"/", 7) < len(name) - 1 or name[7] == 43
             ):  # fmt: skip
-                raise ValueError("filter %r cannot have options %d" % (name, options))
+                raise ValueError("wrong options of %r: %d" % (name, options))
         return request
 
-    def _all_filters(self, pairs):
+    def _all_filters(self, topics):
         pass  # they go out in as many packets as they need
 
     def _ask_next(self):
         # Subscribe to what the broker does not know, as far as it fits into one packet.
         body = section = b""
-        n = 0
-        later = []
+        n, later = 0, []
         for one in self._unasked:
-            _, part, its_section = one
             if not n:
-                section = its_section
+                section = one[2]
                 body = b"\0\0" + section
-            size = len(body) + len(part)
-            if section == its_section and size + 1 + codec.width(size) <= min(
-                self._most_bytes, self.buffer_size
-            ):
-                body += part
+            size = len(body) + len(one[1])
+            size += 2 + (size > 127)
+            if one[2] == section and size <= min(self._most_bytes, self.buffer_size):
+                body += one[1]
                 n += 1
             elif n:
                 later.append(one)

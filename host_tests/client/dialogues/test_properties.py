@@ -11,13 +11,13 @@ from umqtt31.properties import (
     RECEIVED,
     SENT,
     Properties,
+    behind,
     encode,
     fault_of,
     given,
     take,
     variable,
     variable_at,
-    width,
 )
 
 LEVELS = (5,)
@@ -167,7 +167,7 @@ def test_variable_numbers_take_another_byte_where_the_standard_says():
     """MQTT-1.5.5-1."""
     for number, data in cases.LENGTHS:
         assert variable(number) == data
-        assert width(number) == len(data)
+        assert behind(data, 0) == len(data)
         assert variable_at(data, 0) == number
     assert variable_at(b"\xff\xff\xff\xff", 0) == -1
 
