@@ -38,7 +38,7 @@ KEYS = {
     "buffer_size": (256, "number", 128, 4096),
     "store": ("ram", "choice", ("ram", "journal"), None),
     "power_save": ("performance", "choice", ("none", "performance", "powersave"), None),
-    "ntp_server": ("pool.ntp.org", "text", 0, 255),
+    "ntp_server": ("pool.ntp.org", "host", 0, 255),
     "time_topic": ("", "topic", 0, 64),
     "update_key": ("", "text", 0, 128),
     "commands": ("any", "choice", ("any", "signed"), None),
@@ -55,6 +55,7 @@ _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
+    "host": "%s to %s characters, behind : a port",
     "number": "a whole number from %s to %s",
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
 }
@@ -150,6 +151,9 @@ def is_allowed(name, value):
         )
     if not isinstance(value, str) or not low <= len(value) <= high:
         return False
+    if kind == "host":
+        port = value.partition(":")[2] or "123"
+        return port.isdigit() and 0 < int(port) < 65536
     # With a length of 0 allowed, empty stands for: not used.
     return kind == "text" or not value or _is_topic(value, kind == "name")
 
@@ -188,9 +192,6 @@ def _clashes(settings, has_wifi):
         wrong.append("update_key is missing; signed commands need it")
     if settings["sleep_above_ms"] and settings["store"] != "journal":
         wrong.append('store is "ram"; deep sleep forgets it: "journal"')
-    port = settings["ntp_server"].partition(":")[2] or "123"
-    if not (port.isdigit() and 0 < int(port) < 65536):
-        wrong.append('ntp_server is "%s"; behind : stands a port' % settings["ntp_server"])
     if settings["discovery"] and settings["format"] != "json":
         wrong.append('format is "binary"; discovery is for "json"')
     needed = _largest_packet(settings)

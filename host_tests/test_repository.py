@@ -31,7 +31,7 @@ MOST_BYTES_TRACKED = 2_000_000
 MAY_IMPORT = {
     "__init__": {"errors", "tls"},  # both when they are needed
     # names and sentences
-    "errors": {"reasons", "tls", "journal", "fileblockdevice"},
+    "errors": {"reasons", "tls"},
     "reasons": set(),
     # stores
     "journal": {"core", "opening"},

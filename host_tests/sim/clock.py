@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from types import ModuleType
 from typing import Any
 
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import loaded_modules
 from host_tests.standin import clock as standin
 from host_tests.standin.sockets import Sockets

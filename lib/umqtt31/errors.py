@@ -162,12 +162,12 @@ def find(name):
     if name in globals() and name.upper() == name:
         return globals()[name]
     # Who imports an option needs none of this: only codes and texts stay.
-    del sys.modules["umqtt31"].errors, sys.modules["umqtt31.errors"]
+    del sys.modules["umqtt31"].errors, sys.modules[__name__]
     # "from umqtt31 import aio": MicroPython asks here before it looks for a module.
-    module = name.lower() if name in ("Journal", "FileBlockDevice") else name
+    path = "umqtt31." + (name.lower() if name in ("Journal", "FileBlockDevice") else name)
     try:
-        __import__("umqtt31." + module)
-    except ImportError:
-        raise AttributeError(name)
-    found = sys.modules["umqtt31." + module]
-    return found if name == module else getattr(found, name)
+        __import__(path)
+    except ImportError as error:
+        raise AttributeError(name) if name in path else error
+    found = sys.modules[path]
+    return getattr(found, name, found)

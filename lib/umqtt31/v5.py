@@ -196,8 +196,7 @@ class MQTTClient(core.MQTTClient):
         self._asked = self._identity, self.keepalive, self._window
         self._unfit = 0  # why the next entry is to be given up
         # Of the message that is published: seconds, payload, properties, bytes of their section.
-        self._age = self._msg = 0
-        self._more, self._extra = b"", 1
+        self._age, self._msg, self._more, self._extra = 0, None, b"", 1
         self._ages = None  # of an option: by packet id
         # Made here, as making them allocates.
         self._may_go = self._fits

@@ -92,8 +92,7 @@ class WiFi:
             wlan.disconnect()
             wlan.connect(*self._login)
         except OSError:
-            # No memory for the radio, or esp32's own attempt is under way: the next pause ends it.
-            pass
+            pass  # no memory, or esp32's own attempt is under way: the next pause ends it
 
     def _reason(self):
         # The port's name of the status, in words; its number differs between ports.
