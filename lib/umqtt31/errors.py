@@ -170,4 +170,4 @@ def find(name):
     except ImportError as error:
         raise AttributeError(name) if name in path else error
     found = sys.modules[path]
-    return getattr(found, name, found)
+    return found if name in path else getattr(found, name)
