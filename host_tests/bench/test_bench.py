@@ -145,15 +145,15 @@ def test_ids_of_ours_begin_anew_in_the_trial(monkeypatch, tmp_path):
 
 
 def test_page_says_first_where_a_peer_is_better(written):
-    less = Measured("Bytecode", "bytes", "", {"bytecode": {"umqtt31": 9000, "umqtt.simple": 3000}})
+    less = Measured("Size", "bytes", "", {"bytecode": {"umqtt31": 9000, "umqtt.simple": 3000}})
     more = Measured(
         "Rate", "messages/s", "", {"window 1": {"umqtt31": 45, "umqtt.simple": 44}}, True
     )
     text = written([less, more])
     better = text.partition("## Where a peer is better")[2].partition("\n## ")[0]
-    assert "- bytecode: umqtt.simple 3,000, umqtt31 9,000 bytes (3.00 times)" in better
+    assert "- size, bytecode: umqtt.simple 3,000, umqtt31 9,000 bytes (3.00 times)" in better
     assert "window" not in better
-    assert text.index("Where a peer is better") < text.index("## Bytecode")
+    assert text.index("Where a peer is better") < text.index("## Size")
     assert "| umqtt.simple | 3,000 (0.33×) |" in text
     assert "| umqtt.simple | 44 (0.98×) |" in text
 

@@ -34,7 +34,7 @@ def row(title):
 
 def test_bytes_of_the_readme_are_those_of_the_page_and_of_the_core():
     cells = row("bytes of `.mpy`, core")
-    found = measured("Bytecode", "bytecode")
+    found = measured("Size", "bytecode")
     assert [cells[client] for client in OTHERS] == [found[client] for client in OTHERS]
     size = measure.sizes()["__init__"]
     assert abs(int(cells["umqtt31"].replace(",", "")) - size) <= 100, size
@@ -42,7 +42,7 @@ def test_bytes_of_the_readme_are_those_of_the_page_and_of_the_core():
 
 def test_smallest_heaps_of_the_readme_are_those_of_the_page():
     cells = row("smallest heap from `.mpy`, KB")
-    found = measured("Smallest heap", "smallest heap")
+    found = measured("Size", "smallest heap")
     for client in OTHERS:
         kilobytes = int(found[client].replace(",", "")) / 1024
         assert abs(float(cells[client]) - kilobytes) < 0.1, client
