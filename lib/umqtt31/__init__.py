@@ -231,25 +231,25 @@ class MQTTClient:
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
         self._is_told = False  # does the broker know them?
-        # Buffers come behind what is small, the largest first: 0.9 KB less of heap are enough.
-        # Behind the ring is room for one entry that goes to the store alone.
+        # Objects last, the ring first, and some behind the store's: so the least heap is enough.
         n = buffer_size + _ENTRY
         self._size = queue_bytes + buffer_size + n + _ENTRY
+        # Behind the ring is room for one entry that goes to the store alone.
         self._ring = bytearray(self._size + (n + buffer_size if store else 0))
-        self._rx = bytearray(buffer_size + _BEHIND)
-        self._message = Message(self._rx)
         # Received QoS 2 ids as sets of 30 neighbours, the oldest first: number of the set, a bit
         # for each id, ticks when it began.
         self._held = [0] * (3 * min(max_awaiting_rel, max(16, max_awaiting_rel // 15 + 2)))
+        self._address = server, port or (8883 if ssl else 1883), ssl
+        self._identity = begin, client_id, user, password
+        if store is not None:
+            self._recover(store, max_inflight + max_mqueue_len)
+        self._rx = bytearray(buffer_size + _BEHIND)
+        self._message = Message(self._rx)
         self._acks = self._out = bytearray(136)
         self._piece = bytearray(_PIECE)
         self.stats = Stats()
         width = "%ds" % buffer_size
         self._forms = ">BHHBBH" + width, ">BHHBHH" + width, width  # an entry up to the topic
-        self._address = server, port or (8883 if ssl else 1883), ssl
-        self._identity = begin, client_id, user, password
-        if store is not None:
-            self._recover(store, max_inflight + max_mqueue_len)
 
     def _recover(self, store, most):
         if not hasattr(store, "fetch"):

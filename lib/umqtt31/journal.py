@@ -106,18 +106,18 @@ class Journal:
 
         self._level = level
         self._held = held
+        found = open_journal(
+            self._dev, self._sizes, self._is_erasing, client_id, level, buffer_size, most, hold,
+            len(held) // 3, ring_bytes)  # fmt: skip
+        open_journal = None  # the memory of its module is free
         (
             self._dev_bytes, self._dev_blocks, self._cell, self._page_cells, self._cells,
             self._blocks, self._title, self._title_cells, self._buf, self._start, self._most,
             self._parts, self._before, self._sums, self._head, self._back, self._room,
             self._room_held, self._numbers, self._ids, self._states, self._costs, self._rows,
             self._next, self._end, self._oldest, self._newest, self._at, self._ready,
-            self._sent, self._used, self._session, self._last_id, self.corrupt_pages, entries,
-            sent,
-        ) = open_journal(
-            self._dev, self._sizes, self._is_erasing, client_id, level, buffer_size, most, hold,
-            len(held) // 3, ring_bytes,
-        )  # fmt: skip
+            self._sent, self._used, session, self._last_id, self.corrupt_pages, entries, sent,
+        ) = found  # fmt: skip
         self._bad = bytearray(self._blocks)
         self._again = self._sent
         self._base = self._end
@@ -131,10 +131,10 @@ class Journal:
         self._form = "%ds" % (buffer_size + 5)
         self._title_form = "%ds" % len(self._title)
         self._copier = BytesIO(buffer_size + 5)
+        self._session = session
         self._keep_state()
-        is_clean = self._session > 0x7F
-        self._session = self._session & 0x80 | level
-        return entries, sent, self._last_id, is_clean
+        self._session = session & 0x80 | level
+        return entries, sent, self._last_id, session > 0x7F
 
     def bad_blocks(self):
         """-> how many of the device's blocks failed when they were to be written last: the
