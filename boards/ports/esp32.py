@@ -4,6 +4,7 @@ import machine
 import onchip
 from onchip import *
 
+WATCHDOG_MS = 30000
 _LABEL = "journal"
 
 

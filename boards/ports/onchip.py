@@ -7,6 +7,11 @@ import time
 
 import machine
 
+# What a board.py may leave out.
+NETWORK = "wifi"
+LED_PIN = None
+LED_ON = 1
+
 
 def usual_sensors(*inside):
     """The sensors in the chip, and what every board can tell of itself -> list of sensors."""

@@ -11,6 +11,7 @@ import machine
 import onchip
 from onchip import *
 
+WATCHDOG_MS = 8300  # the longest that RP2040 has
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
 _PLACE = "/journal/place"
 # SCRATCH0 of the watchdog; SDK and boot ROM use those from 2 on.

@@ -2,6 +2,7 @@
 
 import time
 
+LED_PIN = None
 _JOURNAL_FILE = "journal.img"
 _JOURNAL_BLOCKS = 16
 _BLOCK_BYTES = 4096

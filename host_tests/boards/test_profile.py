@@ -29,33 +29,35 @@ def test_profiles_cover_every_chip_of_both_ports_and_more_than_a_dozen_boards():
     assert len(own) >= 12
 
 
-def constants(path):
-    """{name: value} of the assignments in a board.py; fails when it holds anything else."""
-    docstring, imported, *rest = ast.parse(path.read_text()).body
+def constants(*paths):
+    """{name: value} of the assignments in modules, the first one wins."""
+    found = {}
+    for path in reversed(paths):
+        assigned = [x for x in ast.parse(path.read_text()).body if isinstance(x, ast.Assign)]
+        found |= {ast.unparse(x.targets[0]): ast.literal_eval(x.value) for x in assigned}
+    return found
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_board_of_the_repository_is_valid_complete_and_all_constants(name):
+    profile = load_profile(name)
+    docstring, imported, *rest = ast.parse((profile.folder / "board.py").read_text()).body
     assert ast.unparse(imported) == "from port import *"
     assert ast.get_docstring(ast.Module([docstring], [])) is not None
-    return {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in rest}
-
-
-@pytest.mark.parametrize("name", board_names())
-def test_board_py_is_constants_and_says_what_the_profile_says(name):
-    profile = load_profile(name)
-    found = constants(profile.folder / "board.py")
-    ethernet = {"ETHERNET"} if profile.network == "ethernet" and profile.port == "esp32" else set()
-    assert set(found) == ethernet | {
-        *("NAME", "NETWORK", "LED_PIN", "LED_ON", "WATCHDOG_MS", "SDA_PIN", "SCL_PIN")
-    }
+    assert all(isinstance(node, ast.Assign) for node in rest)
+    sources = {path: source for source, path in board_sources(profile)}
+    assert {"lib/umqtt31/__init__.py", "main.py"} <= set(sources)
+    found = constants(*(sources[x] for x in ("board.py", "port.py", "onchip.py") if x in sources))
     assert (found["NAME"], found["NETWORK"]) == (name, profile.network)
-
-
-@pytest.mark.parametrize("name", board_names())
-def test_profile_of_repository_is_valid_and_complete(name):
-    profile = load_profile(name)
-    assert profile.name == name
-    assert (profile.folder / "board.py").is_file()
-    assert {"lib/umqtt31/__init__.py", "main.py", "board.py"} <= {
-        path for _, path in board_sources(profile)
-    }
+    assert {"LED_PIN", "WATCHDOG_MS", "SDA_PIN", "SCL_PIN"} <= set(found)
+    assert found["LED_PIN"] is None or "LED_ON" in found
+    if profile.network == "ethernet":
+        assert ("ETHERNET" in found) == (profile.port == "esp32")
+    journal, filesystem = profile.journal, profile.filesystem
+    if journal.place == "partition":
+        assert filesystem.offset + filesystem.size <= journal.offset
+    # Those of a message of 64 bytes.
+    assert journal.erases_per_message == pytest.approx(erases_per_message(97))
 
 
 def test_journal_life_follows_from_its_figures():
@@ -64,36 +66,29 @@ def test_journal_life_follows_from_its_figures():
     assert journal.life_years(10) == pytest.approx(30.4, rel=0.01)
 
 
-@pytest.mark.parametrize("name", board_names())
-def test_profile_areas_do_not_overlap(name):
-    profile = load_profile(name)
-    if profile.journal.place == "partition":
-        assert profile.filesystem.offset + profile.filesystem.size <= profile.journal.offset
-
-
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("[flash]", '[flash]\nmethod = "usb"', "flash.method: found 'usb', allowed: 'esptool', "),
-        ("[memory]\nheap = 98304", "", "memory: found nothing, allowed: a table with heap"),
         (
-            "[memory]",
-            "[journal]\nsize = 5\n[memory]",
-            "journal.size: found 5, allowed: a multiple",
+            "flash.",
+            'flash.method = "usb"\nflash.',
+            "flash.method: found 'usb', allowed: 'esptool', ",
         ),
+        ("memory.heap = 98304", "", "memory: found nothing, allowed: a table with heap"),
+        ("memory.", "journal.size = 5\nmemory.", "journal.size: found 5, allowed: a multiple"),
         ('title = "', 'caption = "', "caption: unknown key, allowed: name, title, mcu"),
         ("heap = 98304", 'heap = "64k"', "memory.heap: found '64k', allowed: a valid integer"),
         ('mcu = "host"', 'mcu = "host"\narch = "z80"', "arch: found 'z80', allowed: 'armv6m', "),
         ('mcu = "host"', 'mcu = "z80"', "mcu: found 'z80', allowed: host, esp32, "),
         ('mcu = "host"', "", "mcu: found nothing, allowed: host, esp32, "),
         ('network = "host"', "", "network: found nothing, allowed: 'wifi' or "),
-        ("[filesystem]", "[filesystem]\nlabel = 1", "filesystem.label: unknown key, allowed: of"),
+        ("{ offset", "{ label = 1, offset", "filesystem.label: unknown key, allowed: of"),
         (
-            "[memory]",
-            '[journal]\nplace = "reserved"\noffset = 0xff000\n[memory]',
+            "memory.",
+            'journal = { place = "reserved", offset = 0xff000 }\nmemory.',
             "journal ends at",
         ),
-        ("[flash]", "[flash", "not valid TOML"),
+        ("flash.", "flash..", "not valid TOML"),
     ],
 )
 def test_read_profile_with_mistake_names_file_key_found_and_allowed(tmp_path, old, new, expected):
@@ -183,52 +178,72 @@ def test_help_is_there_for_every_command(run, command):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
+    ("name", "old", "new", "expected"),
     [
-        ('NAME = "RPI_PICO_W"', 'NAME = "PICO"', "NAME: found 'PICO', allowed: 'RPI_PICO_W', as"),
-        ('NETWORK = "wifi"', 'NETWORK = "host"', "NETWORK: found 'host', allowed: 'wifi', as in"),
-        ("LED_ON = 1", "LED_ON = True + 2", "LED_ON: found True + 2, allowed: 0 or 1"),
-        ("SDA_PIN = 4", "SDAPIN = 4", "SDA_PIN: found nothing, allowed: a number, not negative"),
-        ("SCL_PIN = 5", "SCL_PIN = -5", "SCL_PIN: found -5, allowed: a number, not negative, or"),
-        ("from port import *", "", "found no line `from port import *`"),
-        ("WATCHDOG_MS = ", "WATCHDOG_MS = =", "line 9: invalid syntax"),
+        (
+            "RPI_PICO_W",
+            'NAME = "RPI_PICO_W"',
+            'NAME = "PICO"',
+            "NAME: found 'PICO', allowed: 'RPI_",
+        ),
+        (
+            "RPI_PICO_W",
+            "LED",
+            'NETWORK = "host"\nLED',
+            "NETWORK: found 'host', allowed: 'wifi', as",
+        ),
+        ("RPI_PICO_W", "LED", "LED_ON = True + 2\nLED", "LED_ON: found True + 2, allowed: 0 or 1"),
+        (
+            "RPI_PICO_W",
+            "SDA_PIN = 4",
+            "SDAPIN = 4",
+            "SDA_PIN: found nothing, allowed: a number, not",
+        ),
+        (
+            "RPI_PICO_W",
+            "SCL_PIN = 5",
+            "SCL_PIN = -5",
+            "SCL_PIN: found -5, allowed: a number, not ne",
+        ),
+        ("RPI_PICO_W", "from port import *", "", "found no line `from port import *`"),
+        ("RPI_PICO_W", "LED_PIN = ", "LED_PIN = =", "line 6: invalid syntax"),
+        (
+            "ESP32_GENERIC",
+            "SDA_PIN = 19",
+            'SDA_PIN = "x"',
+            "SDA_PIN: found 'x', allowed: a number, n",
+        ),
+        (
+            "OLIMEX_ESP32_EVB",
+            'NETWORK = "ethernet"',
+            "",
+            "NETWORK: found 'wifi', allowed: 'ethernet'",
+        ),
+        (
+            "OLIMEX_ESP32_EVB",
+            "ETHERNET",
+            "CABLE",
+            "ETHERNET: found nothing, allowed: a dict of the",
+        ),
     ],
 )
 def test_build_with_mistake_in_board_py_names_file_name_found_and_allowed(
-    tmp_path, monkeypatch, old, new, expected
+    tmp_path, monkeypatch, name, old, new, expected
 ):
     """Wrong pins were found on the board, or by nobody."""
-    profile = load_profile("RPI_PICO_W")
+    profile = load_profile(name)
     text = (profile.folder / "board.py").read_text()
-    assert old in text
+    assert re.search(f"^{re.escape(old)}", text, re.M)
     monkeypatch.setattr("tools.boards.profile.BOARDS", tmp_path)
     path = profile.folder / "board.py"
     path.parent.mkdir()
     with pytest.raises(BoardError, match=re.escape(f"{path}: found nothing, allowed: constants")):
         build_tree(profile)
-    path.write_text(text.replace(old, new))
+    path.write_text(re.sub(f"^{re.escape(old)}", new, text, count=1, flags=re.M))
     with pytest.raises(BoardError) as caught:
         build_tree(profile)
     assert f"{path}: {expected}" in caught.value.message
     assert "\n" not in caught.value.message
-
-
-def test_pin_of_an_esp32_is_a_number(tmp_path, monkeypatch):
-    profile = load_profile("ESP32_GENERIC")
-    text = (profile.folder / "board.py").read_text()
-    monkeypatch.setattr("tools.boards.profile.BOARDS", tmp_path)
-    profile.folder.mkdir()
-    (profile.folder / "board.py").write_text(text.replace("SDA_PIN = ", 'SDA_PIN = "x"  # '))
-    with pytest.raises(
-        BoardError, match="SDA_PIN: found 'x', allowed: a number, not negative, or"
-    ):
-        build_tree(profile)
-
-
-@pytest.mark.parametrize("name", board_names())
-def test_profile_erases_are_those_of_a_64_byte_message(name):
-    journal = load_profile(name).journal
-    assert journal.erases_per_message == pytest.approx(erases_per_message(97))
 
 
 def test_show_prints_facts_in_columns_and_addresses_as_data_sheets_do(run):

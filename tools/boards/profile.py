@@ -1,9 +1,9 @@
 """Board profiles: the schema of `boards/<NAME>/board.toml`, and reading it.
 
-Every board tool works on a `Profile`; none reads a TOML file itself.  What a board
-shares with its chip and port stands in `boards/chips.toml`; its own file wins.  An
-error names the file, the key, the value found and the values allowed.  All sizes
-and offsets are bytes; `boards/README.md` explains each key.
+Every board tool works on a `Profile`; none reads a TOML file itself.  What a board shares with
+others stands in `boards/chips.toml`; its own file wins.  An error names the file, the key, the
+value found and the values allowed.  Sizes and offsets are bytes; the keys are explained in
+docs/reference/board-profiles.md.
 """
 
 import difflib
@@ -97,7 +97,7 @@ class Defaults(_Table):
 
 
 class Profile(_Table):
-    """One board; `name` is upstream MicroPython's board name and the folder's."""
+    """One board; `name` is upstream MicroPython's board name: the folder's."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ class Profile(_Table):
 
 @functools.cache
 def shared_facts():
-    """boards/chips.toml: {"port": {name: tables}, "chip": {name: tables}}."""
+    """boards/chips.toml: {"all": tables, "port": {name: tables}, "chip": {name: tables}}."""
     path = BOARDS / "chips.toml"
     try:
         return read_toml(path)
@@ -201,8 +201,11 @@ def _with_shared_facts(own, path):
     if mcu not in chips:
         found = "nothing" if mcu is None else repr(mcu)
         raise BoardError(f"{shown(path)}: mcu: found {found}, allowed: {', '.join(chips)}")
-    found = _merged(shared_facts()["port"][chips[mcu]["port"]], _merged(chips[mcu], own))
-    name = found.get("name")
+    port = shared_facts()["port"][chips[mcu]["port"]]
+    found = {"name": path.parent.name}
+    for table in (shared_facts()["all"], port, chips[mcu], own):
+        found = _merged(found, table)
+    name = found["name"]
     page = {
         "pattern": f"{name}-*",
         "download": f"https://micropython.org/download/{name}/",
