@@ -17,8 +17,7 @@ import commands
 import health
 from fault import TEXT, Fault
 from micropython import heap_lock, heap_unlock
-from schedule import LONGEST_MS, SHORTEST_MS, Schedule
-from sleep import Sleep
+from schedule import LONGEST_MS, SHORTEST_MS, Schedule, Sleep
 from timekeeper import Timekeeper
 
 VERSION = 0x0200  # major × 256 + minor
@@ -393,8 +392,8 @@ class Node:
             self.refused += 1
 
     def _envelope(self, stream, number):
-        uptime_s, time = self._times.uptime_s, self._times.time
-        return self._reading.number(stream, number, uptime_s, time.high, time.low)
+        now = self._times
+        return self._reading.number(stream, number, now.uptime_s, now.high, now.low)
 
     def _publish_health(self):
         self._lock(False)

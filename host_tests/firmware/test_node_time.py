@@ -14,6 +14,18 @@ def test_node_that_knows_the_time_writes_when_it_was_measured(clock, client, tmp
         assert one["time"] == NOW + one["uptime_s"]
 
 
+@pytest.mark.parametrize("uptime_s", [0, 1, 0xFFFF, 0x10000, 0x10001, 5 * 86400, 1 << 29])
+@pytest.mark.parametrize("seconds", [1_800_000_000, 0x6B49FFFF, 0x6B4A0000, 0x90000000])
+def test_time_in_two_halves_counts_on_with_the_uptime(clock, seconds, uptime_s):
+    times = Timekeeper(clock, now_s=seconds)
+    times.count()
+    assert (times.high, times.low) == (0, 0)
+    times.begin({"uptime_s": 100})
+    times.uptime_s = uptime_s
+    times.count()
+    assert times.high << 16 | times.low == seconds - 100 + uptime_s
+
+
 class FakeNTP:
     error = None
 

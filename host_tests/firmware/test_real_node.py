@@ -29,7 +29,7 @@ from reading import Reading
 from sensors.health import FreeHeap
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
-from walltime import WallTime
+from timekeeper import Timekeeper
 
 class I2C:
     answer = b"\\xbe\\xef\\x92\\xbe\\xef\\x92"
@@ -40,8 +40,18 @@ class I2C:
             buf[i] = self.answer[i]
 
 reading = Reading("node-7", 0x0100, 3)
-walltime = WallTime()
-walltime.set(1800000000, 0)
+class Clock:
+    def ticks_ms(self):
+        return self.now_ms
+    def ticks_diff(self, later, earlier):
+        return later - earlier
+    def ticks_add(self, ticks, ms):
+        return ticks + ms
+
+clock = Clock()
+clock.now_ms = 0
+times = Timekeeper(clock)
+times.hear(b"1800000000", False)
 sensors = [Simulated(), SHT3x(I2C()), FreeHeap()]
 
 def sample():
@@ -49,8 +59,9 @@ def sample():
         reading.clear()
         for sensor in sensors:
             sensor.measure(reading)
-        walltime.read(number * 10)
-        envelope = reading.number(2, number, number * 10, walltime.high, walltime.low)
+        clock.now_ms += 10_000
+        times.count()
+        envelope = reading.number(2, number, times.uptime_s, times.high, times.low)
         if number == 30:
             micropython.heap_unlock()
     print(bytes(envelope).hex())
