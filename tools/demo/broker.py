@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar, Self
 
 HOST = "127.0.0.1"
@@ -129,12 +128,7 @@ class BrokerProcess(abc.ABC):
             self.close()
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _wait_for_port(self) -> None:

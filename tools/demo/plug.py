@@ -14,12 +14,7 @@ def play(stage: Stage, kills: int, seed: int) -> Outcome:
     """Kill the node `kills` times at random moments and let it finish at last."""
     moments = random.Random(seed)
     node = stage.node(
-        _DEVICE,
-        streams=_QOS,
-        interval_ms=30,
-        max_inflight=8,
-        max_mqueue_len=128,
-        store="journal",
+        _DEVICE, streams=_QOS, interval_ms=30, max_inflight=8, max_mqueue_len=128, store="journal"
     )
     bar = stage.progress.add_task("plug pulled", total=kills)
     stage.tell(f"node starts with its journal on flash; its plug is pulled {kills} times")

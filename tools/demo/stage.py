@@ -70,13 +70,8 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
         **settings: object,
     ) -> DeskNode:
         """A node called `name`, not started yet, that is gone when the stage is."""
-        place = {
-            "client_id": name,
-            "server": self.broker.host,
-            "port": self.proxy.port,
-            "prefix": PREFIX,
-        }
-        settings = {"buffer_size": 128, **settings, **place}
+        place = {"server": self.broker.host, "port": self.proxy.port, "prefix": PREFIX}
+        settings = {"buffer_size": 128, **settings, **place, "client_id": name}
         node = DeskNode(self.interpreter, self.folder / name, settings, heap_bytes, extra)
         self._cleanup.callback(node.kill)
         return node
@@ -103,11 +98,5 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
 
 
 def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
