@@ -24,7 +24,7 @@ from tools import __main__ as command_line
 from tools import command
 from tools.archives import unpack
 from tools.boards.compile import compile_file
-from tools.boards.packaging import everything, version
+from tools.boards.packaging import everything, package_files, version
 from tools.boards.profile import load_profile
 from tools.dist import make, mip
 from tools.project import ROOT
@@ -92,6 +92,38 @@ def test_mip_of_micropython_installs_from_the_index(dist, micropython, tmp_path,
     assert "Done" in done.stdout, done.stdout + done.stderr
     used = micropython.run(program, micropypath=[tmp_path])
     assert used.stdout.split() == [version(), f"{tmp_path}/umqtt31/__init__.mpy"]
+
+
+@pytest.mark.parametrize("name", ["package.json", "package-full.json", "manifest.py"])
+def test_package_file_names_all_modules(name):
+    """After a new module: `python -m tools boards package`."""
+    assert (ROOT / name).read_text() == package_files()[name]
+
+
+@pytest.mark.parametrize(
+    ("package", "program", "expected"),
+    [
+        (
+            "package.json",
+            "try:\n from umqtt31 import Journal\nexcept ImportError:\n print('none')",
+            "none",
+        ),
+        (
+            "package.json",
+            "import umqtt31\ntry:\n umqtt31.MQTTClient('a', 'b').poll()\n"
+            "except umqtt31.MQTTError as error:\n print(error.code == umqtt31.CLOSED)",
+            "True",
+        ),
+        ("package-full.json", USE_ALL, version() + " /lib/umqtt31/__init__.py"),
+    ],
+)
+def test_mip_installs_the_library_with_and_without_extras(start_board, package, program, expected):
+    """From source, which takes a board 160 KB of heap to compile."""
+    board = start_board(load_profile("RPI_PICO_W"))
+    with serve(ROOT) as url:
+        done = mpremote(board, "mip", "install", f"{url}/{package}", "+", "exec", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == expected
 
 
 def line_of_the_guide(begin, **own):

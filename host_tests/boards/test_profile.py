@@ -10,9 +10,8 @@ import pytest
 
 from tools.boards.compile import board_sources, build_tree
 from tools.boards.errors import BoardError
-from tools.boards.places import BOARDS
+from tools.boards.places import BOARDS, read_toml
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
-from tools.boards.tables import read_toml
 from tools.journal.life import erases_per_message
 from tools.project import ROOT
 
@@ -117,7 +116,7 @@ def test_read_toml_asks_no_locale_for_the_encoding(tmp_path):
     """As on Windows, where Python reads files in the system's code page."""
     path = tmp_path / "device.toml"
     path.write_text('wifi_ssid = "Büro"\n', encoding="utf-8")
-    program = "import pathlib, sys; from tools.boards.tables import read_toml;"
+    program = "import pathlib, sys; from tools.boards.places import read_toml;"
     program += "print(ascii(read_toml(pathlib.Path(sys.argv[1]))))"
     command = [sys.executable, "-X", "utf8=0", "-c", program, path]
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
@@ -139,17 +138,15 @@ def test_load_profile_with_unknown_name_suggests_nearest(typed, meant):
 
 
 def test_build_with_unknown_board_exits_1_in_one_line(run):
-    result = run("build", "--board", "PICOW")
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: no board 'PICOW'")
-    assert result.output.count("\n") == 1
+    output = run("build", "--board", "PICOW", status=1)
+    assert output.startswith("Error: no board 'PICOW'")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [("build",), ("build", "--board", "")])
 def test_build_without_board_exits_2_and_lists_them(run, words):
-    result = run(*words)
-    assert result.exit_code == 2
-    assert all(name in result.output for name in board_names())
+    output = run(*words, status=2)
+    assert all(name in output for name in board_names())
 
 
 @pytest.mark.parametrize(
@@ -172,9 +169,8 @@ def test_chip_of_machine_is_the_longest_name_that_fits(machine, chip):
     "command", ["build", "romfs", "image", "flash", "deploy", "provision", "monitor"]
 )
 def test_help_is_there_for_every_command(run, command):
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    assert "Usage:" in result.output
+    output = run(command, "--help")
+    assert "Usage:" in output
 
 
 @pytest.mark.parametrize(
@@ -247,9 +243,8 @@ def test_build_with_mistake_in_board_py_names_file_name_found_and_allowed(
 
 
 def test_show_prints_facts_in_columns_and_addresses_as_data_sheets_do(run):
-    result = run("show", "--board", "RPI_PICO_W")
-    assert result.exit_code == 0
-    facts = [line for line in result.output.splitlines() if not line.startswith("journal lasts")]
+    output = run("show", "--board", "RPI_PICO_W")
+    facts = [line for line in output.splitlines() if not line.startswith("journal lasts")]
     assert {line[30] for line in facts} == {" "}
     assert all(line[29:31] == "  " and line[31] != " " for line in facts)
     shown = dict(line.split(maxsplit=1) for line in facts)

@@ -50,13 +50,12 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
     profile = load_profile(board)
     rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall" for i in range(1, 8)]
     out = tmp_path / "images"
-    result = run(
+    output = run(
         "provision",
         *("--board", board, "--firmware", make_firmware(profile), "--config", shared),
         *("--batch", batch_of(tmp_path, *rows), "--out", out),
     )
-    assert result.exit_code == 0, result.output
-    assert "secret" not in result.output
+    assert "secret" not in output
     manifest = (out / "manifest.json").read_text()
     assert "secret" not in manifest
     devices = json.loads(manifest)["devices"]
@@ -123,8 +122,7 @@ def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
     (tmp_path / "ca.crt").write_bytes(authority)
     out = tmp_path / "images"
     words = ("--firmware", make_firmware(profile), "--batch", path, "--out", out)
-    result = run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
-    assert result.exit_code == 0, result.output
+    run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
     for name, other in (("one", "two"), ("two", "one")):
         flash = flash_content((out / f"{name}.uf2").read_bytes(), profile)
         area = flash[profile.filesystem.offset :][: profile.filesystem.size]

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.server
-import json
 import os
 import signal
 import subprocess
@@ -116,19 +115,6 @@ def test_readme_line_that_copies_the_library_does_so_on_an_empty_filesystem(
         assert done.stdout.splitlines()[-1] == "/lib/umqtt31/__init__.mpy"
 
 
-def test_mpremote_mip_installs_from_a_local_index(board, tmp_path):
-    index = tmp_path / "index"
-    (index / "package" / "6" / "greeting").mkdir(parents=True)
-    (index / "file" / "ab").mkdir(parents=True)
-    (index / "file" / "ab" / "abcdef").write_text("TEXT = 'installed'\n")
-    about = {"v": 1, "version": "1.0", "hashes": [["greeting.py", "abcdef"]], "deps": []}
-    (index / "package" / "6" / "greeting" / "latest.json").write_text(json.dumps(about))
-    with serve(index) as url:
-        done = mpremote(board, "mip", "install", "--index", url, "greeting")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert mpremote(board, "exec", "import greeting; print(greeting.TEXT)").stdout == "installed\n"
-
-
 def test_restart_runs_boot_and_main(board):
     output = read_until(board.port, "main is running", restart=True)
     assert output.index("booting") < output.index("main is running")
@@ -167,9 +153,8 @@ def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, d
 
 
 def test_monitor_command_of_missing_port_exits_1(run):
-    result = run("monitor", "--port", "/dev/does-not-exist")
-    assert result.exit_code == 1
-    assert "no such port" in result.output
+    output = run("monitor", "--port", "/dev/does-not-exist", status=1)
+    assert "no such port" in output
 
 
 def test_monitor_command_ends_well_by_ctrl_c(board):

@@ -218,16 +218,6 @@ def package():
     click.echo(", ".join(write_packages()))
 
 
-_FURTHER = (
-    cli_devices.monitor,
-    cli_devices.watch,
-    cli_devices.clock,
-    cli_devices.journal,
-    cli_devices.advise,
-    cli_updates.key,
-    cli_updates.release,
-    cli_updates.rollout,
-    cli_updates.command,
-)
-for command in _FURTHER:
-    cli.add_command(command)
+for command in [*vars(cli_devices).values(), *vars(cli_updates).values()]:
+    if isinstance(command, click.Command):
+        cli.add_command(command)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import device
-from .config import SETTINGS, has_wifi, keys, names_of_files
+from .config import SETTINGS, keys, names_of_files
 from .errors import BoardError
 from .places import FIRMWARE
 from .profile import board_names, chip_of, load_profile
@@ -168,7 +168,7 @@ def _check_settings(inventory, profile, port):
         found = None
     if not isinstance(found, dict):
         raise BoardError(f"{port}: settings.json on the board is damaged: add CONFIG=device.toml")
-    if problems := keys.problems(found, has_wifi(profile)):
+    if problems := keys.problems(found, profile.network == "wifi"):
         raise BoardError(f"{port}: settings.json on the board: {problems[0]}: add CONFIG=")
 
 

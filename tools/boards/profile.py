@@ -12,15 +12,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tools.journal.life import life_years
+
 from .errors import BoardError
-from .places import BOARDS, shown
-from .tables import read_toml
+from .places import BOARDS, read_toml, shown
 
 Arch = Literal["armv6m", "armv7emsp", "xtensawin", "rv32imc", "x64"]
 Bytes = Annotated[int, Field(ge=0)]
 Sector = Annotated[int, Field(gt=0, multiple_of=4096)]
-
-SECONDS_PER_YEAR = 365.25 * 86400
 
 
 class _Table(BaseModel):
@@ -78,8 +77,9 @@ class Journal(_Table):
 
     def life_years(self, seconds_per_message=10):
         """Years until every block has seen `cycles` erases, wear being even."""
-        messages = self.size // self.erase_unit * self.cycles / self.erases_per_message
-        return messages * seconds_per_message / SECONDS_PER_YEAR
+        per_message = self.erases_per_message
+        flash = {"cycles": self.cycles, "block_bytes": self.erase_unit}
+        return life_years(self.size, per_message, seconds_per_message=seconds_per_message, **flash)
 
 
 class Memory(_Table):
@@ -206,10 +206,7 @@ def _with_shared_facts(own, path):
     for table in (shared_facts()["all"], port, chips[mcu], own):
         found = _merged(found, table)
     name = found["name"]
-    page = {
-        "pattern": f"{name}-*",
-        "download": f"https://micropython.org/download/{name}/",
-    }
+    page = {"pattern": f"{name}-*", "download": f"https://micropython.org/download/{name}/"}
     found["firmware"] = page | found.get("firmware", {})
     return _with_partitions(found)
 

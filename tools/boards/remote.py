@@ -38,7 +38,7 @@ class Remote:
         words = ["connect", self.port, "exec", device.source("watchdog")]
         for action in actions:
             words += ["+", *action]
-        output, status = _run([*MPREMOTE, *words], timeout_s, on_line)
+        output, status = run_program([*MPREMOTE, *words], timeout_s, on_line)
         if status:
             raise BoardError(f"{self.port}: {_reason(output)}")
         return output
@@ -67,7 +67,8 @@ class Remote:
         return seen
 
 
-def _run(command, timeout_s, on_line):
+def run_program(command, timeout_s, on_line):
+    """Run a program, `on_line` hearing each line as it comes -> (output, exit status)."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
