@@ -76,20 +76,28 @@ class Bench:
         while self.clock.now_ms < end:
             self.node.step()
 
+    def take(self, *messages, ms=1000):
+        """The broker brings these, and time goes on."""
+        self.client.to_deliver += messages
+        self.run_ms(ms)
+
+    def said(self, kind):
+        """What was published below the node's own topic."""
+        topic = b"sensors/node-7/" + kind.encode()
+        return [msg for name, msg, *_ in self.client.published if name == topic]
+
     def readings(self, stream):
-        topic = b"sensors/node-7/reading/%d" % stream
-        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
+        return list(map(decode, self.said(f"reading/{stream}")))
 
     def health(self):
-        topic = b"sensors/node-7/health"
-        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
-
-    def answers(self):
-        topic = b"sensors/node-7/answer"
-        return [msg for name, msg, *_ in self.client.published if name == topic]
+        return list(map(decode, self.said("health")))
 
     def calls(self, name):
         return [call for call in self.client.calls if call[0] == name]
+
+    def told(self, kind):
+        """Of what was printed the lines that begin so."""
+        return [words for words in self.log if words[0] == kind]
 
 
 def fake_updates():

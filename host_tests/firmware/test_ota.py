@@ -461,8 +461,7 @@ def test_boot_and_main_import_update_alone():
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS],
+    "path", ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS]
 )
 def test_bundle_that_would_change_how_boards_start_is_refused(board, monkeypatch, path):
     """With `os.py` or `update/__init__.py` neither file nor the way back came in again."""

@@ -171,8 +171,7 @@ class Bus:
 
 # Table 1 of the datasheet.
 @pytest.mark.parametrize(
-    ("raw", "value"),
-    [(0x07D0, 12500), (0x0191, 2506), (0, 0), (0xFFF8, -50), (0xFC90, -5500)],
+    ("raw", "value"), [(0x07D0, 12500), (0x0191, 2506), (0, 0), (0xFFF8, -50), (0xFC90, -5500)]
 )
 def test_ds18b20_is_converted_as_in_the_datasheet(raw, value):
     bus = Bus({b"\x28b": raw.to_bytes(2, "little"), b"\x28a": b"\0\0", b"\x10x": b""})
