@@ -166,14 +166,6 @@ def test_chip_of_machine_is_the_longest_name_that_fits(machine, chip):
 
 
 @pytest.mark.parametrize(
-    "command", ["build", "romfs", "image", "flash", "deploy", "provision", "monitor"]
-)
-def test_help_is_there_for_every_command(run, command):
-    output = run(command, "--help")
-    assert "Usage:" in output
-
-
-@pytest.mark.parametrize(
     ("name", "old", "new", "expected"),
     [
         (

@@ -5,7 +5,6 @@ host_tests/firmware/test_update_cuts.py.
 """
 
 import hashlib
-import hmac
 from types import SimpleNamespace
 
 import paho.mqtt.client as paho
@@ -15,6 +14,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from host_tests.boards.console import drained
 from host_tests.brokers import Mosquitto
+from host_tests.firmware import decoding
 from host_tests.patience import SECONDS
 from tools.boards import release, watch
 from tools.boards.config import device_files
@@ -168,9 +168,7 @@ NAME = ID.hex()
 def proven(topic, text, nonce, key=KEY, name=NAME):
     """An answer as firmware/ota.py writes it, with code of its own."""
     said = f"{name} {text}".encode()
-    parts = nonce.hex().encode(), topic.encode(), said
-    data = b"u31a\x01" + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
-    return said + b" " + hmac.digest(key, data, "sha256")[:16].hex().encode()
+    return decoding.proven(key, topic.encode(), said, nonce.hex().encode())
 
 
 class Taker:

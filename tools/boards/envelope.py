@@ -67,7 +67,8 @@ def read_envelope(data):
     """bytes -> Envelope, or None when they are none."""
     if len(data) < _HEADER.size or data[0] != _MAGIC or data[1] not in (1, 2):
         return None
-    _, version, firmware, *numbers, stream, count, device = _HEADER.unpack_from(data)
+    fields = _HEADER.unpack_from(data)
+    version, firmware, boot, sequence, uptime_s, stream, count, device = fields[1:]
     end = _HEADER.size + count * _VALUE.size
     if len(data) != end + 4 * (version - 1):
         return None
@@ -75,7 +76,7 @@ def read_envelope(data):
     seconds = int.from_bytes(data[end:], "big") if version == 2 else 0
     name = device.rstrip(b"\0").decode(errors="replace")
     release = f"{firmware >> 8}.{firmware & 255}"
-    return Envelope(name, release, *numbers, stream, seconds or None, values)
+    return Envelope(name, release, boot, sequence, uptime_s, stream, seconds or None, values)
 
 
 def _text(kind, number):

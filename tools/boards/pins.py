@@ -24,7 +24,7 @@ def check_pins(profile):
     problems = []
     if not any(isinstance(node, ast.ImportFrom) and node.module == "port" for node in body):
         problems.append("found no line `from port import *`")
-    found = {name: ast.Constant(value) for name, value in _LEFT_OUT.items()}
+    found: dict[str, ast.expr] = {name: ast.Constant(value) for name, value in _LEFT_OUT.items()}
     found |= {ast.unparse(x.targets[0]): x.value for x in body if isinstance(x, ast.Assign)}
     for name, (is_allowed, allowed) in _rules(profile).items():
         if name not in found:

@@ -202,13 +202,10 @@ def _with_shared_facts(own, path):
         found = "nothing" if mcu is None else repr(mcu)
         raise BoardError(f"{shown(path)}: mcu: found {found}, allowed: {', '.join(chips)}")
     port = shared_facts()["port"][chips[mcu]["port"]]
-    found = {"name": path.parent.name}
-    for table in (shared_facts()["all"], port, chips[mcu], own):
-        found = _merged(found, table)
-    name = found["name"]
+    name = own.get("name", path.parent.name)
     page = {"pattern": f"{name}-*", "download": f"https://micropython.org/download/{name}/"}
-    found["firmware"] = page | found.get("firmware", {})
-    return _with_partitions(found)
+    tables = shared_facts()["all"], port, chips[mcu], own
+    return _with_partitions(functools.reduce(_merged, tables, {"name": name, "firmware": page}))
 
 
 def _with_partitions(found):
