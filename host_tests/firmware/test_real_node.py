@@ -119,7 +119,7 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     with running(micropython, place, streams=[0, 1, 2], interval_ms=50) as node:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, SECONDS, "readings")
         collector.command(device, "interval 20")
-        node.wait_until(lambda: "command interval 20" in node.lines, SECONDS, "command")
+        node.wait_for_word("command", timeout_s=SECONDS)
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
     report = node.report
@@ -185,7 +185,7 @@ def test_node_answers_each_command_of_a_burst(place):
     client.subscribe(f"{root}/answer", 1)
     client.loop_start()
     with running(choose(), place, interval_ms=60_000) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
+        node.wait_for_word("connected", timeout_s=SECONDS)
         for name in ids:
             client.publish(f"{root}/command", f"#{name} sample", qos=2)
         node.wait_until(lambda: heard.keys() == ids, SECONDS, "answers")
@@ -237,9 +237,8 @@ def test_node_with_sensors_that_allocate_or_are_wrong_publishes_while_it_is_onli
     collector = collect(place)
     extra = tmp_path / "floating.py"
     with running(micropython, place, extra=extra, interval_ms=50) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) >= count + 5, SECONDS, "readings")
+        node.wait_for_word("connected", timeout_s=SECONDS)
+        node.wait_for_readings(5, timeout_s=SECONDS)
     assert node.counts["sensor:"] == 1
     collector.wait_for(6, SECONDS)
     collector.close()
@@ -254,9 +253,9 @@ def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
     broker, _, device = place
     proxy = Proxy(broker.port)
     with running(choose(), place, interval_ms=60_000, port=proxy.port) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
+        node.wait_for_word("connected", timeout_s=SECONDS)
         proxy.cut()
-        node.wait_until(lambda: node.lines.count("connected") == 2, SECONDS, "second connection")
+        node.wait_for_word("connected", 2, SECONDS)
         collector = collect(place)
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
@@ -271,9 +270,7 @@ def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
     device = place[2]
     with running(choose(), place, interval_ms=50) as node:
         for boot in (1, 2):
-            node.wait_until(
-                lambda: collector.statuses[device][-1:] == ["online"], SECONDS, "online"
-            )
+            until(lambda: collector.statuses[device][-1:] == ["online"])
             node.wait_until(lambda: node.accepted.get((node.boot, 0), 0) > 2, SECONDS, "readings")
             assert node.boot == boot
             node.kill()
@@ -292,8 +289,7 @@ def test_node_takes_the_time_that_somebody_publishes(place):
         node.wait_until(lambda: collector.statuses[place[2]] == ["online"], SECONDS, "online")
         publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
         subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) > count + 10, SECONDS, "readings")
+        node.wait_for_readings(10, timeout_s=SECONDS)
     until(lambda: collector.statuses[place[2]][-1] == "offline")
     collector.close()
     first, *_, last = [decode(one.payload)["time"] for one in collector.arrivals]
@@ -312,8 +308,8 @@ def test_node_with_wrong_settings_says_so_and_stops(tmp_path):
 
 def test_node_without_broker_keeps_sampling_and_tells_why(place):
     with running(choose(), place, port=1, interval_ms=20) as node:
-        node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
-        node.wait_until(lambda: node.accepted_in_stream(0) >= 16, SECONDS, "readings")
+        node.wait_for_readings(16, timeout_s=SECONDS)
+        node.wait_for_word("broker:", timeout_s=SECONDS)
     assert any("ECONNREFUSED" in line for line in node.lines)
 
 
@@ -343,9 +339,8 @@ def test_node_with_tls_and_a_wrong_authority_says_why_and_goes_on(certificates, 
         with tls_node(
             certificates, tmp_path / "node", broker, "other", max_mqueue_len=200
         ) as node:
-            node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
-            count = node.accepted_in_stream(0)
-            node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, SECONDS, "readings")
+            node.wait_for_word("broker:", timeout_s=SECONDS)
+            node.wait_for_readings(5, timeout_s=SECONDS)
     told = [line for line in node.lines if line.startswith("broker: ")]
     assert len(told) == 1
     assert told[0].endswith(": certificate of localhost: not trusted")
@@ -368,8 +363,8 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
         )
         more["buffer_size"] = int(told.split()[-1])
         with tls_node(certificates, folder, broker, **more) as node:
-            node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-            node.wait_until(lambda: node.accepted_in_stream(0) >= 20, SECONDS, "readings")
+            node.wait_for_word("connected", timeout_s=SECONDS)
+            node.wait_for_readings(20, timeout_s=SECONDS)
         log = broker.log_text()
     assert f"as t ({seen}, c0, k60" in log
     assert "Received PUBLISH from t " in log
@@ -380,7 +375,7 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
 def test_node_without_its_certificate_is_refused_and_says_so(certificates, tmp_path):
     with TLSMosquitto(certificates.path, "server", "1.2", require_certificate=True) as broker:
         with tls_node(certificates, tmp_path / "node", broker) as node:
-            node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
+            node.wait_for_word("broker:", timeout_s=SECONDS)
     assert any("wants another certificate from us" in line for line in node.lines)
 
 
@@ -398,6 +393,5 @@ def test_node_with_journal_and_updates_has_room_in_the_heap_of_an_esp32(place):
     heap_bytes = load_profile("ESP32_GENERIC").memory.heap
     settings = {"store": "journal", "update_key": "00" * 32, "interval_ms": 20}
     with running(choose(bits=32), place, heap_bytes, **settings) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) > count + 20, SECONDS, "readings")
+        node.wait_for_word("connected", timeout_s=SECONDS)
+        node.wait_for_readings(20, timeout_s=SECONDS)

@@ -108,6 +108,17 @@ class DeskNode:
         self._reader.join()
         return status
 
+    def wait_for_readings(self, more: int, stream: int = 0, timeout_s: float = 60) -> None:
+        """Wait until so many more are accepted in a stream.  Raises DeskError."""
+        goal = self.accepted_in_stream(stream) + more
+        self.wait_until(
+            lambda: self.accepted_in_stream(stream) >= goal, timeout_s, f"reading number {goal}"
+        )
+
+    def wait_for_word(self, word: str, count: int = 1, timeout_s: float = 60) -> None:
+        """Wait until so many lines begin with `word`, over all starts.  Raises DeskError."""
+        self.wait_until(lambda: self.counts[word] >= count, timeout_s, f"word {word!r}")
+
     def wait_until(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
         """Wait for `condition()` while the node runs.  Raises DeskError naming `what`."""
         deadline = time.monotonic() + timeout_s

@@ -25,13 +25,9 @@ def play(stage: Stage, kills: int, seed: int) -> Outcome:
         stage.progress.advance(bar)
     stage.tell("node starts for the last time")
     node.start()
-    goal = node.accepted_in_stream(1) + _MORE_READINGS
     connects = node.counts["connected"]
-    node.wait_until(
-        lambda: node.accepted_in_stream(1) >= goal and node.counts["connected"] > connects,
-        60,
-        "new readings",
-    )
+    node.wait_for_readings(_MORE_READINGS, 1)
+    node.wait_for_word("connected", connects + 1)
     ending = stage.finish(node)
     accounts = stage.accounts(node, _QOS)
     stage.progress.remove_task(bar)
