@@ -12,7 +12,7 @@ import pytest
 from host_tests.boards import firmware_images
 from tools.boards import compile as compiling
 from tools.boards import profile as profiles
-from tools.boards.compile import build_tree, tree_files
+from tools.boards.compile import build_tree, make_romfs, tree_files
 from tools.boards.deploy import check_itself
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
@@ -20,7 +20,6 @@ from tools.boards.image import make_base
 from tools.boards.partitions import read_table
 from tools.boards.places import BOARDS
 from tools.boards.profile import Memory, board_names, load_profile
-from tools.boards.romfs import make_romfs
 from tools.boards.uf2 import find_filesystem, read_uf2
 from tools.micropython import choose
 from tools.project import ROOT
@@ -129,9 +128,9 @@ print(umqtt31.__file__, bool(MQTTClient("id", "server")))
 
 
 @pytest.mark.parametrize("name", ["RPI_PICO2_W", "ESP32_GENERIC"])
-def test_romfs_is_mounted_by_micropython_and_runs_in_place(micropython, tmp_path, built, name):
+def test_romfs_is_mounted_by_micropython_and_runs_in_place(micropython, tmp_path, name):
     image = tmp_path / "image.romfs"
-    image.write_bytes(make_romfs(built(name)))
+    image.write_bytes(make_romfs(build_tree(load_profile(name), tmp_path / "fs")))
     done = micropython.run(ROMFS, args=[image], micropypath=[])
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["/rom/lib/umqtt31/__init__.mpy", "True"]

@@ -196,13 +196,12 @@ def flash(board, port, drive, image):
 @options.plain
 def romfs(board, port, is_plain):
     """Make a ROMFS image of library and firmware; bytecode runs from it in place."""
-    from .compile import build_tree, tree_files
+    from .compile import build_tree, make_romfs
     from .places import BUILD
     from .remote import Remote
-    from .romfs import make_romfs
 
     profile = load_profile(board)
-    data = make_romfs(tree_files(build_tree(profile, is_plain=is_plain)))
+    data = make_romfs(build_tree(profile, is_plain=is_plain))
     out = BUILD / profile.name / "umqtt31.romfs"
     out.write_bytes(data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")

@@ -6,6 +6,8 @@ is compiled without tables of lines, so that a traceback names its functions; th
 which is there to be changed, with them.
 """
 
+import contextlib
+import io
 import shutil
 import subprocess
 
@@ -102,3 +104,11 @@ def tree_files(tree):
         for path in sorted(tree.rglob("*"))
         if path.is_file()
     }
+
+
+def make_romfs(tree):
+    """The ROMFS image of a built tree: bytecode in it runs from flash in place, at /rom."""
+    from mpremote import romfs  # which the tests of the client do without
+
+    with contextlib.redirect_stdout(io.StringIO()):  # it lists what it packs
+        return bytes(romfs.make_romfs(str(tree), mpy_cross=False))
