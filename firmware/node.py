@@ -28,6 +28,7 @@ _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
 _REFUSED_FILTER = 265  # a code of MQTTError
 _DRAIN_MS = 30000
+_NOW_S = 1 << 29  # later than any uptime: what waits is due
 # A tuple that stands in `except` itself is made when something is raised: with the heap
 # locked that fails, and Ctrl-C became a MemoryError that nobody saw.
 # ValueError: how MicroPython's TLS refuses a certificate.
@@ -166,7 +167,7 @@ class Node:
         if self._updates:
             self._update()
         self._look_at_journal()
-        self._save(self._save_when_due)
+        self._save(self._state.save_when_due, self._times.uptime_s)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
         try:
@@ -183,7 +184,7 @@ class Node:
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
         self._schedule.stop()
         self._greet_with(b"offline")
-        self._save(self._state.save_what_waits)
+        self._save(self._state.save_when_due, _NOW_S)
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
             if self._is_said():
@@ -474,15 +475,12 @@ class Node:
         if interval_ms != self.interval_ms:
             self._schedule.change(interval_ms)
             self._state.change_interval(interval_ms)
-            self._save(self._save_when_due)
+            self._save(self._state.save_when_due, self._times.uptime_s)
 
-    def _save_when_due(self):
-        self._state.save_when_due(self._times.uptime_s)
-
-    def _save(self, save):
+    def _save(self, save, argument):
         # -> is it on flash?
         try:
-            save()
+            save(argument)
             return True
         except OSError as error:
             self._log("flash:", reason(error))  # it is full, perhaps: again in a minute
@@ -517,7 +515,7 @@ class Node:
         asleep["accepted"] = self.accepted
         asleep["forged"] = self._commands.forged
         asleep["refused"] = self.refused + self._fault.volatile
-        if not self._save(lambda: self._state.fall_asleep(asleep)):
+        if not self._save(self._state.fall_asleep, asleep):
             # It would wake with numbers that were used.
             sleep.stay_awake()
             self._greet_with(b"online")

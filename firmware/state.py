@@ -65,11 +65,6 @@ class State:
             self._saved_at_s = uptime_s
             self.save()
 
-    def save_what_waits(self):
-        """Write it now: the node goes."""
-        if self._is_unsaved:
-            self.save()
-
     def fall_asleep(self, asleep):
         """Keep `asleep`, a dict of numbers and lists, for the same boot after the sleep."""
         self.asleep = asleep

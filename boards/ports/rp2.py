@@ -38,13 +38,8 @@ def ethernet():
     return network.WIZNET5K()
 
 
-def journal():
-    """The journal in the blocks kept for it; MQTTError if none are."""
-    return onchip.journal_on(journal_area())
-
-
 def journal_area():
-    """Where the journal lies -> block device; MQTTError if there is none."""
+    """The blocks kept for the journal -> block device; MQTTError if none are."""
     import rp2
 
     try:
