@@ -99,11 +99,8 @@ def build_tree(profile, out=None, on_file=lambda name: None, is_plain=False):
 
 def tree_files(tree):
     """{path on the board: bytes} of a built tree."""
-    return {
-        path.relative_to(tree).as_posix(): path.read_bytes()
-        for path in sorted(tree.rglob("*"))
-        if path.is_file()
-    }
+    paths = sorted(path for path in tree.rglob("*") if path.is_file())
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in paths}
 
 
 def make_romfs(tree):

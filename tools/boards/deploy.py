@@ -64,16 +64,12 @@ def make_plan(files, inventory):
     return Plan(changed, removed, foreign)
 
 
-def list_of(files):
-    """The bytes of DEPLOYED for `files`: "SHA-256 PATH" each, without those of the device."""
+def with_list(files):
+    """`files` with the list that tells the next deployment which ones are ours: "SHA-256 PATH"
+    each, without those of the device."""
     device = _device_names(files.get(SETTINGS))
     lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path not in device]
-    return "".join(sorted(lines)).encode()
-
-
-def with_list(files):
-    """`files` with the list that tells the next deployment which ones are ours."""
-    return files | {DEPLOYED: list_of(files)}
+    return files | {DEPLOYED: "".join(sorted(lines)).encode()}
 
 
 def numbered(files, number):
