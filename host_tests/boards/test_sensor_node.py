@@ -9,7 +9,7 @@ import time
 import pytest
 
 from host_tests.boards.console import drained, read_until
-from host_tests.firmware.decoding import decode
+from host_tests.firmware.decoding import readings_of
 from host_tests.patience import SECONDS, until
 from tools.boards.compile import newest_source
 from tools.boards.config import device_files
@@ -58,7 +58,7 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
     collector.close()
     assert f"boot 1 of {name} on {name}" in first
     assert f"boot 2 of {name} on {name}" in second
-    readings = [decode(one.payload) for one in collector.arrivals]
+    readings = readings_of(collector)
     for boot in (1, 2):
         numbers = [one["sequence"] for one in readings if one["boot"] == boot]
         assert numbers == list(range(1, len(numbers) + 1))
@@ -113,7 +113,7 @@ def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
     sent = int(re.findall(r"accepted 0 (\d+)", output[: output.rindex("boot 1")])[-1])
     collector.wait_for(sent, SECONDS)
     collector.close()
-    readings = [decode(one.payload) for one in collector.arrivals]
+    readings = readings_of(collector)
     numbers = [(one["boot"], one["sequence"]) for one in readings]
     assert numbers[:sent] == [(1, number) for number in range(1, sent + 1)]
     assert "online" not in collector.statuses[name]
@@ -137,7 +137,7 @@ def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
     board.unplug()
     collector.wait_for(3, SECONDS)
     collector.close()
-    readings = [decode(one.payload) for one in collector.arrivals]
+    readings = readings_of(collector)
     assert [one["sequence"] for one in readings][:3] == [1, 2, 3]
     # Each keeps the time at which it was measured.
     times = [one["time"] for one in readings]

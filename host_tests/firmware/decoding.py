@@ -27,6 +27,12 @@ def decode(envelope: bytes) -> dict:
     }
 
 
+def readings_of(collector, stream: int | None = None) -> list[dict]:
+    """What a tools.demo.collector.Collector has heard, of one stream or of all."""
+    decoded = [decode(one.payload) for one in collector.arrivals]
+    return [one for one in decoded if stream in (None, one["stream"])]
+
+
 def proof(key: bytes, magic: bytes, *parts: bytes) -> bytes:
     """As firmware/signature.py writes it."""
     data = magic + b"".join(len(one).to_bytes(2, "big") + one for one in parts)

@@ -148,19 +148,19 @@ def test_node_always_feeds_the_watchdog_within_two_seconds(bench):
         bench.client.can_connect = broker_is_there
         bench.client.error = OSError("gone")
         for _ in range(100):
-            fed, start = bench.watchdog.fed, bench.clock.now_ms
+            fed, start = len(bench.fed), bench.clock.now_ms
             bench.node.step()
-            assert bench.watchdog.fed == fed + 1
+            assert len(bench.fed) == fed + 1
             assert bench.clock.now_ms - start <= 2000
 
 
 def test_node_shows_the_connection_on_its_led(bench):
     bench.client.can_connect = False
     bench.run_ms(1000)
-    assert not any(bench.led.shown)
+    assert not any(bench.shown)
     bench.client.can_connect = True
     bench.run_ms(3000)
-    assert bench.led.shown[-1]
+    assert bench.shown[-1]
 
 
 def test_node_in_which_something_allocates_repeats_the_round_unlocked(bench):

@@ -36,6 +36,11 @@ def server():
     server.socket.close()
 
 
+@pytest.fixture
+def ntp(server, clock):
+    return NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+
+
 def time_answer(question, seconds=NOW_S, fraction=0, stratum=2, mode=4, origin=None, leap=0):
     """What a server says to `question`, RFC 4330 section 4."""
     head = bytes([leap << 6 | 0x20 | mode, stratum]) + bytes(22)
@@ -66,8 +71,7 @@ def heard(ntp):
         (2**32 - 2208988800 + 5, 0, 2**32 - 2208988800 + 5),  # the second era, from 2036
     ],
 )
-def test_ntp_gives_the_time_to_the_second(clock, server, seconds, fraction, expected):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+def test_ntp_gives_the_time_to_the_second(clock, server, ntp, seconds, fraction, expected):
     question, who = ask(ntp, server)
     assert ntp.work() is None  # nothing came yet, and nothing waits
     server.answer(time_answer(question, seconds, fraction), who)
@@ -81,8 +85,7 @@ def test_ntp_gives_the_time_to_the_second(clock, server, seconds, fraction, expe
     assert ntp.is_asking
 
 
-def test_ntp_without_answer_asks_again_with_growing_pauses(clock, server):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+def test_ntp_without_answer_asks_again_with_growing_pauses(clock, ntp):
     asked = []
     for _ in range(60):
         was_asking = ntp.is_asking
@@ -95,8 +98,7 @@ def test_ntp_without_answer_asks_again_with_growing_pauses(clock, server):
 
 
 @pytest.mark.parametrize("change", [{"origin": b"x" * 8}, {"mode": 3}])
-def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, ntp, change):
     question, who = ask(ntp, server)
     server.answer(time_answer(question, **change), who)
     assert heard(ntp) is None
@@ -115,8 +117,7 @@ def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
         {"seconds": 1_700_000_000},  # a router that has not asked yet itself
     ],
 )
-def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server, change):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server, ntp, change):
     question, who = ask(ntp, server)
     server.answer(time_answer(question, **change), who)
     assert heard(ntp) is None
@@ -128,9 +129,8 @@ def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server,
 
 
 @pytest.mark.parametrize("days", [1, 6, 7, 10, 12])
-def test_ntp_asks_at_once_however_long_there_was_no_network(clock, server, days):
+def test_ntp_asks_at_once_however_long_there_was_no_network(clock, server, ntp, days):
     """Ticks come round every 12 days: after 7 a node with TLS waited 5 more for the time."""
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
     for _ in range(days * 24):
         assert ntp.work(False) is None
         clock.sleep_ms(3_600_000)

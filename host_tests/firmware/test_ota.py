@@ -109,12 +109,9 @@ def name_of(bundle):
 
 
 def files(*but):
-    found = {
-        path.relative_to(Path.cwd()).as_posix(): path.read_bytes()
-        for path in Path.cwd().rglob("*")
-        if path.is_file()
-    }
-    return {path: data for path, data in found.items() if path not in but}
+    here = Path.cwd()
+    found = {one.relative_to(here).as_posix(): one for one in here.rglob("*") if one.is_file()}
+    return {path: one.read_bytes() for path, one in found.items() if path not in but}
 
 
 def is_old(found):

@@ -8,7 +8,7 @@ import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
-from host_tests.firmware.decoding import decode
+from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
 from settings import problems
 from tools.boards import watch
@@ -108,13 +108,16 @@ def running(interpreter, place, heap_bytes=None, extra=None, **settings):
     return started(DeskNode(interpreter, folder / "node", about, heap_bytes, extra))
 
 
-def collect(place):
+@pytest.fixture
+def collector(place):
+    """Hears the node of this test."""
     broker, _, device = place
-    return Collector(broker.host, broker.port, PREFIX + device)
+    made = Collector(broker.host, broker.port, PREFIX + device)
+    yield made
+    made.close()
 
 
-def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
-    collector = collect(place)
+def test_node_on_micropython_publishes_obeys_and_resets(micropython, place, collector):
     device = place[2]
     with running(micropython, place, streams=[0, 1, 2], interval_ms=50) as node:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, SECONDS, "readings")
@@ -125,15 +128,12 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
     report = node.report
     collector.wait_for(sum(report["accepted"]), SECONDS)
     until(lambda: collector.statuses[device][-1:] == ["offline"])
-    collector.close()
     assert report["interval_ms"] == 20
     assert report["undelivered"] == 0
     # The whole run worked without allocating while it was connected.
     assert report["unlocked_rounds"] == 0
     for stream in (0, 1, 2):
-        readings = [
-            decode(one.payload) for one in collector.arrivals if one.topic.endswith(f"/{stream}")
-        ]
+        readings = readings_of(collector, stream)
         assert [one["sequence"] for one in readings] == list(range(1, len(readings) + 1))
         assert len(readings) == report["accepted"][stream] == node.accepted[1, stream]
         assert {(one["device"], one["boot"]) for one in readings} == {(device, 1)}
@@ -142,9 +142,8 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, level):
+def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, collector, level):
     """Readings at QoS 1 and 2 over the journal, commands at QoS 2, heap locked."""
-    collector = collect(place)
     device = place[2]
     with running(
         choose(), place, level=level, store="journal", streams=[1, 2], interval_ms=20
@@ -158,12 +157,10 @@ def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, level):
     places = {(boot, stream) for boot in (1, 2) for stream in (0, 1)}
 
     def arrived(boot, stream):
-        topics = [one for one in collector.arrivals if one.topic.endswith(f"/{stream}")]
-        readings = [decode(one.payload) for one in topics]
+        readings = readings_of(collector, stream)
         return [one["sequence"] for one in readings if one["boot"] == boot]
 
     until(lambda: all(len(set(arrived(*place))) >= node.accepted[place] for place in places))
-    collector.close()
     assert node.report["unlocked_rounds"] == node.report["undelivered"] == 0
     for boot, stream in places:
         numbers = arrived(boot, stream)
@@ -195,19 +192,17 @@ def test_node_answers_each_command_of_a_burst(place):
     assert list(heard.values()).count("done") >= 8
 
 
-def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
+def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place, collector):
     """It took it for an allocation and went on, so no tool reached a running board.
 
     Without a sample, and with every message acknowledged: nothing goes on but poll().
     """
-    collector = collect(place)
     with running(micropython, place, interval_ms=60_000) as node:
         node.wait_until(lambda: len(collector.arrivals) == 1, SECONDS, "reading")
         collector.command(place[2], "sample")
         node.wait_until(lambda: len(collector.arrivals) == 2, SECONDS, "second reading")
         node.interrupt()
         assert node.wait(SECONDS) in (1, 130)  # newer interpreters say Ctrl-C as shells do
-    collector.close()
     assert node.lines[-1] == "KeyboardInterrupt: "
 
 
@@ -231,24 +226,20 @@ start(board)
 
 
 def test_node_with_sensors_that_allocate_or_are_wrong_publishes_while_it_is_online(
-    micropython, place, tmp_path
+    micropython, place, collector, tmp_path
 ):
     (tmp_path / "floating.py").write_text(FLOATING)
-    collector = collect(place)
     extra = tmp_path / "floating.py"
     with running(micropython, place, extra=extra, interval_ms=50) as node:
         node.wait_for_word("connected", timeout_s=SECONDS)
         node.wait_for_readings(5, timeout_s=SECONDS)
     assert node.counts["sensor:"] == 1
     collector.wait_for(6, SECONDS)
-    collector.close()
-    readings = [decode(one.payload) for one in collector.arrivals]
-    assert [one["values"] for one in readings[:6]] == [
-        [(1, 2000 + 25 * number)] for number in range(1, 7)
-    ]
+    values = [one["values"] for one in readings_of(collector)[:6]]
+    assert values == [[(1, 2000 + 25 * number)] for number in range(1, 7)]
 
 
-def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
+def test_node_that_loses_its_broker_says_so_and_stays_locked(place, collector):
     """Each error raised with the heap locked was one of memory, and told nobody."""
     broker, _, device = place
     proxy = Proxy(broker.port)
@@ -256,17 +247,14 @@ def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
         node.wait_for_word("connected", timeout_s=SECONDS)
         proxy.cut()
         node.wait_for_word("connected", 2, SECONDS)
-        collector = collect(place)
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
-        collector.close()
     proxy.close()
     assert [line for line in node.lines if line.startswith("broker: ")]
     assert node.report["unlocked_rounds"] == 0
 
 
-def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
-    collector = collect(place)
+def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place, collector):
     device = place[2]
     with running(choose(), place, interval_ms=50) as node:
         for boot in (1, 2):
@@ -276,13 +264,11 @@ def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
             node.kill()
             until(lambda: collector.statuses[device][-1] == "offline")
             node.start()
-    collector.close()
-    assert {decode(one.payload)["boot"] for one in collector.arrivals} >= {1, 2}
+    assert {one["boot"] for one in readings_of(collector)} >= {1, 2}
 
 
-def test_node_takes_the_time_that_somebody_publishes(place):
+def test_node_takes_the_time_that_somebody_publishes(place, collector):
     """Later than the computer's, so that the readings show whose it is."""
-    collector = collect(place)
     topic = PREFIX + place[2] + "/all/time"
     told = int(time.time()) + 100_000_000
     with running(choose(), place, interval_ms=50, time_topic=topic) as node:
@@ -291,8 +277,7 @@ def test_node_takes_the_time_that_somebody_publishes(place):
         subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
         node.wait_for_readings(10, timeout_s=SECONDS)
     until(lambda: collector.statuses[place[2]][-1] == "offline")
-    collector.close()
-    first, *_, last = [decode(one.payload)["time"] for one in collector.arrivals]
+    first, *_, last = [one["time"] for one in readings_of(collector)]
     assert first < told <= last < told + 60
 
 
