@@ -53,6 +53,11 @@ def flash_content(image, profile, stale=0xFF):
     return bytes(flash)
 
 
+def files_on(flash, layout):
+    """{path: bytes} of the filesystem of this `layout` in a flash."""
+    return Filesystem(layout, flash[layout.offset :][: layout.size]).files()
+
+
 @pytest.fixture
 def boot(make_firmware, start_board):
     """boot(profile, files) -> the report of the board's own check, from an image with them."""
@@ -159,8 +164,7 @@ def test_image_holds_files_and_erased_journal(name, make_firmware):
     base = make_base(profile, make_firmware(profile), files)
     # Stale zeros show which bytes the image itself brings.
     flash = flash_content(base.image({"settings.json": SETTINGS}), profile, stale=0)
-    area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-    assert Filesystem(profile.filesystem, area).files() == files | {"settings.json": SETTINGS}
+    assert files_on(flash, profile.filesystem) == files | {"settings.json": SETTINGS}
     journal = profile.journal
     start = journal.offset + (profile.filesystem.offset if journal.place == "reserved" else 0)
     assert set(flash[start : start + journal.size]) == {0xFF}
@@ -308,9 +312,8 @@ def test_rp2_filesystem_lies_where_this_boards_firmware_says(make_firmware, make
     place = {"offset": 0x140000, "size": 0xC0000}
     firmware = make_firmware(profile, storage=(place["offset"], place["size"]))
     image = make_base(profile, firmware, {"main.py": b"pass"}).image({})
-    flash = flash_content(image, profile)
     layout = profile.filesystem.model_copy(update=place)
-    assert Filesystem(layout, flash[place["offset"] :]).files() == {"main.py": b"pass"}
+    assert files_on(flash_content(image, profile), layout) == {"main.py": b"pass"}
 
 
 @pytest.mark.parametrize("board", ["ESP32_GENERIC", "RPI_PICO_W"])

@@ -165,54 +165,27 @@ def test_chip_of_machine_is_the_longest_name_that_fits(machine, chip):
     assert chip_of(machine) == chip
 
 
+PICO, ESP32, OLIMEX = "RPI_PICO_W", "ESP32_GENERIC", "OLIMEX_ESP32_EVB"
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "expected"),
     [
         (
-            "RPI_PICO_W",
+            PICO,
             'NAME = "RPI_PICO_W"',
-            'NAME = "PICO"',
-            "NAME: found 'PICO', allowed: 'RPI_",
+            'NAME = "X"',
+            "NAME: found 'X', allowed: 'RPI_PICO_W', as in",
         ),
-        (
-            "RPI_PICO_W",
-            "LED",
-            'NETWORK = "host"\nLED',
-            "NETWORK: found 'host', allowed: 'wifi', as",
-        ),
-        ("RPI_PICO_W", "LED", "LED_ON = True + 2\nLED", "LED_ON: found True + 2, allowed: 0 or 1"),
-        (
-            "RPI_PICO_W",
-            "SDA_PIN = 4",
-            "SDAPIN = 4",
-            "SDA_PIN: found nothing, allowed: a number, not",
-        ),
-        (
-            "RPI_PICO_W",
-            "SCL_PIN = 5",
-            "SCL_PIN = -5",
-            "SCL_PIN: found -5, allowed: a number, not ne",
-        ),
-        ("RPI_PICO_W", "from port import *", "", "found no line `from port import *`"),
-        ("RPI_PICO_W", "LED_PIN = ", "LED_PIN = =", "line 6: invalid syntax"),
-        (
-            "ESP32_GENERIC",
-            "SDA_PIN = 19",
-            'SDA_PIN = "x"',
-            "SDA_PIN: found 'x', allowed: a number, n",
-        ),
-        (
-            "OLIMEX_ESP32_EVB",
-            'NETWORK = "ethernet"',
-            "",
-            "NETWORK: found 'wifi', allowed: 'ethernet'",
-        ),
-        (
-            "OLIMEX_ESP32_EVB",
-            "ETHERNET",
-            "CABLE",
-            "ETHERNET: found nothing, allowed: a dict of the",
-        ),
+        (PICO, "LED", 'NETWORK = "host"\nLED', "NETWORK: found 'host', allowed: 'wifi', as in"),
+        (PICO, "LED", "LED_ON = True + 2\nLED", "LED_ON: found True + 2, allowed: 0 or 1"),
+        (PICO, "SDA_PIN = 4", "SDAPIN = 4", "SDA_PIN: found nothing, allowed: a number, not neg"),
+        (PICO, "SCL_PIN = 5", "SCL_PIN = -5", "SCL_PIN: found -5, allowed: a number, not negati"),
+        (PICO, "from port import *", "", "found no line `from port import *`"),
+        (PICO, "LED_PIN = ", "LED_PIN = =", "line 6: invalid syntax"),
+        (ESP32, "SDA_PIN = 19", 'SDA_PIN = "x"', "SDA_PIN: found 'x', allowed: a number, not neg"),
+        (OLIMEX, 'NETWORK = "ethernet"', "", "NETWORK: found 'wifi', allowed: 'ethernet', as in"),
+        (OLIMEX, "ETHERNET", "CABLE", "ETHERNET: found nothing, allowed: a dict of the cable's"),
     ],
 )
 def test_build_with_mistake_in_board_py_names_file_name_found_and_allowed(

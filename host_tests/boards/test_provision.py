@@ -5,12 +5,11 @@ import json
 
 import pytest
 
-from host_tests.boards.test_image import flash_content
+from host_tests.boards.test_image import files_on, flash_content
 from host_tests.standin.ramflash import RamFlash
 from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
 from tools.boards.places import write_private
 from tools.boards.profile import load_profile
 from umqtt31 import Journal
@@ -65,13 +64,10 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
         assert path.stat().st_mode & 0o077 == 0
         data = path.read_bytes()
         assert hashlib.sha256(data).hexdigest() == one["sha256"]
-        flash = flash_content(data, profile)
-        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-        settings = json.loads(Filesystem(profile.filesystem, area).read("/settings.json"))
-        assert settings["client_id"] == f"dev-{i}"
-        assert settings["password"] == f"secret-{i}"
-        assert settings["server"] == f"10.0.0.{i}"
-        assert settings["wifi_ssid"] == "net"
+        files = files_on(flash_content(data, profile), profile.filesystem)
+        settings = json.loads(files["settings.json"])
+        found = [settings[key] for key in ("client_id", "password", "server", "wifi_ssid")]
+        assert found == [f"dev-{i}", f"secret-{i}", f"10.0.0.{i}", "net"]
 
 
 @pytest.mark.parametrize(
@@ -125,8 +121,7 @@ def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
     run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
     for name, other in (("one", "two"), ("two", "one")):
         flash = flash_content((out / f"{name}.uf2").read_bytes(), profile)
-        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-        files = Filesystem(profile.filesystem, area).files()
+        files = files_on(flash, profile.filesystem)
         assert files["ca.crt"] == authority
         for kind in ("crt", "key"):
             assert files[f"{name}.{kind}"] == (path.parent / f"{name}.{kind}").read_bytes()
