@@ -95,8 +95,12 @@ class Node:
         self._fault_topic = root + b"/fault"
         self._command_topic = root + b"/command"
         forged = (self._state.asleep or {}).get("forged", 0)
+        signed = None
+        if self._config["commands"] == "signed":
+            key = unhexlify(self._config["update_key"])
+            signed = commands.Signed(key, self._command_topic, self._state)
         self._commands = commands.Commands(
-            self._obey, self._log, root + b"/answer", self._outbox, self._signed(), forged
+            self._obey, self._log, root + b"/answer", self._outbox, signed, forged
         )
         self._update_topic = root + b"/update"
         if self._updates:
@@ -110,12 +114,6 @@ class Node:
             self._discovery = Discovery(
                 self._config["discovery"], self._config["client_id"], self._topics[0], status
             )
-
-    def _signed(self):
-        if self._config["commands"] != "signed":
-            return None
-        key = unhexlify(self._config["update_key"])
-        return commands.Signed(key, self._command_topic, self._state)
 
     def _begin(self, cause, store):
         # A boot goes on over sleeps with what it counted.
@@ -193,6 +191,7 @@ class Node:
 
     def report(self):
         """What this boot did, as a dict for people and tools."""
+        gc.collect()
         return {
             "boot": self._state.boot,
             "uptime_s": self._times.uptime_s,
@@ -203,7 +202,8 @@ class Node:
             "commands_refused": self._commands.forged,
             "sensor_errors": self.sensor_errors,
             "unlocked_rounds": self.unlocked_rounds,
-            "free_heap": _free_heap(),
+            # CPython cannot tell.
+            "free_heap": gc.mem_free() if hasattr(gc, "mem_free") else 0,
         }
 
     # --- one round --------------------------------------------------------------
@@ -460,7 +460,10 @@ class Node:
             milliseconds = commands.number(argument) or 0
             if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
                 return "interval: a whole number from %d to %d" % (SHORTEST_MS, LONGEST_MS)
-            self._change_interval(milliseconds)
+            if milliseconds != self.interval_ms:
+                self._schedule.change(milliseconds)
+                self._state.change_interval(milliseconds)
+                self._save(self._state.save_when_due, self._times.uptime_s)
         elif argument or word not in ("sample", "health", "reset"):
             return _UNKNOWN
         elif word == "sample":
@@ -470,12 +473,6 @@ class Node:
         else:
             self._wants_reset = True
         return None
-
-    def _change_interval(self, interval_ms):
-        if interval_ms != self.interval_ms:
-            self._schedule.change(interval_ms)
-            self._state.change_interval(interval_ms)
-            self._save(self._state.save_when_due, self._times.uptime_s)
 
     def _save(self, save, argument):
         # -> is it on flash?
@@ -544,8 +541,3 @@ def _reading_class(config):
     from reading import Reading
 
     return Reading
-
-
-def _free_heap():
-    gc.collect()
-    return gc.mem_free() if hasattr(gc, "mem_free") else 0  # CPython cannot tell
