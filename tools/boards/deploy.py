@@ -21,6 +21,8 @@ from .remote import Remote
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
 RELEASE = "release.txt"  # the number that an update over the air has to exceed
 STAGED = "/staged"
+# What finishes an interrupted update is moved first, what needs all files last.
+_MOVED = {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}
 _JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
@@ -240,9 +242,11 @@ def check_itself(port):
 
 
 def _carry_out(remote, plan, on_file):
-    names = sorted(plan.changed, key=_move_rank)
+    names = sorted(plan.changed, key=lambda path: _MOVED.get(path, 2))
+    parents = {parent.as_posix() for name in names for parent in Path(name).parents} - {"."}
+    folders = sorted("/" + parent for parent in parents)
     with tempfile.TemporaryDirectory() as folder:
-        stage = device.source("stage", folders=_folders(names), foreign=plan.foreign)
+        stage = device.source("stage", folders=folders, foreign=plan.foreign)
         actions = [["exec", stage]]
         for i, name in enumerate(names):
             actions.append(_copy(Path(folder) / str(i), plan.changed[name], str(i)))
@@ -260,16 +264,6 @@ def _carry_out(remote, plan, on_file):
         remote.run(*actions, on_line=hear)
 
 
-def _move_rank(path):
-    # What finishes an interrupted update comes first, what needs all files last.
-    return {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}.get(path, 2)
-
-
 def _copy(local, data, name):
     local.write_bytes(data)
     return ["fs", "cp", "-f", str(local), f":{STAGED}/{name}"]
-
-
-def _folders(names):
-    parents = {parent.as_posix() for name in names for parent in Path(name).parents}
-    return sorted("/" + parent for parent in parents - {"."})

@@ -97,16 +97,20 @@ class Rollout:
     def work(self, now):
         """What is to be published now: (topic, payload) of each; call it every second or so."""
         self._active = [device for device in self._active if not device.is_over]
-        if self._is_bad():
-            self._leave_alone()
+        runs = any(device.state == RUNNING for device in self.devices.values())
+        if self._refusals >= _MOST_REFUSALS and not runs:
+            for device in self._waiting:
+                device.state, device.why = FAILED, "not tried, as no other one runs it"
+            self._waiting.clear()
         while self._waiting and len(self._active) < self._at_once:
             device = self._waiting.popleft()
             device.state, device.heard_at, device.asked_at = "offered", now, -_RETRY_S
             self._active.append(device)
         for device in self._active:
+            pause_s = _STAGED_RETRY_S if device.state == "staged" else _RETRY_S
             if now - device.heard_at >= self._patience_s:
                 device.state, device.why = FAILED, self._silence_of(device)
-            elif now - device.asked_at >= _pause_s(device):
+            elif now - device.asked_at >= pause_s:
                 device.asked_at, device.is_offered = now, True
                 size = len(self.bundle).to_bytes(4, "big")
                 yield f"{device.root}/update", b"O" + self.id + size + self.nonce
@@ -116,15 +120,6 @@ class Rollout:
         if not device.unproven:
             return text
         return f"{text} with a proof by this key, {device.unproven} without"
-
-    def _is_bad(self):
-        runs = any(device.state == RUNNING for device in self.devices.values())
-        return self._refusals >= _MOST_REFUSALS and not runs
-
-    def _leave_alone(self):
-        for device in self._waiting:
-            device.state, device.why = FAILED, "not tried, as no other one runs it"
-        self._waiting.clear()
 
     def hear(self, topic, payload, now):
         """A device said something -> what is to be published, as work() has it."""
@@ -170,10 +165,6 @@ class Rollout:
             messages.append((f"{device.root}/update", head + data))
             device.sent += len(data)
         return messages
-
-
-def _pause_s(device):
-    return _STAGED_RETRY_S if device.state == "staged" else _RETRY_S
 
 
 def _numbers(text):

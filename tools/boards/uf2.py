@@ -67,7 +67,8 @@ def read_uf2(data, where):
     pages, families, prelude = {}, set(), b""
     for start in range(0, len(data), BLOCK_BYTES):
         header = _HEADER.unpack_from(data, start)
-        if header[:2] != _MAGIC_START or _end_of(data, start) != _MAGIC_END:
+        (end,) = _TAIL.unpack_from(data, start + BLOCK_BYTES - _TAIL.size)
+        if header[:2] != _MAGIC_START or end != _MAGIC_END:
             raise BoardError(f"{where}: not a UF2 file: block {start // BLOCK_BYTES} is damaged")
         _, _, flags, address, size, _, _, family = header
         if family == _ABSOLUTE or not flags & _HAS_FAMILY:
@@ -93,10 +94,6 @@ def write_uf2(uf2):
         body = (header + page).ljust(BLOCK_BYTES - _TAIL.size, b"\0")
         blocks.append(body + _TAIL.pack(_MAGIC_END))
     return b"".join(blocks)
-
-
-def _end_of(data, start):
-    return _TAIL.unpack_from(data, start + BLOCK_BYTES - _TAIL.size)[0]
 
 
 def find_filesystem(memory):
