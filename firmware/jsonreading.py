@@ -39,12 +39,10 @@ class JSONReading(Reading):
         self._values = []  # (kind, value)
 
     def clear(self):
-        """Forget the values: a new sample begins."""
         super().clear()
         self._values.clear()
 
     def add(self, kind, value):
-        """As Reading."""
         is_taken = super().add(kind, value)
         if is_taken:
             self._values.append((kind, value))

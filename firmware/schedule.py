@@ -38,13 +38,11 @@ class Schedule:
         return max(min(most_ms, left_ms), 0)
 
     def change(self, interval_ms):
-        """Another interval, from now on."""
         self.interval_ms = interval_ms
         if self._next is not None:
             self._next = self._clock.ticks_add(self._clock.ticks_ms(), interval_ms)
 
     def stop(self):
-        """No more samples."""
         self._next = None
 
 

@@ -55,7 +55,6 @@ class State:
         self._is_unsaved = True
 
     def keep_journal(self, journal):
-        """Keep `journal`; as above."""
         self.journal = journal
         self._is_unsaved = True
 

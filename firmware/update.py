@@ -155,13 +155,11 @@ def _move(source, number, target):
 
 
 def text(path):
-    """What is in a file."""
     with open(path) as file:
         return file.read()
 
 
 def write(path, text):
-    """Make it all that is in a file."""
     with open(path, "w") as file:
         file.write(text)
 
@@ -176,7 +174,6 @@ def _try_to_write(path, text):
 
 
 def is_there(path):
-    """Is there a file or folder of this name?"""
     try:
         os.stat(path)
     except OSError:

@@ -49,7 +49,6 @@ def journal_is_missing(why):
 
 
 def reset():
-    """Reset the board."""
     machine.reset()
 
 

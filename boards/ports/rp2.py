@@ -51,7 +51,6 @@ def journal_area():
 
 
 def reset():
-    """Reset the board."""
     _reset_by(_BY_RESET)
 
 

@@ -18,7 +18,6 @@ class HostNetwork:
         return True
 
     def rssi(self):
-        """Not known."""
         return None
 
     def find_dns(self):
@@ -54,7 +53,6 @@ def reset():
 
 
 def reset_cause():
-    """Not known."""
     return 0
 
 
