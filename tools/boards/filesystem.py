@@ -72,11 +72,9 @@ class Filesystem:
             ) from None
 
     def remove(self, path):
-        """Remove a file."""
         self._fs.remove(path)
 
     def read(self, path):
-        """The bytes of a file."""
         with self._fs.open(path, "rb") as file:
             return file.read()
 

@@ -53,7 +53,6 @@ class Device:
 
     @property
     def is_over(self):
-        """Did it end, well or not?"""
         return self.state in (RUNNING, FAILED)
 
 
@@ -78,7 +77,6 @@ class Rollout:
 
     @property
     def is_over(self):
-        """Has every device ended?"""
         return all(device.is_over for device in self.devices.values())
 
     def summary(self):
@@ -89,7 +87,6 @@ class Rollout:
         return f"{running} of {len(states)} run it, {under_way} under way, {failed} failed"
 
     def text_of(self, device):
-        """How far one of them is."""
         if device.state == "sending":
             return f"sending {100 * device.have // len(self.bundle) // 10 * 10} %"
         return f"{device.state}: {device.why}" if device.why else device.state

@@ -69,7 +69,6 @@ class BrokerProcess(abc.ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property

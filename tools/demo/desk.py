@@ -66,7 +66,6 @@ class DeskNode:
 
     @property
     def is_running(self) -> bool:
-        """Does the process live?"""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -87,7 +86,6 @@ class DeskNode:
             raise DeskError(f"the node ended by itself{self._last()}")
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         if self._process:
             self._process.send_signal(signal.SIGINT)
 

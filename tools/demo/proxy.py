@@ -77,7 +77,6 @@ class Proxy:
         self._may_pass.clear()
 
     def release(self) -> None:
-        """Forward again."""
         self._may_pass.set()
 
     def _open_flows(self) -> list["_Flow"]:
