@@ -13,7 +13,6 @@ from .errors import BoardError
 
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
-TYPINGS = ROOT / "typings" / "umqtt31"
 FIRMWARE = ROOT / "firmware"
 # Where the tools are installed, nobody looks for what they made.
 BUILD = ROOT / "build" if (ROOT / "Makefile").exists() else Path("build")

@@ -67,11 +67,6 @@ class Proxy:
         with self._lock:
             self._pending = (sender, after_bytes)
 
-    @property
-    def is_cut_pending(self) -> bool:
-        """Is a cut ordered by `cut_in_packet()` still to come?"""
-        return self._pending is not None
-
     def hold(self) -> None:
         """Forward nothing until `release()`: the link is there and dead."""
         self._may_pass.clear()
