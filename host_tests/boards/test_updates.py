@@ -174,8 +174,10 @@ def proven(topic, text, nonce, key=KEY, name=NAME):
 class Taker:
     """A device: takes chunks in turn, as firmware/ota.py does."""
 
-    def __init__(self, rollout, name, most_bytes=100):
-        self.rollout, self.root, self.most_bytes = rollout, f"p/{name}", most_bytes
+    most_bytes = 100
+
+    def __init__(self, rollout, name):
+        self.rollout, self.root = rollout, f"p/{name}"
         self.got = b""
         self.knows = False
 
@@ -460,9 +462,9 @@ def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
 # --- real MicroPython -------------------------------------------------------------
 
 
-def device_toml(path, broker, name, prefix, server_port=None):
+def device_toml(path, broker, name, prefix):
     path.write_text(
-        f'client_id = "{name}"\nserver = "{broker.host}"\nport = {server_port or broker.port}\n'
+        f'client_id = "{name}"\nserver = "{broker.host}"\nport = {broker.port}\n'
         f'prefix = "{prefix}"\nstore = "journal"\nstreams = [1]\ninterval_ms = 500\n'
         f'wifi_ssid = "net"\nntp_server = ""\nupdate_key = "{KEY.hex()}"\ntrial_s = 30\n'
     )
