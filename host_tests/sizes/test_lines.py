@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 5_480),
     "tools": (("tools/",), ("tools/fleet/",), 7_620),
     "fleet": (("tools/fleet/",), (), 12_500),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_060),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_040),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 91_540),
+    "all": (("",), (), 91_520),
 }
 
 
