@@ -23,23 +23,17 @@ ANSWER = b"home/door/answer"
 is_open = False
 
 
-def open_door():
+def move(to_open):
     global is_open
-    is_open = True
-    return "open"
-
-
-def close_door():
-    global is_open
-    is_open = False
-    return "closed"
-
-
-def tell_state():
+    is_open = to_open
     return "open" if is_open else "closed"
 
 
-COMMANDS = {"open": open_door, "close": close_door, "state": tell_state}
+COMMANDS = {
+    "open": lambda: move(True),
+    "close": lambda: move(False),
+    "state": lambda: move(is_open),
+}
 
 
 def answer(payload):

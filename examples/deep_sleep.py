@@ -48,14 +48,9 @@ def connect(client):
 def wake():
     # Where flash is to spare: esp32.Partition, or rp2.Flash(start=…, len=…).
     journal = Journal(FileBlockDevice("journal.bin", 16))
+    # Days without a broker fill the queue.
     client = MQTTClient(
-        "meter-1",
-        SERVER,
-        PORT,
-        level=3,
-        store=journal,
-        max_mqueue_len=100,
-        overflow="drop_oldest",  # after days without a broker
+        "meter-1", SERVER, PORT, level=3, store=journal, max_mqueue_len=100, overflow="drop_oldest"
     )
     client.publish(b"home/meter-1/wake", b"%d" % count_wake(), qos=1)  # on flash from here on
     wifi = WiFi(SSID, PASSWORD)

@@ -24,15 +24,9 @@ def start(make, **options):
 
 
 lan = start(
-    network.LAN,
-    mdc=Pin(23),
-    mdio=Pin(18),
-    power=Pin(12),
-    ref_clk=Pin(17),
-    ref_clk_mode=Pin.OUT,
-    phy_type=network.PHY_LAN8720,
-    phy_addr=0,
-)
+    network.LAN, mdc=Pin(23), mdio=Pin(18), power=Pin(12), ref_clk=Pin(17),
+    ref_clk_mode=Pin.OUT, phy_type=network.PHY_LAN8720, phy_addr=0,
+)  # fmt: skip
 
 client = MQTTClient("pump-2", SERVER, PORT, level=3)
 is_plugged = None

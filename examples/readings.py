@@ -49,14 +49,9 @@ def measure():
 
 
 wifi = WiFi(SSID, PASSWORD)
+journal = Journal(FileBlockDevice("journal.bin", 16))
 client = MQTTClient(
-    "logger-4",
-    SERVER,
-    PORT,
-    level=3,
-    store=Journal(FileBlockDevice("journal.bin", 16)),
-    max_mqueue_len=100,
-    overflow="drop_oldest",
+    "logger-4", SERVER, PORT, level=3, store=journal, max_mqueue_len=100, overflow="drop_oldest"
 )
 due = time.ticks_ms()
 while True:

@@ -18,13 +18,8 @@ PORT = 8883
 PERIOD_MS = 10_000
 
 wifi = WiFi(SSID, PASSWORD)
-client = MQTTClient(
-    "sensor-7",
-    SERVER,
-    PORT,
-    level=3,
-    ssl={"ca": "ca.crt", "cert": "device.crt", "key": "device.key"},
-)
+files = {"ca": "ca.crt", "cert": "device.crt", "key": "device.key"}
+client = MQTTClient("sensor-7", SERVER, PORT, level=3, ssl=files)
 is_set = False  # is the clock?
 count = 0
 due = time.ticks_ms()

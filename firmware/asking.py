@@ -125,7 +125,6 @@ def nonce(count):
 
 
 def is_address(name):
-    """Is it an address, not a name?"""
     return all(part and all(c in "0123456789" for c in part) for part in name.split("."))
 
 

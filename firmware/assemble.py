@@ -175,9 +175,7 @@ def _ssl(config):
 def _network(config, board):
     # Only what this board has is loaded.
     if board.NETWORK == "host":
-        from host import HostNetwork
-
-        return HostNetwork()
+        return board.HostNetwork()
     if board.NETWORK == "ethernet":
         from ethernet import Ethernet
 

@@ -29,7 +29,6 @@ class Commands:
         self.forged = forged
 
     def take(self, message):
-        """A message of the command topic came."""
         if message.retain:
             # It would come again with every connection: a retained `reset` for ever.
             self._log("command ignored: it is retained")
@@ -96,7 +95,6 @@ class Signed:
         return command, None
 
     def proof(self, topic, answer):
-        """What proves an answer."""
         return self._signature.proof(self._key, self._signature.ANSWER, b"", topic, answer)
 
 

@@ -19,9 +19,7 @@ class Ethernet:
         return is_up
 
     def rssi(self):
-        """A cable has none."""
         return None
 
     def find_dns(self):
-        """The name server that DHCP told."""
         return self._lan.ifconfig()[3]

@@ -18,7 +18,7 @@ _FAILED = (OSError, MemoryError)
 
 
 class Fallback:
-    """A store as umqtt31 asks for one, around `journal`.
+    """A store as umqtt31 asks for one, around `journal`: each method as the store's contract says.
 
     `is_done`: all that the journal held went out in an earlier life, though it could not
     say so: it is told so, and left as it is if that fails.  `has_failed`: it takes nothing
@@ -72,15 +72,12 @@ class Fallback:
 
     @property
     def corrupt_pages(self):
-        """As Journal."""
         return self._journal.corrupt_pages if self._journal else 0
 
     def bad_blocks(self):
-        """As Journal."""
         return self._journal.bad_blocks() if self._journal else 0
 
     def put(self, ring, at, n, is_online, is_behind):
-        """As the store's contract says."""
         if not self.has_failed:
             try:
                 if not self._journal.put(ring, at, n, is_online, is_behind):
@@ -122,7 +119,6 @@ class Fallback:
         return 5
 
     def note(self, first, packet_id):
-        """As the store's contract says."""
         # Making a tuple would allocate.
         if (first == _PUBACK or first == _PUBCOMP) and packet_id in self._ids:
             self._ids[self._ids.index(packet_id)] = 0
@@ -133,7 +129,6 @@ class Fallback:
                 self.has_failed = True
 
     def renew(self, is_clean):
-        """As the store's contract says."""
         if not self.has_failed:
             try:
                 self._journal.renew(is_clean)
@@ -141,7 +136,6 @@ class Fallback:
                 self.has_failed = True
 
     def commit(self):
-        """As the store's contract says."""
         if not self.has_failed:
             try:
                 self._journal.commit()
@@ -149,7 +143,6 @@ class Fallback:
                 self.has_failed = True
 
     def tidy(self):
-        """As the store's contract says."""
         if not self.has_failed:
             try:
                 self._journal.tidy()
@@ -157,7 +150,6 @@ class Fallback:
                 self.has_failed = True
 
     def sync(self):
-        """As the store's contract says."""
         if not self.has_failed:
             try:
                 self._journal.sync()

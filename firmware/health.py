@@ -36,7 +36,6 @@ class Health:
         self.next_s = slept.get("next_health_s", 0)
 
     def measure(self, reading, client, network, refused, forged):
-        """Fill `reading`."""
         gc.collect()
         reading.clear()
         reading.add(CAUSE, self._cause)

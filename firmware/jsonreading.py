@@ -33,21 +33,16 @@ class JSONReading(Reading):
 
     def __init__(self, device, firmware, boot):
         super().__init__(device, firmware, boot)
-        self._head = '{"device": %s, "firmware": "%d.%d", "boot": %d' % (
-            json.dumps(device),
-            firmware >> 8,
-            firmware & 255,
-            boot,
-        )
+        release = "%d.%d" % (firmware >> 8, firmware & 255)
+        about = json.dumps(device), release, boot
+        self._head = '{"device": %s, "firmware": "%s", "boot": %d' % about
         self._values = []  # (kind, value)
 
     def clear(self):
-        """Forget the values: a new sample begins."""
         super().clear()
         self._values.clear()
 
     def add(self, kind, value):
-        """As Reading."""
         is_taken = super().add(kind, value)
         if is_taken:
             self._values.append((kind, value))
@@ -67,12 +62,8 @@ class JSONReading(Reading):
 
     def number(self, stream, sequence, uptime_s, time_high=0, time_low=0):
         """Address the sample to a stream -> the whole object, as bytes."""
-        text = '%s, "stream": %d, "sequence": %d, "uptime_s": %d' % (
-            self._head,
-            stream,
-            sequence,
-            uptime_s,
-        )
+        about = stream, sequence, uptime_s
+        text = self._head + ', "stream": %d, "sequence": %d, "uptime_s": %d' % about
         if time_high:
             text += ', "time": %d' % (time_high << 16 | time_low)
         for _, name, value in self.named():

@@ -28,7 +28,6 @@ class Names(Asker):
         return self._address is not None or self._is_answered
 
     def look_up(self, server, port):
-        """As `MQTTClient.look_up`."""
         # A name server that knows no address has answered at once; the port may know more.
         return socket.getaddrinfo(self._address or server, port, 0, socket.SOCK_STREAM)[0]
 

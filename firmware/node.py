@@ -17,8 +17,7 @@ import commands
 import health
 from fault import TEXT, Fault
 from micropython import heap_lock, heap_unlock
-from schedule import LONGEST_MS, SHORTEST_MS, Schedule
-from sleep import Sleep
+from schedule import LONGEST_MS, SHORTEST_MS, Schedule, Sleep
 from timekeeper import Timekeeper
 
 VERSION = 0x0200  # major × 256 + minor
@@ -29,6 +28,7 @@ _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
 _REFUSED_FILTER = 265  # a code of MQTTError
 _DRAIN_MS = 30000
+_NOW_S = 1 << 29  # later than any uptime: what waits is due
 # A tuple that stands in `except` itself is made when something is raised: with the heap
 # locked that fails, and Ctrl-C became a MemoryError that nobody saw.
 # ValueError: how MicroPython's TLS refuses a certificate.
@@ -95,8 +95,12 @@ class Node:
         self._fault_topic = root + b"/fault"
         self._command_topic = root + b"/command"
         forged = (self._state.asleep or {}).get("forged", 0)
+        signed = None
+        if self._config["commands"] == "signed":
+            key = unhexlify(self._config["update_key"])
+            signed = commands.Signed(key, self._command_topic, self._state)
         self._commands = commands.Commands(
-            self._obey, self._log, root + b"/answer", self._outbox, self._signed(), forged
+            self._obey, self._log, root + b"/answer", self._outbox, signed, forged
         )
         self._update_topic = root + b"/update"
         if self._updates:
@@ -110,12 +114,6 @@ class Node:
             self._discovery = Discovery(
                 self._config["discovery"], self._config["client_id"], self._topics[0], status
             )
-
-    def _signed(self):
-        if self._config["commands"] != "signed":
-            return None
-        key = unhexlify(self._config["update_key"])
-        return commands.Signed(key, self._command_topic, self._state)
 
     def _begin(self, cause, store):
         # A boot goes on over sleeps with what it counted.
@@ -167,7 +165,7 @@ class Node:
         if self._updates:
             self._update()
         self._look_at_journal()
-        self._save(self._save_when_due)
+        self._save(self._state.save_when_due, self._times.uptime_s)
         self._lock(self._may_lock and self._client.is_connected)
         self._may_lock = True
         try:
@@ -184,7 +182,7 @@ class Node:
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
         self._schedule.stop()
         self._greet_with(b"offline")
-        self._save(self._state.save_what_waits)
+        self._save(self._state.save_when_due, _NOW_S)
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
             if self._is_said():
@@ -193,6 +191,7 @@ class Node:
 
     def report(self):
         """What this boot did, as a dict for people and tools."""
+        gc.collect()
         return {
             "boot": self._state.boot,
             "uptime_s": self._times.uptime_s,
@@ -203,7 +202,8 @@ class Node:
             "commands_refused": self._commands.forged,
             "sensor_errors": self.sensor_errors,
             "unlocked_rounds": self.unlocked_rounds,
-            "free_heap": _free_heap(),
+            # CPython cannot tell.
+            "free_heap": gc.mem_free() if hasattr(gc, "mem_free") else 0,
         }
 
     # --- one round --------------------------------------------------------------
@@ -393,8 +393,8 @@ class Node:
             self.refused += 1
 
     def _envelope(self, stream, number):
-        uptime_s, time = self._times.uptime_s, self._times.time
-        return self._reading.number(stream, number, uptime_s, time.high, time.low)
+        now = self._times
+        return self._reading.number(stream, number, now.uptime_s, now.high, now.low)
 
     def _publish_health(self):
         self._lock(False)
@@ -460,7 +460,10 @@ class Node:
             milliseconds = commands.number(argument) or 0
             if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
                 return "interval: a whole number from %d to %d" % (SHORTEST_MS, LONGEST_MS)
-            self._change_interval(milliseconds)
+            if milliseconds != self.interval_ms:
+                self._schedule.change(milliseconds)
+                self._state.change_interval(milliseconds)
+                self._save(self._state.save_when_due, self._times.uptime_s)
         elif argument or word not in ("sample", "health", "reset"):
             return _UNKNOWN
         elif word == "sample":
@@ -471,19 +474,10 @@ class Node:
             self._wants_reset = True
         return None
 
-    def _change_interval(self, interval_ms):
-        if interval_ms != self.interval_ms:
-            self._schedule.change(interval_ms)
-            self._state.change_interval(interval_ms)
-            self._save(self._save_when_due)
-
-    def _save_when_due(self):
-        self._state.save_when_due(self._times.uptime_s)
-
-    def _save(self, save):
+    def _save(self, save, argument):
         # -> is it on flash?
         try:
-            save()
+            save(argument)
             return True
         except OSError as error:
             self._log("flash:", reason(error))  # it is full, perhaps: again in a minute
@@ -518,7 +512,7 @@ class Node:
         asleep["accepted"] = self.accepted
         asleep["forged"] = self._commands.forged
         asleep["refused"] = self.refused + self._fault.volatile
-        if not self._save(lambda: self._state.fall_asleep(asleep)):
+        if not self._save(self._state.fall_asleep, asleep):
             # It would wake with numbers that were used.
             sleep.stay_awake()
             self._greet_with(b"online")
@@ -547,8 +541,3 @@ def _reading_class(config):
     from reading import Reading
 
     return Reading
-
-
-def _free_heap():
-    gc.collect()
-    return gc.mem_free() if hasattr(gc, "mem_free") else 0  # CPython cannot tell

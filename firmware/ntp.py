@@ -3,7 +3,7 @@
 import struct
 
 from asking import Asker, is_address, nonce
-from walltime import EARLIEST_S
+from timekeeper import EARLIEST_S
 
 _NTP_PORT = 123
 _REFRESH_MS = 6 * 3600 * 1000

@@ -61,7 +61,7 @@ class Updates:
         # The id of what is staged, or on trial.
         self._pending = None
         if self.is_on_trial:
-            self._pending, _ = _id_and_nonce(_text(update.PREVIOUS + "/id"))
+            self._pending, _ = _id_and_nonce(update.text(update.PREVIOUS + "/id"))
         self.is_complete = False
 
     def attach(self, topic, outbox):
@@ -136,8 +136,8 @@ class Updates:
             update.remove_folder(_FOLDER)  # if the power went before it was removed
             self._say("running", *_id_and_nonce(update.confirm()))
             self.is_on_trial, self._pending = False, None
-        if _is_there(update.ROLLED_BACK):
-            name, nonce = _id_and_nonce(_text(update.ROLLED_BACK))
+        if update.is_there(update.ROLLED_BACK):
+            name, nonce = _id_and_nonce(update.text(update.ROLLED_BACK))
             if name == _running():
                 os.remove(update.RUNNING)  # the power went before the trial was over
             self._say("rolled back", name, nonce)
@@ -195,7 +195,8 @@ class Updates:
         if self._size < _MAC_BYTES:
             raise Refused("too short")
         own = signature.Signature(self._key)
-        _read_into(own, file, self._size - _MAC_BYTES, self._feed)
+        for data in _pieces(file, self._size - _MAC_BYTES, self._feed):
+            own.update(data)
         if not signature.is_same(own.digest(), file.read(_MAC_BYTES)):
             raise Refused("wrong signature")
         file.seek(0)
@@ -241,7 +242,7 @@ def _stage(file, size, board, about, feed):
     for number, (path, length) in enumerate(new):
         feed()
         _make_parents(path)
-        old = _size(path) if _is_there(path) else None
+        old = _size(path) if update.is_there(path) else None
         if length == old and length is not None and _has_next(file, path, feed):
             continue  # it is as the bundle wants it: flash may have no room for it twice more
         if old is not None:
@@ -255,9 +256,9 @@ def _stage(file, size, board, about, feed):
             ready.append("%d %s" % (number, path))
     if file.tell() != size - _MAC_BYTES:
         raise Refused("damaged before it was signed")
-    _write(update.PREVIOUS + "/id", about)
-    _write(update.PREVIOUS + "/list", "\n".join(back))
-    _write(update.FOLDER + "/list", "\n".join(ready))
+    update.write(update.PREVIOUS + "/id", about)
+    update.write(update.PREVIOUS + "/list", "\n".join(back))
+    update.write(update.FOLDER + "/list", "\n".join(ready))
 
 
 def _read_manifest(file, board):
@@ -298,8 +299,7 @@ def _is_kept(path):
 
 def _release():
     try:
-        with open(_RELEASE) as file:
-            return int(file.read())
+        return int(update.text(_RELEASE))
     except (OSError, ValueError):
         return 0
 
@@ -307,7 +307,7 @@ def _release():
 def _running():
     # The id of the update whose files run, confirmed.
     try:
-        return _id_and_nonce(_text(update.RUNNING))[0]
+        return _id_and_nonce(update.text(update.RUNNING))[0]
     except OSError:
         return None
 
@@ -318,26 +318,22 @@ def _id_and_nonce(text):
     return name, nonce.encode()
 
 
-def _text(path):
-    with open(path) as file:
-        return file.read()
-
-
 def _hash(path, feed):
-    if not _is_there(path):
+    if not update.is_there(path):
         return None
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        _read_into(digest, file, _size(path), feed)
+        for data in _pieces(file, _size(path), feed):
+            digest.update(data)
     return binascii.hexlify(digest.digest()).decode()
 
 
-def _read_into(digest, file, left, feed):
+def _pieces(file, left, feed):
     while left > 0:
         data = file.read(min(left, _PIECE))
         if not data:
             raise Refused("too short")
-        digest.update(data)
+        yield data
         left -= len(data)
         feed()
 
@@ -356,22 +352,12 @@ def _has_next(file, path, feed):
 
 def _copy(source, target, left, feed):
     with open(target, "wb") as file:
-        while left > 0:
-            data = source.read(min(left, _PIECE))
-            if not data:
-                raise Refused("too short")
+        for data in _pieces(source, left, feed):
             file.write(data)
-            left -= len(data)
-            feed()
-
-
-def _write(path, text):
-    with open(path, "w") as file:
-        file.write(text)
 
 
 def _make(path):
-    if not _is_there(path):
+    if not update.is_there(path):
         os.mkdir(path)
 
 
@@ -383,12 +369,4 @@ def _make_parents(path):
 
 
 def _size(path):
-    return os.stat(path)[6] if _is_there(path) else 0
-
-
-def _is_there(path):
-    try:
-        os.stat(path)
-    except OSError:
-        return False
-    return True
+    return os.stat(path)[6] if update.is_there(path) else 0

@@ -29,22 +29,10 @@ class Reading:
     """
 
     def __init__(self, device, firmware, boot):
-        self._buf = bytearray(_HEADER_BYTES + _VALUE_BYTES * MAX_VALUES + _TIME_BYTES)
-        struct.pack_into(
-            ">BBHIIIBB23s",
-            self._buf,
-            0,
-            MAGIC,
-            LAYOUT,
-            firmware,
-            boot,
-            0,
-            0,
-            0,
-            0,
-            device.encode(),
-        )
-        whole = memoryview(self._buf)
+        self._buf = buf = bytearray(_HEADER_BYTES + _VALUE_BYTES * MAX_VALUES + _TIME_BYTES)
+        struct.pack_into(">BBHI", buf, 0, MAGIC, LAYOUT, firmware, boot)
+        struct.pack_into("23s", buf, 18, device.encode())
+        whole = memoryview(buf)
         # Slicing allocates, so there is one view ready for every length.
         fixed = _HEADER_BYTES + _TIME_BYTES
         self._views = [whole[: fixed + _VALUE_BYTES * n] for n in range(MAX_VALUES + 1)]

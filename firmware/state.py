@@ -55,7 +55,6 @@ class State:
         self._is_unsaved = True
 
     def keep_journal(self, journal):
-        """Keep `journal`; as above."""
         self.journal = journal
         self._is_unsaved = True
 
@@ -63,11 +62,6 @@ class State:
         """Write what waits, if the last such writing is long enough ago.  Raises OSError."""
         if self._is_unsaved and uptime_s - self._saved_at_s >= _SAVE_EVERY_S:
             self._saved_at_s = uptime_s
-            self.save()
-
-    def save_what_waits(self):
-        """Write it now: the node goes."""
-        if self._is_unsaved:
             self.save()
 
     def fall_asleep(self, asleep):

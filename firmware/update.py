@@ -81,10 +81,10 @@ def finish():
 
 def confirm():
     """The new files do their work: keep them -> the update's id, None without a trial."""
-    if not _is_there(_TRIAL):
+    if not is_there(_TRIAL):
         return None
-    name = _text(PREVIOUS + _ID)
-    _write(RUNNING, name)
+    name = text(PREVIOUS + _ID)
+    write(RUNNING, name)
     os.remove(_TRIAL)
     remove_folder(PREVIOUS)
     return name
@@ -92,7 +92,7 @@ def confirm():
 
 def is_on_trial():
     """Are the files new, and nobody has confirmed them?"""
-    return _is_there(_TRIAL)
+    return is_there(_TRIAL)
 
 
 def go_back():
@@ -102,7 +102,7 @@ def go_back():
 
 def remove_folder(path):
     """Remove a folder of files, if it is there."""
-    if _is_there(path):
+    if is_there(path):
         for name in os.listdir(path):
             os.remove(path + "/" + name)
         os.rmdir(path)
@@ -111,42 +111,42 @@ def remove_folder(path):
 def _finish():
     # After a cut in the middle of a move littlefs hides a file too many, `ready` perhaps,
     # until something is written (seen with MicroPython 1.25 and 1.26).
-    if _is_there(FOLDER):
+    if is_there(FOLDER):
         _try_to_write(FOLDER + "/written", "")
-    if _is_there(PREVIOUS):
+    if is_there(PREVIOUS):
         _count_start()
-    if not _is_there(READY):
+    if not is_there(READY):
         return False
-    for line in _text(READY).split("\n"):
+    for line in text(READY).split("\n"):
         number, _, path = line.partition(" ")
         _move(path if number == "-" else FOLDER + "/" + number, number, path)
-    if _is_there(PREVIOUS):
-        _write(_TRIAL, "0")
+    if is_there(PREVIOUS):
+        write(_TRIAL, "0")
     os.remove(READY)
     remove_folder(FOLDER)
     return True
 
 
 def _count_start():
-    if _is_there(READY) and not _is_there(_BACK):
+    if is_there(READY) and not is_there(_BACK):
         return  # the update is still under way
-    if not _is_there(_BACK):
-        if not _is_there(_TRIAL):
+    if not is_there(_BACK):
+        if not is_there(_TRIAL):
             remove_folder(PREVIOUS)  # of an update that was never decided
             return
-        starts = int(_text(_TRIAL) or 0) + 1
+        starts = int(text(_TRIAL) or 0) + 1
         # A flash that the new files have filled takes no count: they go back at once.
         if starts <= _MOST_STARTS and _try_to_write(_TRIAL + ".new", str(starts)):
             os.rename(_TRIAL + ".new", _TRIAL)
             return
         go_back()
-    _try_to_write(ROLLED_BACK, _text(PREVIOUS + _ID))
+    _try_to_write(ROLLED_BACK, text(PREVIOUS + _ID))
     remove_folder(FOLDER)
     os.rename(PREVIOUS, FOLDER)
 
 
 def _move(source, number, target):
-    if not _is_there(source):
+    if not is_there(source):
         return  # done before the power went
     if number == "-":
         os.remove(source)
@@ -154,12 +154,12 @@ def _move(source, number, target):
         os.rename(source, target)
 
 
-def _text(path):
+def text(path):
     with open(path) as file:
         return file.read()
 
 
-def _write(path, text):
+def write(path, text):
     with open(path, "w") as file:
         file.write(text)
 
@@ -167,13 +167,13 @@ def _write(path, text):
 def _try_to_write(path, text):
     # -> was there room for it?
     try:
-        _write(path, text)
+        write(path, text)
     except OSError:
         return False
     return True
 
 
-def _is_there(path):
+def is_there(path):
     try:
         os.stat(path)
     except OSError:

@@ -17,5 +17,4 @@ class WiFi(umqtt31.wifi.WiFi):
         super().__init__(ssid, password, pm=pm)
 
     def find_dns(self):
-        """The name server that DHCP told."""
         return self.wlan.ifconfig()[3]

@@ -3,9 +3,7 @@
 from port import *
 
 NAME = "ESP32_GENERIC_C3"
-NETWORK = "wifi"
 LED_PIN = 8
 LED_ON = 0
-WATCHDOG_MS = 30000
 SDA_PIN = 4
 SCL_PIN = 5

@@ -4,19 +4,8 @@ from port import *
 
 NAME = "ESP32_GENERIC_H2"
 NETWORK = "ethernet"
-LED_PIN = None
-LED_ON = 1
-WATCHDOG_MS = 30000
 SDA_PIN = 12
 SCL_PIN = 22
 # How to wire the W5500.
-ETHERNET = {
-    "phy_type": "PHY_W5500",
-    "phy_addr": 0,
-    "spi": 1,
-    "sck": 4,
-    "mosi": 5,
-    "miso": 0,
-    "cs": 1,
-    "int": 10,
-}
+ETHERNET = {"phy_type": "PHY_W5500", "phy_addr": 0, "spi": 1, "sck": 4, "mosi": 5, "miso": 0,
+            "cs": 1, "int": 10}  # fmt: skip

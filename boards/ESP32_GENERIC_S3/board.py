@@ -3,9 +3,5 @@
 from port import *
 
 NAME = "ESP32_GENERIC_S3"
-NETWORK = "wifi"
-LED_PIN = None
-LED_ON = 1
-WATCHDOG_MS = 30000
 SDA_PIN = 8
 SCL_PIN = 9

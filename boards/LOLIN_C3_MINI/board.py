@@ -3,9 +3,7 @@
 from port import *
 
 NAME = "LOLIN_C3_MINI"
-NETWORK = "wifi"
 LED_PIN = 7
 LED_ON = 0
-WATCHDOG_MS = 30000
 SDA_PIN = 8
 SCL_PIN = 10

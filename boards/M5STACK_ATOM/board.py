@@ -3,9 +3,5 @@
 from port import *
 
 NAME = "M5STACK_ATOM"
-NETWORK = "wifi"
-LED_PIN = None
-LED_ON = 1
-WATCHDOG_MS = 30000
 SDA_PIN = 25
 SCL_PIN = 21

@@ -4,17 +4,7 @@ from port import *
 
 NAME = "OLIMEX_ESP32_POE"
 NETWORK = "ethernet"
-LED_PIN = None
-LED_ON = 1
-WATCHDOG_MS = 30000
 SDA_PIN = 13
 SCL_PIN = 16
-ETHERNET = {
-    "phy_type": "PHY_LAN8720",
-    "phy_addr": 0,
-    "mdc": 23,
-    "mdio": 18,
-    "power": 12,
-    "ref_clk": 17,
-    "ref_clk_mode": "OUT",
-}
+ETHERNET = {"phy_type": "PHY_LAN8720", "phy_addr": 0, "mdc": 23, "mdio": 18,
+            "power": 12, "ref_clk": 17, "ref_clk_mode": "OUT"}  # fmt: skip

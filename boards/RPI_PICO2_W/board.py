@@ -3,9 +3,6 @@
 from port import *
 
 NAME = "RPI_PICO2_W"
-NETWORK = "wifi"
 LED_PIN = "LED"
-LED_ON = 1
-WATCHDOG_MS = 8300
 SDA_PIN = 4
 SCL_PIN = 5

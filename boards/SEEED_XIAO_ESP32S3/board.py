@@ -3,9 +3,7 @@
 from port import *
 
 NAME = "SEEED_XIAO_ESP32S3"
-NETWORK = "wifi"
 LED_PIN = 21
 LED_ON = 0
-WATCHDOG_MS = 30000
 SDA_PIN = 5
 SCL_PIN = 6

@@ -3,9 +3,5 @@
 from port import *
 
 NAME = "UM_TINYPICO"
-NETWORK = "wifi"
-LED_PIN = None
-LED_ON = 1
-WATCHDOG_MS = 30000
 SDA_PIN = 21
 SCL_PIN = 22

@@ -5,7 +5,5 @@ from port import *
 NAME = "W5100S_EVB_PICO"
 NETWORK = "ethernet"
 LED_PIN = 25
-LED_ON = 1
-WATCHDOG_MS = 8300
 SDA_PIN = 4
 SCL_PIN = 5

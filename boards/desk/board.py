@@ -4,8 +4,6 @@ from port import *
 
 NAME = "desk"
 NETWORK = "host"  # the computer's own
-LED_PIN = None
-LED_ON = 1
 WATCHDOG_MS = None
 SDA_PIN = None
 SCL_PIN = None

@@ -4,6 +4,7 @@ import machine
 import onchip
 from onchip import *
 
+WATCHDOG_MS = 30000
 _LABEL = "journal"
 
 
@@ -37,13 +38,8 @@ def ethernet():
     return network.LAN(phy_type=kind, **options)
 
 
-def journal():
-    """The journal on its own data partition; MQTTError if the flash has none."""
-    return onchip.journal_on(journal_area())
-
-
 def journal_area():
-    """Where the journal lies -> block device; MQTTError if there is none."""
+    """The journal's own data partition -> block device; MQTTError if the flash has none."""
     from esp32 import Partition
 
     found = Partition.find(Partition.TYPE_DATA, label=_LABEL)

@@ -7,6 +7,11 @@ import time
 
 import machine
 
+# What a board.py may leave out.
+NETWORK = "wifi"
+LED_PIN = None
+LED_ON = 1
+
 
 def usual_sensors(*inside):
     """The sensors in the chip, and what every board can tell of itself -> list of sensors."""
@@ -27,11 +32,12 @@ def i2c():
     return machine.I2C(0, sda=machine.Pin(board.SDA_PIN), scl=machine.Pin(board.SCL_PIN))
 
 
-def journal_on(area):
-    """The journal in what journal_area() gives -> store for MQTTClient."""
+def journal():
+    """The journal where journal_area() has its place -> store for MQTTClient.  MQTTError."""
+    import board
     from umqtt31 import Journal
 
-    return Journal(area)
+    return Journal(board.journal_area())
 
 
 def journal_is_missing(why):
@@ -43,7 +49,6 @@ def journal_is_missing(why):
 
 
 def reset():
-    """Reset the board."""
     machine.reset()
 
 

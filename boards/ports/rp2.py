@@ -11,6 +11,7 @@ import machine
 import onchip
 from onchip import *
 
+WATCHDOG_MS = 8300  # the longest that RP2040 has
 # Says which blocks littlefs leaves alone; `make image` or `make deploy` wrote it.
 _PLACE = "/journal/place"
 # SCRATCH0 of the watchdog; SDK and boot ROM use those from 2 on.
@@ -37,13 +38,8 @@ def ethernet():
     return network.WIZNET5K()
 
 
-def journal():
-    """The journal in the blocks kept for it; MQTTError if none are."""
-    return onchip.journal_on(journal_area())
-
-
 def journal_area():
-    """Where the journal lies -> block device; MQTTError if there is none."""
+    """The blocks kept for the journal -> block device; MQTTError if none are."""
     import rp2
 
     try:
@@ -55,7 +51,6 @@ def journal_area():
 
 
 def reset():
-    """Reset the board."""
     _reset_by(_BY_RESET)
 
 

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.boards.compile import tree_files
-from tools.boards.romfs import make_romfs
+from tools.boards.compile import make_romfs
 from tools.micropython import choose
 
 from . import BenchError
@@ -145,7 +144,7 @@ def size(client: Client, peers: Path) -> dict[str, float]:
         main = program.folder / "main.mpy"
         main.rename(main.with_name("program.mpy"))
         image = program.folder / "image.romfs"
-        image.write_bytes(make_romfs(tree_files(program.folder)))
+        image.write_bytes(make_romfs(program.folder))
         compile_mpy(DEVICE / "from_rom.py", main)
         return {
             **bytecode(client, peers),

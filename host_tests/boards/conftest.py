@@ -1,5 +1,6 @@
 """Fixtures of the board tests: profiles, a configured device, a virtual board."""
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.virtual import VirtualBoard
 from host_tests.virtual.cli import blank_flash
 from tools.boards.cli import cli
+from tools.boards.compile import build_tree, tree_files
 from tools.boards.profile import load_profile
 from tools.micropython import choose
 
@@ -58,12 +60,25 @@ def device_certificates(tmp_path):
 
 @pytest.fixture
 def run():
-    """run("build", "--board", "desk") -> click's result, as the command line would see it."""
+    """run("build", "--board", "desk") -> what it prints; `status` is what it has to end with."""
 
-    def invoke(*words):
-        return CliRunner().invoke(cli, [str(word) for word in words], prog_name="boards")
+    def invoke(*words, status=0):
+        done = CliRunner().invoke(cli, [str(word) for word in words], prog_name="boards")
+        assert done.exit_code == status, done.output
+        return done.output
 
     return invoke
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """built(name of a board) -> {path on it: bytes} of library and firmware, compiled once."""
+
+    @functools.cache
+    def build(name):
+        return tree_files(build_tree(load_profile(name), tmp_path_factory.mktemp(name) / "fs"))
+
+    return build
 
 
 @pytest.fixture
@@ -106,11 +121,11 @@ def make_board(tmp_path):
 
 @pytest.fixture
 def start_board(make_board):
-    """The same, switched on."""
+    """The same, switched on; in `mode` "raw" without its main.py."""
 
-    def start(*about, **more):
+    def start(*about, mode="friendly", **more):
         board = make_board(*about, **more)
-        board.power_on()
+        board.power_on(mode)
         return board
 
     return start

@@ -8,14 +8,14 @@ from host_tests.patience import SECONDS
 from tools.boards.monitor import monitor
 
 
-def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10, act=None):
-    """What the board at `port` prints, up to and with `text`; fails after `seconds`.
+def read_until(port, text, restart=False, act=None):
+    """What the board at `port` prints, up to and with `text`; fails when that does not come.
 
     `act` is called when the port is open: what the board printed before is lost, as opening
     a serial port drops what came.
     """
     got = bytearray()
-    limit = time.monotonic() + seconds
+    limit = time.monotonic() + SECONDS
 
     def has_seen():
         nonlocal act
@@ -25,7 +25,7 @@ def read_until(port, text, restart=False, seconds=SECONDS, patience_s=10, act=No
         assert time.monotonic() < limit, f"no {text!r} in {bytes(got)!r}"
         return text.encode() in got
 
-    monitor(port, restart, write=got.extend, until=has_seen, patience_s=patience_s)
+    monitor(port, restart, write=got.extend, until=has_seen)
     return got.decode()
 
 

@@ -34,9 +34,9 @@ class EspRom:
     `lose_port_after`: so many bytes of written flash later the cable is pulled.
     """
 
-    def __init__(self, mcu, flash_bytes=4 << 20, lose_port_after=None):
+    def __init__(self, mcu, lose_port_after=None):
         self.mcu = mcu
-        self.flash = bytearray(b"\xff" * flash_bytes)
+        self.flash = bytearray(b"\xff" * (4 << 20))
         self.commands = []
         self._lose_after = lose_port_after
         self._is_stub = False

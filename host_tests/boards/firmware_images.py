@@ -39,17 +39,10 @@ def esp_table(*entries):
     return data + b"\xeb\xeb" + b"\xff" * 14 + hashlib.md5(data).digest()
 
 
-TODAY = (
-    (b"nvs", 1, 2, 0x9000, 0x6000),
-    (b"phy_init", 1, 1, 0xF000, 0x1000),
-    (b"factory", 0, 0, 0x10000, 0x1F0000),
-)
-WITH_VFS = (
-    (b"nvs", 1, 2, 0x9000, 0x6000),
-    (b"phy_init", 1, 1, 0xF000, 0x1000),
-    (b"factory", 0, 0, 0x10000, 0x1D0000),
-    (b"vfs", 1, 0x81, 0x1E0000, 0x220000),
-)
+_FIRST = ((b"nvs", 1, 2, 0x9000, 0x6000), (b"phy_init", 1, 1, 0xF000, 0x1000))
+_VFS = (b"vfs", 1, 0x81, 0x1E0000, 0x220000)
+TODAY = (*_FIRST, (b"factory", 0, 0, 0x10000, 0x1F0000))
+WITH_VFS = (*_FIRST, (b"factory", 0, 0, 0x10000, 0x1D0000), _VFS)
 
 
 def esp_firmware(mcu, table=TODAY, machine=b""):

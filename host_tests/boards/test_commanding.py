@@ -1,10 +1,10 @@
 """A command by the tool, signed and not, and which answers it believes."""
 
-import hmac
 from types import SimpleNamespace
 
 import pytest
 
+from host_tests.firmware import decoding
 from tools.boards.commanding import answer_in, command
 from tools.boards.errors import BoardError
 
@@ -12,14 +12,8 @@ KEY = bytes(range(32))
 TOPIC = "sensors/hall-1/answer"
 
 
-def proof(magic, *parts, key=KEY):
-    """As firmware/signature.py writes it, with code of its own."""
-    data = magic + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
-    return hmac.digest(key, data, "sha256")[:16].hex().encode()
-
-
 def proven(text, topic=TOPIC, key=KEY):
-    return text + b" " + proof(b"u31a\x01", b"", topic.encode(), text, key=key)
+    return decoding.proven(key, topic.encode(), text)
 
 
 @pytest.mark.parametrize(
@@ -27,11 +21,7 @@ def proven(text, topic=TOPIC, key=KEY):
     [
         (b"7 done", None, "done"),
         (b"8 done", None, None),
-        (
-            b"7 refused: \x1b]0;x\x07\xc2\x9b\xe2\x80\xae",
-            None,
-            "refused: \ufffd]0;x" + "\ufffd" * 3,
-        ),
+        ("7 refused: \x1b]0;x\x07\x9b\u202e".encode(), None, "refused: \ufffd]0;x" + "\ufffd" * 3),
         (b"\xff\xff", None, None),
         (b"", KEY, None),
         (b"7 done", KEY, None),
@@ -79,7 +69,7 @@ def test_command_is_signed_with_the_time_as_its_number():
     root = "sensors/hall-1"
     assert command(device, root, "interval 500", KEY, 30, device) == "refused: no"
     ((shown, _, said),) = [sent.partition(b" ") for sent in device.sent]
-    assert shown == proof(b"u31c\x01", b"sensors/hall-1/command", said)
+    assert shown == decoding.proof(KEY, b"u31c\x01", b"sensors/hall-1/command", said)
     number, name, words = said.split(b" ", 2)
     assert (number, name[:1], words) == (b"1800000000123", b"#", b"interval 500")
 

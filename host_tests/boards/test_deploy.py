@@ -14,16 +14,8 @@ import serial
 from host_tests.boards.console import read_until
 from tools.boards import device
 from tools.boards import port as port_module
-from tools.boards.compile import build_tree, newest_source, tree_files
-from tools.boards.deploy import (
-    check_itself,
-    deploy,
-    list_of,
-    make_plan,
-    numbered,
-    other_board,
-    with_list,
-)
+from tools.boards.compile import newest_source
+from tools.boards.deploy import check_itself, deploy, make_plan, numbered, other_board, with_list
 from tools.boards.errors import BoardError
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
@@ -34,11 +26,10 @@ SETTINGS = b'{"client_id": "x", "server": "s"}'
 MAIN = b"import a, b\nprint('versions', a.V, b.V, V, 'end')\n"
 
 
-@pytest.fixture(scope="module")
-def firmware_files(tmp_path_factory):
+@pytest.fixture
+def firmware_files(built):
     """boot.py and update.mpy, as every deployment brings them."""
-    tree = build_tree(load_profile("desk"), tmp_path_factory.mktemp("tree") / "fs")
-    files = tree_files(tree)
+    files = built("desk")
     return {name: files[name] for name in ("boot.py", "update.mpy")} | {"settings.json": SETTINGS}
 
 
@@ -53,13 +44,12 @@ def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
     run, start_board, desk, device_toml
 ):
     board = start_board(desk)
-    result = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
-    assert result.exit_code == 0, result.output
-    assert "hall-1" in result.output
-    assert "free_heap" in result.output
-    assert "secret" not in result.output
+    output = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
+    assert "hall-1" in output
+    assert "free_heap" in output
+    assert "secret" not in output
     again = run("deploy", "--board", "desk", "--port", board.port, "--config", device_toml)
-    assert "0 of" in again.output
+    assert "0 of" in again
     assert int(board.files()["release.txt"]) == newest_source(desk)
 
 
@@ -146,10 +136,9 @@ def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
         for kind in ("crt", "key"):
             content = (device_certificates / f"{name}.{kind}").read_bytes()
             (device_certificates / f"one.{kind}").write_bytes(content)
-        result = run("deploy", *words)
-        assert result.exit_code == 0, result.output
-        assert "backup" not in result.output
-        assert "PRIVATE" not in result.output
+        output = run("deploy", *words)
+        assert "backup" not in output
+        assert "PRIVATE" not in output
     on_board = board.files()
     for kind in ("crt", "key"):
         assert on_board[f"one.{kind}"] == (device_certificates / f"two.{kind}").read_bytes()
@@ -160,9 +149,8 @@ def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
 def test_deploy_without_settings_anywhere_changes_nothing(run, start_board, desk):
     theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"}
     board = start_board(desk, theirs)
-    result = run("deploy", "--board", "desk", "--port", board.port)
-    assert result.exit_code == 1
-    assert "add CONFIG=device.toml" in result.output
+    output = run("deploy", "--board", "desk", "--port", board.port, status=1)
+    assert "add CONFIG=device.toml" in output
     assert board.files() == theirs
 
 
@@ -184,10 +172,11 @@ def test_deploy_to_another_chip_changes_nothing_and_names_both(
 ):
     profile = load_profile(there)
     board = start_board(profile, {"main.py": b"pass\n"})
-    result = run("deploy", "--board", told, "--port", board.port, "--config", device_toml)
-    assert result.exit_code == 1
-    assert profile.firmware.machine in result.output
-    assert f"{told} has {load_profile(told).mcu}" in result.output
+    output = run(
+        "deploy", "--board", told, "--port", board.port, "--config", device_toml, status=1
+    )
+    assert profile.firmware.machine in output
+    assert f"{told} has {load_profile(told).mcu}" in output
     assert board.files() == {"main.py": b"pass\n"}
 
 
@@ -202,7 +191,7 @@ def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):
 
 
 def test_make_plan_with_equal_hashes_is_empty():
-    data = list_of({})
+    data = with_list({})["deployed.txt"]
     hashes = {"deployed.txt": hashlib.sha256(data).hexdigest()}
     assert not make_plan({}, {"files": hashes, "texts": {}})
 
@@ -217,9 +206,8 @@ def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
     assert board.files()["main.py"] == files["main.py"]
 
 
-def test_check_itself_with_wrong_settings_names_the_key(start_board, desk, tmp_path):
-    tree = build_tree(desk, tmp_path / "fs")
-    board = start_board(desk, tree_files(tree) | {"settings.json": b'{"client_id": "x"}'})
+def test_check_itself_with_wrong_settings_names_the_key(start_board, desk, built):
+    board = start_board(desk, built("desk") | {"settings.json": b'{"client_id": "x"}'})
     with pytest.raises(BoardError, match="server is missing"):
         check_itself(board.port)
 
@@ -370,11 +358,10 @@ for module in pkgutil.iter_modules(tools.boards.__path__, "tools.boards."):
     if not module.ispkg:
         importlib.import_module(module.name)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_deploy_without_port_exits_2(run):
-    assert run("deploy", "--board", "desk").exit_code == 2
+    run("deploy", "--board", "desk", status=2)

@@ -24,7 +24,7 @@ from tools import __main__ as command_line
 from tools import command
 from tools.archives import unpack
 from tools.boards.compile import compile_file
-from tools.boards.packaging import everything, version
+from tools.boards.packaging import everything, package_files, version
 from tools.boards.profile import load_profile
 from tools.dist import make, mip
 from tools.project import ROOT
@@ -77,9 +77,8 @@ def test_mpremote_installs_from_the_index_on_an_empty_board(
     board = start_board(load_profile("W5500_EVB_PICO") if suffix == ".py" else desk)
     with serve(dist / "mip") as url:
         words = ["mip", "install", "--index", url, *options, "+", "exec", program]
-        done = mpremote(board, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__{suffix}"
+        output = mpremote(board, *words)
+    assert output.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__{suffix}"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +91,37 @@ def test_mip_of_micropython_installs_from_the_index(dist, micropython, tmp_path,
     assert "Done" in done.stdout, done.stdout + done.stderr
     used = micropython.run(program, micropypath=[tmp_path])
     assert used.stdout.split() == [version(), f"{tmp_path}/umqtt31/__init__.mpy"]
+
+
+@pytest.mark.parametrize("name", ["package.json", "package-full.json", "manifest.py"])
+def test_package_file_names_all_modules(name):
+    """After a new module: `python -m tools boards package`."""
+    assert (ROOT / name).read_text() == package_files()[name]
+
+
+@pytest.mark.parametrize(
+    ("package", "program", "expected"),
+    [
+        (
+            "package.json",
+            "try:\n from umqtt31 import Journal\nexcept ImportError:\n print('none')",
+            "none",
+        ),
+        (
+            "package.json",
+            "import umqtt31\ntry:\n umqtt31.MQTTClient('a', 'b').poll()\n"
+            "except umqtt31.MQTTError as error:\n print(error.code == umqtt31.CLOSED)",
+            "True",
+        ),
+        ("package-full.json", USE_ALL, version() + " /lib/umqtt31/__init__.py"),
+    ],
+)
+def test_mip_installs_the_library_with_and_without_extras(start_board, package, program, expected):
+    """From source, which takes a board 160 KB of heap to compile."""
+    board = start_board(load_profile("RPI_PICO_W"))
+    with serve(ROOT) as url:
+        output = mpremote(board, "mip", "install", f"{url}/{package}", "+", "exec", program)
+    assert output.splitlines()[-1] == expected
 
 
 def line_of_the_guide(begin, **own):
@@ -122,15 +152,15 @@ def test_line_of_the_guide_lets_bytecode_take_the_place_of_source(dist, start_bo
     board = start_board(desk)
     old = "import os\nos.mkdir('/lib')\nos.mkdir('/lib/umqtt31')\n"
     old += "with open('/lib/umqtt31/__init__.py', 'w') as file:\n    file.write('old = True')"
-    assert mpremote(board, "exec", old).returncode == 0
+    mpremote(board, "exec", old)
     begin = f"{sys.executable} -m mpremote connect {board.port}"
     with serve(dist / "mip") as url:
         install = ["mip", "install", "--index", url, "umqtt31"]
         hidden = mpremote(board, *install, "+", "exec", "import umqtt31; print(umqtt31.old)")
-        assert hidden.stdout.splitlines()[-1] == "True"
+        assert hidden.splitlines()[-1] == "True"
         run(*line_of_the_guide("mpremote rm", mpremote=begin))
-        done = mpremote(board, *install, "+", "exec", USE)
-    assert done.stdout.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__.mpy"
+        output = mpremote(board, *install, "+", "exec", USE)
+    assert output.splitlines()[-1] == f"{version()} /lib/umqtt31/__init__.mpy"
 
 
 def test_index_names_what_is_there(dist):

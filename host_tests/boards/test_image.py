@@ -1,6 +1,8 @@
-"""Images opened again with other tools, and their filesystems by real MicroPython."""
+"""Images opened again with other tools, and by real MicroPython; also ROMFS, and new boards."""
 
 import hashlib
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -8,16 +10,19 @@ import sys
 import pytest
 
 from host_tests.boards import firmware_images
-from tools.boards.binary_info import read_binary_info
-from tools.boards.compile import build_tree, tree_files
+from tools.boards import compile as compiling
+from tools.boards import profile as profiles
+from tools.boards.compile import build_tree, make_romfs, tree_files
 from tools.boards.deploy import check_itself
 from tools.boards.errors import BoardError
 from tools.boards.filesystem import Filesystem
 from tools.boards.image import make_base
 from tools.boards.partitions import read_table
+from tools.boards.places import BOARDS
 from tools.boards.profile import Memory, board_names, load_profile
-from tools.boards.uf2 import read_uf2
+from tools.boards.uf2 import find_filesystem, read_uf2
 from tools.micropython import choose
+from tools.project import ROOT
 
 FLASHED = [name for name in board_names() if load_profile(name).flash.method != "none"]
 # One of each layout: what differs beside it are constants.
@@ -48,37 +53,106 @@ def flash_content(image, profile, stale=0xFF):
     return bytes(flash)
 
 
+def files_on(flash, layout):
+    """{path: bytes} of the filesystem of this `layout` in a flash."""
+    return Filesystem(layout, flash[layout.offset :][: layout.size]).files()
+
+
+@pytest.fixture
+def boot(make_firmware, start_board):
+    """boot(profile, files) -> the report of the board's own check, from an image with them."""
+
+    def from_image(profile, files):
+        image = make_base(profile, make_firmware(profile), files).image(
+            {"settings.json": SETTINGS}
+        )
+        board = start_board(profile, flash=flash_content(image, profile), mode="raw")
+        return check_itself(board.port)
+
+    return from_image
+
+
 @pytest.mark.parametrize("name", [name for name in LAYOUTS if name not in SMALL])
-def test_image_boots_on_virtual_board_and_passes_its_own_check(
-    name, make_firmware, make_board, tmp_path
-):
+def test_image_boots_on_virtual_board_and_passes_its_own_check(name, boot, built):
     """Real MicroPython mounts the image's littlefs with VfsLfs2 and imports umqtt31 from it."""
-    profile = load_profile(name)
-    files = tree_files(build_tree(profile, tmp_path / "fs"))
-    # What the Wi-Fi and reset need of a chip is not there on the desk.
-    image = make_base(profile, make_firmware(profile), files).image({"settings.json": SETTINGS})
-    board = make_board(profile, flash=flash_content(image, profile))
-    board.power_on("raw")
-    report = check_itself(board.port)
+    report = boot(load_profile(name), built(name))
     assert report["client_id"] == "hall-1"
     assert report["board"] == name
     assert report["journal"] == {"inflight": 0, "queued": 0}
 
 
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """The page's blocks of code; the tools look for boards in a folder of this test's own."""
+    folder = tmp_path / "boards"
+    shutil.copytree(BOARDS, folder)
+    for module in (profiles, compiling):
+        monkeypatch.setattr(module, "BOARDS", folder)
+    profiles.shared_facts.cache_clear()
+    text = (ROOT / "docs/reference/board-profiles.md").read_text()
+    yield folder, re.findall(r"```(?:toml|python)\n(.*?)```", text, re.DOTALL)
+    profiles.shared_facts.cache_clear()
+
+
+def test_board_of_the_page_builds_an_image_that_boots(page, boot, tmp_path):
+    folder, (facts, pins, _) = page
+    new = folder / "LILYGO_TTGO_LORA32"
+    new.mkdir()
+    (new / "board.toml").write_text(facts)
+    (new / "board.py").write_text(pins)
+    profile = load_profile(new.name)
+    report = boot(profile, tree_files(build_tree(profile, tmp_path / "fs")))
+    assert report["board"] == "LILYGO_TTGO_LORA32"
+
+
+def test_chip_of_the_page_is_one_line_more(page, boot, tmp_path, monkeypatch):
+    folder, (_, _, chip) = page
+    with (folder / "chips.toml").open("a") as file:
+        file.write(chip)
+    board = folder / "ESP32_GENERIC_C6" / "board.toml"
+    board.write_text(board.read_text().replace('mcu = "esp32c6"', 'mcu = "esp32c61"'))
+    monkeypatch.setitem(firmware_images.CHIP_IDS, "esp32c61", 20)
+    profile = load_profile("ESP32_GENERIC_C6")
+    assert profile.chip == "ESP32C61"
+    report = boot(profile, tree_files(build_tree(profile, tmp_path / "fs")))
+    assert report["board"] == "ESP32_GENERIC_C6"
+
+
+# Mounts the image and makes a client of what is in it.
+ROMFS = """\
+import sys, vfs
+with open(sys.argv[1], "rb") as file:
+    image = memoryview(file.read())
+vfs.mount(vfs.VfsRom(image), "/rom")
+sys.path[:] = ["/rom", "/rom/lib"]
+import umqtt31
+from umqtt31 import Journal, MQTTClient
+import settings, reading
+print(umqtt31.__file__, bool(MQTTClient("id", "server")))
+"""
+
+
+@pytest.mark.parametrize("name", ["RPI_PICO2_W", "ESP32_GENERIC"])
+def test_romfs_is_mounted_by_micropython_and_runs_in_place(micropython, tmp_path, name):
+    image = tmp_path / "image.romfs"
+    image.write_bytes(make_romfs(build_tree(load_profile(name), tmp_path / "fs")))
+    done = micropython.run(ROMFS, args=[image], micropypath=[])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["/rom/lib/umqtt31/__init__.mpy", "True"]
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_image_for_a_board_with_too_little_memory_is_told_at_once_and_by_the_check(
-    name, run, make_firmware, make_board, tmp_path, device_toml
+    name, run, make_firmware, start_board, tmp_path, device_toml
 ):
     profile = load_profile(name)
     out = tmp_path / "out.bin"
     words = ("--firmware", make_firmware(profile), "--config", device_toml, "--out", out)
-    result = run("image", "--board", name, *words)
-    assert result.exit_code == 0, result.output
-    assert f"{name} has about 50,000 bytes of heap" in result.output
+    output = run("image", "--board", name, *words)
+    assert f"{name} has about 50,000 bytes of heap" in output
     # The virtual board's heap is about the chip's: less of it, so that the check fails for sure.
     less = profile.model_copy(update={"memory": Memory(heap=40_000)})
-    board = make_board(less, flash=flash_content(out.read_bytes(), profile))
-    board.power_on("raw")
+    board = start_board(less, flash=flash_content(out.read_bytes(), profile), mode="raw")
     with pytest.raises(BoardError, match="own check failed: MemoryError"):
         check_itself(board.port)
 
@@ -90,8 +164,7 @@ def test_image_holds_files_and_erased_journal(name, make_firmware):
     base = make_base(profile, make_firmware(profile), files)
     # Stale zeros show which bytes the image itself brings.
     flash = flash_content(base.image({"settings.json": SETTINGS}), profile, stale=0)
-    area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-    assert Filesystem(profile.filesystem, area).files() == files | {"settings.json": SETTINGS}
+    assert files_on(flash, profile.filesystem) == files | {"settings.json": SETTINGS}
     journal = profile.journal
     start = journal.offset + (profile.filesystem.offset if journal.place == "reserved" else 0)
     assert set(flash[start : start + journal.size]) == {0xFF}
@@ -190,10 +263,9 @@ assert len(os.listdir("/flash/journal")) > 2
 """
 
 
-def test_read_binary_info_finds_board_and_filesystem():
+def test_program_says_where_its_filesystem_lies():
     data = firmware_images.rp2_firmware(firmware_images.RP2040, (0x12C000, 0xD4000))
-    info = read_binary_info(read_uf2(data, "").memory())
-    assert info == {"board": "pico_w", "filesystem": (0x12C000, 0xD4000)}
+    assert find_filesystem(read_uf2(data, "").memory()) == (0x12C000, 0xD4000)
 
 
 @pytest.mark.parametrize(
@@ -240,9 +312,8 @@ def test_rp2_filesystem_lies_where_this_boards_firmware_says(make_firmware, make
     place = {"offset": 0x140000, "size": 0xC0000}
     firmware = make_firmware(profile, storage=(place["offset"], place["size"]))
     image = make_base(profile, firmware, {"main.py": b"pass"}).image({})
-    flash = flash_content(image, profile)
     layout = profile.filesystem.model_copy(update=place)
-    assert Filesystem(layout, flash[place["offset"] :]).files() == {"main.py": b"pass"}
+    assert files_on(flash_content(image, profile), layout) == {"main.py": b"pass"}
 
 
 @pytest.mark.parametrize("board", ["ESP32_GENERIC", "RPI_PICO_W"])
@@ -275,25 +346,22 @@ def test_image_command_writes_private_file_and_prints_no_secret(
     firmware = make_firmware(load_profile("RPI_PICO_W"))
     out = tmp_path / "out" / "image.uf2"
     words = ("--firmware", firmware, "--config", device_toml, "--out", out)
-    result = run("image", "--board", "RPI_PICO_W", *words)
-    assert result.exit_code == 0, result.output
+    output = run("image", "--board", "RPI_PICO_W", *words)
     assert out.stat().st_mode & 0o077 == 0
     assert b"secret-word" in out.read_bytes()
-    assert "secret" not in result.output
+    assert "secret" not in output
 
 
 def test_image_command_without_config_is_wrong_use(run, make_firmware):
     firmware = make_firmware(load_profile("RPI_PICO_W"))
-    result = run("image", "--board", "RPI_PICO_W", "--firmware", firmware)
-    assert result.exit_code == 2
-    assert "CONFIG=device.toml" in result.output
+    output = run("image", "--board", "RPI_PICO_W", "--firmware", firmware, status=2)
+    assert "CONFIG=device.toml" in output
 
 
 def test_image_command_without_firmware_file_says_where_to_get_it(run, tmp_path, device_toml):
     words = ("--firmware", tmp_path / "none.bin", "--config", device_toml)
-    result = run("image", "--board", "ESP32_GENERIC", *words)
-    assert result.exit_code == 1
-    assert "https://micropython.org/download/ESP32_GENERIC/" in result.output
+    output = run("image", "--board", "ESP32_GENERIC", *words, status=1)
+    assert "https://micropython.org/download/ESP32_GENERIC/" in output
 
 
 @pytest.mark.parametrize(
@@ -315,8 +383,9 @@ def test_image_command_with_wrong_config_names_the_key(
     lines = [x for x in device_toml.read_text().splitlines() if not x.startswith(key + " ")]
     device_toml.write_text("\n".join([*lines, change, ""]))
     firmware = make_firmware(load_profile("RPI_PICO_W"))
-    result = run("image", "--board", "RPI_PICO_W", "--firmware", firmware, "--config", device_toml)
-    assert result.exit_code == 1
-    assert expected in result.output
-    assert "secret" not in result.output
-    assert result.output.count("\n") == 1
+    output = run(
+        "image", "--board", "RPI_PICO_W", "--firmware", firmware, "--config", device_toml, status=1
+    )
+    assert expected in output
+    assert "secret" not in output
+    assert output.count("\n") == 1

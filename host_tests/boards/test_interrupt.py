@@ -86,34 +86,38 @@ def wait_for(line, expected):
 
 def assert_answers(line):
     line.write(b"print(6 * 7)\r")
-    wait_for(line, b"42\n")
+    return wait_for(line, b"42\n")
 
 
-def test_ctrl_c_while_boot_runs_ends_it_and_runs_no_main(make_board, desk):
-    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
-    with terminal(board) as line:
-        wait_for(line, b"boot loops\n")
-        line.write(b"\x03")
-        output = wait_for(line, PROMPT)
-        assert b"KeyboardInterrupt" in output
-        assert b"main ran" not in output
-        assert_answers(line)
+LOOPS = {"boot.py": LOOP, "main.py": MAIN}
+WAITS = {"main.py": b"import time\nprint('waits')\ntime.sleep(1000)\n"}
 
 
-def test_ctrl_c_before_boot_has_begun_ends_it_too(make_board, desk):
-    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
-    with terminal(board) as line:
-        line.write(b"\x03")
-        assert b"main ran" not in wait_for(line, PROMPT)
-        assert_answers(line)
-
-
-def test_boot_that_raises_runs_no_main(make_board, desk):
-    board = make_board(desk, {"boot.py": b"1/0\n", "main.py": MAIN})
-    with terminal(board) as line:
-        output = wait_for(line, PROMPT)
-    assert b"ZeroDivisionError" in output
-    assert b"main ran" not in output
+# What is awaited and what is sent then; what is shown and what is not.
+@pytest.mark.parametrize(
+    ("files", "talk", "shown", "hidden"),
+    [
+        (LOOPS, [(b"boot loops\n", b"\x03"), (PROMPT, b"")], b"KeyboardInterrupt", b"main ran"),
+        (LOOPS, [(b"", b"\x03"), (PROMPT, b"")], b"", b"main ran"),
+        (LOOPS, [(b"boot loops\n", b"\x03"), (b"", b"\x03"), (PROMPT, b"")], b"", b"main ran"),
+        (LOOPS | {"boot.py": b"1/0\n"}, [(PROMPT, b"")], b"ZeroDivisionError", b"main ran"),
+        (WAITS, [(b"waits\n", b"\x03")], b"KeyboardInterrupt", b"main ran"),
+        ({}, [(PROMPT, b"1/0\x03")], b"42\n", b"ZeroDivisionError"),
+    ],
+    ids=["boot runs", "before boot", "twice at once", "boot raises", "program waits", "prompt"],
+)
+def test_ctrl_c_ends_what_runs_and_leaves_the_board_there(
+    make_board, desk, files, talk, shown, hidden
+):
+    """No main.py after a boot.py that was ended; at the prompt the line is forgotten."""
+    output = b""
+    with terminal(make_board(desk, files)) as line:
+        for awaited, sent in talk:
+            output += wait_for(line, awaited) if awaited else b""
+            line.write(sent)
+        output += assert_answers(line)
+    assert shown in output
+    assert hidden not in output
 
 
 @pytest.mark.parametrize("mode", ["friendly", "raw"])
@@ -125,16 +129,6 @@ def test_boot_that_exits_starts_again_in_the_same_mode(make_board, desk, mode):
     assert reset
     assert b"main ran" not in before
     assert (b"main ran" in after) == (mode == "friendly")
-
-
-def test_ctrl_c_twice_at_once_ends_boot_and_leaves_the_board_there(make_board, desk):
-    board = make_board(desk, {"boot.py": LOOP, "main.py": MAIN})
-    with terminal(board) as line:
-        wait_for(line, b"boot loops\n")
-        line.write(b"\x03")
-        line.write(b"\x03")
-        assert b"main ran" not in wait_for(line, PROMPT)
-        assert_answers(line)
 
 
 def test_ctrl_c_in_a_flood_leaves_the_board_there(make_board, desk):
@@ -159,23 +153,6 @@ def test_ctrl_c_that_a_program_catches_comes_again_and_breaks_nothing(make_board
         assert b"broken" not in wait_for(line, b"done\n")
         assert_answers(line)
     assert "main.py" in board.files()
-
-
-def test_ctrl_c_while_a_program_waits_ends_the_wait(make_board, desk):
-    board = make_board(desk, {"main.py": b"import time\nprint('waits')\ntime.sleep(1000)\n"})
-    with terminal(board) as line:
-        wait_for(line, b"waits\n")
-        line.write(b"\x03")
-        wait_for(line, b"KeyboardInterrupt")
-        assert_answers(line)
-
-
-def test_ctrl_c_at_the_prompt_forgets_the_line(make_board, desk):
-    with terminal(make_board(desk)) as line:
-        wait_for(line, PROMPT)
-        line.write(b"1/0\x03print(6 * 7)\r")
-        output = wait_for(line, b"42\n")
-    assert b"ZeroDivisionError" not in output
 
 
 def test_ctrl_c_in_raw_paste_is_the_end_of_the_program_sent(make_board, desk):

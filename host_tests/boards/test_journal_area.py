@@ -2,10 +2,8 @@
 
 import pytest
 
-from tools.boards.compile import build_tree, tree_files
 from tools.boards.deploy import check_itself, deploy, keep_journal_blocks, with_list
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
 from tools.boards.profile import load_profile
 from tools.boards.remote import Remote
 
@@ -24,45 +22,39 @@ except OSError:
     pass
 client.disconnect()
 """
-SETTINGS = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "journal"}'
+_JSON = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "journal"}'
+SETTINGS = {"settings.json": _JSON}
 
 
 @pytest.mark.parametrize("name", ["desk", "RPI_PICO_W", "ESP32_GENERIC"])
-def test_journal_command_shows_what_the_board_accepted(run, make_board, tmp_path, name):
-    profile = load_profile(name)
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    board = make_board(profile, files)
-    board.power_on("raw")
+def test_journal_command_shows_what_the_board_accepted(run, start_board, built, tmp_path, name):
+    board = start_board(load_profile(name), built(name) | SETTINGS, mode="raw")
     out = tmp_path / "journal.img"
     empty = run("journal", "--port", board.port, "--out", out)
-    assert empty.exit_code == 0, empty.output
-    assert "nothing was written yet" in empty.output
+    assert "nothing was written yet" in empty
     Remote(board.port).execute(PUBLISH)
-    result = run("journal", "--port", board.port, "--out", out)
-    assert result.exit_code == 0, result.output
-    assert all(f"topic readings/{i}" in result.output for i in range(3))
+    output = run("journal", "--port", board.port, "--out", out)
+    assert all(f"topic readings/{i}" in output for i in range(3))
     assert out.stat().st_mode & 0o077 == 0
 
 
-def test_journal_command_when_board_has_no_journal_says_so(run, make_board, desk):
-    board = make_board(
-        desk, {"board.py": b"def journal_area():\n    raise OSError('no journal')\n"}
-    )
-    board.power_on("raw")
-    result = run("journal", "--port", board.port)
-    assert result.exit_code == 1
-    assert "no journal" in result.output
+def test_journal_command_when_board_has_no_journal_says_so(run, start_board, desk):
+    text = b"def journal_area():\n    raise OSError('no journal')\n"
+    board = start_board(desk, {"board.py": text}, mode="raw")
+    output = run("journal", "--port", board.port, status=1)
+    assert "no journal" in output
 
 
 def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
-    make_board, desk, tmp_path
+    start_board, desk, built
 ):
     """Packets of level 5 mean nothing at another one: the node would not start."""
-    files = tree_files(build_tree(desk, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    board = make_board(desk, with_list(files))
-    board.power_on("raw")
-    at_level_5 = files | {"settings.json": SETTINGS[:-1] + b', "level": 5}'}
-    at_level_4 = files | {"settings.json": SETTINGS[:-1] + b', "level": 4}'}
+    files = built("desk") | SETTINGS
+    board = start_board(desk, with_list(files), mode="raw")
+    at_level_4, at_level_5 = (
+        files | {"settings.json": files["settings.json"][:-1] + b', "level": %d}' % level}
+        for level in (4, 5)
+    )
     Remote(board.port).execute(PUBLISH)
     with pytest.raises(BoardError, match="its journal holds 3 messages .* leave level as it is"):
         deploy(board.port, at_level_5, desk)
@@ -72,31 +64,24 @@ def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
     assert list(deploy(board.port, at_level_5, desk).changed) == ["settings.json"]
 
 
-def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(make_board, tmp_path):
+def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(start_board, built):
     profile = load_profile("RPI_PICO_W")
-    by_hand = profile.model_copy(
-        update={"journal": profile.journal.model_copy(update={"place": "file"})}
-    )
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    board = make_board(by_hand, files | {"my_data": b"mine" * 3000})
-    board.power_on("raw")
+    nowhere = {"journal": profile.journal.model_copy(update={"place": "file"})}
+    by_hand = profile.model_copy(update=nowhere)
+    files = built("RPI_PICO_W") | SETTINGS | {"my_data": b"mine" * 3000}
+    board = start_board(by_hand, files, mode="raw")
     keep_journal_blocks(board.port, profile)
     assert check_itself(board.port)["journal"] == {"inflight": 0, "queued": 0}
     Remote(board.port).execute(PUBLISH)
     keep_journal_blocks(board.port, profile)
     assert check_itself(board.port)["journal"]["queued"] == 3
-    board.cut_power()
-    start = profile.filesystem.offset
-    area = board.image.read_bytes()[start : start + profile.filesystem.size]
-    assert Filesystem(profile.filesystem, area).files()["my_data"] == b"mine" * 3000
+    assert board.files()["my_data"] == b"mine" * 3000
 
 
 @pytest.mark.parametrize("name", ["RPI_PICO_W", "ESP32_GENERIC"])
-def test_board_without_journal_area_says_what_to_do(make_board, tmp_path, name):
+def test_board_without_journal_area_says_what_to_do(start_board, built, name):
     profile = load_profile(name)
-    files = tree_files(build_tree(profile, tmp_path / "fs")) | {"settings.json": SETTINGS}
-    nowhere = profile.journal.model_copy(update={"place": "file"})
-    board = make_board(profile.model_copy(update={"journal": nowhere}), files)
-    board.power_on("raw")
+    nowhere = {"journal": profile.journal.model_copy(update={"place": "file"})}
+    board = start_board(profile.model_copy(update=nowhere), built(name) | SETTINGS, mode="raw")
     with pytest.raises(BoardError, match="make (image|deploy)"):
         check_itself(board.port)

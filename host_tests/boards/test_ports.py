@@ -1,4 +1,4 @@
-"""What boards of a port share, under CPython with a chip of the test's own: RP2's sleep."""
+"""What boards of a port share, under CPython: RP2's sleep with a chip of the test's own."""
 
 import sys
 from types import SimpleNamespace
@@ -104,3 +104,12 @@ def test_rp2_tells_its_wake_from_resets_and_from_a_start(chip, start, name):
         start(name).sleep(1000)
     chip.mem32, chip.cause = dict.fromkeys(chip.mem32, 0), 1  # the plug was pulled meanwhile
     assert start(name).reset_cause() == 1
+
+
+def test_network_of_the_desk_is_always_up(monkeypatch):
+    monkeypatch.syspath_prepend(str(BOARDS / "ports"))
+    import unix
+
+    network = unix.HostNetwork()
+    assert network.is_up()
+    assert (network.why, network.rssi(), network.find_dns()) == (None, None, None)

@@ -5,12 +5,11 @@ import json
 
 import pytest
 
-from host_tests.boards.test_image import flash_content
+from host_tests.boards.test_image import files_on, flash_content
 from host_tests.standin.ramflash import RamFlash
 from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
-from tools.boards.filesystem import Filesystem
 from tools.boards.places import write_private
 from tools.boards.profile import load_profile
 from umqtt31 import Journal
@@ -50,13 +49,12 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
     profile = load_profile(board)
     rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall" for i in range(1, 8)]
     out = tmp_path / "images"
-    result = run(
+    output = run(
         "provision",
         *("--board", board, "--firmware", make_firmware(profile), "--config", shared),
         *("--batch", batch_of(tmp_path, *rows), "--out", out),
     )
-    assert result.exit_code == 0, result.output
-    assert "secret" not in result.output
+    assert "secret" not in output
     manifest = (out / "manifest.json").read_text()
     assert "secret" not in manifest
     devices = json.loads(manifest)["devices"]
@@ -66,13 +64,10 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
         assert path.stat().st_mode & 0o077 == 0
         data = path.read_bytes()
         assert hashlib.sha256(data).hexdigest() == one["sha256"]
-        flash = flash_content(data, profile)
-        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-        settings = json.loads(Filesystem(profile.filesystem, area).read("/settings.json"))
-        assert settings["client_id"] == f"dev-{i}"
-        assert settings["password"] == f"secret-{i}"
-        assert settings["server"] == f"10.0.0.{i}"
-        assert settings["wifi_ssid"] == "net"
+        files = files_on(flash_content(data, profile), profile.filesystem)
+        settings = json.loads(files["settings.json"])
+        found = [settings[key] for key in ("client_id", "password", "server", "wifi_ssid")]
+        assert found == [f"dev-{i}", f"secret-{i}", f"10.0.0.{i}", "net"]
 
 
 @pytest.mark.parametrize(
@@ -123,12 +118,10 @@ def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
     (tmp_path / "ca.crt").write_bytes(authority)
     out = tmp_path / "images"
     words = ("--firmware", make_firmware(profile), "--batch", path, "--out", out)
-    result = run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
-    assert result.exit_code == 0, result.output
+    run("provision", "--board", "RPI_PICO_W", *words, "--config", shared)
     for name, other in (("one", "two"), ("two", "one")):
         flash = flash_content((out / f"{name}.uf2").read_bytes(), profile)
-        area = flash[profile.filesystem.offset :][: profile.filesystem.size]
-        files = Filesystem(profile.filesystem, area).files()
+        files = files_on(flash, profile.filesystem)
         assert files["ca.crt"] == authority
         for kind in ("crt", "key"):
             assert files[f"{name}.{kind}"] == (path.parent / f"{name}.{kind}").read_bytes()

@@ -15,7 +15,6 @@ from host_tests.boards.test_image import flash_content
 from host_tests.docs import blocks
 from host_tests.docs.typed import Project
 from tools.boards import profile as profiles
-from tools.boards.compile import build_tree, tree_files
 from tools.boards.config import device_files
 from tools.boards.deploy import with_list
 from tools.boards.profile import load_profile
@@ -103,15 +102,14 @@ def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, start_b
     assert f"board        {name}" in project.type(page, "make deploy")
 
 
-def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquitto, tmp_path):
+def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquitto, built):
     page = "docs/guides/updates.md"
     profile = load_profile("RPI_PICO_W")
     project.type(page, "python -m tools boards key")
     with (project.folder / "device.toml").open("a") as config:
         config.write('commands = "signed"\n')
         config.write(f'update_key = "{(project.folder / "fleet.key").read_text().strip()}"\n')
-    files = tree_files(build_tree(profile, tmp_path / "fs"))
-    files |= device_files(project.folder / "device.toml", profile)
+    files = built(profile.name) | device_files(project.folder / "device.toml", profile)
     board = make_board(profile, with_list(files))
     read_until(board.port, "connected", act=board.power_on)
     with (project.folder / "firmware" / "led.py").open("a") as changed:

@@ -12,9 +12,9 @@ def envelope(boot, sequence, stream=0, count=1):
     return head + bytes(5 * count + 4)
 
 
-def account(accepted, arrived, qos=2):
+def account(accepted, arrived):
     (found,) = balance(
-        [qos], {(boot, 0): n for boot, n in accepted.items()}, [envelope(*one) for one in arrived]
+        [2], {(boot, 0): n for boot, n in accepted.items()}, [envelope(*one) for one in arrived]
     )
     return found
 

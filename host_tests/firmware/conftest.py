@@ -106,6 +106,18 @@ def client(clock):
 
 
 @pytest.fixture
-def bench(clock, client, tmp_path):
+def make_bench(clock, client, tmp_path):
+    """make_bench(options of Node, is_woken, **settings) -> a node, which finds the state that
+    the one before left."""
+
+    def make(node=None, is_woken=False, **config):
+        client.is_connected = False
+        return Bench(clock, client, tmp_path / "state.json", node, is_woken, **config)
+
+    return make
+
+
+@pytest.fixture
+def bench(make_bench):
     """A node."""
-    return Bench(clock, client, tmp_path / "state.json")
+    return make_bench()

@@ -1,4 +1,6 @@
-"""An independent reader of the reading envelope, byte by byte from docs/reference/readings.md."""
+"""Readings and proofs with code of their own, from docs/reference/readings.md and docs/guides."""
+
+import hmac
 
 
 def decode(envelope: bytes) -> dict:
@@ -23,3 +25,20 @@ def decode(envelope: bytes) -> dict:
         "time": number(end, 4),
         "values": [(number(41 + 5 * i, 1), number(42 + 5 * i, 4, True)) for i in range(count)],
     }
+
+
+def readings_of(collector, stream: int | None = None) -> list[dict]:
+    """What a tools.demo.collector.Collector has heard, of one stream or of all."""
+    decoded = [decode(one.payload) for one in collector.arrivals]
+    return [one for one in decoded if stream in (None, one["stream"])]
+
+
+def proof(key: bytes, magic: bytes, *parts: bytes) -> bytes:
+    """As firmware/signature.py writes it."""
+    data = magic + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
+    return hmac.digest(key, data, "sha256")[:16].hex().encode()
+
+
+def proven(key: bytes, topic: bytes, answer: bytes, nonce: bytes = b"") -> bytes:
+    """An answer with its proof."""
+    return answer + b" " + proof(key, b"u31a\x01", nonce, topic, answer)

@@ -28,14 +28,6 @@ class FakeNetwork:
         return self.link
 
 
-class FakeLed:
-    def __init__(self):
-        self.shown = []
-
-    def show(self, is_online):
-        self.shown.append(is_online)
-
-
 class FakeSensor:
     def __init__(self, *values):
         self.values = values
@@ -48,27 +40,21 @@ class FakeSensor:
             reading.add(*value)
 
 
-class FakeWatchdog:
-    fed = 0
-
-    def feed(self):
-        self.fed += 1
-
-
 class Bench:
     """A node with all its fakes."""
 
     def __init__(self, clock, client, path, node=None, is_woken=False, **config):
         self.clock, self.client, self.path = clock, client, path
-        self.network, self.led, self.watchdog = FakeNetwork(), FakeLed(), FakeWatchdog()
-        self.sensor = FakeSensor((1, 2100))
-        self.log = []
+        self.network, self.sensor = FakeNetwork(), FakeSensor((1, 2100))
+        self.shown, self.fed, self.log = [], [], []
+        led = SimpleNamespace(show=self.shown.append)
+        watchdog = SimpleNamespace(feed=lambda: self.fed.append(clock.now_ms))
         state = State(str(path))
         if not is_woken:
             state.begin_boot()
         self.node = Node(
-            CONFIG | config, state, client, [self.sensor], self.network, self.led,
-            self.watchdog, clock, lambda *words: self.log.append(words), **node or {},
+            CONFIG | config, state, client, [self.sensor], self.network, led,
+            watchdog, clock, lambda *words: self.log.append(words), **node or {},
         )  # fmt: skip
 
     def run_ms(self, ms):
@@ -76,20 +62,28 @@ class Bench:
         while self.clock.now_ms < end:
             self.node.step()
 
+    def take(self, *messages, ms=1000):
+        """The broker brings these, and time goes on."""
+        self.client.to_deliver += messages
+        self.run_ms(ms)
+
+    def said(self, kind):
+        """What was published below the node's own topic."""
+        topic = b"sensors/node-7/" + kind.encode()
+        return [msg for name, msg, *_ in self.client.published if name == topic]
+
     def readings(self, stream):
-        topic = b"sensors/node-7/reading/%d" % stream
-        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
+        return list(map(decode, self.said(f"reading/{stream}")))
 
     def health(self):
-        topic = b"sensors/node-7/health"
-        return [decode(msg) for name, msg, *_ in self.client.published if name == topic]
-
-    def answers(self):
-        topic = b"sensors/node-7/answer"
-        return [msg for name, msg, *_ in self.client.published if name == topic]
+        return list(map(decode, self.said("health")))
 
     def calls(self, name):
         return [call for call in self.client.calls if call[0] == name]
+
+    def told(self, kind):
+        """Of what was printed the lines that begin so."""
+        return [words for words in self.log if words[0] == kind]
 
 
 def fake_updates():

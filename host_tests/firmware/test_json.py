@@ -5,7 +5,7 @@ import json
 import pytest
 
 from discovery import Discovery
-from host_tests.firmware.test_real_node import collect, place, running  # noqa: F401
+from host_tests.firmware.test_real_node import collector, place, running  # noqa: F401
 from host_tests.patience import SECONDS
 from jsonreading import KINDS, JSONReading
 from settings import complete, problems
@@ -96,9 +96,8 @@ def test_discovery_tells_each_value_once_and_goes_on_where_it_failed():
     }
 
 
-def test_node_with_json_publishes_objects_and_describes_them(place):  # noqa: F811
+def test_node_with_json_publishes_objects_and_describes_them(place, collector):  # noqa: F811
     broker, _, device = place
-    collector = collect(place)
     found = {}
     listener = watch.connect(f"{broker.host}:{broker.port}")
     listener.on_message = lambda client, data, message: found.update(
@@ -110,7 +109,6 @@ def test_node_with_json_publishes_objects_and_describes_them(place):  # noqa: F8
     with running(choose(), place, interval_ms=50, **settings) as node:
         node.wait_until(lambda: len(collector.arrivals) >= 5, SECONDS, "readings")
         node.wait_until(lambda: len(found) == 3, SECONDS, "descriptions")
-    collector.close()
     listener.disconnect()
     listener.loop_stop()
     readings = [json.loads(one.payload) for one in collector.arrivals]

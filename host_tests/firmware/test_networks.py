@@ -1,11 +1,10 @@
-"""The node's networks beside umqtt31.wifi: one face for Wi-Fi, a cable and the desk."""
+"""The node's networks beside umqtt31.wifi: one face for Wi-Fi and a cable."""
 
 import sys
 
 import pytest
 
 from ethernet import Ethernet
-from host import HostNetwork
 from host_tests.standin import wlan as network
 
 
@@ -31,9 +30,3 @@ def test_ethernet_is_up_with_link_and_address_and_else_says_what_to_check():
     assert ethernet.is_up()
     assert (ethernet.why, ethernet.rssi(), ethernet.find_dns()) == (None, None, "10.0.0.53")
     assert lan.calls == ["active"]
-
-
-def test_host_network_is_always_up():
-    network = HostNetwork()
-    assert network.is_up()
-    assert (network.why, network.rssi(), network.find_dns()) == (None, None, None)

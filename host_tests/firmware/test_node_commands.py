@@ -1,23 +1,59 @@
-"""What the node does when it is told, and what it answers."""
+"""Command messages: how they are read, what the node does, and what it answers."""
 
-import hmac
 import json
 
 import pytest
 
+import commands
+from host_tests.firmware import decoding
 from host_tests.firmware.conftest import FakeMessage
-from host_tests.firmware.node_bench import Bench
+from host_tests.firmware.decoding import proof
 from state import State
 
 
-def test_node_on_command_changes_the_interval_at_once_and_over_resets(bench, clock, client):
-    bench.run_ms(2500)
-    client.to_deliver.append(b"interval 200")
-    bench.run_ms(2000)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"sample", ("", "sample", "")),
+        (b"interval 250", ("", "interval", "250")),
+        (b"#17 reset", ("17", "reset", "")),
+        (b" #a-b  interval  9\n", ("a-b", "interval", "9")),
+        (b"#1234567890123456 sample", ("1234567890123456", "sample", "")),
+        (b"#12345678901234567 sample", ("", "", "")),
+        (b"# sample", ("", "", "")),
+        (b"#9", ("9", "", "")),
+        (b"#9 interval 5 6", ("9", "", "")),
+        (b"", ("", "", "")),
+        (b"\xff\x00", ("", "", "")),
+    ],
+)
+def test_parse_takes_a_command_apart(text, found):
+    assert commands.parse(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("250", 250), ("0", 0), ("", None), ("-5", None), ("1.5", None), ("9" * 10, None),
+     ("²", None), ("1_0", None)],
+)  # fmt: skip
+def test_number_is_digits_only(text, value):
+    assert commands.number(text) == value
+
+
+@pytest.fixture
+def bench(bench):
+    """A node that is connected."""
+    bench.run_ms(1500)
+    return bench
+
+
+def test_node_on_command_changes_the_interval_at_once_and_over_resets(bench, make_bench):
+    bench.run_ms(1000)
+    bench.take(b"interval 200", ms=2000)
     # At 0, 1000, 2000, 3000; then the command, and one every 200 ms up to 5000.
     assert len(bench.readings(2)) == 4 + 9
     assert json.loads(bench.path.read_text()) == {"boot": 1, "interval_ms": 200}
-    again = Bench(clock, client, bench.path)
+    again = make_bench()
     assert (again.node.interval_ms, again.node.report()["boot"]) == (200, 2)
 
 
@@ -26,16 +62,14 @@ def test_node_on_command_changes_the_interval_at_once_and_over_resets(bench, clo
     [b"", b"interval 5", b"interval 99999999", b"sleep", b"x" * 300, b"interval " + b"9" * 30],
 )
 def test_node_on_a_wrong_command_changes_nothing_and_acknowledges(bench, text):
-    bench.run_ms(1500)
-    bench.client.to_deliver.append(text)
-    bench.run_ms(1000)
-    assert [words[0] for words in bench.log].count("command refused:") == 1
+    bench.take(text)
+    assert len(bench.told("command refused:")) == 1
     assert bench.node.interval_ms == 1000
     assert bench.client.is_connected
 
 
 def test_node_on_command_takes_one_extra_sample(bench):
-    bench.run_ms(2000)
+    bench.run_ms(500)
     before, start = bench.node.accepted[2], bench.clock.now_ms
     bench.client.to_deliver.append(b"sample")
     while bench.clock.now_ms < start + 999:
@@ -44,7 +78,6 @@ def test_node_on_command_takes_one_extra_sample(bench):
 
 
 def test_node_on_reset_drains_says_offline_and_disconnects(bench):
-    bench.run_ms(1500)
     bench.client.inflight = 1
     bench.client.to_deliver.append(b"reset")
 
@@ -60,7 +93,6 @@ def test_node_on_reset_drains_says_offline_and_disconnects(bench):
 
 
 def test_node_on_reset_without_broker_gives_up_draining_in_time(bench):
-    bench.run_ms(1500)
     bench.client.to_deliver.append(b"reset")
     bench.client.error = OSError("broker gone")
     bench.client.can_connect = False
@@ -74,7 +106,6 @@ def test_node_on_reset_without_broker_gives_up_draining_in_time(bench):
 
 def test_node_whose_flash_is_full_obeys_and_tries_again(bench, monkeypatch):
     """The error came out of the handler, so the broker brought the command again, for ever."""
-    bench.run_ms(1500)
     save, tries = State.save, []
 
     def fail(state):
@@ -82,9 +113,8 @@ def test_node_whose_flash_is_full_obeys_and_tries_again(bench, monkeypatch):
         raise OSError(28, "ENOSPC")
 
     monkeypatch.setattr(State, "save", fail)
-    bench.client.to_deliver.append(b"#1 interval 2000")
-    bench.run_ms(100_000)
-    assert bench.answers() == [b"1 done"]
+    bench.take(b"#1 interval 2000", ms=100_000)
+    assert bench.said("answer") == [b"1 done"]
     assert len(tries) == 2
     assert bench.log.count(("flash:", "ENOSPC")) == 2
     monkeypatch.setattr(State, "save", save)
@@ -94,28 +124,23 @@ def test_node_whose_flash_is_full_obeys_and_tries_again(bench, monkeypatch):
 
 def test_node_ignores_retained_commands_and_says_so(bench):
     """A retained `reset` came again with every connection, so the node reset for ever."""
-    bench.run_ms(1500)
-    bench.client.to_deliver += [FakeMessage(b"#1 reset", retain=True), b"#2 sample"]
-    bench.run_ms(1000)
+    bench.take(FakeMessage(b"#1 reset", retain=True), b"#2 sample")
     assert ("command ignored: it is retained",) in bench.log
     assert ("command", "sample", "") in bench.log
     assert bench.calls("disconnect") == []
-    assert bench.answers() == [b"2 done"]
+    assert bench.said("answer") == [b"2 done"]
 
 
 def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, monkeypatch):
     saved = []
     monkeypatch.setattr(State, "save", lambda state: saved.append(state.interval_ms))
-    bench.run_ms(1500)
     for interval_ms in (200, 200, 300, 400, 300):
-        bench.client.to_deliver.append(b"interval %d" % interval_ms)
-        bench.run_ms(1000)
+        bench.take(b"interval %d" % interval_ms)
     assert saved == [200]
     assert bench.node.interval_ms == 300
     bench.run_ms(60_000)
     assert saved == [200, 300]
-    bench.client.to_deliver.append(b"interval 500")
-    bench.run_ms(1000)
+    bench.take(b"interval 500")
     bench.node.shut_down()
     assert saved == [200, 300, 500]
 
@@ -133,17 +158,14 @@ def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, 
     ],
 )
 def test_node_answers_every_command_that_has_an_id(bench, text, answer):
-    bench.run_ms(1500)
-    bench.client.to_deliver.append(text)
-    bench.run_ms(1500)
-    assert bench.answers() == ([answer] if answer else [])
+    bench.take(text, ms=1500)
+    assert bench.said("answer") == ([answer] if answer else [])
 
 
 def test_node_answers_a_reset_before_it_goes(bench):
-    bench.run_ms(1500)
     bench.client.to_deliver.append(b"#r reset")
     assert bench.node.run() == 0
-    assert bench.answers() == [b"r done"]
+    assert bench.said("answer") == [b"r done"]
     assert bench.client.calls[-1] == ("disconnect",)
 
 
@@ -159,18 +181,15 @@ def test_node_without_memory_for_a_message_acknowledges_it_and_says_so(bench):
         def payload(self, data):
             pass
 
-    bench.run_ms(1500)
     rounds = bench.node.unlocked_rounds
-    bench.client.to_deliver += [Large(b""), FakeMessage(b"#1 sample")]
-    bench.run_ms(1000)
+    bench.take(Large(b""), FakeMessage(b"#1 sample"))
     assert [str(words[1]) for words in bench.log if words[0] == "message lost:"] == ["no room"]
     assert bench.node.unlocked_rounds == rounds
-    assert bench.answers() == [b"1 done"]
+    assert bench.said("answer") == [b"1 done"]
 
 
 def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(bench):
     """Each was obeyed, and from the ninth on nobody heard of it."""
-    bench.run_ms(1500)
     publish, full = bench.client.publish, [True]
 
     def publish_or_not(topic, *rest):
@@ -179,52 +198,42 @@ def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(benc
         publish(topic, *rest)
 
     bench.client.publish = publish_or_not
-    bench.client.to_deliver += [b"#%d interval %d" % (i, 100_000 + i) for i in range(70)]
-    bench.run_ms(3000)
+    bench.take(*[b"#%d interval %d" % (i, 100_000 + i) for i in range(70)], ms=3000)
     assert bench.node.interval_ms == 100_007
     full.clear()
     bench.run_ms(1000)
-    assert bench.answers() == [b"%d done" % i for i in range(8)] + [
+    assert bench.said("answer") == [b"%d done" % i for i in range(8)] + [
         b"%d refused: too many at once" % i for i in range(8, 64)
     ]
-    bench.client.to_deliver.append(b"#70 interval 100070")
-    bench.run_ms(1000)
-    assert bench.answers()[-1] == b"70 done"
+    bench.take(b"#70 interval 100070")
+    assert bench.said("answer")[-1] == b"70 done"
 
 
 KEY = bytes(range(32))
 SIGNED = {"commands": "signed", "update_key": KEY.hex()}
 
 
-def proof(magic, *parts, key=KEY):
-    """As firmware/signature.py writes it, with code of its own."""
-    data = magic + b"".join(len(one).to_bytes(2, "big") + one for one in parts)
-    return hmac.digest(key, data, "sha256")[:16].hex().encode()
-
-
 def signed(text, number, topic=b"sensors/node-7/command", key=KEY):
-    said = b"%d %s" % (number, text)
-    return proof(b"u31c\x01", topic, said, key=key) + b" " + said
+    said = b"%s %s" % (str(number).encode() if isinstance(number, int) else number, text)
+    return proof(key, b"u31c\x01", topic, said) + b" " + said
 
 
 @pytest.fixture
-def signed_bench(clock, client, tmp_path):
+def signed_bench(make_bench):
     """A node that asks for signatures, connected."""
-    bench = Bench(clock, client, tmp_path / "state.json", **SIGNED)
+    bench = make_bench(**SIGNED)
     bench.run_ms(1500)
     return bench
 
 
 def proven(answer):
-    topic = b"sensors/node-7/answer"
-    return answer + b" " + proof(b"u31a\x01", b"", topic, answer)
+    return decoding.proven(KEY, b"sensors/node-7/answer", answer)
 
 
 def test_node_obeys_a_signed_command_and_proves_its_answer(signed_bench):
-    signed_bench.client.to_deliver.append(signed(b"#a interval 500", 1_800_000_000_000))
-    signed_bench.run_ms(1000)
+    signed_bench.take(signed(b"#a interval 500", 1_800_000_000_000))
     assert signed_bench.node.interval_ms == 500
-    assert signed_bench.answers() == [proven(b"a done")]
+    assert signed_bench.said("answer") == [proven(b"a done")]
     assert signed_bench.node.report()["commands_refused"] == 0
 
 
@@ -237,45 +246,39 @@ NOT_SIGNED = [
     signed(b"#a interval 500", 5)[:-1],
     signed(b"#a interval 500", 5).replace(b" 5 ", b" 6 "),
     signed(b"#a interval 500", 5).upper(),
-    proof(b"u31a\x01", b"sensors/node-7/command", b"5 reset") + b" 5 reset",  # an answer's
+    proof(KEY, b"u31a\x01", b"sensors/node-7/command", b"5 reset") + b" 5 reset",  # an answer's
 ]
 
 
 @pytest.mark.parametrize("text", NOT_SIGNED)
 def test_node_refuses_and_counts_what_is_not_signed(signed_bench, text):
     """Anybody at a broker without rules changed intervals and reset nodes."""
-    signed_bench.client.to_deliver += [text, b"reset"]
-    signed_bench.run_ms(1000)
+    signed_bench.take(text, b"reset")
     assert signed_bench.node.interval_ms == 1000
     assert signed_bench.node.report()["commands_refused"] == 2
     assert signed_bench.calls("disconnect") == []
     why = b"a refused: not signed with this fleet's key"
-    assert signed_bench.answers() in ([], [proven(why)])
+    assert signed_bench.said("answer") in ([], [proven(why)])
 
 
 @pytest.mark.parametrize("number", [b"x", b"", b"-7", b"1.5", b"7", b"6", b"0"])
 def test_node_refuses_a_number_that_is_none_or_not_above_the_last(signed_bench, number):
-    said = number + b" #b interval 700"
-    text = proof(b"u31c\x01", b"sensors/node-7/command", said) + b" " + said
-    signed_bench.client.to_deliver += [signed(b"#a interval 500", 7), text]
-    signed_bench.run_ms(1000)
+    signed_bench.take(signed(b"#a interval 500", 7), signed(b"#b interval 700", number))
     assert signed_bench.node.interval_ms == 500
-    assert signed_bench.answers()[0] == proven(b"a done")
+    assert signed_bench.said("answer")[0] == proven(b"a done")
     assert signed_bench.node.report()["commands_refused"] == 1
 
 
-def test_node_refuses_a_repetition_after_a_reset_too(signed_bench, clock, client):
+def test_node_refuses_a_repetition_after_a_reset_too(signed_bench, make_bench):
     command = signed(b"#a interval 500", 1_800_000_000_000)
-    client.to_deliver.append(command)
-    signed_bench.run_ms(1000)
-    again = Bench(clock, client, signed_bench.path, **SIGNED)
+    signed_bench.take(command)
+    again = make_bench(**SIGNED)
     again.run_ms(1000)
-    client.published.clear()
-    client.to_deliver += [command, signed(b"#b interval 600", 1_800_000_000_001)]
-    again.run_ms(1000)
+    again.client.published.clear()
+    again.take(command, signed(b"#b interval 600", 1_800_000_000_001))
     assert again.node.interval_ms == 600
     why = b"a refused: its number is not above the last one"
-    assert again.answers() == [proven(why), proven(b"b done")]
+    assert again.said("answer") == [proven(why), proven(b"b done")]
     assert again.node.report()["commands_refused"] == 1
 
 
@@ -284,25 +287,22 @@ def test_node_that_cannot_keep_the_number_does_not_obey(signed_bench, monkeypatc
         raise OSError(28, "ENOSPC")
 
     monkeypatch.setattr(State, "save", fail)
-    signed_bench.client.to_deliver.append(signed(b"#a interval 500", 9))
-    signed_bench.run_ms(1000)
+    signed_bench.take(signed(b"#a interval 500", 9))
     assert signed_bench.node.interval_ms == 1000
-    assert signed_bench.answers()[0].startswith(b"a refused: flash: ")
+    assert signed_bench.said("answer")[0].startswith(b"a refused: flash: ")
 
 
 def test_node_tells_forged_commands_in_its_health(signed_bench):
-    signed_bench.client.to_deliver += [b"sample", b"sample", signed(b"health", 3)]
-    signed_bench.run_ms(2000)
+    signed_bench.take(b"sample", b"sample", signed(b"health", 3), ms=2000)
     first, second = (dict(one["values"]) for one in signed_bench.health())
     assert 24 not in first
     assert (second[24], second[5]) == (2, -61)
 
 
-def test_node_that_slept_goes_on_counting_forged_commands(clock, client, tmp_path):
+def test_node_that_slept_goes_on_counting_forged_commands(make_bench, client):
     sleeps = SIGNED | {"sleep_above_ms": 1000, "interval_ms": 60_000, "store": "journal"}
-    path = tmp_path / "state.json"
-    bench = Bench(clock, client, path, **sleeps)
+    bench = make_bench(**sleeps)
     client.to_deliver.append(b"sample")
     assert bench.node.run() > 0
-    woken = Bench(clock, client, path, is_woken=True, **sleeps)
+    woken = make_bench(is_woken=True, **sleeps)
     assert woken.node.report()["commands_refused"] == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_tests.firmware.node_bench import NOW, Bench, fake_updates
+from host_tests.firmware.node_bench import NOW, fake_updates
 from state import State
 from timekeeper import Timekeeper
 
@@ -10,7 +10,7 @@ SLEEPER = {"interval_ms": 900_000, "sleep_above_ms": 60_000, "streams": [1]}
 
 
 @pytest.fixture
-def make_sleeper(clock, client, tmp_path):
+def make_sleeper(make_bench, client):
     """make_sleeper(node options, is_woken, …) -> a node that sleeps, with settings of its own.
 
     The fake broker acknowledges what was queued, as soon as it is polled.
@@ -24,12 +24,7 @@ def make_sleeper(clock, client, tmp_path):
 
     client.poll = deliver
 
-    def make(node=None, is_woken=False, **config):
-        client.is_connected = False
-        path = tmp_path / "state.json"
-        return Bench(clock, client, path, node, is_woken, **SLEEPER | config)
-
-    return make
+    return lambda *about, **config: make_bench(*about, **SLEEPER | config)
 
 
 def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(make_sleeper, clock, client):
@@ -37,8 +32,7 @@ def test_sleeper_sends_one_reading_says_asleep_and_sleeps_to_the_next(make_sleep
     sleep_ms = bench.node.run()
     assert 899_000 <= sleep_ms + clock.now_ms <= 900_000
     assert [one["sequence"] for one in bench.readings(0)] == [1]
-    statuses = [msg for name, msg, *_ in client.published if name == b"sensors/node-7/status"]
-    assert statuses == [b"asleep"]
+    assert bench.said("status") == [b"asleep"]
     assert bench.client.calls[-1] == ("disconnect",)
 
 
@@ -176,8 +170,7 @@ def test_sleeper_told_a_shorter_interval_stays_awake(make_sleeper, client):
 
     bench.node._log = stop
     assert bench.node.run() == 0
-    assert bench.client.published[-1][1] == b"offline"
-    assert b"online" in [msg for _, msg, *_ in bench.client.published]
+    assert bench.said("status")[-2:] == [b"online", b"offline"]
 
 
 def test_sleeper_that_cannot_keep_its_numbers_stays_awake(
@@ -199,5 +192,4 @@ def test_sleeper_that_cannot_keep_its_numbers_stays_awake(
     assert bench.node.run() == 0
     assert 1_800_000 <= clock.now_ms < 1_802_000
     assert ("flash:", 28) in bench.log
-    statuses = [msg for name, msg, *_ in client.published if name == b"sensors/node-7/status"]
-    assert statuses == [b"asleep", b"online", b"offline"]
+    assert bench.said("status") == [b"asleep", b"online", b"offline"]

@@ -3,15 +3,27 @@
 import pytest
 
 from host_tests.firmware.conftest import FakeMessage
-from host_tests.firmware.node_bench import NOW, Bench
+from host_tests.firmware.node_bench import NOW
 from timekeeper import Timekeeper
 
 
-def test_node_that_knows_the_time_writes_when_it_was_measured(clock, client, tmp_path):
-    bench = Bench(clock, client, tmp_path / "state.json", {"times": Timekeeper(clock, now_s=NOW)})
+def test_node_that_knows_the_time_writes_when_it_was_measured(clock, make_bench):
+    bench = make_bench({"times": Timekeeper(clock, now_s=NOW)})
     bench.run_ms(70_000_000)  # more than 16 bits of seconds
     for one in bench.readings(2)[::1000]:
         assert one["time"] == NOW + one["uptime_s"]
+
+
+@pytest.mark.parametrize("uptime_s", [0, 1, 0xFFFF, 0x10000, 0x10001, 5 * 86400, 1 << 29])
+@pytest.mark.parametrize("seconds", [1_800_000_000, 0x6B49FFFF, 0x6B4A0000, 0x90000000])
+def test_time_in_two_halves_counts_on_with_the_uptime(clock, seconds, uptime_s):
+    times = Timekeeper(clock, now_s=seconds)
+    times.count()
+    assert (times.high, times.low) == (0, 0)
+    times.begin({"uptime_s": 100})
+    times.uptime_s = uptime_s
+    times.count()
+    assert times.high << 16 | times.low == seconds - 100 + uptime_s
 
 
 class FakeNTP:
@@ -29,10 +41,10 @@ class FakeNTP:
         return answer
 
 
-def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, client, tmp_path):
+def test_node_learns_the_time_in_the_background_and_sets_the_clock(clock, make_bench):
     heard = []
     times = Timekeeper(clock, FakeNTP(None, None, None, NOW), 0, heard.append)
-    bench = Bench(clock, client, tmp_path / "state.json", {"times": times})
+    bench = make_bench({"times": times})
     bench.run_ms(5000)
     readings = bench.readings(2)
     assert readings[0]["time"] == 0
@@ -62,16 +74,13 @@ def said(seconds, retain=False):
         ([said(b""), said(b"now"), said(1_600_000_000), said(b"9" * 11), said(b"1.8e9")], []),
     ],
 )
-def test_node_takes_the_time_from_the_broker_s_side(clock, client, tmp_path, messages, starts):
+def test_node_takes_the_time_from_the_broker_s_side(clock, make_bench, messages, starts):
     heard = []
     times = Timekeeper(clock, None, 0, heard.append)
-    bench = Bench(
-        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
-    )
+    bench = make_bench({"times": times}, time_topic="sensors/time")
     for message in messages:
         bench.run_ms(2000)
-        client.to_deliver.append(message)
-    bench.run_ms(2000)
+        bench.take(message, ms=2000)
     assert bench.calls("subscribe")[-1] == ("subscribe", b"sensors/time", 0)
     assert heard == starts
     last = bench.readings(2)[-1]
@@ -80,26 +89,23 @@ def test_node_takes_the_time_from_the_broker_s_side(clock, client, tmp_path, mes
         assert 0 <= last["time"] - starts[-1] < 2 + 2 * len(messages)
 
 
-def test_node_that_ntp_answered_hears_nobody_else(clock, client, tmp_path):
+def test_node_that_ntp_answered_hears_nobody_else(clock, make_bench):
     heard = []
     times = Timekeeper(clock, FakeNTP(NOW), 0, heard.append)
-    bench = Bench(
-        clock, client, tmp_path / "state.json", {"times": times}, time_topic="sensors/time"
-    )
+    bench = make_bench({"times": times}, time_topic="sensors/time")
     bench.run_ms(2000)
-    client.to_deliver.append(said(NOW + 1000))
-    bench.run_ms(2000)
+    bench.take(said(NOW + 1000), ms=2000)
     assert heard == [NOW]
 
 
-def test_node_with_tls_waits_for_the_time_and_says_why(clock, client, tmp_path):
+def test_node_with_tls_waits_for_the_time_and_says_why(clock, make_bench):
     ntp = FakeNTP("no time from pool: no answer", None, None)
     options = {"times": Timekeeper(clock, ntp)}
-    bench = Bench(clock, client, tmp_path / "state.json", options, tls="ca.pem")
+    bench = make_bench(options, tls="ca.pem")
     bench.run_ms(3000)
     assert bench.calls("reconnect") == []
     told = [words for words in bench.log if words[0].startswith("tls")]
     assert told == [("tls: waits for the time:", "no time from pool: no answer")]
     ntp.answers.append(NOW)
     bench.run_ms(1000)
-    assert client.is_connected
+    assert bench.client.is_connected

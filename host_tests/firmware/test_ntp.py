@@ -25,8 +25,12 @@ class Server:
         assert select.select([self.socket], [], [], 5)[0], "nobody asked"
         return self.socket.recvfrom(512)
 
-    def answer(self, data, who):
-        self.socket.sendto(data, who)
+    def answer(self, asker, make):
+        """What `asker` makes of the answer to its question: `make` gets that."""
+        assert asker.work() is None
+        question, who = self.question()
+        self.socket.sendto(make(question), who)
+        return heard(asker)
 
 
 @pytest.fixture
@@ -36,19 +40,18 @@ def server():
     server.socket.close()
 
 
+@pytest.fixture
+def ntp(server, clock):
+    return NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+
+
 def time_answer(question, seconds=NOW_S, fraction=0, stratum=2, mode=4, origin=None, leap=0):
     """What a server says to `question`, RFC 4330 section 4."""
+    assert len(question) == 48
+    assert question[0] & 7 == 3  # a client
     head = bytes([leap << 6 | 0x20 | mode, stratum]) + bytes(22)
     when = struct.pack(">II", (seconds + 2208988800) & 0xFFFFFFFF, fraction)
     return head + (origin or question[40:48]) + when + when
-
-
-def ask(ntp, server):
-    assert ntp.work() is None
-    question, who = server.question()
-    assert len(question) == 48
-    assert question[0] & 7 == 3  # a client
-    return question, who
 
 
 def heard(ntp):
@@ -66,12 +69,9 @@ def heard(ntp):
         (2**32 - 2208988800 + 5, 0, 2**32 - 2208988800 + 5),  # the second era, from 2036
     ],
 )
-def test_ntp_gives_the_time_to_the_second(clock, server, seconds, fraction, expected):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
-    question, who = ask(ntp, server)
-    assert ntp.work() is None  # nothing came yet, and nothing waits
-    server.answer(time_answer(question, seconds, fraction), who)
-    assert heard(ntp) == expected
+def test_ntp_gives_the_time_to_the_second(clock, server, ntp, seconds, fraction, expected):
+    assert ntp.work() is ntp.work() is None  # nothing came yet, and nothing waits
+    assert server.answer(ntp, lambda q: time_answer(q, seconds, fraction)) == expected
     assert not ntp.is_asking
     clock.sleep_ms(6 * 3600 * 1000 - 1)
     ntp.work()
@@ -81,8 +81,7 @@ def test_ntp_gives_the_time_to_the_second(clock, server, seconds, fraction, expe
     assert ntp.is_asking
 
 
-def test_ntp_without_answer_asks_again_with_growing_pauses(clock, server):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
+def test_ntp_without_answer_asks_again_with_growing_pauses(clock, ntp):
     asked = []
     for _ in range(60):
         was_asking = ntp.is_asking
@@ -95,13 +94,12 @@ def test_ntp_without_answer_asks_again_with_growing_pauses(clock, server):
 
 
 @pytest.mark.parametrize("change", [{"origin": b"x" * 8}, {"mode": 3}])
-def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
-    question, who = ask(ntp, server)
-    server.answer(time_answer(question, **change), who)
-    assert heard(ntp) is None
-    server.answer(time_answer(question), who)
-    assert heard(ntp) == NOW_S
+def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, ntp, change):
+    assert ntp.work() is None
+    question, who = server.question()
+    for changed, expected in ((change, None), ({}, NOW_S)):
+        server.socket.sendto(time_answer(question, **changed), who)
+        assert heard(ntp) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,32 +113,24 @@ def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, change):
         {"seconds": 1_700_000_000},  # a router that has not asked yet itself
     ],
 )
-def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server, change):
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
-    question, who = ask(ntp, server)
-    server.answer(time_answer(question, **change), who)
-    assert heard(ntp) is None
+def test_ntp_of_a_server_without_time_says_so_and_asks_again_soon(clock, server, ntp, change):
+    assert server.answer(ntp, lambda q: time_answer(q, **change)) is None
     assert ntp.error == "no time from 127.0.0.1: the server does not know the time"
     clock.sleep_ms(2000)
-    question, who = ask(ntp, server)
-    server.answer(time_answer(question), who)
-    assert heard(ntp) == NOW_S
+    assert server.answer(ntp, time_answer) == NOW_S
 
 
 @pytest.mark.parametrize("days", [1, 6, 7, 10, 12])
-def test_ntp_asks_at_once_however_long_there_was_no_network(clock, server, days):
+def test_ntp_asks_at_once_however_long_there_was_no_network(clock, server, ntp, days):
     """Ticks come round every 12 days: after 7 a node with TLS waited 5 more for the time."""
-    ntp = NTP(f"127.0.0.1:{server.port}", lambda: None, clock)
     for _ in range(days * 24):
         assert ntp.work(False) is None
         clock.sleep_ms(3_600_000)
-    question, who = ask(ntp, server)
-    server.answer(time_answer(question), who)
-    assert heard(ntp) == NOW_S
+    assert server.answer(ntp, time_answer) == NOW_S
     for _ in range(days * 24):
         ntp.work(False)
         clock.sleep_ms(3_600_000)
-    ask(ntp, server)
+    assert server.answer(ntp, time_answer) == NOW_S
 
 
 def dns_answer(question, *records, flags=0x8180):
@@ -169,11 +159,9 @@ def test_ntp_looks_its_servers_name_up_without_waiting(clock, dns, before):
     question, who = dns.question()
     assert question[2:] == b"\1\0\0\1\0\0\0\0\0\0\4pool\7example\0\0\1\0\1"
     name = b"\x05other\x03org\x00" if before else b"\xc0\x0c"
-    dns.answer(dns_answer(question, *before, record(1, bytes([127, 0, 0, 1]), name)), who)
+    dns.socket.sendto(dns_answer(question, *before, record(1, bytes([127, 0, 0, 1]), name)), who)
     assert heard(ntp) is None
-    question, who = dns.question()
-    dns.answer(time_answer(question), who)
-    assert heard(ntp) == NOW_S
+    assert dns.answer(ntp, time_answer) == NOW_S
 
 
 @pytest.mark.parametrize(
@@ -187,10 +175,7 @@ def test_ntp_looks_its_servers_name_up_without_waiting(clock, dns, before):
 )
 def test_ntp_whose_name_is_not_known_says_so(clock, dns, answer):
     ntp = NTP("pool.example", lambda: "127.0.0.1", clock)
-    ntp.work()
-    question, who = dns.question()
-    dns.answer(answer(question), who)
-    assert heard(ntp) is None
+    assert dns.answer(ntp, answer) is None
     assert not ntp.is_asking
     assert ntp.error.startswith("no time from pool.example: ")
 
@@ -202,10 +187,8 @@ NAME = "broker.example"
 
 def found(names, dns, address):
     """Let the name server say so."""
-    assert names.work() is None
-    question, who = dns.question()
-    dns.answer(dns_answer(question, record(1, bytes(map(int, address.split("."))))), who)
-    assert heard(names) == address
+    answer = record(1, bytes(map(int, address.split("."))))
+    assert dns.answer(names, lambda q: dns_answer(q, answer)) == address
 
 
 def test_name_of_the_broker_is_looked_up_in_the_background(clock, dns):
@@ -244,10 +227,7 @@ def test_name_keeps_its_address_while_the_name_server_is_away(clock, dns):
 def test_name_that_the_name_server_does_not_know_is_left_to_the_port(clock, dns, answer):
     """It has answered, so the port's look-up ends soon, too; and the port may know more."""
     names = Names("localhost", lambda: "127.0.0.1", clock)
-    names.work()
-    question, who = dns.question()
-    dns.answer(answer(question), who)
-    assert heard(names) is None
+    assert dns.answer(names, answer) is None
     assert names.is_ready
     assert names.look_up("localhost", 1883)[-1] == ("127.0.0.1", 1883)
     clock.sleep_ms(2000)

@@ -31,6 +31,9 @@ NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "sub/
 BASE = {path: hashlib.sha256(data).hexdigest() for path, data in OLD.items()}
 
 
+NOT_OVER = ["refused: the last update is not over"]
+
+
 def bundle_of(files=NEW, key=KEY, release=5, base=BASE, board="desk"):
     return make_bundle(board, files, key, release, base)
 
@@ -38,11 +41,15 @@ def bundle_of(files=NEW, key=KEY, release=5, base=BASE, board="desk"):
 @pytest.fixture
 def board(tmp_path, monkeypatch):
     """The board's filesystem with the old files, as the current folder."""
-    monkeypatch.chdir(tmp_path)
-    for path, data in OLD.items():
-        Path(path).parent.mkdir(exist_ok=True)
-        Path(path).write_bytes(data)
+    begin(tmp_path, monkeypatch)
     return tmp_path
+
+
+def begin(folder, monkeypatch):
+    (folder / "lib").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    for path, data in OLD.items():
+        Path(path).write_bytes(data)
 
 
 class Node:
@@ -68,11 +75,14 @@ class Node:
         return found
 
     def offer(self, bundle, nonce=NONCE):
+        """-> what it says to that, as chunk()."""
         self.updates.take(offer(name_of(bundle), len(bundle), nonce))
+        return self.said(nonce)
 
-    def chunk(self, bundle, offset, size=300):
+    def chunk(self, bundle, offset, size=300, nonce=NONCE):
         data = bundle[offset : offset + size]
         self.updates.take(b"C" + name_of(bundle) + offset.to_bytes(4, "big") + data)
+        return self.said(nonce)
 
     def receive(self, bundle):
         """The whole of it -> whether a reset is wanted."""
@@ -80,7 +90,6 @@ class Node:
         for offset in range(0, len(bundle), 300):
             self.chunk(bundle, offset)
         assert self.updates.is_complete
-        self.said()
         return self.updates.stage()
 
 
@@ -100,12 +109,9 @@ def name_of(bundle):
 
 
 def files(*but):
-    found = {
-        path.relative_to(Path.cwd()).as_posix(): path.read_bytes()
-        for path in Path.cwd().rglob("*")
-        if path.is_file()
-    }
-    return {path: data for path, data in found.items() if path not in but}
+    here = Path.cwd()
+    found = {one.relative_to(here).as_posix(): one for one in here.rglob("*") if one.is_file()}
+    return {path: one.read_bytes() for path, one in found.items() if path not in but}
 
 
 def is_old(found):
@@ -131,20 +137,16 @@ def test_bundle_that_is_right_is_staged_run_and_confirmed(board):
     update.finish()
     node.updates.told_at_start()
     assert node.said() == []
-    node.offer(bundle_of())
-    assert node.said() == ["running"]
+    assert node.offer(bundle_of()) == ["running"]
 
 
 def test_bundle_is_resumed_where_it_stopped_and_repetitions_do_no_harm(board):
     node, bundle = Node(), bundle_of()
-    node.offer(bundle)
-    node.chunk(bundle, 0)
-    node.chunk(bundle, 600)  # the one before is lost
-    node.chunk(bundle, 0)
-    assert node.said() == ["have 0 of 300", "have 300 of 300"]
+    assert node.offer(bundle) == ["have 0 of 300"]
+    for offset in (0, 600, 0):  # the one before the second is lost
+        assert node.chunk(bundle, offset) == ["have 300 of 300"]
     node = Node()  # a reset
-    node.chunk(bundle, 300)
-    assert node.said() == []  # it does not know of it any more
+    assert node.chunk(bundle, 300) == []  # it does not know of it any more
     assert node.receive(bundle)
 
 
@@ -152,23 +154,18 @@ def test_each_offer_is_answered_with_a_proof_over_its_own_nonce(board):
     """A rollout that was started again believes what is said to itself, and nothing older."""
     bundle, first, second = bundle_of(), b"rollout1", b"rollout2"
     node = Node()
-    node.offer(bundle, first)
-    assert node.said(first) == ["have 0 of 300"]
-    node.offer(bundle, second)
-    node.chunk(bundle, 0)
-    assert node.said(second) == ["have 0 of 300", "have 300 of 300"]
+    assert node.offer(bundle, first) == ["have 0 of 300"]
+    assert node.offer(bundle, second) == ["have 0 of 300"]
+    assert node.chunk(bundle, 0, nonce=second) == ["have 300 of 300"]
     node.receive(bundle)
     node.said()
-    node.offer(bundle, first)
-    assert node.said(first) == ["staged"]
+    assert node.offer(bundle, first) == ["staged"]
     update.finish()
     node = Node()
-    node.offer(bundle, first)
-    assert node.said(first) == ["staged"]
+    assert node.offer(bundle, first) == ["staged"]
     node.updates.told_at_start()
     assert node.said() == ["running"]  # to the rollout that brought it
-    node.offer(bundle, second)
-    assert node.said(second) == ["running"]
+    assert node.offer(bundle, second) == ["running"]
 
 
 def test_answer_with_a_long_reason_fits_into_the_smallest_buffer(board):
@@ -180,7 +177,6 @@ def test_answer_with_a_long_reason_fits_into_the_smallest_buffer(board):
     node.offer(bundle)
     for offset in range(0, len(bundle), 80):
         node.chunk(bundle, offset, 80)
-    node.said()
     node.updates.stage()
     ((_, answer),) = node.outbox
     assert len(answer) == 80 + 13 - len("/answer")
@@ -206,20 +202,16 @@ def test_offer_of_another_bundle_waits_until_the_one_under_way_has_gone_quiet(bo
     node.offer(second)  # nothing of the first has come yet
     node.chunk(second, 0)
     node.clock.now_ms += 29_000
-    node.offer(first)
-    assert node.said()[-1] == "busy"
-    node.chunk(second, 300)
+    assert node.offer(first) == ["busy"]
+    assert node.chunk(second, 300) == ["have 600 of 300"]
     node.clock.now_ms += 29_000
-    node.offer(first)
-    assert node.said() == ["have 600 of 300", "busy"]
-    node.offer(second)
-    assert node.said() == ["have 600 of 300"]
+    assert node.offer(first) == ["busy"]
+    assert node.offer(second) == ["have 600 of 300"]
     for quiet_ms in (31_000, 7 * 86_400_000):
         node.clock.now_ms += quiet_ms
         first, second = second, first
-        node.offer(second)
-        node.chunk(second, 0)
-        assert node.said() == ["have 0 of 300", "have 300 of 300"]
+        assert node.offer(second) == ["have 0 of 300"]
+        assert node.chunk(second, 0) == ["have 300 of 300"]
 
 
 def test_bundle_without_a_base_moves_only_what_is_different(board):
@@ -244,10 +236,9 @@ def test_offer_between_staging_and_reset_changes_nothing(board):
     assert node.receive(bundle)
     node.said()
     before = files()
-    node.offer(bundle)
-    node.chunk(bundle, 0)
-    node.offer(bundle_of(release=6))
-    assert node.said() == ["staged", "refused: the last update is not over"]
+    assert node.offer(bundle) == ["staged"]
+    assert node.chunk(bundle, 0) == []
+    assert node.offer(bundle_of(release=6)) == NOT_OVER
     assert not node.updates.is_complete
     assert files() == before
     assert update.finish()
@@ -262,9 +253,8 @@ def test_offer_while_a_staged_node_drains_changes_nothing(board):
     node.updates.told_at_start()
     node.said()
     before = files()
-    node.offer(bundle)
-    node.offer(bundle_of(release=6))
-    assert node.said() == ["staged", "refused: the last update is not over"]
+    assert node.offer(bundle) == ["staged"]
+    assert node.offer(bundle_of(release=6)) == NOT_OVER
     assert files() == before
     update.finish()
     assert is_new(files())
@@ -276,9 +266,8 @@ def test_broker_reached_after_it_was_decided_to_go_back_changes_nothing(board):
     assert node.updates.takes_back()
     before = files()
     node.updates.told_at_start()
-    node.offer(bundle_of())
-    node.offer(bundle_of(release=9))
-    assert node.said() == ["staged", "refused: the last update is not over"]
+    assert node.offer(bundle_of()) == ["staged"]
+    assert node.offer(bundle_of(release=9)) == NOT_OVER
     assert files() == before
     update.finish()
     assert is_old(files())
@@ -299,8 +288,7 @@ def test_update_whose_confirmation_was_cut_and_then_fails_is_not_said_to_run(boa
     assert is_old(files())
     node = Node()
     node.updates.told_at_start()
-    node.offer(bundle)
-    assert node.said() == ["rolled back", "have 0 of 300"]
+    assert node.offer(bundle) == ["rolled back", "have 0 of 300"]
 
 
 def test_retained_offer_is_ignored(board):
@@ -309,19 +297,17 @@ def test_retained_offer_is_ignored(board):
     node = Node()
     node.offer(bundle)
     node.chunk(bundle, 0)
-    node.said()
     node.updates.take(offer(name_of(old), len(old)), True)
     assert node.said() == []
-    node.chunk(bundle, 300)
-    assert node.said() == ["have 600 of 300"]
+    assert node.chunk(bundle, 300) == ["have 600 of 300"]
 
 
 def test_offers_that_the_broker_kept_are_answered_once(board):
     """A rollout asks every 10 s; a node that slept for hours got a thousand answers to hold."""
     node = Node()
     for _ in range(1000):
-        node.offer(bundle_of())
-        node.offer(bundle_of(release=6))
+        for bundle in (bundle_of(), bundle_of(release=6)):
+            node.updates.take(offer(name_of(bundle), len(bundle)))
     assert sorted(node.said()) == ["have 0 of 300"] * 2
 
 
@@ -331,7 +317,7 @@ def test_flood_of_offers_fills_no_memory_and_the_reception_goes_on(board):
     for number in range(200):
         node.updates.take(offer(number.to_bytes(8, "big"), 1000))
     assert len(node.outbox) == 64
-    node.chunk(bundle, 0)
+    node.updates.take(b"C" + name_of(bundle) + bytes(4) + bundle[:300])
     assert len(node.outbox) == 64
     node.outbox.clear()
     assert node.receive(bundle)
@@ -461,8 +447,7 @@ def test_boot_and_main_import_update_alone():
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS],
+    "path", ["boot.py", "main.mpy", "update.mpy", "update/__init__.py", "settings.json", *SHADOWS]
 )
 def test_bundle_that_would_change_how_boards_start_is_refused(board, monkeypatch, path):
     """With `os.py` or `update/__init__.py` neither file nor the way back came in again."""
@@ -508,11 +493,9 @@ def test_node_without_trial_takes_nothing_back(board):
 
 def test_offer_while_the_last_update_is_on_trial_is_refused(board):
     node = on_trial()
-    node.offer(bundle_of(release=9))
-    node.offer(bundle_of())  # asked again meanwhile
-    assert node.said() == ["refused: the last update is not over", "staged"]
+    assert node.offer(bundle_of(release=9)) == NOT_OVER
+    assert node.offer(bundle_of()) == ["staged"]  # asked again meanwhile
     node.updates.told_at_start()
-    node.offer(bundle_of())
     assert node.said() == ["running"]
 
 
@@ -577,14 +560,12 @@ def cut_at(monkeypatch, count):
 
     for name in OPERATIONS:
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
-    import builtins
-
     real = open
 
     def opened(path, mode="r", *args, **options):
         return (counted(real) if mode[0] in "wa" else real)(path, mode, *args, **options)
 
-    monkeypatch.setattr(builtins, "open", opened)
+    monkeypatch.setattr("builtins.open", opened)
 
 
 @pytest.mark.parametrize("way", ["forward", "back"])
@@ -592,11 +573,7 @@ def test_update_cut_anywhere_leaves_all_old_or_all_new_and_goes_on(tmp_path, mon
     """Each change of a file or folder once: staging, moving, trial, and the way back."""
     seen = []
     for count in range(1, 400):
-        folder = tmp_path / str(count)
-        (folder / "lib").mkdir(parents=True)
-        monkeypatch.chdir(folder)
-        for path, data in OLD.items():
-            Path(path).write_bytes(data)
+        begin(tmp_path / str(count), monkeypatch)
         with monkeypatch.context() as patch:
             cut_at(patch, count)
             try:

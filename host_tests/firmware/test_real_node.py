@@ -8,7 +8,7 @@ import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
-from host_tests.firmware.decoding import decode
+from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
 from settings import problems
 from tools.boards import watch
@@ -29,7 +29,7 @@ from reading import Reading
 from sensors.health import FreeHeap
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
-from walltime import WallTime
+from timekeeper import Timekeeper
 
 class I2C:
     answer = b"\\xbe\\xef\\x92\\xbe\\xef\\x92"
@@ -40,8 +40,18 @@ class I2C:
             buf[i] = self.answer[i]
 
 reading = Reading("node-7", 0x0100, 3)
-walltime = WallTime()
-walltime.set(1800000000, 0)
+class Clock:
+    def ticks_ms(self):
+        return self.now_ms
+    def ticks_diff(self, later, earlier):
+        return later - earlier
+    def ticks_add(self, ticks, ms):
+        return ticks + ms
+
+clock = Clock()
+clock.now_ms = 0
+times = Timekeeper(clock)
+times.hear(b"1800000000", False)
 sensors = [Simulated(), SHT3x(I2C()), FreeHeap()]
 
 def sample():
@@ -49,8 +59,9 @@ def sample():
         reading.clear()
         for sensor in sensors:
             sensor.measure(reading)
-        walltime.read(number * 10)
-        envelope = reading.number(2, number, number * 10, walltime.high, walltime.low)
+        clock.now_ms += 10_000
+        times.count()
+        envelope = reading.number(2, number, times.uptime_s, times.high, times.low)
         if number == 30:
             micropython.heap_unlock()
     print(bytes(envelope).hex())
@@ -97,32 +108,32 @@ def running(interpreter, place, heap_bytes=None, extra=None, **settings):
     return started(DeskNode(interpreter, folder / "node", about, heap_bytes, extra))
 
 
-def collect(place):
+@pytest.fixture
+def collector(place):
+    """Hears the node of this test."""
     broker, _, device = place
-    return Collector(broker.host, broker.port, PREFIX + device)
+    made = Collector(broker.host, broker.port, PREFIX + device)
+    yield made
+    made.close()
 
 
-def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
-    collector = collect(place)
+def test_node_on_micropython_publishes_obeys_and_resets(micropython, place, collector):
     device = place[2]
     with running(micropython, place, streams=[0, 1, 2], interval_ms=50) as node:
         node.wait_until(lambda: node.accepted.get((1, 0), 0) >= 5, SECONDS, "readings")
         collector.command(device, "interval 20")
-        node.wait_until(lambda: "command interval 20" in node.lines, SECONDS, "command")
+        node.wait_for_word("command", timeout_s=SECONDS)
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
     report = node.report
     collector.wait_for(sum(report["accepted"]), SECONDS)
     until(lambda: collector.statuses[device][-1:] == ["offline"])
-    collector.close()
     assert report["interval_ms"] == 20
     assert report["undelivered"] == 0
     # The whole run worked without allocating while it was connected.
     assert report["unlocked_rounds"] == 0
     for stream in (0, 1, 2):
-        readings = [
-            decode(one.payload) for one in collector.arrivals if one.topic.endswith(f"/{stream}")
-        ]
+        readings = readings_of(collector, stream)
         assert [one["sequence"] for one in readings] == list(range(1, len(readings) + 1))
         assert len(readings) == report["accepted"][stream] == node.accepted[1, stream]
         assert {(one["device"], one["boot"]) for one in readings} == {(device, 1)}
@@ -131,9 +142,8 @@ def test_node_on_micropython_publishes_obeys_and_resets(micropython, place):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, level):
+def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, collector, level):
     """Readings at QoS 1 and 2 over the journal, commands at QoS 2, heap locked."""
-    collector = collect(place)
     device = place[2]
     with running(
         choose(), place, level=level, store="journal", streams=[1, 2], interval_ms=20
@@ -147,12 +157,10 @@ def test_node_at_each_level_loses_nothing_by_a_pulled_plug(place, level):
     places = {(boot, stream) for boot in (1, 2) for stream in (0, 1)}
 
     def arrived(boot, stream):
-        topics = [one for one in collector.arrivals if one.topic.endswith(f"/{stream}")]
-        readings = [decode(one.payload) for one in topics]
+        readings = readings_of(collector, stream)
         return [one["sequence"] for one in readings if one["boot"] == boot]
 
     until(lambda: all(len(set(arrived(*place))) >= node.accepted[place] for place in places))
-    collector.close()
     assert node.report["unlocked_rounds"] == node.report["undelivered"] == 0
     for boot, stream in places:
         numbers = arrived(boot, stream)
@@ -174,7 +182,7 @@ def test_node_answers_each_command_of_a_burst(place):
     client.subscribe(f"{root}/answer", 1)
     client.loop_start()
     with running(choose(), place, interval_ms=60_000) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
+        node.wait_for_word("connected", timeout_s=SECONDS)
         for name in ids:
             client.publish(f"{root}/command", f"#{name} sample", qos=2)
         node.wait_until(lambda: heard.keys() == ids, SECONDS, "answers")
@@ -184,19 +192,17 @@ def test_node_answers_each_command_of_a_burst(place):
     assert list(heard.values()).count("done") >= 8
 
 
-def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place):
+def test_node_with_its_heap_locked_ends_by_one_ctrl_c(micropython, place, collector):
     """It took it for an allocation and went on, so no tool reached a running board.
 
     Without a sample, and with every message acknowledged: nothing goes on but poll().
     """
-    collector = collect(place)
     with running(micropython, place, interval_ms=60_000) as node:
         node.wait_until(lambda: len(collector.arrivals) == 1, SECONDS, "reading")
         collector.command(place[2], "sample")
         node.wait_until(lambda: len(collector.arrivals) == 2, SECONDS, "second reading")
         node.interrupt()
         assert node.wait(SECONDS) in (1, 130)  # newer interpreters say Ctrl-C as shells do
-    collector.close()
     assert node.lines[-1] == "KeyboardInterrupt: "
 
 
@@ -220,72 +226,58 @@ start(board)
 
 
 def test_node_with_sensors_that_allocate_or_are_wrong_publishes_while_it_is_online(
-    micropython, place, tmp_path
+    micropython, place, collector, tmp_path
 ):
     (tmp_path / "floating.py").write_text(FLOATING)
-    collector = collect(place)
     extra = tmp_path / "floating.py"
     with running(micropython, place, extra=extra, interval_ms=50) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) >= count + 5, SECONDS, "readings")
+        node.wait_for_word("connected", timeout_s=SECONDS)
+        node.wait_for_readings(5, timeout_s=SECONDS)
     assert node.counts["sensor:"] == 1
     collector.wait_for(6, SECONDS)
-    collector.close()
-    readings = [decode(one.payload) for one in collector.arrivals]
-    assert [one["values"] for one in readings[:6]] == [
-        [(1, 2000 + 25 * number)] for number in range(1, 7)
-    ]
+    values = [one["values"] for one in readings_of(collector)[:6]]
+    assert values == [[(1, 2000 + 25 * number)] for number in range(1, 7)]
 
 
-def test_node_that_loses_its_broker_says_so_and_stays_locked(place):
+def test_node_that_loses_its_broker_says_so_and_stays_locked(place, collector):
     """Each error raised with the heap locked was one of memory, and told nobody."""
     broker, _, device = place
     proxy = Proxy(broker.port)
     with running(choose(), place, interval_ms=60_000, port=proxy.port) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
+        node.wait_for_word("connected", timeout_s=SECONDS)
         proxy.cut()
-        node.wait_until(lambda: node.lines.count("connected") == 2, SECONDS, "second connection")
-        collector = collect(place)
+        node.wait_for_word("connected", 2, SECONDS)
         collector.command(device, "reset")
         assert node.wait(SECONDS) == 0
-        collector.close()
     proxy.close()
     assert [line for line in node.lines if line.startswith("broker: ")]
     assert node.report["unlocked_rounds"] == 0
 
 
-def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place):
-    collector = collect(place)
+def test_node_that_dies_is_reported_offline_and_counts_its_next_boot(place, collector):
     device = place[2]
     with running(choose(), place, interval_ms=50) as node:
         for boot in (1, 2):
-            node.wait_until(
-                lambda: collector.statuses[device][-1:] == ["online"], SECONDS, "online"
-            )
+            until(lambda: collector.statuses[device][-1:] == ["online"])
             node.wait_until(lambda: node.accepted.get((node.boot, 0), 0) > 2, SECONDS, "readings")
             assert node.boot == boot
             node.kill()
             until(lambda: collector.statuses[device][-1] == "offline")
             node.start()
-    collector.close()
-    assert {decode(one.payload)["boot"] for one in collector.arrivals} >= {1, 2}
+    assert {one["boot"] for one in readings_of(collector)} >= {1, 2}
 
 
-def test_node_takes_the_time_that_somebody_publishes(place):
+def test_node_takes_the_time_that_somebody_publishes(place, collector):
     """Later than the computer's, so that the readings show whose it is."""
-    collector = collect(place)
     topic = PREFIX + place[2] + "/all/time"
     told = int(time.time()) + 100_000_000
     with running(choose(), place, interval_ms=50, time_topic=topic) as node:
         node.wait_until(lambda: collector.statuses[place[2]] == ["online"], SECONDS, "online")
         publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
         subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) > count + 10, SECONDS, "readings")
+        node.wait_for_readings(10, timeout_s=SECONDS)
     until(lambda: collector.statuses[place[2]][-1] == "offline")
-    collector.close()
-    first, *_, last = [decode(one.payload)["time"] for one in collector.arrivals]
+    first, *_, last = [one["time"] for one in readings_of(collector)]
     assert first < told <= last < told + 60
 
 
@@ -301,8 +293,8 @@ def test_node_with_wrong_settings_says_so_and_stops(tmp_path):
 
 def test_node_without_broker_keeps_sampling_and_tells_why(place):
     with running(choose(), place, port=1, interval_ms=20) as node:
-        node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
-        node.wait_until(lambda: node.accepted_in_stream(0) >= 16, SECONDS, "readings")
+        node.wait_for_readings(16, timeout_s=SECONDS)
+        node.wait_for_word("broker:", timeout_s=SECONDS)
     assert any("ECONNREFUSED" in line for line in node.lines)
 
 
@@ -332,9 +324,8 @@ def test_node_with_tls_and_a_wrong_authority_says_why_and_goes_on(certificates, 
         with tls_node(
             certificates, tmp_path / "node", broker, "other", max_mqueue_len=200
         ) as node:
-            node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
-            count = node.accepted_in_stream(0)
-            node.wait_until(lambda: node.accepted_in_stream(0) > count + 5, SECONDS, "readings")
+            node.wait_for_word("broker:", timeout_s=SECONDS)
+            node.wait_for_readings(5, timeout_s=SECONDS)
     told = [line for line in node.lines if line.startswith("broker: ")]
     assert len(told) == 1
     assert told[0].endswith(": certificate of localhost: not trusted")
@@ -357,8 +348,8 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
         )
         more["buffer_size"] = int(told.split()[-1])
         with tls_node(certificates, folder, broker, **more) as node:
-            node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-            node.wait_until(lambda: node.accepted_in_stream(0) >= 20, SECONDS, "readings")
+            node.wait_for_word("connected", timeout_s=SECONDS)
+            node.wait_for_readings(20, timeout_s=SECONDS)
         log = broker.log_text()
     assert f"as t ({seen}, c0, k60" in log
     assert "Received PUBLISH from t " in log
@@ -369,7 +360,7 @@ def test_node_at_each_level_connects_with_its_own_certificate(certificates, tmp_
 def test_node_without_its_certificate_is_refused_and_says_so(certificates, tmp_path):
     with TLSMosquitto(certificates.path, "server", "1.2", require_certificate=True) as broker:
         with tls_node(certificates, tmp_path / "node", broker) as node:
-            node.wait_until(lambda: node.counts["broker:"] > 0, SECONDS, "reason")
+            node.wait_for_word("broker:", timeout_s=SECONDS)
     assert any("wants another certificate from us" in line for line in node.lines)
 
 
@@ -387,6 +378,5 @@ def test_node_with_journal_and_updates_has_room_in_the_heap_of_an_esp32(place):
     heap_bytes = load_profile("ESP32_GENERIC").memory.heap
     settings = {"store": "journal", "update_key": "00" * 32, "interval_ms": 20}
     with running(choose(bits=32), place, heap_bytes, **settings) as node:
-        node.wait_until(lambda: "connected" in node.lines, SECONDS, "connection")
-        count = node.accepted_in_stream(0)
-        node.wait_until(lambda: node.accepted_in_stream(0) > count + 20, SECONDS, "readings")
+        node.wait_for_word("connected", timeout_s=SECONDS)
+        node.wait_for_readings(20, timeout_s=SECONDS)

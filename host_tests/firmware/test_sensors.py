@@ -1,10 +1,15 @@
-"""Sensor drivers against the figures of their datasheets."""
+"""Sensor drivers, also those that a setting adds, against the figures of their datasheets."""
 
+import struct
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from assemble import sensors_of
+from sensors.battery import Battery
+from sensors.bme280 import BME280
+from sensors.ds18b20 import DS18B20
 from sensors.internal import Esp32Temperature, RP2Temperature
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
@@ -90,3 +95,118 @@ def test_simulated_sensor_stays_in_its_range_and_repeats():
     assert runs[0] == runs[1]
     temperatures = [values[0][1] for values in runs[0]]
     assert (min(temperatures), max(temperatures)) == (1500, 2500)
+
+
+# The example of Bosch's datasheet BST-BMP280-DS001, section 3.12, whose formulas are the same.
+T = 27504, 26435, -1000
+P = 36477, -10685, 3024, 2855, 140, -7, 15500, -14600, 6000
+H = 75, 370, 0, 313, 50, 30  # of a part
+RAW_T, RAW_P = 519888, 415148
+
+
+class BMEI2C:
+    """A BME280 as its registers show it."""
+
+    def __init__(self, raw_humidity):
+        h1, h2, h3, h4, h5, h6 = H
+        self._memory = {
+            0x88: struct.pack("<HhhHhhhhhhhhBB", *T, *P, 0, h1),
+            0xE1: struct.pack("<hBbBbb", h2, h3, h4 >> 4, h4 & 15 | (h5 & 15) << 4, h5 >> 4, h6),
+            0xF7: (RAW_P << 4).to_bytes(3, "big")
+            + (RAW_T << 4).to_bytes(3, "big")
+            + raw_humidity.to_bytes(2, "big"),
+        }
+        self.written = []
+
+    def readfrom_mem(self, address, register, count):
+        assert address == 0x76
+        return self._memory[register][:count]
+
+    def readfrom_mem_into(self, address, register, buf):
+        buf[:] = self.readfrom_mem(address, register, len(buf))
+
+    def writeto_mem(self, address, register, data):
+        self.written.append((register, data[0]))
+
+
+def humidity_in_floats(raw):
+    """Of the same datasheet, section 8.1: in double precision."""
+    h1, h2, h3, h4, h5, h6 = H
+    v = 128422 - 76800.0
+    v = (raw - (h4 * 64.0 + h5 / 16384.0 * v)) * (
+        h2 / 65536.0 * (1.0 + h6 / 67108864.0 * v * (1.0 + h3 / 67108864.0 * v))
+    )
+    return min(max(v * (1.0 - h1 * v / 524288.0), 0), 100)
+
+
+@pytest.mark.parametrize("raw", [0, 24000, 28000, 33000, 40000, 65535])
+def test_bme280_is_converted_as_in_the_datasheet(raw):
+    i2c, slept = BMEI2C(raw), []
+    temperature, humidity, pressure = measured(BME280(i2c, sleep_ms=slept.append))
+    assert (temperature, pressure) == ((1, 2508), (3, 100653))
+    assert humidity == (2, pytest.approx(humidity_in_floats(raw) * 100, abs=3))
+    assert i2c.written == [(0xF2, 1), (0xF4, 0x25)]
+    assert slept == [10]
+
+
+class Bus:
+    """1-Wire with parts: {code: what their scratchpad begins with}."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.calls = []
+
+    def scan(self):
+        return [bytearray(code) for code in self.parts]
+
+    def write_scratch(self, part, data):
+        self.calls.append((part, data))
+
+    def convert_temp(self):
+        self.calls.append("convert")
+
+    def read_scratch(self, part):
+        return self.parts[part]
+
+
+# Table 1 of the datasheet.
+@pytest.mark.parametrize(
+    ("raw", "value"), [(0x07D0, 12500), (0x0191, 2506), (0, 0), (0xFFF8, -50), (0xFC90, -5500)]
+)
+def test_ds18b20_is_converted_as_in_the_datasheet(raw, value):
+    bus = Bus({b"\x28b": raw.to_bytes(2, "little"), b"\x28a": b"\0\0", b"\x10x": b""})
+    sensor = DS18B20(bus, sleep_ms=bus.calls.append)
+    assert measured(sensor) == measured(sensor) == [(1, 0), (1, value)]
+    assert bus.calls == [(b"\x28a", b"\0\0\x5f"), (b"\x28b", b"\0\0\x5f")] + ["convert", 375] * 2
+
+
+def test_ds18b20_without_a_part_raises_oserror_until_there_is_one():
+    bus = Bus({})
+    sensor = DS18B20(bus, sleep_ms=bus.calls.append)
+    with pytest.raises(OSError, match="no part answers"):
+        measured(sensor)
+    bus.parts[b"\x28a"] = b"\x08\0"
+    assert measured(sensor) == [(1, 50)]
+
+
+def test_battery_is_the_mean_behind_its_divider():
+    uv = iter(range(1_800_000, 1_808_000, 1000))
+    assert measured(Battery(SimpleNamespace(read_uv=lambda: next(uv)))) == [(4, 3606)]
+    rp2 = SimpleNamespace(read_u16=lambda: 32768)
+    assert measured(Battery(rp2, percent=300)) == [(4, 4950)]
+
+
+def test_setting_sensors_makes_them_after_the_boards_own(monkeypatch):
+    machine = SimpleNamespace(Pin=lambda number: ("pin", number), ADC=lambda pin: ("adc", pin))
+    monkeypatch.setitem(sys.modules, "machine", machine)
+    monkeypatch.setitem(sys.modules, "onewire", SimpleNamespace(OneWire=lambda pin: pin))
+    monkeypatch.setitem(sys.modules, "ds18x20", SimpleNamespace(DS18X20=lambda wire: wire))
+    board = SimpleNamespace(sensors=lambda: ["own"], i2c=lambda: "i2c")
+    found = sensors_of("bme280 sht3x ds18b20:4 battery:35:200", board)
+    names = [type(one).__name__ for one in found[1:]]
+    assert found[0] == "own"
+    assert names == ["BME280", "SHT3x", "DS18B20", "Battery"]
+    assert sensors_of("", board) == ["own"]
+    for wrong in ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "sht3x:1"):
+        with pytest.raises(ValueError, match="sensors: .*bme280, sht3x, ds18b20:PIN, battery:PIN"):
+            sensors_of(wrong, board)

@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.boards.compile import compile_file, library_sources
+from tools.boards.compile import compile_file
 from tools.boards.places import LIBRARY
 
 MOST_WORDS = 11
@@ -35,7 +35,7 @@ def frames_of_library(library: Path = LIBRARY) -> list[Frame]:
     """The frames of all functions of the modules that go to a board."""
     with tempfile.TemporaryDirectory() as folder:
         found = []
-        for source in library_sources(library):
+        for source in sorted(library.glob("*.py")):
             target = Path(folder) / f"{source.stem}.mpy"
             compile_file(source, target, _ARCH)
             tree = ast.parse(source.read_text(encoding="utf-8"))

@@ -8,10 +8,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tools.boards.compile import compile_library
+from tools.boards.compile import compile_library, make_romfs
 from tools.boards.errors import BoardError
 from tools.boards.places import LIBRARY
-from tools.boards.romfs import make_romfs
 from tools.micropython import Interpreter, choose
 
 _ARCH = "armv6m"
@@ -55,14 +54,10 @@ def heap_after_import(also: str = "", is_built: bool = False) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         image = folder / "umqtt31.romfs"
-        compile_library(folder / "mpy/umqtt31", _ARCH, is_plain=not is_built)
+        compile_library(folder / "mpy/lib/umqtt31", _ARCH, is_plain=not is_built)
         shutil.copytree(LIBRARY, folder / "py/umqtt31")
-        files = {
-            f"lib/umqtt31/{path.name}": path.read_bytes()
-            for path in (folder / "mpy/umqtt31").iterdir()
-        }
-        image.write_bytes(make_romfs(files))
-        where = {".py": f"{folder}/py", ".mpy": f"{folder}/mpy", "ROMFS": "/rom/lib"}
+        image.write_bytes(make_romfs(folder / "mpy"))
+        where = {".py": f"{folder}/py", ".mpy": f"{folder}/mpy/lib", "ROMFS": "/rom/lib"}
         mount = _MOUNT.format(image=str(image))
         found = {}
         for form in FORMS[1:] if is_built else FORMS:

@@ -2,32 +2,36 @@
 
 import ast
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from host_tests.brokers import TLSMosquitto
-from host_tests.brokers.certificates import Certificates
+from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.tls import steps
-from host_tests.tls.certificates import make_all
-from tools.micropython import Interpreter, interpreters
+from tools.micropython import interpreters
 from tools.project import ROOT
 
 _SCRIPT = Path(__file__).parent / "steps.py"
-_RUNNERS = [None, *interpreters()]
-FULL = [one for one in interpreters() if one.shows_certificates]
+_FULL = [one for one in interpreters() if one.shows_certificates]
+
+# Of P-256, as `openssl ecparam -genkey` puts it before the key.
+_PARAMETERS = """\
+-----BEGIN EC PARAMETERS-----
+BggqhkjOPQMBBw==
+-----END EC PARAMETERS-----
+"""
 
 
 class Brokers:
     """A running mosquitto for each certificate, started when its port is asked for."""
 
-    def __init__(self, certificates: Certificates, version: str) -> None:
+    def __init__(self, certificates, version):
         self.certificates = certificates
         self.version = version
-        self._running: dict[tuple[str, bool], TLSMosquitto] = {}
+        self._running = {}
 
-    def one(self, name: str, is_strict: bool = False) -> TLSMosquitto:
+    def one(self, name, is_strict=False):
         """The broker that shows the certificate NAME; if `is_strict`, it asks for the client's."""
         key = name, is_strict
         if key not in self._running:
@@ -36,17 +40,17 @@ class Brokers:
             self._running[key] = broker.start()
         return self._running[key]
 
-    def port(self, name: str = "server", is_strict: bool = False) -> int:
+    def port(self, name="server", is_strict=False):
         """The port of `one()`."""
         return self.one(name, is_strict).port
 
-    def close(self) -> None:
+    def close(self):
         for broker in self._running.values():
             broker.close()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """All in one process, so that certificates and brokers are made once."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
@@ -54,41 +58,72 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return make_all(tmp_path_factory.mktemp("tls"))
+def certificates(tmp_path_factory):
+    """Every certificate that the tests of this folder use."""
+    folder = Certificates(tmp_path_factory.mktemp("tls"))
+    for name in ("ca", "other"):
+        folder.make(name, is_authority=True)
+    folder.make("server", "ca", hosts=HERE)
+    folder.make("rsa", "ca", hosts=HERE, is_rsa=True)
+    folder.make("expired", "ca", hosts=HERE, from_days=-2, to_days=-1)
+    folder.make("future", "ca", hosts=HERE, from_days=1, to_days=2)
+    folder.make("elsewhere", "ca", hosts=("elsewhere.example",))
+    folder.make("self-signed", hosts=HERE)
+    folder.make("all-wrong", "other", hosts=("elsewhere.example",), from_days=-2, to_days=-1)
+    folder.make("device", "ca")
+    folder.make("rsa-device", "ca", is_rsa=True)
+    folder.make("old-device", "ca", from_days=-2, to_days=-1)
+    folder.make("stranger", "other")
+    folder.lock_key("device")
+    _write_as_found_elsewhere(folder.path)
+    return folder
+
+
+def _write_as_found_elsewhere(path):
+    # With what openssl writes around PEM, with the line ends of Windows, several at once.
+    def read(name):
+        return (path / name).read_text()
+
+    texts = {
+        "odd.crt": "Certificate:\n    Data:\n" + read("device.crt").replace("\n", "\r\n"),
+        "odd.key": f"{_PARAMETERS}{read('device.key')}".replace("\n", "\r\n"),
+        "chain.crt": read("device.crt") + read("ca.crt"),
+        "roots.crt": read("other.crt") + read("ca.crt"),
+        "half.crt": read("ca.crt")[:101] + "\n-----END CERTIFICATE-----\n",
+    }
+    for name, text in texts.items():
+        (path / name).write_text(text, newline="")
 
 
 @pytest.fixture(scope="session", params=["1.2", "1.3"])
-def brokers(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Brokers]:
+def brokers(request, certificates):
     """Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too."""
     running = Brokers(certificates, request.param)
     yield running
     running.close()
 
 
-def _ids(one: Interpreter | None) -> str:
+def _id(one):
     return one.id if one else "cpython"
 
 
-@pytest.fixture(scope="session", params=_RUNNERS, ids=_ids)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable:
+@pytest.fixture(scope="session", params=[None, *interpreters()], ids=_id)
+def run(request, tmp_path_factory):
     """Call a function of steps.py under CPython or a MicroPython: run(name, *arguments)."""
     return _runner(request.param, tmp_path_factory)
 
 
-@pytest.fixture(scope="session", params=[None, *FULL], ids=_ids)
-def run_signing(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable:
+@pytest.fixture(scope="session", params=[None, *_FULL], ids=_id)
+def run_signing(request, tmp_path_factory):
     """As `run`, where a client's own certificate can be shown at TLS 1.2 and 1.3."""
     return _runner(request.param, tmp_path_factory)
 
 
-def _runner(one: Interpreter | None, tmp_path_factory: pytest.TempPathFactory) -> Callable:
+def _runner(one, tmp_path_factory):
     # MicroPython takes no argument of more than 255 bytes from the command line.
     path = tmp_path_factory.mktemp("arguments") / "arguments.json"
 
-    def call(name: str, *arguments: object) -> object:
+    def call(name, *arguments):
         if one is None:
             return getattr(steps, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
@@ -96,7 +131,8 @@ def _runner(one: Interpreter | None, tmp_path_factory: pytest.TempPathFactory) -
             _SCRIPT, args=[name, path], micropypath=[ROOT, ROOT / "lib"], heap_bytes=8_000_000
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        return ast.literal_eval(done.stdout.splitlines()[-1])
+        call.lines = done.stdout.splitlines()
+        return ast.literal_eval(call.lines[-1])
 
-    call.is_cpython = one is None  # type: ignore[attr-defined]
+    call.is_cpython = one is None
     return call

@@ -132,6 +132,44 @@ def _refusals(port, server, ssl):
     return found
 
 
+def locked(port, ssl):
+    """Messages with a certificate of our own, the heap locked: prints what was received at each
+    QoS, and what is left in flight."""
+    from host_tests.client import locked_rounds
+
+    locked_rounds.play(
+        client_on(port, ssl, max_inflight=10, queue_bytes=4096, max_awaiting_rel=20)
+    )
+
+
+def starved(port, ca, kilobytes):
+    """With next to no memory left to malloc, from which Mbed TLS takes it on the unix port as on
+    ESP32: what malloc can give is taken but so many pieces of 1 KB, most of them side by side
+    -> what the handshake ended in."""
+    import struct
+
+    import ffi
+
+    libc = ffi.open("libc.so.6")
+    malloc, free = libc.func("p", "malloc", "L"), libc.func("v", "free", "p")
+    context = context_of({"ca": ca})
+    pieces = [malloc(1024) for _ in range(kilobytes)]
+    malloc(1024)  # a barrier
+    # RLIMIT_AS: no more from the system.
+    if libc.func("i", "setrlimit", "iP")(9, struct.pack("LL", 1, 1)):
+        raise OSError("setrlimit")
+    size = 1 << 24
+    while size >= 16:
+        if not malloc(size):
+            size >>= 1
+    for piece in pieces:
+        free(piece)
+    try:
+        return shake(open_stream(port, "localhost", context)[0])
+    except (OSError, ValueError) as error:
+        return text_of(error, "localhost")
+
+
 def silence(port, ssl):
     """Nothing answers, so the clock may be turned -> (code, seconds waited)."""
     clock = Clock()

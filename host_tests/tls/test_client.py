@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from host_tests.brokers import Mosquitto, free_port
-from host_tests.tls.burst import Burst
+from host_tests.tls.peers import bursting
 from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
 from umqtt31 import NETWORK, TIMEOUT, MQTTClient
 
@@ -65,7 +65,7 @@ def test_handshake_without_an_answer_ends_in_a_time_out(run, certificates):
 
 def test_program_that_waits_with_select_gets_all_messages_of_a_record(run, certificates):
     messages = [b"%d" % number for number in range(5)]
-    with Burst(certificates, "server", messages) as broker:
+    with bursting(certificates, "server", messages) as broker:
         assert run("waiting", broker.port, certificates.ssl(), len(messages)) == messages
 
 

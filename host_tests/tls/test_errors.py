@@ -1,12 +1,15 @@
 """Every wrong certificate, on both sides, against mosquitto: which text says what."""
 
 import datetime
+import re
 import ssl
+import subprocess
 
 import pytest
 
-from host_tests.brokers import Mosquitto
-from host_tests.tls.hangup import CLOSE, RESET, HangUp
+from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.tls.peers import hanging_up
+from tools.project import ROOT
 from umqtt31 import tls
 
 ACCEPTED = b"\x20\x02\x00\x00"
@@ -37,6 +40,17 @@ CLIENTS = [
     ("stranger", "stranger", REFUSED),
     ("old-device", "old-device", REFUSED),
 ]
+
+
+def test_certificates_made_by_the_commands_of_the_guide_are_accepted(run, tmp_path):
+    commands = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides/tls.md").read_text(), re.DOTALL)
+    assert len(commands) == 2
+    for block in commands:
+        subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True, capture_output=True)
+    roots = {"ca": str(tmp_path / "ca.crt")}
+    with TLSMosquitto(tmp_path, "broker") as broker:
+        names = ("broker.example", "192.0.2.7")
+        assert run("outcomes", [[broker.port, name, roots] for name in names]) == [ACCEPTED] * 2
 
 
 def today():
@@ -125,9 +139,20 @@ def test_numbers_for_no_memory_are_known(run, number):
     assert run("text_of_number", number).startswith("no memory for TLS: it takes 50,000 bytes")
 
 
-@pytest.mark.parametrize("ending", [CLOSE, RESET])
-def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, ending):
-    with HangUp(ending) as peer:
+def test_handshake_without_memory_says_how_much_it_takes(run_signing, brokers, certificates):
+    """At whatever point of the handshake the memory ends."""
+    if not run_signing.is_cpython:
+        ca = certificates.file("ca.crt")
+        found = [
+            run_signing("starved", brokers.port(), ca, kilobytes) for kilobytes in (20, 45, 200)
+        ]
+        text = "no memory for TLS: it takes 50,000 bytes, 17,000 of them in one piece"
+        assert found == [text, text, ACCEPTED]
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, is_reset):
+    with hanging_up(is_reset) as peer:
         [text] = run("outcomes", [[peer.port, "localhost", certificates.ssl()]])
     assert text.startswith(REFUSED) and "30592" not in text  # as CPython and MicroPython alike
 

@@ -7,7 +7,7 @@ import pytest
 
 from host_tests.brokers import free_port
 from host_tests.tls import steps
-from host_tests.tls.relay import Relay
+from host_tests.tls.peers import Relay
 from umqtt31 import CLOSED
 from umqtt31.tls import context_of, wrap
 
@@ -25,6 +25,12 @@ def messages(length):
 def test_messages_pass_both_ways_at_each_qos(run_signing, brokers, pair):
     port = brokers.port("server", is_strict=True)
     assert run_signing("messages", port, pair, 900) == messages(900)
+
+
+def test_messages_pass_both_ways_with_locked_heap(run_signing, brokers, pair):
+    if not run_signing.is_cpython:
+        run_signing("locked", brokers.port("server", is_strict=True), pair)
+        assert run_signing.lines[0] == "[20, 20, 20] 0"
 
 
 def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, brokers, pair):

@@ -191,10 +191,9 @@ def test_everything_public_says_in_hover_what_it_is():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 assert ast.get_docstring(node), node.name
-                told = dict(members(path.stem, node.name))  # of an overload, the last
                 silent += [
                     f"{node.name}.{name}"
-                    for name, text in told.items()
+                    for name, text in members(path.stem, node.name)
                     if not text and name[0] != "_"
                 ]
     assert silent == []

@@ -183,16 +183,13 @@ class VirtualBoard:
             self._unsent = data
             self._send()
         else:
-            self._ended(process)
+            with self._switch:
+                if process is self._process:
+                    self._start_again(process)
 
     def _send(self):
         with contextlib.suppress(BlockingIOError):
             self._unsent = self._unsent[os.write(self._master, self._unsent) :]
-
-    def _ended(self, process):
-        with self._switch:
-            if process is self._process:
-                self._start_again(process)
 
     def _start_again(self, process):
         status = process.wait()

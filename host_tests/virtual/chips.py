@@ -10,6 +10,7 @@ import sys
 import interrupt
 
 BLOCK = 4096
+_READ, _WRITE = 100, 101  # beside the numbers of ioctl
 _ERASED = b"\xff" * BLOCK
 
 # Set first and cleared last, in no function of their own: Ctrl-C may come between.
@@ -42,35 +43,25 @@ class FlashArea:
         self._page = bytearray(BLOCK)
 
     def readblocks(self, block, buf, offset=0):
-        while True:
-            try:
-                _at_work[0] = 1
-                interrupt.count_flash_call()
-                self._seek(block, offset)
-                self._file.readinto(buf)
-                return
-            except KeyboardInterrupt:
-                interrupt.put_off()
-            finally:
-                _at_work[0] = 0
+        self._do(_READ, block, buf, offset)
 
     def writeblocks(self, block, buf, offset=None):
-        while True:
-            try:
-                _at_work[0] = 1
-                interrupt.count_flash_call()
-                return self._write(block, buf, offset)
-            except KeyboardInterrupt:
-                interrupt.put_off()
-            finally:
-                _at_work[0] = 0
+        self._do(_WRITE, block, buf, offset)
 
     def ioctl(self, op, arg):
+        return self._do(op, arg, None, None)
+
+    def _do(self, op, block, buf, offset):
         while True:
             try:
                 _at_work[0] = 1
                 interrupt.count_flash_call()
-                return self._ioctl(op, arg)
+                if op == _READ:
+                    self._seek(block, offset)
+                    return self._file.readinto(buf)
+                if op == _WRITE:
+                    return self._write(block, buf, offset)
+                return self._ioctl(op, block)
             except KeyboardInterrupt:
                 interrupt.put_off()
             finally:

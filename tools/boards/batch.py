@@ -9,8 +9,7 @@ import csv
 
 from .config import check_config, keys
 from .errors import BoardError
-from .places import shown
-from .tables import read_toml
+from .places import read_toml, shown
 
 _SHORT = {"id": "client_id", "broker": "server"}
 
@@ -20,7 +19,7 @@ def read_batch(path, profile, shared_path=None):
 
     Reports the first problems of up to five rows in one BoardError.
     """
-    shared = _read_shared(shared_path)
+    shared = read_toml(shared_path) if shared_path else {}
     rows = _read_rows(path)
     devices, problems = [], []
     for line, row in rows:
@@ -35,10 +34,6 @@ def read_batch(path, profile, shared_path=None):
     if not devices:
         raise BoardError(f"{shown(path)}: no devices; write one row each below the column names")
     return devices
-
-
-def _read_shared(path):
-    return read_toml(path) if path else {}
 
 
 def _read_rows(path):

@@ -196,13 +196,12 @@ def flash(board, port, drive, image):
 @options.plain
 def romfs(board, port, is_plain):
     """Make a ROMFS image of library and firmware; bytecode runs from it in place."""
-    from .compile import build_tree, tree_files
+    from .compile import build_tree, make_romfs
     from .places import BUILD
     from .remote import Remote
-    from .romfs import make_romfs
 
     profile = load_profile(board)
-    data = make_romfs(tree_files(build_tree(profile, is_plain=is_plain)))
+    data = make_romfs(build_tree(profile, is_plain=is_plain))
     out = BUILD / profile.name / "umqtt31.romfs"
     out.write_bytes(data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")
@@ -218,16 +217,6 @@ def package():
     click.echo(", ".join(write_packages()))
 
 
-_FURTHER = (
-    cli_devices.monitor,
-    cli_devices.watch,
-    cli_devices.clock,
-    cli_devices.journal,
-    cli_devices.advise,
-    cli_updates.key,
-    cli_updates.release,
-    cli_updates.rollout,
-    cli_updates.command,
-)
-for command in _FURTHER:
-    cli.add_command(command)
+for command in [*vars(cli_devices).values(), *vars(cli_updates).values()]:
+    if isinstance(command, click.Command):
+        cli.add_command(command)

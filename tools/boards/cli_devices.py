@@ -1,5 +1,6 @@
 """Commands that look at devices or their settings: monitor, watch, journal, advise."""
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -7,6 +8,14 @@ import click
 from . import options
 from .places import BUILD, shown, write_private
 from .profile import load_profile
+
+
+@contextlib.contextmanager
+def _until_ctrl_c():
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo()  # the way to end it, so no failure
 
 
 def _say(text):
@@ -21,10 +30,8 @@ def monitor(port, restart):
     """Show what the board prints, until Ctrl-C."""
     from .monitor import monitor as follow
 
-    try:
+    with _until_ctrl_c():
         follow(port, restart, on_text=_say)
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
 
 
 @click.command()
@@ -35,10 +42,8 @@ def watch(broker, prefix, as_json):
     """Show readings, health, status and answers of a fleet as they come, until Ctrl-C."""
     from .watch import watch as listen
 
-    try:
+    with _until_ctrl_c():
         listen(broker(), prefix, click.echo, as_json, on_text=_say)
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
 
 
 @click.command()
@@ -47,7 +52,7 @@ def watch(broker, prefix, as_json):
 @click.option(
     "--every",
     default=60,
-    type=click.IntRange(min=1),
+    type=options.ONE,
     show_default=True,
     help="Seconds from one to the next.",
 )
@@ -57,10 +62,8 @@ def clock(broker, topic, every):
 
     client = broker(cleared=topic)
     click.echo(f"the time goes to {topic}, every {every} s; Ctrl-C takes it away again")
-    try:
+    with _until_ctrl_c():
         publish_time(client, topic, every)
-    except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
 
 
 @click.command()

@@ -10,7 +10,6 @@ from .places import BUILD, shown
 from .profile import load_profile
 
 _KEY = click.option("--key", cls=options.Needed, type=options.FILE, help="The fleet's key file.")
-_ONE = click.IntRange(min=1)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -28,7 +27,9 @@ def key(path):
 @options.board
 @_KEY
 @click.option("--base", type=options.FILE, help="Bundle of the release that the boards run.")
-@click.option("--number", type=_ONE, help="Release number, larger than all before; default: time.")
+@click.option(
+    "--number", type=options.ONE, help="Release number, larger than all before; default: time."
+)
 @click.option("--out", type=_FILE, help="Default: below build/BOARD.")
 @options.plain
 def release(board, key, base, number, out, is_plain):
@@ -61,9 +62,11 @@ def release(board, key, base, number, out, is_plain):
 )
 @_KEY
 @options.prefix
-@click.option("--at-once", default=20, type=_ONE, show_default=True, help="Devices at a time.")
 @click.option(
-    "--patience", default=900, type=_ONE, show_default=True, help="Seconds without a word."
+    "--at-once", default=20, type=options.ONE, show_default=True, help="Devices at a time."
+)
+@click.option(
+    "--patience", default=900, type=options.ONE, show_default=True, help="Seconds without a word."
 )
 def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
     """Bring a bundle to a list of devices over MQTT; exit status 1 if any did not take it."""
@@ -92,7 +95,9 @@ def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
 @options.broker
 @click.option("--key", type=options.FILE, help="The fleet's key file: sign the command.")
 @options.prefix
-@click.option("--patience", default=30, type=_ONE, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--patience", default=30, type=options.ONE, show_default=True, help="Seconds to wait."
+)
 def command(device, words, broker, key, prefix, patience):
     """Send a command to DEVICE (with a site: SITE/DEVICE), e.g. `interval 60000`.
 

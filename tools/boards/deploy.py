@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import device
-from .config import SETTINGS, has_wifi, keys, names_of_files
+from .config import SETTINGS, keys, names_of_files
 from .errors import BoardError
 from .places import FIRMWARE
 from .profile import board_names, chip_of, load_profile
@@ -21,6 +21,8 @@ from .remote import Remote
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
 RELEASE = "release.txt"  # the number that an update over the air has to exceed
 STAGED = "/staged"
+# What finishes an interrupted update is moved first, what needs all files last.
+_MOVED = {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}
 _JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
@@ -64,16 +66,12 @@ def make_plan(files, inventory):
     return Plan(changed, removed, foreign)
 
 
-def list_of(files):
-    """The bytes of DEPLOYED for `files`: "SHA-256 PATH" each, without those of the device."""
+def with_list(files):
+    """`files` with the list that tells the next deployment which ones are ours: "SHA-256 PATH"
+    each, without those of the device."""
     device = _device_names(files.get(SETTINGS))
     lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path not in device]
-    return "".join(sorted(lines)).encode()
-
-
-def with_list(files):
-    """`files` with the list that tells the next deployment which ones are ours."""
-    return files | {DEPLOYED: list_of(files)}
+    return files | {DEPLOYED: "".join(sorted(lines)).encode()}
 
 
 def numbered(files, number):
@@ -168,7 +166,7 @@ def _check_settings(inventory, profile, port):
         found = None
     if not isinstance(found, dict):
         raise BoardError(f"{port}: settings.json on the board is damaged: add CONFIG=device.toml")
-    if problems := keys.problems(found, has_wifi(profile)):
+    if problems := keys.problems(found, profile.network == "wifi"):
         raise BoardError(f"{port}: settings.json on the board: {problems[0]}: add CONFIG=")
 
 
@@ -244,9 +242,11 @@ def check_itself(port):
 
 
 def _carry_out(remote, plan, on_file):
-    names = sorted(plan.changed, key=_move_rank)
+    names = sorted(plan.changed, key=lambda path: _MOVED.get(path, 2))
+    parents = {parent.as_posix() for name in names for parent in Path(name).parents} - {"."}
+    folders = sorted("/" + parent for parent in parents)
     with tempfile.TemporaryDirectory() as folder:
-        stage = device.source("stage", folders=_folders(names), foreign=plan.foreign)
+        stage = device.source("stage", folders=folders, foreign=plan.foreign)
         actions = [["exec", stage]]
         for i, name in enumerate(names):
             actions.append(_copy(Path(folder) / str(i), plan.changed[name], str(i)))
@@ -264,16 +264,6 @@ def _carry_out(remote, plan, on_file):
         remote.run(*actions, on_line=hear)
 
 
-def _move_rank(path):
-    # What finishes an interrupted update comes first, what needs all files last.
-    return {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}.get(path, 2)
-
-
 def _copy(local, data, name):
     local.write_bytes(data)
     return ["fs", "cp", "-f", str(local), f":{STAGED}/{name}"]
-
-
-def _folders(names):
-    parents = {parent.as_posix() for name in names for parent in Path(name).parents}
-    return sorted("/" + parent for parent in parents - {"."})

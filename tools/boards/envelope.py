@@ -26,14 +26,7 @@ _KINDS = {
     23: ("journal_failed", 1, "journal stopped"),
     24: ("forged_commands", 1, "{} forged commands"),
 }
-_CAUSES = {
-    0: "started",
-    1: "switched on",
-    2: "reset",
-    3: "reset by its watchdog",
-    4: "woke",
-    5: "restarted",
-}
+_CAUSES = "started,switched on,reset,reset by its watchdog,woke,restarted".split(",")
 
 
 @dataclass(frozen=True)
@@ -74,9 +67,8 @@ def read_envelope(data):
     """bytes -> Envelope, or None when they are none."""
     if len(data) < _HEADER.size or data[0] != _MAGIC or data[1] not in (1, 2):
         return None
-    _, version, firmware, boot, sequence, uptime_s, stream, count, device = _HEADER.unpack_from(
-        data
-    )
+    fields = _HEADER.unpack_from(data)
+    version, firmware, boot, sequence, uptime_s, stream, count, device = fields[1:]
     end = _HEADER.size + count * _VALUE.size
     if len(data) != end + 4 * (version - 1):
         return None
@@ -89,7 +81,7 @@ def read_envelope(data):
 
 def _text(kind, number):
     if kind == 16:
-        return _CAUSES.get(number, f"cause {number}")
+        return _CAUSES[number] if 0 <= number < len(_CAUSES) else f"cause {number}"
     if kind not in _KINDS:
         return f"kind {kind}: {number}"
     _, divisor, text = _KINDS[kind]

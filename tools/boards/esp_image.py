@@ -5,10 +5,8 @@ loader's header.  Header layout: ESP-IDF, "App Image Format".
 """
 
 import struct
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+
+import esptool
 
 from .errors import BoardError
 from .partitions import APP, TABLE_BYTES, TABLE_OFFSET, read_table, with_journal, write_table
@@ -61,37 +59,22 @@ def plan_partitions(firmware, profile, where):
 
 
 def merge(firmware, partitions, filesystem, profile):
-    """One image from flash offset 0 to the flash's end, made by `esptool merge-bin`.
+    """One image from flash offset 0 to the flash's end, as `esptool merge-bin` makes it.
 
     `filesystem` is the littlefs for "vfs"; everything not named is erased (0xFF).
     """
     base = profile.flash.firmware_offset
     vfs = next(p for p in partitions if p.label == "vfs")
     end = vfs.offset - base
-    parts = {
-        base: firmware[: TABLE_OFFSET - base],
-        TABLE_OFFSET: write_table(partitions),
-        TABLE_OFFSET + 0x1000: firmware[TABLE_OFFSET + 0x1000 - base : end],
-        vfs.offset: filesystem,
-    }
+    parts = [
+        (base, firmware[: TABLE_OFFSET - base]),
+        (TABLE_OFFSET, write_table(partitions)),
+        (TABLE_OFFSET + 0x1000, firmware[TABLE_OFFSET + 0x1000 - base : end]),
+        (vfs.offset, bytes(filesystem)),
+    ]
     megabytes = f"{profile.flash.size >> 20}MB"
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "merged.bin"
-        words = ["--chip", profile.mcu, "merge-bin", "--output", str(out)]
-        words += ["--flash-size", megabytes, "--pad-to-size", megabytes]
-        for offset, data in parts.items():
-            path = Path(folder) / f"{offset:x}.bin"
-            path.write_bytes(data)
-            words += [hex(offset), str(path)]
-        run_esptool(words)
-        return out.read_bytes()
-
-
-def run_esptool(words):
-    """Run esptool's command line to its end -> its output; BoardError with its last line."""
-    command = [sys.executable, "-m", "esptool", *words]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines() or ["failed"]
-        raise BoardError(f"esptool: {lines[-1].strip()}")
-    return done.stdout
+    esptool.log.set_verbosity("silent")
+    try:
+        return esptool.merge_bin(parts, profile.mcu, flash_size=megabytes, pad_to_size=megabytes)
+    except esptool.FatalError as error:
+        raise BoardError(f"esptool: {error}") from None

@@ -5,7 +5,6 @@ used.  esptool verifies each region's MD5 after writing.
 """
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +12,11 @@ from .errors import BoardError
 from .esp_image import check_chip, check_whole_image
 from .places import BUILD, shown
 from .port import check_port
+from .remote import run_program
 from .uf2 import family_name, read_uf2
 
 _INFO = "INFO_UF2.TXT"
+_LONGEST_S = 3600
 
 
 def flash(profile, image, port=None, drive=None, on_text=lambda text: None):
@@ -58,10 +59,8 @@ def _flash_esp(profile, image, data, port, on_text):
     check_port(port)
     words = ["--chip", profile.mcu, "--port", port, "--baud", "460800", "write-flash"]
     words += ["--flash-size", f"{profile.flash.size >> 20}MB"] if is_whole else []
-    run_tool(
-        [sys.executable, "-m", "esptool", *words, hex(0 if is_whole else offset), str(image)],
-        on_text,
-    )
+    words += [hex(0 if is_whole else offset), str(image)]
+    _run_tool([sys.executable, "-m", "esptool", *words], on_text)
 
 
 def _flash_rp2(profile, image, data, drive, on_text):
@@ -75,7 +74,7 @@ def _flash_rp2(profile, image, data, drive, on_text):
         _copy_to_drive(profile, data, image.name, target)
         on_text(f"copied to {target}; the board restarts by itself")
     elif shutil.which("picotool"):
-        run_tool(["picotool", "load", "-x", str(image)], on_text)
+        _run_tool(["picotool", "load", "-x", str(image)], on_text)
     else:
         raise BoardError(
             "no boot loader drive found: hold BOOTSEL while plugging the board in, "
@@ -106,19 +105,10 @@ def _copy_to_drive(profile, data, name, drive):
         raise BoardError(f"{drive}: {error.strerror}; plug the board in again") from None
 
 
-def run_tool(command, on_text):
-    """Run a flashing tool, its lines going to `on_text`; BoardError when it fails."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    lines: list[str] = []
-    assert process.stdout
-    with process.stdout:
-        for line in process.stdout:
-            lines.append(line.rstrip())
-            on_text(lines[-1])
-    if process.wait():
-        raise BoardError(_reason(lines))
+def _run_tool(command, on_text):
+    output, status = run_program(command, _LONGEST_S, on_text)
+    if status:
+        raise BoardError(_reason([line.rstrip() for line in output.splitlines()]))
 
 
 def _reason(lines):

@@ -7,13 +7,12 @@ one device's files.  ESP32: a merged .bin for flash offset 0; RP2: one UF2.
 import re
 from dataclasses import dataclass, field
 
-from .binary_info import read_binary_info
 from .errors import BoardError
 from .esp_image import check_chip, merge, plan_partitions
 from .filesystem import Filesystem, make_filesystem
 from .places import shown
 from .profile import Profile, chip_of
-from .uf2 import PAYLOAD_BYTES, Uf2, family_name, read_uf2, write_uf2
+from .uf2 import PAYLOAD_BYTES, Uf2, family_name, find_filesystem, read_uf2, write_uf2
 
 _SECTOR = 4096
 # What MicroPython says of its board: "BOARD with CHIP", a C string.
@@ -113,9 +112,10 @@ def _rp2_base(profile, firmware, files, where):
             f"{where}: firmware for {family_name(uf2.family)}, "
             f"the board needs {family_name(profile.uf2_family)}"
         )
-    is_this_board = check_machine(bytes(uf2.memory()), profile, where)
+    memory = bytes(uf2.memory())
+    is_this_board = check_machine(memory, profile, where)
     layout = profile.filesystem
-    offset, size = read_binary_info(uf2.memory()).get("filesystem", (layout.offset, layout.size))
+    offset, size = find_filesystem(memory) or (layout.offset, layout.size)
     if (offset, size) != (layout.offset, layout.size):
         if not is_this_board or offset + size > profile.flash.size or size % _SECTOR:
             raise BoardError(

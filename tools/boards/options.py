@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+ONE = click.IntRange(min=1)  # or more
 
 
 class Needed(click.Option):
@@ -33,19 +34,14 @@ board = click.option("--board", callback=_named_board, help="Board name, see `bo
 port = click.option("--port", cls=Needed, help="Serial port, e.g. /dev/ttyUSB0.")
 config = click.option("--config", type=FILE, help="The device's device.toml.")
 plain = click.option(
-    "--debug",
-    "is_plain",
-    type=bool,
-    default=False,
-    is_flag=False,
-    flag_value=True,
+    "--debug", "is_plain", type=bool, default=False, is_flag=False, flag_value=True,
     help="The library with its own names and lines.",
-)
+)  # fmt: skip
 
 
 number = click.option(
     "--number",
-    type=click.IntRange(min=1),
+    type=ONE,
     help="Release number that updates over the air have to exceed; default: when the newest "
     "source was changed.",
 )

@@ -8,6 +8,9 @@ import ast
 from .errors import BoardError
 from .places import shown
 
+# As boards/ports/ has them, but for the time of the watchdog.
+_LEFT_OUT = {"NETWORK": "wifi", "LED_PIN": None, "LED_ON": 1, "WATCHDOG_MS": None}
+
 
 def check_pins(profile):
     """Raise a BoardError that names file, name, what was found and what is allowed."""
@@ -21,7 +24,8 @@ def check_pins(profile):
     problems = []
     if not any(isinstance(node, ast.ImportFrom) and node.module == "port" for node in body):
         problems.append("found no line `from port import *`")
-    found = {ast.unparse(x.targets[0]): x.value for x in body if isinstance(x, ast.Assign)}
+    found: dict[str, ast.expr] = {name: ast.Constant(value) for name, value in _LEFT_OUT.items()}
+    found |= {ast.unparse(x.targets[0]): x.value for x in body if isinstance(x, ast.Assign)}
     for name, (is_allowed, allowed) in _rules(profile).items():
         if name not in found:
             problems.append(f"{name}: found nothing, allowed: {allowed}")

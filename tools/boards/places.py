@@ -1,16 +1,18 @@
-"""Where things lie in the project, and how what is private is written there.
+"""Where things lie in the project, how settings are read and how secrets are written.
 
 The only module here that knows the folders.
 """
 
 import os
+import tomllib
 from pathlib import Path
 
 from tools.project import ROOT
 
+from .errors import BoardError
+
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
-TYPINGS = ROOT / "typings" / "umqtt31"
 FIRMWARE = ROOT / "firmware"
 # Where the tools are installed, nobody looks for what they made.
 BUILD = ROOT / "build" if (ROOT / "Makefile").exists() else Path("build")
@@ -20,6 +22,19 @@ def shown(path):
     """`path` as a person wants to read it: relative to the project where it lies inside."""
     path = Path(path)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def read_toml(path):
+    """The tables of a TOML file in UTF-8, whatever the system's own encoding is.
+
+    Raises OSError, and BoardError that names the file.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise BoardError(f"{shown(path)}: not in UTF-8; save it as that") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
 
 
 def write_private(path, data):

@@ -1,9 +1,9 @@
 """Board profiles: the schema of `boards/<NAME>/board.toml`, and reading it.
 
-Every board tool works on a `Profile`; none reads a TOML file itself.  What a board
-shares with its chip and port stands in `boards/chips.toml`; its own file wins.  An
-error names the file, the key, the value found and the values allowed.  All sizes
-and offsets are bytes; `boards/README.md` explains each key.
+Every board tool works on a `Profile`; none reads a TOML file itself.  What a board shares with
+others stands in `boards/chips.toml`; its own file wins.  An error names the file, the key, the
+value found and the values allowed.  Sizes and offsets are bytes; the keys are explained in
+docs/reference/board-profiles.md.
 """
 
 import difflib
@@ -12,15 +12,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tools.journal.life import life_years
+
 from .errors import BoardError
-from .places import BOARDS, shown
-from .tables import read_toml
+from .places import BOARDS, read_toml, shown
 
 Arch = Literal["armv6m", "armv7emsp", "xtensawin", "rv32imc", "x64"]
 Bytes = Annotated[int, Field(ge=0)]
 Sector = Annotated[int, Field(gt=0, multiple_of=4096)]
-
-SECONDS_PER_YEAR = 365.25 * 86400
 
 
 class _Table(BaseModel):
@@ -78,8 +77,9 @@ class Journal(_Table):
 
     def life_years(self, seconds_per_message=10):
         """Years until every block has seen `cycles` erases, wear being even."""
-        messages = self.size // self.erase_unit * self.cycles / self.erases_per_message
-        return messages * seconds_per_message / SECONDS_PER_YEAR
+        per_message = self.erases_per_message
+        flash = {"cycles": self.cycles, "block_bytes": self.erase_unit}
+        return life_years(self.size, per_message, seconds_per_message=seconds_per_message, **flash)
 
 
 class Memory(_Table):
@@ -97,7 +97,7 @@ class Defaults(_Table):
 
 
 class Profile(_Table):
-    """One board; `name` is upstream MicroPython's board name and the folder's."""
+    """One board; `name` is upstream MicroPython's board name: the folder's."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ class Profile(_Table):
 
 @functools.cache
 def shared_facts():
-    """boards/chips.toml: {"port": {name: tables}, "chip": {name: tables}}."""
+    """boards/chips.toml: {"all": tables, "port": {name: tables}, "chip": {name: tables}}."""
     path = BOARDS / "chips.toml"
     try:
         return read_toml(path)
@@ -201,14 +201,11 @@ def _with_shared_facts(own, path):
     if mcu not in chips:
         found = "nothing" if mcu is None else repr(mcu)
         raise BoardError(f"{shown(path)}: mcu: found {found}, allowed: {', '.join(chips)}")
-    found = _merged(shared_facts()["port"][chips[mcu]["port"]], _merged(chips[mcu], own))
-    name = found.get("name")
-    page = {
-        "pattern": f"{name}-*",
-        "download": f"https://micropython.org/download/{name}/",
-    }
-    found["firmware"] = page | found.get("firmware", {})
-    return _with_partitions(found)
+    port = shared_facts()["port"][chips[mcu]["port"]]
+    name = own.get("name", path.parent.name)
+    page = {"pattern": f"{name}-*", "download": f"https://micropython.org/download/{name}/"}
+    tables = shared_facts()["all"], port, chips[mcu], own
+    return _with_partitions(functools.reduce(_merged, tables, {"name": name, "firmware": page}))
 
 
 def _with_partitions(found):

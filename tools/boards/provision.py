@@ -10,25 +10,13 @@ import json
 import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import BoardError
 from .places import shown, write_private
 
-MANIFEST = "manifest.json"
 _base: Any = None
 _folder: Any = None
-
-
-@dataclass(frozen=True)
-class Made:
-    """One image that was written; `sha256` in hex."""
-
-    client_id: str
-    file: str
-    bytes: int
-    sha256: str
 
 
 def provision(base, devices, folder, on_device=lambda name: None):
@@ -44,8 +32,11 @@ def provision(base, devices, folder, on_device=lambda name: None):
         made = []
         for job in as_completed(jobs):
             made.append(job.result())
-            on_device(made[-1].client_id)
-    return _write_manifest(base, sorted(made, key=lambda one: one.client_id), folder)
+            on_device(made[-1]["client_id"])
+    about = {"board": base.profile.name, "devices": sorted(made, key=lambda x: x["client_id"])}
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(about, indent=1) + "\n")
+    return path
 
 
 def _make_room(base, devices, folder):
@@ -69,11 +60,5 @@ def _make_one(name, files):
     data = _base.image(files)
     file = f"{name}{_base.suffix}"
     write_private(_folder / file, data)
-    return Made(name, file, len(data), hashlib.sha256(data).hexdigest())
-
-
-def _write_manifest(base, made, folder):
-    path = folder / MANIFEST
-    about = {"board": base.profile.name, "devices": [vars(one) for one in made]}
-    path.write_text(json.dumps(about, indent=1) + "\n")
-    return path
+    digest = hashlib.sha256(data).hexdigest()
+    return {"client_id": name, "file": file, "bytes": len(data), "sha256": digest}

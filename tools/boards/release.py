@@ -8,7 +8,7 @@ import hashlib
 from functools import cache
 from hmac import compare_digest
 
-from .deploy import DEPLOYED, SETTINGS, list_of, numbered
+from .deploy import DEPLOYED, SETTINGS, numbered, with_list
 from .errors import BoardError
 from .fleetkey import signature
 from .places import FIRMWARE
@@ -24,8 +24,7 @@ def make_bundle(board, files, key, release, base=None):
     `base`: {path: SHA-256} of what these boards run; files that are equal stay at home.
     `release` is a number that grows.  BoardError when it cannot be done over the air.
     """
-    files = numbered(files, release)
-    files[DEPLOYED] = list_of(files)
+    files = with_list(numbered(files, release))
     base = base or {}
     if taken := [path for path in files if path not in KEPT and _shadows(path)]:
         raise BoardError(

@@ -19,6 +19,7 @@ MPREMOTE = [sys.executable, "-m", "mpremote"]
 _RESTART = b"\r\x03\x03\r\x02\x04"
 _RESTARTED = b"soft reboot"
 _RESTART_S = 3
+_LONGEST_S = 600
 
 
 class Remote:
@@ -27,7 +28,7 @@ class Remote:
     def __init__(self, port):
         self.port = port
 
-    def run(self, *actions, timeout_s=600, on_line=lambda line: None):
+    def run(self, *actions, on_line=lambda line: None):
         """Run mpremote actions, each a list of words, on one connection -> their output.
 
         `on_line` hears each line as it comes.  Raises BoardError when the port
@@ -38,14 +39,14 @@ class Remote:
         words = ["connect", self.port, "exec", device.source("watchdog")]
         for action in actions:
             words += ["+", *action]
-        output, status = _run([*MPREMOTE, *words], timeout_s, on_line)
+        output, status = run_program([*MPREMOTE, *words], _LONGEST_S, on_line)
         if status:
             raise BoardError(f"{self.port}: {_reason(output)}")
         return output
 
-    def execute(self, source, timeout_s=600):
+    def execute(self, source):
         """Run Python on the board -> what it printed."""
-        return self.run(["exec", source], timeout_s=timeout_s)
+        return self.run(["exec", source])
 
     def restart(self):
         """Soft-reset the board, so that it runs boot.py and main.py."""
@@ -67,7 +68,8 @@ class Remote:
         return seen
 
 
-def _run(command, timeout_s, on_line):
+def run_program(command, timeout_s, on_line):
+    """Run a program, `on_line` hearing each line as it comes -> (output, exit status)."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

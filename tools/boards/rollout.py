@@ -53,7 +53,6 @@ class Device:
 
     @property
     def is_over(self):
-        """Did it end, well or not?"""
         return self.state in (RUNNING, FAILED)
 
 
@@ -78,7 +77,6 @@ class Rollout:
 
     @property
     def is_over(self):
-        """Has every device ended?"""
         return all(device.is_over for device in self.devices.values())
 
     def summary(self):
@@ -89,7 +87,6 @@ class Rollout:
         return f"{running} of {len(states)} run it, {under_way} under way, {failed} failed"
 
     def text_of(self, device):
-        """How far one of them is."""
         if device.state == "sending":
             return f"sending {100 * device.have // len(self.bundle) // 10 * 10} %"
         return f"{device.state}: {device.why}" if device.why else device.state
@@ -97,16 +94,20 @@ class Rollout:
     def work(self, now):
         """What is to be published now: (topic, payload) of each; call it every second or so."""
         self._active = [device for device in self._active if not device.is_over]
-        if self._is_bad():
-            self._leave_alone()
+        runs = any(device.state == RUNNING for device in self.devices.values())
+        if self._refusals >= _MOST_REFUSALS and not runs:
+            for device in self._waiting:
+                device.state, device.why = FAILED, "not tried, as no other one runs it"
+            self._waiting.clear()
         while self._waiting and len(self._active) < self._at_once:
             device = self._waiting.popleft()
             device.state, device.heard_at, device.asked_at = "offered", now, -_RETRY_S
             self._active.append(device)
         for device in self._active:
+            pause_s = _STAGED_RETRY_S if device.state == "staged" else _RETRY_S
             if now - device.heard_at >= self._patience_s:
                 device.state, device.why = FAILED, self._silence_of(device)
-            elif now - device.asked_at >= _pause_s(device):
+            elif now - device.asked_at >= pause_s:
                 device.asked_at, device.is_offered = now, True
                 size = len(self.bundle).to_bytes(4, "big")
                 yield f"{device.root}/update", b"O" + self.id + size + self.nonce
@@ -116,15 +117,6 @@ class Rollout:
         if not device.unproven:
             return text
         return f"{text} with a proof by this key, {device.unproven} without"
-
-    def _is_bad(self):
-        runs = any(device.state == RUNNING for device in self.devices.values())
-        return self._refusals >= _MOST_REFUSALS and not runs
-
-    def _leave_alone(self):
-        for device in self._waiting:
-            device.state, device.why = FAILED, "not tried, as no other one runs it"
-        self._waiting.clear()
 
     def hear(self, topic, payload, now):
         """A device said something -> what is to be published, as work() has it."""
@@ -170,10 +162,6 @@ class Rollout:
             messages.append((f"{device.root}/update", head + data))
             device.sent += len(data)
         return messages
-
-
-def _pause_s(device):
-    return _STAGED_RETRY_S if device.state == "staged" else _RETRY_S
 
 
 def _numbers(text):

@@ -2,7 +2,8 @@
 
 A UF2 file is 512-byte blocks of 256 bytes of flash each.  Block numbers count per
 family; the RP2350's files begin with one block of another family (erratum E10),
-which is kept as it is.  Format: the `uf2.h` of the Pico SDK.
+which is kept as it is.  Format: the `uf2.h` of the Pico SDK; what a program says about
+itself, its "binary info": `pico/binary_info/structure.h` and `defs.h`.
 """
 
 import struct
@@ -27,6 +28,10 @@ _MAGIC_END = 0x0AB16F30
 _HAS_FAMILY = 0x2000
 _HEADER = struct.Struct("<8I")
 _TAIL = struct.Struct("<I")
+_INFO_START = 0x7188EBF2
+_INFO_END = 0xE71AA390
+_INFO_WITHIN = 2048
+_BLOCK_DEVICE = 7
 
 
 @dataclass
@@ -62,7 +67,8 @@ def read_uf2(data, where):
     pages, families, prelude = {}, set(), b""
     for start in range(0, len(data), BLOCK_BYTES):
         header = _HEADER.unpack_from(data, start)
-        if header[:2] != _MAGIC_START or _end_of(data, start) != _MAGIC_END:
+        (end,) = _TAIL.unpack_from(data, start + BLOCK_BYTES - _TAIL.size)
+        if header[:2] != _MAGIC_START or end != _MAGIC_END:
             raise BoardError(f"{where}: not a UF2 file: block {start // BLOCK_BYTES} is damaged")
         _, _, flags, address, size, _, _, family = header
         if family == _ABSOLUTE or not flags & _HAS_FAMILY:
@@ -90,5 +96,23 @@ def write_uf2(uf2):
     return b"".join(blocks)
 
 
-def _end_of(data, start):
-    return _TAIL.unpack_from(data, start + BLOCK_BYTES - _TAIL.size)[0]
+def find_filesystem(memory):
+    """(offset, size) of the filesystem, as the program in `memory` (from flash 0) declares it."""
+    for entry in _entries(memory):
+        if struct.unpack_from("<H", memory, entry)[0] == _BLOCK_DEVICE:
+            address, size = struct.unpack_from("<II", memory, entry + 8)
+            return address - FLASH_BASE, size
+    return None
+
+
+def _entries(memory):
+    # Offsets of the entries; none when there is no valid header.
+    for at in range(0, min(_INFO_WITHIN, len(memory) - 20), 4):
+        start, first, last, _, end = struct.unpack_from("<5I", memory, at)
+        if start == _INFO_START and end == _INFO_END:
+            for slot in range(first - FLASH_BASE, last - FLASH_BASE, 4):
+                if 0 <= slot <= len(memory) - 4:
+                    entry = struct.unpack_from("<I", memory, slot)[0] - FLASH_BASE
+                    if 0 <= entry <= len(memory) - 20:
+                        yield entry
+            return

@@ -91,21 +91,12 @@ def _json(topic, envelope):
     return json.dumps(about)
 
 
-def connect(
-    server,
-    user=None,
-    password=None,
-    ca=None,
-    cert=None,
-    key=None,
-    cleared=None,
-    protocol=paho.MQTTv311,
-):
+def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None, **more):
     """A paho client that is connected to `server` (HOST, HOST:PORT or [IPv6]:PORT), with TLS if
     `ca` is named; `cert` and `key` are files of our own.  `cleared`: a topic whose retained
-    message the broker forgets when the connection is lost.  BoardError."""
+    message the broker forgets when the connection is lost; `more` is for paho.  BoardError."""
     host, port = _host_and_port(server)
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=protocol)
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, **more)
     client.reconnect_delay_set(max_delay=_LONGEST_PAUSE_S)
     if user:
         client.username_pw_set(user, password)

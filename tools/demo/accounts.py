@@ -72,12 +72,5 @@ def _account(stream: int, qos: int, highest: dict[int, int], arrived: list[Numbe
         latest = max(latest, number)
         seen.add(number)
     accepted = sum(highest.values())
-    return Account(
-        stream=stream,
-        qos=qos,
-        accepted=accepted,
-        received=len(arrived),
-        lost=accepted - len(seen),
-        duplicated=len(arrived) - len(seen),
-        disordered=disordered,
-    )
+    lost, duplicated = accepted - len(seen), len(arrived) - len(seen)
+    return Account(stream, qos, accepted, len(arrived), lost, duplicated, disordered)

@@ -26,11 +26,8 @@ def play(console: Console, captures: Path, out: Path) -> bool:
     except batch.BadInput as error:
         console.print(f"\nNot audited: {error}", soft_wrap=True)
         return True
-    found = {
-        name: number
-        for name, number in result.findings.items()
-        if number and name not in _EXPECTED
-    }
+    findings = result.findings.items()
+    found = {name: number for name, number in findings if number and name not in _EXPECTED}
     console.print(
         f"\nAudit of {result.rows['packets']} packets with {result.rows['readings']} readings: "
         + (", ".join(f"{number} {name}" for name, number in found.items()) or "nothing found"),

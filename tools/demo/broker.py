@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar, Self
 
 HOST = "127.0.0.1"
@@ -70,7 +69,6 @@ class BrokerProcess(abc.ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -129,12 +127,7 @@ class BrokerProcess(abc.ABC):
             self.close()
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _wait_for_port(self) -> None:

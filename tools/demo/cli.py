@@ -22,28 +22,18 @@ Exit status 0 only if every promise held.
 """
 
 
-@click.command(help=_HELP)
+@click.command(help=_HELP, context_settings={"show_default": True})
 @click.option(
-    "--readings",
-    type=click.IntRange(1, 10_000),
-    default=40,
-    show_default=True,
+    "--readings", type=click.IntRange(1, 10_000), default=40,
     help="Readings at each QoS between two faults.",
-)
+)  # fmt: skip
 @click.option(
     "--kills",
     type=click.IntRange(5, 1000),
     default=20,
-    show_default=True,
     help="How often the node's plug is pulled.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Chooses the moments at which it is pulled.",
-)
+@click.option("--seed", default=1, help="Chooses the moments at which it is pulled.")
 @click.option(
     "--bits",
     type=click.Choice(["32", "64"]),

@@ -66,7 +66,6 @@ class DeskNode:
 
     @property
     def is_running(self) -> bool:
-        """Does the process live?"""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -87,7 +86,6 @@ class DeskNode:
             raise DeskError(f"the node ended by itself{self._last()}")
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         if self._process:
             self._process.send_signal(signal.SIGINT)
 
@@ -107,6 +105,17 @@ class DeskNode:
             raise DeskError(f"the node did not end in {timeout_s:.0f} s{self._last()}") from None
         self._reader.join()
         return status
+
+    def wait_for_readings(self, more: int, stream: int = 0, timeout_s: float = 60) -> None:
+        """Wait until so many more are accepted in a stream.  Raises DeskError."""
+        goal = self.accepted_in_stream(stream) + more
+        self.wait_until(
+            lambda: self.accepted_in_stream(stream) >= goal, timeout_s, f"reading number {goal}"
+        )
+
+    def wait_for_word(self, word: str, count: int = 1, timeout_s: float = 60) -> None:
+        """Wait until so many lines begin with `word`, over all starts.  Raises DeskError."""
+        self.wait_until(lambda: self.counts[word] >= count, timeout_s, f"word {word!r}")
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
         """Wait for `condition()` while the node runs.  Raises DeskError naming `what`."""

@@ -11,7 +11,6 @@ _INTERVAL_MS = 100
 _COMMANDED_MS = 40
 _DEVICE = "demo-links"
 _BROKER_DOWN_S = 1.5
-_RECONNECT_S = 60.0
 
 
 def play(stage: Stage, readings: int) -> Outcome:
@@ -19,16 +18,23 @@ def play(stage: Stage, readings: int) -> Outcome:
     node = stage.node(
         _DEVICE, streams=_QOS, interval_ms=_INTERVAL_MS, max_inflight=8, max_mqueue_len=128
     )
-    steps = [_command, *_FAULTS]
-    bar = stage.progress.add_task("faults", total=len(steps))
+    bar = stage.progress.add_task("faults", total=len(_FAULTS))
     stage.tell(f"node starts: a sample every {_INTERVAL_MS} ms, published at QoS 0, 1 and 2")
     node.start()
     node.wait_until(lambda: "online" in stage.collector.statuses[_DEVICE], 60, "connection")
-    for step in steps:
-        _wait_for_readings(node, readings)
-        step(stage, node)
+    node.wait_for_readings(readings, 1)
+    stage.tell(f"command to the node at QoS 2: interval {_COMMANDED_MS}")
+    stage.collector.command(_DEVICE, f"interval {_COMMANDED_MS}")
+    node.wait_for_word("command")
+    for text, break_it in _FAULTS:
+        node.wait_for_readings(readings, 1)
+        stage.tell(text)
+        before = node.counts["connected"]
+        break_it(stage)
+        node.wait_for_word("connected", before + 1)
+        stage.tell("node is connected again")
         stage.progress.advance(bar)
-    _wait_for_readings(node, readings)
+    node.wait_for_readings(readings, 1)
     ending = stage.finish(node)
     accounts = stage.accounts(node, _QOS)
     stage.progress.remove_task(bar)
@@ -52,60 +58,22 @@ def _checks(stage: Stage, node: DeskNode) -> list[tuple[str, bool]]:
     ]
 
 
-def _wait_for_readings(node: DeskNode, more: int) -> None:
-    goal = node.accepted_in_stream(1) + more
-    node.wait_until(lambda: node.accepted_in_stream(1) >= goal, 60, f"reading number {goal}")
-
-
-def _command(stage: Stage, node: DeskNode) -> None:
-    stage.tell(f"command to the node at QoS 2: interval {_COMMANDED_MS}")
-    stage.collector.command(_DEVICE, f"interval {_COMMANDED_MS}")
-    node.wait_until(lambda: node.counts["command"] > 0, 30, "command")
-
-
-def _cut_while_sending(stage: Stage, node: DeskNode) -> None:
-    stage.tell("link cut in the middle of a packet from the node")
-    _cut_in_packet(stage, node, CLIENT)
-
-
-def _cut_while_receiving(stage: Stage, node: DeskNode) -> None:
-    stage.tell("link cut in the middle of a packet from the broker")
-    _cut_in_packet(stage, node, BROKER)
-
-
-def _cut_in_packet(stage: Stage, node: DeskNode, sender: int) -> None:
-    before = node.counts["connected"]
-    stage.proxy.cut_in_packet(100, sender)
-    _wait_for_connection(stage, node, before)
-
-
-def _cut_at_once(stage: Stage, node: DeskNode) -> None:
-    stage.tell("link cut")
-    before = node.counts["connected"]
-    stage.proxy.cut()
-    _wait_for_connection(stage, node, before)
-
-
-def _restart_broker(stage: Stage, node: DeskNode) -> None:
-    stage.tell("broker stopped")
-    before = node.counts["connected"]
+def _restart_broker(stage: Stage) -> None:
     stage.broker.stop()
     time.sleep(_BROKER_DOWN_S)
     stage.broker.start()
     stage.tell("broker started again, from what it kept on disk")
-    _wait_for_connection(stage, node, before)
 
 
-def _wait_for_connection(stage: Stage, node: DeskNode, before: int) -> None:
-    node.wait_until(lambda: node.counts["connected"] > before, _RECONNECT_S, "new connection")
-    stage.tell("node is connected again")
-
-
-_FAULTS = (
-    _cut_while_sending,
-    _cut_while_receiving,
-    _restart_broker,
-    _cut_while_sending,
-    _cut_at_once,
-    _cut_while_receiving,
+_SENDING = (
+    "link cut in the middle of a packet from the node",
+    lambda stage: stage.proxy.cut_in_packet(100, CLIENT),
 )
+_RECEIVING = (
+    "link cut in the middle of a packet from the broker",
+    lambda stage: stage.proxy.cut_in_packet(100, BROKER),
+)
+_RESTART = ("broker stopped", _restart_broker)
+_AT_ONCE = ("link cut", lambda stage: stage.proxy.cut())
+# What is told, and what is done then.
+_FAULTS = (_SENDING, _RECEIVING, _RESTART, _SENDING, _AT_ONCE, _RECEIVING)

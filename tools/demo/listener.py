@@ -18,6 +18,12 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""
         with contextlib.suppress(OSError):

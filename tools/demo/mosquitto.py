@@ -43,8 +43,6 @@ class Mosquitto(BrokerProcess):
         if os.geteuid() == 0:
             # Else it becomes the user "mosquitto", who cannot write into our folder.
             lines.append("user root")
-        return lines + [f"{name} {_value(value)}" for name, value in self.options.items()]
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in self.options.items():
+            lines.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}")
+        return lines

@@ -14,12 +14,7 @@ def play(stage: Stage, kills: int, seed: int) -> Outcome:
     """Kill the node `kills` times at random moments and let it finish at last."""
     moments = random.Random(seed)
     node = stage.node(
-        _DEVICE,
-        streams=_QOS,
-        interval_ms=30,
-        max_inflight=8,
-        max_mqueue_len=128,
-        store="journal",
+        _DEVICE, streams=_QOS, interval_ms=30, max_inflight=8, max_mqueue_len=128, store="journal"
     )
     bar = stage.progress.add_task("plug pulled", total=kills)
     stage.tell(f"node starts with its journal on flash; its plug is pulled {kills} times")
@@ -30,13 +25,9 @@ def play(stage: Stage, kills: int, seed: int) -> Outcome:
         stage.progress.advance(bar)
     stage.tell("node starts for the last time")
     node.start()
-    goal = node.accepted_in_stream(1) + _MORE_READINGS
     connects = node.counts["connected"]
-    node.wait_until(
-        lambda: node.accepted_in_stream(1) >= goal and node.counts["connected"] > connects,
-        60,
-        "new readings",
-    )
+    node.wait_for_readings(_MORE_READINGS, 1)
+    node.wait_for_word("connected", connects + 1)
     ending = stage.finish(node)
     accounts = stage.accounts(node, _QOS)
     stage.progress.remove_task(bar)

@@ -67,17 +67,11 @@ class Proxy:
         with self._lock:
             self._pending = (sender, after_bytes)
 
-    @property
-    def is_cut_pending(self) -> bool:
-        """Is a cut ordered by `cut_in_packet()` still to come?"""
-        return self._pending is not None
-
     def hold(self) -> None:
         """Forward nothing until `release()`: the link is there and dead."""
         self._may_pass.clear()
 
     def release(self) -> None:
-        """Forward again."""
         self._may_pass.set()
 
     def _open_flows(self) -> list["_Flow"]:

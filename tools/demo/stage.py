@@ -50,7 +50,11 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     def __enter__(self) -> "Stage":
         self.capture_path.parent.mkdir(parents=True)
         with self._cleanup:
-            self.progress = self._cleanup.enter_context(_progress(self._console))
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            progress = Progress(
+                *columns, TimeElapsedColumn(), console=self._console, transient=True
+            )
+            self.progress = self._cleanup.enter_context(progress)
             self.broker = self._cleanup.enter_context(Mosquitto(self.folder / "broker"))
             self.proxy = self._cleanup.enter_context(Proxy(self.broker.port, self.capture_path))
             self.collector = Collector(self.broker.host, self.broker.port, PREFIX)
@@ -70,13 +74,8 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
         **settings: object,
     ) -> DeskNode:
         """A node called `name`, not started yet, that is gone when the stage is."""
-        place = {
-            "client_id": name,
-            "server": self.broker.host,
-            "port": self.proxy.port,
-            "prefix": PREFIX,
-        }
-        settings = {"buffer_size": 128, **settings, **place}
+        place = {"server": self.broker.host, "port": self.proxy.port, "prefix": PREFIX}
+        settings = {"buffer_size": 128, **settings, **place, "client_id": name}
         node = DeskNode(self.interpreter, self.folder / name, settings, heap_bytes, extra)
         self._cleanup.callback(node.kill)
         return node
@@ -100,14 +99,3 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
         topic = f"{PREFIX}/{node.folder.name}/reading/"
         arrivals = [one for one in self.collector.arrivals if one.topic.startswith(topic)]
         return balance(qos_by_stream, node.accepted, (one.payload for one in arrivals))
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )

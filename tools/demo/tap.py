@@ -23,14 +23,10 @@ _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 
 
 class Capture:
-    """A pcap file under construction; safe to use from several threads.
+    """A pcap file under construction; safe to use from several threads."""
 
-    `clock` gives the time of each frame in nanoseconds since 1970.
-    """
-
-    def __init__(self, path: Path, clock=time.time_ns):
+    def __init__(self, path: Path):
         self.path = Path(path)
-        self._clock = clock
         self._file = self.path.open("wb")
         self._lock = threading.Lock()
         self._connections = 0
@@ -50,7 +46,7 @@ class Capture:
         with self._lock:
             if self._file.closed:
                 return
-            now_us = self._clock() // 1000
+            now_us = time.time_ns() // 1000
             seconds, micros = divmod(now_us, 1_000_000)
             self._file.write(struct.pack("<IIII", seconds, micros, len(frame), len(frame)))
             self._file.write(frame)

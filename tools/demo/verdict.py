@@ -1,5 +1,7 @@
 """Says in a table and a few sentences what was promised and what arrived."""
 
+from dataclasses import astuple
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -7,11 +9,7 @@ from rich.table import Table
 from .accounts import Account
 from .stage import Outcome
 
-_PROMISES = {
-    0: "may be lost",
-    1: "all arrive",
-    2: "exactly once",
-}
+_PROMISES = {0: "may be lost", 1: "all arrive", 2: "exactly once"}
 
 
 def is_kept(account: Account) -> bool:
@@ -41,16 +39,8 @@ def show(console: Console, outcome: Outcome) -> None:
         table.add_column(name, justify="right")
     table.add_column("kept")
     for account in outcome.accounts:
-        table.add_row(
-            str(account.qos),
-            _PROMISES[account.qos],
-            str(account.accepted),
-            str(account.received),
-            str(account.lost),
-            str(account.duplicated),
-            str(account.disordered),
-            _mark(is_kept(account)),
-        )
+        _, qos, *counts = astuple(account)
+        table.add_row(str(qos), _PROMISES[qos], *map(str, counts), _mark(is_kept(account)))
     console.print()
     console.print(table)
     for text, held in outcome.checks:

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools import archives
-from tools.boards.compile import compile_library, library_sources
+from tools.boards.compile import compile_library, library_sources, make_romfs
 from tools.boards.packaging import package_files, version
-from tools.boards.romfs import make_romfs
 from tools.folders import make_empty
 
 from .mip import write_index
@@ -34,21 +33,16 @@ def make_all(out: Path) -> Iterator[Path]:
     """
     make_empty(out)
     with tempfile.TemporaryDirectory() as name:
-        compiled = Path(name)
+        compiled = Path(name) / "lib" / "umqtt31"
         compile_library(compiled, _ARCH)
         write_index(out / "mip", compiled)
         yield out / "mip"
-        yield _write_romfs(out, compiled)
+        romfs = out / f"umqtt31-{version()}.romfs"
+        romfs.write_bytes(make_romfs(Path(name)))
+        yield romfs
     yield make_frozen(out / "freeze")
     yield from make_python_packages(out)
     yield _write_sums(out)
-
-
-def _write_romfs(out: Path, compiled: Path) -> Path:
-    path = out / f"umqtt31-{version()}.romfs"
-    modules = sorted(compiled.glob("*.mpy"))
-    path.write_bytes(make_romfs({f"lib/umqtt31/{one.name}": one.read_bytes() for one in modules}))
-    return path
 
 
 def make_frozen(folder: Path) -> Path:

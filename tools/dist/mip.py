@@ -27,13 +27,8 @@ def write_index(out: Path, compiled: Path) -> None:
             forms.setdefault(str(path.read_bytes()[_MPY_VERSION_AT]), []).append(path)
         for form, paths in forms.items():
             _write_package(out, form, name, paths)
-        listed.append(
-            {
-                "name": name,
-                "version": version(),
-                "versions": {form: [version()] for form in sorted(forms)},
-            }
-        )
+        versions = {form: [version()] for form in sorted(forms)}
+        listed.append({"name": name, "version": version(), "versions": versions})
     _write(out / "index.json", _json({"v": 2, "packages": listed}))
 
 

@@ -33,9 +33,9 @@ def wanted(pyproject: Path = _PYPROJECT, groups: Collection[str] = ()) -> list[s
     return sorted({pin for group in groups or pins for pin in pins[group]})
 
 
-def wanted_stubs(pyproject: Path = _PYPROJECT) -> dict[str, list[str]]:
+def wanted_stubs() -> dict[str, list[str]]:
     """The pinned stubs of each MicroPython port."""
-    stubs: dict[str, list[str]] = _read(pyproject)["tool"]["umqtt31"]["stubs"]
+    stubs: dict[str, list[str]] = _read(_PYPROJECT)["tool"]["umqtt31"]["stubs"]
     return stubs
 
 

@@ -7,9 +7,9 @@ asked for.
 """
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
-from ._types import TLS, Data, OpenStream, Store, Stream
+from ._types import TLS, Data, Filters, OpenStream, Store, Stream
 from .fileblockdevice import FileBlockDevice as FileBlockDevice
 from .journal import Journal as Journal
 
@@ -169,12 +169,7 @@ class MQTTClient:
         QoS 1 and 2 are queued while offline or behind the window.  Raises ValueError, TypeError;
         MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0 offline), JOURNAL.  Nothing changes then.
         """
-    @overload
-    def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
-    @overload
-    def subscribe(
-        self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...], qos: int = 0
-    ) -> list[int]:
+    def subscribe(self, topic: Data | Filters, qos: int = 0) -> list[int]:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 
         Waits for the broker's answer, `connect_timeout` at most.  The filters are remembered and

@@ -6,6 +6,9 @@ from typing import Any, Protocol, TypeAlias, type_check_only
 Data: TypeAlias = str | bytes | bytearray | memoryview
 """A topic or a message; `str` is encoded, which allocates."""
 
+Filters: TypeAlias = list[tuple[Data, int]] | tuple[tuple[Data, int], ...]
+"""Pairs of a filter and its QoS."""
+
 @type_check_only
 class Stream(Protocol):
     """What may take the socket's place: MicroPython's stream methods, never waiting."""

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import umqtt31 as _client
 
-from ._types import Data, OpenStream
+from ._types import Data, Filters, OpenStream
 
 def extend(base: type[Any]) -> type[Any]:
     """-> the class of clients as those of `base`, for asyncio, such as `extend(v5.MQTTClient)`."""
@@ -55,12 +55,7 @@ class MQTTClient(_client.MQTTClient):
         `disconnect()`.  Raises ValueError, TypeError.
         """
     async def publish(  # type: ignore[override]  # to be awaited
-        self,
-        topic: Data,
-        msg: Data,
-        retain: bool = False,
-        qos: int = 0,
-        **options: Any,
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, **options: Any
     ) -> int:
         """Accept a message -> packet id, 0 at QoS 0.  `options` are those of the client that
         was extended: `max_age`, `properties`.
@@ -70,11 +65,8 @@ class MQTTClient(_client.MQTTClient):
         """
     def publish_nowait(self, topic: Data, msg: Data, retain: bool = False, qos: int = 0) -> int:
         """As `umqtt31.MQTTClient.publish()`: never waits, raises MQTTError (FULL)."""
-    @overload  # type: ignore[override]  # to be awaited
-    async def subscribe(self, topic: Data, qos: int = 0) -> list[int]: ...
-    @overload
-    async def subscribe(
-        self, topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...], qos: int = 0
+    async def subscribe(  # type: ignore[override]  # to be awaited
+        self, topic: Data | Filters, qos: int = 0
     ) -> list[int]:
         """Subscribe to a filter, or to a list of (filter, QoS) -> list of granted QoS.
 

@@ -8,23 +8,23 @@ client.publish("t", "{}", qos=1, properties=JSON)
 
 from collections.abc import Iterable
 
-_Text = str | bytes | bytearray | memoryview
+from ._types import Data
 
 def encode(
     *,
     payload_format_indicator: int = ...,
-    content_type: _Text = ...,
-    response_topic: _Text = ...,
-    correlation_data: _Text = ...,
-    user_property: Iterable[tuple[_Text, _Text]] = ...,
+    content_type: Data = ...,
+    response_topic: Data = ...,
+    correlation_data: Data = ...,
+    user_property: Iterable[tuple[Data, Data]] = ...,
     message_expiry_interval: int = ...,
     subscription_identifier: int = ...,
     will_delay_interval: int = ...,
     session_expiry_interval: int = ...,
     request_problem_information: int = ...,
     request_response_information: int = ...,
-    reason_string: _Text = ...,
-    **other: int | _Text,
+    reason_string: Data = ...,
+    **other: int | Data,
 ) -> bytes:
     """-> properties as bytes, by their names in the standard: made once, used as often as
     you like.

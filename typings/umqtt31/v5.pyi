@@ -6,11 +6,11 @@ client.subscribe("home/#", 1 | NO_LOCAL)
 """
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
 import umqtt31 as _client
 
-from ._types import Data
+from ._types import Data, Filters
 from .properties import Properties
 
 NO_LOCAL: int
@@ -79,15 +79,7 @@ class MQTTClient(_client.MQTTClient):
         """As `umqtt31.MQTTClient.publish()`.  `max_age`: seconds after which the broker gives the
         message up, 0 for never; while it waits here only `queueing` does.  `properties`: see
         `encode`."""
-    @overload
-    def subscribe(self, topic: Data, qos: int = 0, properties: bytes = b"") -> list[int]: ...
-    @overload
-    def subscribe(
-        self,
-        topic: list[tuple[Data, int]] | tuple[tuple[Data, int], ...],
-        qos: int = 0,
-        properties: bytes = b"",
-    ) -> list[int]:
+    def subscribe(self, topic: Data | Filters, qos: int = 0, properties: bytes = b"") -> list[int]:
         """As `umqtt31.MQTTClient.subscribe()`, with options added to each QoS; the properties
         hold for all filters of this call."""
 

@@ -45,12 +45,9 @@ class WLAN:
         return STAT_NO_AP_FOUND
 
 
-class LAN:
+class LAN(WLAN):
     def __init__(self, **pins):
         self._is_active = False
-
-    def active(self, is_active):
-        self._is_active = is_active
 
     def isconnected(self):
         return self._is_active and _is_in_reach()

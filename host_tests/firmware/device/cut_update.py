@@ -76,14 +76,6 @@ def read(path):
         return None
 
 
-def is_there(path):
-    try:
-        os.stat(path)
-    except OSError:
-        return False
-    return True
-
-
 class Sweep:
     def __init__(self, way, unit, key, old, new, bundle):
         self.way, self.unit, self.key = way, unit, key
@@ -103,7 +95,7 @@ class Sweep:
         os.VfsLfs2.mkfs(flash, progsize=self.unit)
         self.mount(flash)
         for path, data in self.old.items():
-            if "/" in path and not is_there(path.split("/")[0]):
+            if "/" in path and not update.is_there(path.split("/")[0]):
                 os.mkdir(path.split("/")[0])
             with open(path, "wb") as file:
                 file.write(data)
@@ -160,7 +152,7 @@ class Sweep:
         )
         if is_old == is_new:
             raise Wrong("neither all old nor all new")
-        if is_new and not update.is_on_trial() and not is_there(update.RUNNING):
+        if is_new and not update.is_on_trial() and not update.is_there(update.RUNNING):
             raise Wrong("new without trial")
 
     def live(self, flash):

@@ -44,10 +44,8 @@ try:
     os.remove("/update_id")  # what runs then is no bundle's
 except OSError:
     pass
+remove_folder("/staged", "ready")  # first: without it a half-emptied folder is no update
 make("/staged")
-# "ready" first: without it a half-emptied folder is no update.
-for _name in sorted(os.listdir("/staged"), key=lambda name: name != "ready"):
-    os.remove("/staged/" + _name)
 for _folder in folders:
     make(_folder)
 for _path in foreign:
