@@ -182,13 +182,12 @@ def publish(out, told, report=None):
     tables of an earlier audit stay, and these where they were written (`Result.folder`).
     """
     out, fresh = place(out), place(out) / FRESH
-    rows, counts, files = Counter(), Counter(), set()
-    result = outcome.Result(folder=out)
+    rows, counts, files, facts = Counter(), Counter(), set(), {}
     for one in told:
         rows.update(one["rows"])
         counts.update(one["counts"])
         files |= {"%s/%s" % (name, path) for name in one["files"] for path in one["files"][name]}
-        result.facts.update(one.get("facts", {}))
+        facts |= one.get("facts", {})
     fresh.mkdir(parents=True, exist_ok=True)
     for path, name, *_ in places.files(fresh):
         if name not in files:  # of a task that failed
@@ -196,8 +195,8 @@ def publish(out, told, report=None):
     for name, schema in schemas.TABLES.items():
         if not rows[name]:
             _write_empty(fresh / name, schema, name in DAY_COLUMNS)
-    result.rows = {name: rows[name] for name in schemas.TABLES}
-    result.findings = outcome.findings(counts)
+    found = {name: rows[name] for name in schemas.TABLES}
+    result = outcome.Result(found, outcome.findings(counts), facts, out)
     if not rows["packets"] and places.files(out / "packets"):
         result.folder = fresh
         return result

@@ -34,8 +34,8 @@ def collect(out, result, before=None, limits=None):
     """
     devices = tables.read(out, "devices")
     states = Counter(devices["state"].to_pylist())
-    step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
-    rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
+    step_s, moments = timeline.shown(result.facts.get("timeline"))
+    rows = examples.shown(result.facts.get("examples"))
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
@@ -80,15 +80,13 @@ def collect(out, result, before=None, limits=None):
 def earlier(out):
     """The devices of an earlier audit under `out`.  Raises NoAudit."""
     if not any(name.endswith(".parquet") for _, name, *_ in places.files(out / "devices")):
-        raise NoAudit(
-            "%s holds no tables of an audit (no folder devices, or devices is empty)" % out
-        )
+        text = "%s holds no tables of an audit (no folder devices, or devices is empty)"
+        raise NoAudit(text % out)
     try:
         devices = tables.read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
     except pa.ArrowException as error:
-        raise NoAudit(
-            "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
-        ) from None
+        text = "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
+        raise NoAudit(text) from None
     known = pc.and_(pc.is_in(devices["state"], pa.array(STATES)), pc.is_valid(devices["site"]))
     if not pc.all(pc.fill_null(known, False), min_count=0).as_py():
         raise NoAudit("%s is of another version: audit its captures again" % out)
@@ -123,23 +121,15 @@ def notes(out):
     captures = tables.read(out, "captures", ["capture", "counter", "count"])
     wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
     for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
-        text = _not_looked_at(row["counter"], row["count_sum"])
-        if text:
-            more = row["capture_count_distinct"] - 1
+        counter, more = row["counter"], row["capture_count_distinct"] - 1
+        for begin in filter(counter.startswith, _COUNTED):
+            what = _WORDS.get(counter, counter.removeprefix(begin))
             where = row["capture_min"] + (f" and {more:,} files more" if more else "")
-            found.append("%s: %s" % (where, text))
+            found.append("%s: %s" % (where, _COUNTED[begin].format(what, row["count_sum"])))
     return found
 
 
-def _not_looked_at(counter, count):
-    # What a counter of the table `captures` says that an operator should know.
-    for begin, text in _COUNTED.items():
-        if counter.startswith(begin):
-            rest = counter.removeprefix(begin)
-            return text.format(_WORDS.get(counter, rest), count)
-    return None
-
-
+# What counters of the table `captures` say that an operator should know.
 _COUNTED = {
     "mqtt_on_port_": "MQTT on port {}, which --ports does not name",
     "link_type_": "{1:,} frames of link type {0} were not read",

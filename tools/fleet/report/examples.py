@@ -21,11 +21,8 @@ SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.str
 _MOST = {"finding": 1000, "violation": 8, "strip": 40}
 _AROUND = 4
 _STRIP_PACKETS = 3000
-_PACKET = (
-    *("ts", "number", "direction", "packet_type", "qos", "dup", "packet_id", "topic"),
-    "payload_bytes",
-)
-_MESSAGE = ("first_sent", "number", "direction", "qos", "packet_id", "topic", "sequence")
+_PACKET = "ts number direction packet_type qos dup packet_id topic payload_bytes".split()
+_MESSAGE = "first_sent number direction qos packet_id topic sequence".split()
 
 
 def partial(tables, packets=None, messages=None):
@@ -48,19 +45,18 @@ def _table(rows):
 
 def merge(tables):
     """The earliest of each kind (strips: the worst)."""
-    rows = pa.concat_tables(tables).sort_by("rank").to_pylist() if tables else []
     kept, counts = [], Counter()
-    for row in rows:
+    for row in pa.concat_tables(tables).sort_by("rank").to_pylist():
         counts[row["what"]] += 1
         if counts[row["what"]] <= _MOST[row["what"].partition(":")[0]]:
-            kept.append((row["what"], row["rank"], row["text"]))
-    return _table(kept) if kept else SCHEMA.empty_table()
+            kept.append(row)
+    return pa.Table.from_pylist(kept, SCHEMA)
 
 
 def shown(rows):
-    """{kind: list of dicts} for the report."""
+    """{kind: list of dicts} of what is merged, or None, for the report."""
     found = {what: [] for what in _MOST}
-    for row in rows.to_pylist():
+    for row in rows.to_pylist() if rows else ():
         found[row["what"].partition(":")[0]].append(json.loads(row["text"]))
     return found
 
@@ -140,8 +136,7 @@ def order_strips(packets, messages):
         numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
         told = (some[name].to_pylist() for name in ("dup", "packet_id", "payload_hash"))
-        dups, ids, hashes = told
-        found = strips.strip(wanted, dups, ids, hashes, readings)
+        found = strips.strip(wanted, *told, readings)
         if found:
             rows.append(("strip", -weight, _text(found)))
     return _table(rows) if rows else None
