@@ -23,30 +23,21 @@ _HALF = 1 << 31
 # further ahead without an answer.
 NEAR_BYTES = 1 << 20
 
-_MIX = [
-    np.uint64(number | 1)
-    for number in (
-        0x9E3779B97F4A7C15,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0xD6E8FEB86659FD93,
-        0xA0761D6478BD642F,
-    )
-]
+# Columns that tell connections apart, each with an odd number to mix it in.
+_MIX = {
+    "client_high": 0x9E3779B97F4A7C15,
+    "client_low": 0xC2B2AE3D27D4EB4F,
+    "server_high": 0x165667B19E3779F9,
+    "server_low": 0xD6E8FEB86659FD93,
+    "ports": 0xA0761D6478BD642F,
+}
 
 
 def key_hash(segments):
     """A 64-bit hash of addresses and ports, the same for both directions."""
     result = np.zeros(len(segments.ts), np.uint64)
-    parts = (
-        segments.client_high,
-        segments.client_low,
-        segments.server_high,
-        segments.server_low,
-        segments.ports.astype(np.uint64),
-    )
-    for part, factor in zip(parts, _MIX, strict=True):
-        result = (result ^ part) * factor
+    for name, factor in _MIX.items():
+        result = (result ^ getattr(segments, name).astype(np.uint64)) * np.uint64(factor)
         result ^= result >> np.uint64(29)
     return result
 

@@ -11,6 +11,7 @@ direction are not this module's: `streams` waits for what fills them.
 
 import bisect
 import heapq
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -37,7 +38,7 @@ def in_tcp_order(segments, numbers, next_seq):
         places = ends.places(group)
         found = _Schedule(segments.ts[places].tolist(), *ends.columns(group))
         order[places], ts[places] = places[found.order], found.ts
-    return segments.in_order(order, ts)
+    return replace(segments.take(order), ts=ts)
 
 
 class _Ends:
