@@ -50,8 +50,6 @@ class Clock:
         closes = np.where(keep_alive_s > 0, closes, FAR)
         found = np.flatnonzero(silence > closes[connection])
         # What the capture missed was no silence.
-        if not len(found):
-            return found, found
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
         # The server did not close, and in all that time said nothing either.
         found = found[~self._is_closed(sessions, at[before[found]], at[place[found]])]

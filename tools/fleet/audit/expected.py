@@ -87,12 +87,9 @@ class Expected:
         some = np.flatnonzero((np.bincount(pair, elsewhere) > 0)[pair])
         # What a bridge published here itself is a copy of what came to its other end, too.
         drop[some] = self._is_copied(pair[some], message[some], elsewhere[some])
-        if spans.is_own_excluded.any():
-            drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
-        if drop.any():
-            own, pair, message, elsewhere = (
-                values[~drop] for values in (own, pair, message, elsewhere)
-            )
+        drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
+        columns = own, pair, message, elsewhere
+        own, pair, message, elsewhere = (values[~drop] for values in columns)
         row = published.row[message]
         sent, accepted = published.sent[message], published.accepted[message]
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
-from ..columns import begins, coded, factorized, over, runs, table
+from ..columns import begins, coded, factorized, marked, over, runs, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
@@ -17,10 +17,10 @@ from .rules import LOSSES
 from .traffic import flags, is_published
 
 # What `readings` reads of messages.
-COLUMNS = [
-    *("site", "client_id", "connection", "direction", "topic", "qos", "retain", "first_sent"),
-    *("times_sent", "times_dup", "gaps", "is_early", "envelope", "packet_id", "capture", "offset"),
-]
+COLUMNS = """
+site client_id connection direction topic qos retain first_sent times_sent times_dup gaps is_early
+envelope packet_id capture offset
+""".split()
 _COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and steps at all
 _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 
@@ -67,9 +67,7 @@ def _counting(messages):
     ones = np.bincount(owner[same & ((step == 1) | (step >= 1 << 31))], minlength=count)
     backs = np.bincount(owner[same & (step < 0)], minlength=count)
     is_good = (ones >= _COUNTING_PART * moves) & (moves >= _COUNTING_LEAST) & (backs == 0)
-    keep = np.ones(len(messages), bool)
-    keep[at] = is_good[series]
-    return messages.filter(pa.array(keep))
+    return messages.filter(pa.array(~marked(len(messages), at[~is_good[series]])))
 
 
 class _Keys:

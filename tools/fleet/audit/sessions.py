@@ -22,10 +22,8 @@ from .told import Told, parsed
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
 # Silence is judged with what timers and networks need: a tenth, and a second.
 _TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
-_MUST_BE_ANSWERED = [TYPES[name] for name in ("CONNECT", "SUBSCRIBE", "UNSUBSCRIBE", "PINGREQ")]
-_ANSWERS = [
-    TYPES[name] for name in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "PUBACK", "PUBREC")
-]
+_MUST_BE_ANSWERED = [TYPES[name] for name in "CONNECT SUBSCRIBE UNSUBSCRIBE PINGREQ".split()]
+_ANSWERS = [TYPES[one] for one in "CONNACK SUBACK UNSUBACK PINGRESP PUBACK PUBREC".split()]
 
 
 class Sessions:
@@ -71,8 +69,6 @@ class Sessions:
             return np.bincount(rows.connection[np.flatnonzero(is_packet & mask)], minlength=count)
 
         sides = [counted(rows.direction == side) for side in (0, 1)]
-        if not ((sides[0] == 0) | (sides[1] == 0)).any():
-            return np.zeros(count, bool)
         needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
             (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
         )
@@ -86,12 +82,10 @@ class Sessions:
         rows = self.rows
         end = self.at_goodbye(rows.ts, rows.end_of)
         expiry_s = self._expiry()
-        bye = np.flatnonzero(rows.kind == TYPES["DISCONNECT"])
-        for row, detail in zip(
-            bye.tolist(), parsed(rows.strings("detail", bye)) if len(bye) else (), strict=True
-        ):
-            if "session_expiry_s" in detail and rows.direction[row] == 0:
-                expiry_s[rows.connection[row]] = detail["session_expiry_s"]
+        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
+        said = parsed(rows.strings("detail", bye))
+        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
+            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
         return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
 
     def _expiry(self):

@@ -84,8 +84,6 @@ def _implied(rows, sessions, asked):
     is_wanted = (rows.kind == PUBLISH) & (rows.direction == 1) & (rows.qos < 3)
     at = np.flatnonzero(is_wanted & rows.is_captured & (rows.flags & 1 == 0))
     at = at[~told[rows.connection[at]] & (rows.topic[at] >= 0)]
-    if not len(at):
-        return []
     order = np.lexsort((at, rows.topic[at], rows.connection[at]))
     at = at[order]
     first, last = runs(rows.connection[at], rows.topic[at])
@@ -191,8 +189,7 @@ def _holes(rows, gaps, flows, clock):
     # were there twice say as little.
     found: dict = {}
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
-    stray = stray[rows.direction[stray] == 0]
-    stray = np.concatenate((stray, _nameless(rows)))
+    stray = np.concatenate((stray[rows.direction[stray] == 0], _nameless(rows)))
     ts = rows.ts[stray].tolist()
     strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
     for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
@@ -204,8 +201,6 @@ def _holes(rows, gaps, flows, clock):
 def _nameless(rows):
     # Deliveries by an alias that was given before the capture, or in missing bytes.
     is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
-    if not is_empty[:-1].any():
-        return np.zeros(0, np.int64)
     is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
     return np.flatnonzero(is_delivery & is_empty[rows.topic] & (rows.level == 5))
 

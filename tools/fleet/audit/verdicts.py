@@ -160,8 +160,6 @@ def _is_sent_anew(facts, published, expected, found, producer):
 
 def _around(group, mask, at):
     # For the entries `at`: is the mask set anywhere in their group, before, behind them?
-    if not len(at):
-        return (np.zeros(0, bool),) * 3
     order, place = _places(group, at, np.arange(len(group)))
     count = np.concatenate(([0], np.cumsum(mask[order])))
     begin, end = (np.searchsorted(group[order], group[at], side) for side in ("left", "right"))

@@ -21,35 +21,28 @@ from .traffic import flags
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
 _FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]
-_REQUESTS = {
-    "PUBREL": "31-3.6-PUBREL",
-    "SUBSCRIBE": "31-3.8-SUB",
-    "UNSUBSCRIBE": "31-3.10-UNSUB",
-}
-
-_NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
+_REQUESTS = {"PUBREL": "31-3.6-PUBREL", "SUBSCRIBE": "31-3.8-SUB", "UNSUBSCRIBE": "31-3.10-UNSUB"}
+_NO_PACKETS = [TYPES[n] for n in ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")]
 
 
 def violations(rows, sessions, gaps, flows, late):
     """The `violations` table of all checks that need only one client's packets; `late` are
     those that `silences` found."""
-    return _table(
-        rows,
-        [
-            *_packets(rows, sessions),
-            *_errors(rows, sessions, gaps),
-            *_connects(rows, sessions),
-            *_connacks(rows, sessions),
-            *_first_and_last(rows, gaps),
-            *_repeats(rows, sessions, gaps, flows),
-            *_strays(rows, sessions, gaps, flows),
-            *_orders(rows, flows),
-            *_unreleased(rows, flows),
-            *_quotas(rows, sessions, gaps, flows),
-            _not_repeated(rows, sessions, flows),
-            *late,
-        ],
-    )
+    found = [
+        *_packets(rows, sessions),
+        *_errors(rows, sessions, gaps),
+        *_connects(rows, sessions),
+        *_connacks(rows, sessions),
+        *_first_and_last(rows, gaps),
+        *_repeats(rows, sessions, gaps, flows),
+        *_strays(rows, sessions, gaps, flows),
+        *_orders(rows, flows),
+        *_unreleased(rows, flows),
+        *_quotas(rows, sessions, gaps, flows),
+        *_not_repeated(rows, sessions, flows),
+        *late,
+    ]
+    return _table(rows, found)
 
 
 def _table(rows, found):
@@ -85,7 +78,7 @@ def _not_repeated(rows, sessions, flows):
     at = not_repeated(rows, sessions, flows)
     renumbered = is_renumbered(rows, sessions, flows, at)
     text = np.where(renumbered, "sent again with another packet id", "not sent again")
-    return at, "MQTT-4.4.0-1", ["%s when the session went on" % one for one in text.tolist()]
+    yield at, "MQTT-4.4.0-1", ["%s when the session went on" % one for one in text.tolist()]
 
 
 def _split(is_moved, at, *said):
@@ -186,7 +179,7 @@ def _connacks(rows, sessions):
 def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
-    is_bytes = rows.is_packet | np.isin(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = rows.is_packet | np.isin(kind, _NO_PACKETS)
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = rows.firsts(at)
     bad = first[rows.is_opened(0)[connection[first]] & rows.is_packet[first]]
@@ -249,8 +242,6 @@ def _released(flows):
 
 
 def _strays(rows, sessions, gaps, flows):
-    if not ((flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))).any():
-        return
     starts = sessions.first_rows()
     last = np.full((len(rows.client_of), 2), -1)
     tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
