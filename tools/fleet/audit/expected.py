@@ -117,7 +117,8 @@ class Expected:
         busy = np.zeros(len(due), bool)
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until, expires)[at])
         # Of these nobody knows what else the client had asked for.
-        due &= ~implied | self._is_plain(own, row, elsewhere)
+        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
+        due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))
         stuck, full, assumed = (
             accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)
         )
@@ -136,11 +137,6 @@ class Expected:
             "subscribed": ~spans.is_implied[own],
             "is_spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
-
-    def _is_plain(self, own, row, elsewhere):
-        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
-        facts = self._facts
-        return ~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0)
 
     def _is_copied(self, pair, message, elsewhere):
         # Two brokers, and a bridge that publishes on one what was published on the other: each

@@ -193,7 +193,9 @@ class Flows:
         self.sent = 1 + self._total(repeats)
         firsts = marked(len(self.row), first)
         self.dups = self._total((repeats | firsts) & rows.dup[self.row])
-        self.is_moved = self._moved()
+        publish = np.flatnonzero(self.kind == PUBLISH)
+        where = rows.connection[self.row[publish]]
+        self.is_moved = marked(len(self.row), publish[1:][where[1:] != where[:-1]])
         self.moves = self._total(repeats & self.is_moved)
         refused = self._total(own & self._is_refusal()) > 0
         self.is_refused = refused | (self._total(own & self._is_refusal(PUBACK)) > 0)
@@ -214,11 +216,6 @@ class Flows:
     def _total(self, mask):
         # Of each flow, of how many of its packets.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
-
-    def _moved(self):
-        publish = np.flatnonzero(self.kind == PUBLISH)
-        connection = self.rows.connection[self.row[publish]]
-        return marked(len(self.row), publish[1:][connection[1:] != connection[:-1]])
 
     def _next_row(self, last):
         # Where the same id begins its next message in this session, else the client's end.

@@ -110,7 +110,9 @@ def _readings(messages, keys, published, order, first, sent):
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
     # What the broker has kept it sends anew upon each subscription.
     is_repeat |= flags(messages["retain"])[order]
-    taker = _takers(messages)[order]
+    # A number for each client and topic: devices may publish a reading on several.
+    topic, topics = dictionary(messages["topic"])
+    taker = (clients(messages)[0] * (len(topics) + 1) + topic + 1)[order]
     delivered = _most(taker, group, ~published, len(first))
     anew = _most(taker, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
@@ -141,13 +143,6 @@ def _only(mask, first):
 def _least(values, group):
     # Of each reading, over its messages (sorted by reading).
     return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
-
-
-def _takers(messages):
-    # A number for each client and topic: devices may publish a reading on several.
-    codes, _ = clients(messages)
-    topic, topics = dictionary(messages["topic"])
-    return codes * (len(topics) + 1) + topic + 1
 
 
 def _most(taker, group, delivered, count):

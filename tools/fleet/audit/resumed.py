@@ -24,7 +24,10 @@ def not_repeated(rows, sessions, flows):
     missing = ~flows.is_complete & flows.is_known & (behind >= 0)
     # Another message took its id, which is a breach of its own.
     missing &= ~flows.is_reused
-    missing &= _is_heard(rows, sessions)[behind]
+    # The next one was long enough to send again what is open.
+    answer = np.append(rows.ts, FAR)[sessions.answer.row]
+    is_heard = (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
+    missing &= is_heard[behind]
     # Whoever acknowledges nothing gets nothing more.
     missing &= ~_is_stuck(rows, flows, missing)[direction, behind]
     # A broker that closes may have refused what it was sent.
@@ -68,12 +71,6 @@ def _next_of_session(rows, sessions):
     at = np.flatnonzero(same & is_present[keep[1:]])
     found[keep[at]] = keep[at + 1]
     return found
-
-
-def _is_heard(rows, sessions):
-    # Connections long enough to send again what is open.
-    answer = np.append(rows.ts, FAR)[sessions.answer.row]
-    return (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
 
 
 def _is_stuck(rows, flows, missing):

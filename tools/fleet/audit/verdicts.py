@@ -35,7 +35,10 @@ class Lost:
         same = grouped(route, expected.qos)
         # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
         # another session got says nothing of what waited in this one.
-        taken = _taken(published, expected, found)
+        # What it was not seen to answer the broker got when that was sent, and what it delivered
+        # it had.
+        accepted = published.accepted[expected.message]
+        taken = np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
         # What the broker sent past others that it held says nothing of what is behind those.
         is_inline = (found.when < FAR) & ~_overtakes(expected, found, taken, self.at)
         earlier, _ = _neighbours(same, taken, found.when < FAR, self.at)
@@ -179,13 +182,6 @@ def _overtakes(expected, found, taken, at):
     last = running_max(expected.pair[some], found.when[some])
     result[some] = last >= found.when[some] + PAUSE_US
     return result
-
-
-def _taken(published, expected, found):
-    # When the broker took each on, as far as that is known: what it was not seen to answer it
-    # got when that was sent, and what it delivered it had.
-    accepted = published.accepted[expected.message]
-    return np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
 
 
 def _neighbours(group, when, mask, at):

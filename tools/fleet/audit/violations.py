@@ -199,7 +199,10 @@ def _repeats(rows, sessions, gaps, flows):
     row, first = flows.row, flows.first
     repeat = np.flatnonzero(flows.is_repeat)
     unmarked = repeat[~rows.dup[row[repeat]]]
-    after_release = repeat[_released(flows)[repeat]]
+    # Was a PUBREL of its message sent before?
+    count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
+    at_start = np.append(np.append(0, count)[flows.first], FAR)  # that of no message: -1
+    after_release = repeat[(count > at_start[flows.flow])[repeat]]
     side = rows.direction[flows.publish_row]
 
     # A message that takes the id of one that is still in flight.
@@ -232,13 +235,6 @@ def _quotas(rows, sessions, gaps, flows):
         limits = sessions.receive_max[rows.connection[at], 1 - side].tolist()
         texts = ["more than %d unanswered, the receive maximum" % limit for limit in limits]
         yield at, requirement, texts
-
-
-def _released(flows):
-    # For each packet: was a PUBREL of its message sent before?
-    count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
-    at_start = np.append(np.append(0, count)[flows.first], FAR)  # that of no message: -1
-    return count > at_start[flows.flow]
 
 
 def _strays(rows, sessions, gaps, flows):

@@ -121,12 +121,17 @@ def notes(out):
     captures = tables.read(out, "captures", ["capture", "counter", "count"])
     wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
     for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
-        counter, more = row["counter"], row["capture_count_distinct"] - 1
-        for begin in filter(counter.startswith, _COUNTED):
-            what = _WORDS.get(counter, counter.removeprefix(begin))
-            where = row["capture_min"] + (f" and {more:,} files more" if more else "")
-            found.append("%s: %s" % (where, _COUNTED[begin].format(what, row["count_sum"])))
+        more = row["capture_count_distinct"] - 1
+        where = row["capture_min"] + (f" and {more:,} files more" if more else "")
+        text = _not_looked_at(row["counter"], row["count_sum"])
+        found += ["%s: %s" % (where, text)] if text else []
     return found
+
+
+def _not_looked_at(counter, count):
+    for begin in filter(counter.startswith, _COUNTED):
+        return _COUNTED[begin].format(_WORDS.get(counter, counter.removeprefix(begin)), count)
+    return None
 
 
 # What counters of the table `captures` say that an operator should know.
