@@ -95,15 +95,13 @@ def plain(table, schema):
 
 def _typed(table, schema):
     # Types of the schema, but dictionaries of strings stay what they are.
-    arrays = [(table[field.name], field.type) for field in schema]
-    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in arrays]
-    return pa.table(arrays, names=schema.names)
+    def typed(column, kind):
+        # Parquet cannot write a dictionary that holds a null.
+        is_coded = pa.types.is_dictionary(column.type)
+        is_coded = is_coded and not any(one.dictionary.null_count for one in column.chunks)
+        return column if is_coded else column.cast(kind)
 
-
-def _is_coded(column):
-    # Parquet cannot write a dictionary that holds a null.
-    is_dictionary = pa.types.is_dictionary(column.type)
-    return is_dictionary and not any(one.dictionary.null_count for one in column.chunks)
+    return pa.table({field.name: typed(table[field.name], field.type) for field in schema})
 
 
 def _by_folder(table, day_column):

@@ -107,14 +107,11 @@ def segments(frames, ports, tally):
         _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
         index, at, *rest = (one[is_tcp] for one in (index, at, *rest))
     found = _tcp(read, frames, ports, tally, index, at, end[index], *rest)
-    found.set_back = _set_back(frames, tally)
-    return found
+    return replace(found, set_back=_set_back(frames, tally))
 
 
 def _set_back(frames, tally):
     # Where the clock was set; two cards whose clocks differ write by turns.
-    if not len(frames.ts):
-        return ()
     before = frames.ts[0] if tally.last_ts is None else tally.last_ts
     times = np.concatenate(([before], frames.ts))
     tally.last_ts = int(frames.ts[-1])
@@ -150,8 +147,6 @@ def _network(read, link, start, end, tally):
 
 
 def _skip_snap(read, at, kind, end):
-    if not (kind <= _MOST_LENGTH).any():
-        return
     found = np.flatnonzero((kind <= _MOST_LENGTH) & (at + 8 <= end))
     place = at[found]
     found = found[(read.u32[place] == _SNAP[0]) & (read.u16[place + 4] == _SNAP[1])]
@@ -232,7 +227,9 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
     both = both & to_server
     if both.any():
         # Two ends on MQTT ports: the higher address and port counts as the server.
-        higher = _is_higher(target, dport, source, sport)
+        (high, low), (own_high, own_low) = target, source
+        higher = (low > own_low) | ((low == own_low) & (dport > sport))
+        higher = (high > own_high) | ((high == own_high) & higher)
         to_server = np.where(both, higher, to_server)
     start = at + (read.u8[at + 12] >> 4).astype(np.int64) * 4
     size = np.maximum(end_ip - start, 0)
@@ -271,8 +268,3 @@ def _other_ports(read, tally, at, end, dport, is_whole, keep):
     is_mqtt = (name == _MQTT) | (name == _MQIS)
     for port, count in zip(*np.unique(dport[is_mqtt], return_counts=True), strict=True):
         tally.add("mqtt_on_port_%d" % port, count)
-
-
-def _is_higher(a, a_port, b, b_port):
-    low = (a[1] > b[1]) | ((a[1] == b[1]) & (a_port > b_port))
-    return (a[0] > b[0]) | ((a[0] == b[0]) & low)

@@ -12,6 +12,7 @@ import struct
 
 import numpy as np
 
+from ..columns import FAR
 from . import chunks
 from .frames import Frames, Tally, refill, words
 
@@ -132,7 +133,10 @@ class Walker:
 
     def step(self, data, pos, order):
         """-> (where the block at `pos` ends, -1 where none can be; the byte order)"""
-        order, size = _block(data, order or self.order, pos)
+        order = order or self.order
+        if data[pos : pos + 4] == SECTION_MAGIC:
+            order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
+        size = struct.unpack_from(order + "I", data, pos + 4)[0]
         after = pos + size
         is_good = size >= 12 and not size & 3 and size <= _MAX_BLOCK_BYTES
         if is_good and after <= len(data):  # each block ends with its length once more
@@ -156,7 +160,10 @@ class Walker:
             self._complete()
         held = u32[at + 20].astype(np.int64)
         if is_simple.any():
-            held, place = self._simple(is_simple, place, held, room)
+            # No time of its own, no captured length, always the first interface.
+            snap = (self.interfaces[0].snap_bytes if self.interfaces else 0) or FAR
+            held = np.where(is_simple, np.clip(room, 0, np.minimum(place, snap)), held)
+            place = np.where(is_simple, 0, place)
         good = (room >= 0) & (held <= room) & (place < len(self.interfaces))
         if not good.all():
             for one in at[~good].tolist():
@@ -171,13 +178,6 @@ class Walker:
         links = np.array([one.link for one in self.interfaces], np.int64)
         is_one = (links == links[0]).all()
         return [Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])]
-
-    def _simple(self, is_simple, place, held, room):
-        # No time of its own, no captured length, always the first interface.
-        snap = self.interfaces[0].snap_bytes if self.interfaces else 0
-        size = np.minimum(place, snap) if snap else place
-        held = np.where(is_simple, np.minimum(size, np.maximum(room, 0)), held)
-        return held, np.where(is_simple, 0, place)
 
     def _times(self, units, place, is_simple, at, base):
         used = np.unique(place).tolist()
@@ -194,13 +194,6 @@ class Walker:
             ts = np.where(known < 0, self._last_ts, ts[known])
         self._last_ts = int(ts[-1])
         return ts
-
-
-def _block(data, order, pos):
-    # -> (byte order from here on, bytes) of the block at `pos`.
-    if data[pos : pos + 4] == SECTION_MAGIC:
-        order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
-    return order, struct.unpack_from(order + "I", data, pos + 4)[0]
 
 
 def byte_order(data, section):

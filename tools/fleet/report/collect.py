@@ -155,10 +155,7 @@ _NOTES = {
 }
 
 
-_SAME = (
-    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why", "evidence"),
-    *("device", "boot", "stream"),
-)
+_SAME = "site published_by topic client_id kind qos sure why evidence device boot stream".split()
 _NEAR_S = 60
 
 
@@ -212,16 +209,14 @@ def _worst_first(devices):
     keys = ("lost", "missed", "violations", "troubles", "duplicates", "incomplete", "refused")
     order = [("rank", "ascending"), *((name, "descending") for name in keys)]
     order += [("site", "ascending"), ("client_id", "ascending")]
-    found = devices.append_column("rank", rank)
-    return found.take(pc.sort_indices(found, order)).drop_columns(["rank"])
+    return devices.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
 def _columns(table):
-    columns = []
-    for column in examples.timed(table, 19).itercolumns():
-        column = pc.round(column, 1) if pa.types.is_floating(column.type) else column
-        columns.append(column.to_pylist())
-    return {"columns": table.column_names, "data": list(zip(*columns, strict=True))}
+    columns = examples.timed(table, 19).itercolumns()
+    columns = [pc.round(one, 1) if pa.types.is_floating(one.type) else one for one in columns]
+    rows = list(zip(*(one.to_pylist() for one in columns), strict=True))
+    return {"columns": table.column_names, "data": rows}
 
 
 def _groups(devices, name):
@@ -237,13 +232,14 @@ _ALL = pc.CountOptions(mode="all")
 
 
 def _files(out):
-    captures = tables.read(out, "captures")
     files: dict[tuple, dict] = {}
-    missing = _missing(out)
-    for row in captures.to_pylist():
+    # Places where bytes are missing, as `outcome` counts them.
+    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
+    missing = Counter(zip(gaps["site"].to_pylist(), gaps["capture"].to_pylist(), strict=True))
+    for row in tables.read(out, "captures").to_pylist():
         key = row["site"], row["capture"]
         new = {"site": key[0], "file": key[1], "frames": 0, "errors": 0}
-        one = files.setdefault(key, new | {"missing": missing.get(key, 0), "said": None})
+        one = files.setdefault(key, new | {"missing": missing[key], "said": None})
         counter = "frames" if row["counter"] == "lines" else row["counter"]
         if counter in ("frames", "errors"):
             one[counter] += row["count"]
@@ -254,13 +250,6 @@ def _files(out):
     rows = list(files.values())
     rows.sort(key=lambda row: (row["said"] is None, -row["errors"], -row["missing"], row["file"]))
     return rows
-
-
-def _missing(out):
-    # {(site, file): places where bytes are missing}, as `outcome` counts them.
-    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
-    found = gaps.group_by(["site", "capture"]).aggregate([("kind", "count")])
-    return {(row["site"], row["capture"]): row["kind_count"] for row in found.to_pylist()}
 
 
 def _statements_broken(out):
@@ -290,9 +279,9 @@ def _changes(devices, earlier, begun_before):
         old, new = before.get(key), now.get(key)
         change = _change(old, new, key[0] in begun_before, key[0] in nameless)
         if change:
-            last = new or old or {}
+            last = new or old
             row = {"change": change, "site": key[0], "device": key[1]}
-            rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
+            rows.append(row | {"why": last["why"], "last seen": _time(last["last_seen"])})
     counts = Counter(row["change"] for row in rows)
     told = [name for name in _CHANGES if counts[name] or name not in (_NOT_BY_ID, _KNOWN_NOW)]
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))

@@ -89,15 +89,11 @@ def shown(rows):
             one.setdefault("bins", {})[size] = one.get("bins", {}).get(size, 0) + count
         else:
             one[what] = one.get(what, 0) + count
-    return step, [_with_latency(moments[moment]) for moment in sorted(moments)]
-
-
-def _with_latency(moment):
-    bins = moment.pop("bins", None)
-    if bins:
-        parts = {"p50": 0.5, "p95": 0.95, "max": 1}
-        moment |= {name: _percentile(bins, part) for name, part in parts.items()}
-    return moment
+    for one in moments.values():
+        if bins := one.pop("bins", None):
+            parts = {"p50": 0.5, "p95": 0.95, "max": 1}
+            one |= {name: _percentile(bins, part) for name, part in parts.items()}
+    return step, [moments[moment] for moment in sorted(moments)]
 
 
 def _percentile(bins, part):
